@@ -1,0 +1,44 @@
+"""Self-attention as one function, `attend`, and everything the lessons build on it.
+
+Start at `lesson_lib/attention.py`; it is short. Each lesson uses the same function with another score, mask or position term.
+
+Letters on the axes, in every signature of the library:
+
+    b        batch (any number of leading axes where a signature says *b)
+    h        heads
+    n        query tokens
+    m        key tokens (m = n in self-attention)
+    d_model  width of a token in the model
+    d_k      width of queries and keys
+    d_v      width of values and outputs
+
+Tokens are rows: a sequence is (n, d). A boolean mask says True = may look.
+
+Floors: a module imports from lower floors only, never from its own (`FLOORS` below; tests/test_floors.py holds it).
+
+Lesson -> modules:
+
+    00 start_here   device, show, checks
+    02 scoring      scores, attention, trace, experiments
+    03 matrix_form  attention (attend_columns), trace, masks
+"""
+
+FLOORS = {
+    "scores": 0,
+    "masks": 0,
+    "device": 0,
+    "show": 0,
+    "attention": 1,
+    "trace": 2,
+    "training": 6,
+    "measure": 6,
+    "plots": 6,
+    "experiments": 7,
+    "checks": 7,
+    "claims": 7,
+    "widgets": 7,
+    "cli": 8,
+    "__main__": 9,
+}
+
+__version__ = "0.1.0"

@@ -1,0 +1,159 @@
+"""The verbs of an exercise: check, hint, solution, progress, and picture for what is predicted before it is drawn."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from lesson_lib.checks import lesson_02, lesson_03, runner, store
+from lesson_lib.checks.exercise import Case, Exercise
+from lesson_lib.checks.result import SIGNS, WORDS, Counterexample, Note, Result
+from lesson_lib.checks.values import copies, described
+
+LESSONS: Mapping[str, tuple[Exercise, ...]] = {
+    "02_scoring": lesson_02.EXERCISES,
+    "03_matrix_form": lesson_03.EXERCISES,
+}
+EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
+
+_hints_given: dict[str, int] = {}
+_chosen: set[str] = set()
+
+
+def check(answer: Any, name: str | None = None) -> Result:
+    """The verdict on an answer: `.passed`, `.diagnosis` (one sentence), `.counterexample` (the smallest found, or None).
+
+    `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise; for a function
+    it defaults to the function's own name. An empty stub is "not attempted yet". Nothing that an answer does raises here;
+    functions run in a thread of their own and are ended after `runner.DEADLINE_S` seconds.
+
+    >>> check("exp(12) / exp(10)", "score_ratio").passed
+    True
+    """
+    exercise, said = _find(answer if name is None else name)
+    if exercise is None:
+        return Result("?", "unjudged", said)
+    if answer is None or answer is ...:
+        return exercise.result("open", "not attempted yet")
+    result = _judged(exercise, answer)
+    if result.state in ("passed", "failed"):
+        _chosen.add(exercise.name)
+        if trouble := store.record(exercise.name, result.passed):
+            result.after["progress"] = trouble
+    return result
+
+
+def hint(name: Any) -> Note:
+    """The next of three hints for an exercise, each a question; after the third, the third again."""
+    exercise, said = _find(name)
+    if exercise is None:
+        return Note("No hint", {"diagnosis": said})
+    number = min(_hints_given.get(exercise.name, 0) + 1, len(exercise.hints))
+    _hints_given[exercise.name] = number
+    last = number == len(exercise.hints)
+    after = f'solution("{exercise.name}")' if last else f'hint("{exercise.name}") asks the next question'
+    return Note(
+        f"{exercise.name}: hint {number} of {len(exercise.hints)}",
+        {"think": exercise.hints[number - 1], "next": after},
+    )
+
+
+def solution(name: Any) -> Note:
+    """A right answer to an exercise, and what you should remember."""
+    exercise, said = _find(name)
+    if exercise is None:
+        return Note("No solution", {"diagnosis": said})
+    return Note(
+        f"{exercise.name}: a solution",
+        {"asked": exercise.asked, "remember": exercise.remember},
+        exercise.solution,
+    )
+
+
+def picture(name: Any) -> Any:
+    """The picture that an exercise asks you to predict; it is drawn once you have chosen, rightly or not."""
+    exercise, said = _find(name)
+    if exercise is None or exercise.picture is None:
+        with_one = ", ".join(e.name for e in EXERCISES.values() if e.picture is not None)
+        return Note(
+            "No picture",
+            {"diagnosis": said or f"{exercise.name if exercise else name} has none; these have: {with_one}"},
+        )
+    if exercise.name not in _chosen:
+        return Note(
+            f"{exercise.name}: predict first",
+            {"next": "choose an answer and check it; then run this cell again"},
+        )
+    return exercise.picture()
+
+
+def progress() -> Note:
+    """All exercises with their state, and what to do next."""
+    entries, said = store.read()
+    rows, following, done = {}, "", 0
+    for lesson, exercises in LESSONS.items():
+        for exercise in exercises:
+            entry = entries.get(exercise.name)
+            state = "open" if entry is None else "passed" if entry["first_pass"] else "failed"
+            done += state == "passed"
+            following = following or (
+                "" if state == "passed" else f"{exercise.name}, in exercises/{lesson}.ipynb"
+            )
+            tries = "" if entry is None else f", {entry['attempts']} attempt{'s' * (entry['attempts'] != 1)}"
+            when = f" {entry['first_pass']}" if state == "passed" and entry else ""
+            card = f"{'★' * exercise.stars + '☆' * (3 - exercise.stars)}  {exercise.minutes:2d} min  "
+            rows[f"{lesson[:2]}  {exercise.name}"] = (
+                f"{card}{SIGNS[state]} {WORDS[state].lower()}{when}{tries}"
+            )
+    rows["next"] = following or "all exercises are done"
+    if said:
+        rows["progress file"] = said
+    return Note(f"Exercises: {done} of {len(EXERCISES)} passed", rows)
+
+
+def _judged(exercise: Exercise, answer: Any) -> Result:
+    """The exercise's own verdict, with the deadline and everything global protected; a sentence in every other case."""
+    if changed := runner.replaced():
+        return exercise.result(
+            "unjudged",
+            f"{changed} is not torch's own in this session, so nothing can be judged; restart the kernel",
+        )
+    last: dict[str, Any] = {"step": "", "case": {}}
+
+    def watch(step: str, case: Case) -> None:
+        last.update(step=step, case=case)
+
+    with runner.undisturbed():
+        try:
+            result = runner.within(runner.DEADLINE_S, lambda: exercise.judge(answer, watch))
+        except TimeoutError as late:
+            shown = Counterexample(copies(last["case"]), None, "no result") if last["case"] else None
+            result = exercise.result("failed", str(late), step=last["step"], counterexample=shown)
+        except BaseException as error:
+            result = exercise.result(
+                "unjudged",
+                f"the check itself stumbled over this answer, {described(answer)} ({type(error).__name__}); that is a fault of "
+                "the check: please report it",
+            )
+    if changed := runner.replaced():
+        runner.restore()
+        return exercise.result(
+            "failed", f"your function replaces {changed} by its own; it is put back. Compute, replace nothing"
+        )
+    return result
+
+
+def _find(name: Any) -> tuple[Exercise | None, str]:
+    """The exercise of that name (or of the function with that name), or None and a sentence."""
+    if not isinstance(name, str):
+        try:
+            name = getattr(name, "__name__", None)
+        except Exception:
+            name = None  # an object that answers no question
+    if not isinstance(name, str):
+        return None, 'say which exercise this answers: check(answer, "name"); progress() lists the names'
+    if name in EXERCISES:
+        return EXERCISES[name], ""
+    short = name if len(name) <= 60 else name[:57] + "..."
+    near = difflib.get_close_matches(short, EXERCISES, n=1)
+    guess = f'; did you mean "{near[0]}"?' if near else ""
+    return None, f'no exercise is called "{short}"{guess}; progress() lists the names'

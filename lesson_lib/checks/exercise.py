@@ -1,0 +1,270 @@
+"""Four kinds of exercise: write a function, give a number, choose one answer, write a few sentences.
+
+Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> answer), and judges an answer.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lesson_lib.checks import values
+from lesson_lib.checks.expressions import number_in
+from lesson_lib.checks.result import Counterexample, Result
+from lesson_lib.checks.runner import Call, call, misfit
+
+Case = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exercise:
+    """The card of an exercise, and what every kind of exercise has."""
+
+    name: str
+    title: str
+    stars: int
+    minutes: int
+    why: str
+    asked: str
+    hints: tuple[str, str, str]
+    solution: str
+    remember: str
+    slips: Mapping[str, Any]
+    right: tuple[Any, ...]
+    picture: Callable[[], Any] | None = None
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        """The result for an answer that is neither None nor `...`. `watch` is told each step and inputs before a call."""
+        raise NotImplementedError
+
+    def result(self, state: Any, diagnosis: str, **more: Any) -> Result:
+        """A result of this exercise, with the line that fits the state."""
+        after = {
+            "passed": {"remember": self.remember},
+            "failed": {"next": f'hint("{self.name}")'},
+            "open": {
+                "next": f'write your answer, run its cell, then this one; hint("{self.name}") asks a first question'
+            },
+        }
+        return Result(self.name, state, diagnosis, self.asked, after=after.get(state, {}), **more)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a check: what it isolates, its inputs from small to large, and what a failure here most likely means."""
+
+    title: str
+    cases: Callable[[], list[Case]]
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Write(Exercise):
+    """A function to write or to repair, checked in stages against `reference`; `given` is a wrong one to start from."""
+
+    stages: tuple[Stage, ...]
+    reference: Callable[..., Tensor]
+    tolerance: float = 1e-4
+    given: Callable | None = None
+    extra: Callable[[Callable], str | None] | None = None
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        names = tuple(self.stages[0].cases()[0])
+        if not callable(answer):
+            return self.result(
+                "failed",
+                f"this exercise asks for a function, you handed in {values.described(answer)}; "
+                f"hand in the function itself, without calling it: check({self.name})",
+            )
+        if trouble := misfit(answer, names):
+            return self.result("failed", trouble)
+        steps = [(stage, case) for stage in self.stages for case in stage.cases()]
+        for number, (stage, case) in enumerate(steps):
+            step = f"{self.stages.index(stage) + 1} of {len(self.stages)}: {stage.title}"
+            watch(step, case)
+            outcome = call(answer, case)
+            if number == 0 and (is_stub(answer, outcome.value) or outcome.error == "NotImplementedError: "):
+                return self.result("open", "not attempted yet")
+            expected = self.reference(**values.copies(case))
+            if number == 0:
+                again = call(answer, case)  # the random state has moved on since
+                if wobbly := _wobbles(outcome, again):
+                    return self.result("failed", wobbly, step=step)
+            trouble = self._trouble(outcome, expected, stage)
+            if trouble is None:
+                continue
+            if not outcome.changed and (slip := self._recognised(answer, case, [c for _, c in steps])):
+                if self.given is not None and slip == next(iter(self.slips)):
+                    return self.result("open", slip, step=step)
+                trouble = slip
+            yours = outcome.value if outcome.trouble is None else None
+            shown = Counterexample(values.copies(case), expected, "no result" if outcome.trouble else yours)
+            return self.result("failed", trouble, step=step, counterexample=shown)
+        if self.extra is not None:
+            watch("the last step", {})
+            if trouble := self.extra(answer):
+                return self.result("failed", trouble)
+        return self.result("passed", f"all {len(self.stages)} steps are right")
+
+    def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
+        if outcome.changed:
+            names = " and ".join(outcome.changed)
+            return (
+                f"your function changes its input {names} in place; whoever calls it keeps using that tensor: "
+                "make a new one (x = x + 1 instead of x += 1; no method that ends in _)"
+            )
+        if outcome.trouble or (trouble := values.unfit(outcome.value, expected)):
+            return outcome.trouble or trouble
+        if trouble := values.unreal(outcome.value):
+            return f"{trouble}. {stage.meaning}"
+        if values.close(outcome.value, expected, self.tolerance):
+            return None
+        return f"{values.first_difference(outcome.value, expected, self.tolerance)}. {stage.meaning}"
+
+    def _recognised(self, answer: Callable, failing: Case, cases: list[Case]) -> str | None:
+        """The slip that gives what the answer gives: on the failing inputs, and, among several, on most of the others."""
+        wanted = call(answer, failing)
+        alike = [
+            s
+            for s, wrong in self.slips.items()
+            if callable(wrong) and self._agree(wanted, call(wrong, failing))
+        ]
+        if len(alike) < 2:
+            return alike[0] if alike else None
+        given = [call(answer, case) for case in cases]
+
+        def score(slip: str) -> int:
+            return sum(
+                self._agree(own, call(self.slips[slip], c)) for own, c in zip(given, cases, strict=True)
+            )
+
+        return max(alike, key=score)
+
+    def _agree(self, one: Call, other: Call) -> bool:
+        if one.trouble or other.trouble:
+            return one.error == other.error
+        x, y = one.value, other.value
+        if (
+            not (isinstance(x, Tensor) and isinstance(y, Tensor))
+            or x.layout != torch.strided
+            or x.device != y.device
+        ):
+            return False
+        return x.dtype == y.dtype and values.close(x, y, self.tolerance)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Number(Exercise):
+    """A number to find by hand, typed as a number or as an expression such as '12 * 34' or 'exp(2) / 3'."""
+
+    value: float
+    tolerance: float = 2e-3
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        number, trouble = number_in(answer)
+        if number is None:
+            return self.result("failed", trouble)
+        shown = Counterexample({}, None, answer if isinstance(answer, str) else number)
+        if self._near(number, self.value):
+            return self.result("passed", f"{values.fixed(self.value)} is right")
+        for slip, wrong in self.slips.items():
+            guess, _ = number_in(wrong)
+            if guess is not None and self._near(number, guess):
+                return self.result("failed", slip, counterexample=shown)
+        side = "too large" if number > self.value else "too small"
+        return self.result("failed", f"{values.fixed(number)} is {side}", counterexample=shown)
+
+    def _near(self, x: float, y: float) -> bool:
+        return abs(x - y) <= self.tolerance * max(abs(y), 1e-3)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choice(Exercise):
+    """One letter to choose. `slips` maps each sentence to the wrong letter it belongs to."""
+
+    options: Mapping[str, str]
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        letters = ", ".join(self.options)
+        if not isinstance(answer, str):
+            return self.result(
+                "failed", f'choose one letter of {letters}, in quotes, as "{next(iter(self.options))}"; '
+                f"you handed in {values.described(answer)}"
+            )  # fmt: skip
+        letter = answer.strip(" \t\n().").lower()
+        if letter not in self.options:
+            return self.result(
+                "failed", f"choose one letter of {letters}; you wrote {values.written(answer)}"
+            )
+        shown = Counterexample({}, None, f"{letter}) {self.options[letter]}")
+        if letter in self.right:
+            return self.result("passed", f"{letter} is right", counterexample=shown)
+        slip = next((s for s, wrong in self.slips.items() if wrong == letter), f"{letter} is not right")
+        return self.result("failed", slip, counterexample=shown)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Open(Exercise):
+    """A question to answer in sentences. The check reads words, not meaning: it looks for what a good answer cannot avoid.
+
+    `wrong` maps the sentence of a slip to a pattern; `points` maps a question to the pattern of the idea it asks for.
+    """
+
+    wrong: Mapping[str, str]
+    points: Mapping[str, str]
+    least_words: int = 12
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        if not isinstance(answer, str):
+            return self.result(
+                "failed", f"answer in words, in quotes; you handed in {values.described(answer)}"
+            )
+        text = " ".join(answer.lower().split())
+        if not text:
+            return self.result("open", "not attempted yet")
+        for slip, pattern in self.wrong.items():
+            if any(
+                re.search(pattern, part) and not re.search(NEGATION, part)
+                for part in re.split(r"[.;!?]", text)
+            ):
+                return self.result("failed", slip)
+        if len(text.split()) < self.least_words:
+            return self.result(
+                "failed", f"that is short: {self.least_words} words or more, please, as if to a friend"
+            )
+        for question, pattern in self.points.items():
+            if not re.search(pattern, text):
+                return self.result("failed", f"one thing is missing: {question}")
+        return self.result(
+            "passed", "your answer names what matters. No program can judge the rest: compare it with the model answer",
+            counterexample=Counterexample({"model answer": self.solution}, None, answer),
+        )  # fmt: skip
+
+
+NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather than\b|\binstead of\b"
+
+
+def is_stub(answer: Any, value: Any) -> bool:
+    """True where the answer is still the empty stub: it gives back `...`, or None without doing anything."""
+    if value is ...:
+        return True
+    code = getattr(answer, "__code__", None)
+    return value is None and code is not None and not code.co_names and len(code.co_code) <= 16
+
+
+def _wobbles(once: Call, twice: Call) -> str | None:
+    """A sentence where two calls with the same inputs differ."""
+    x, y = once.value, twice.value
+    if (
+        isinstance(x, Tensor)
+        and isinstance(y, Tensor)
+        and x.layout == y.layout == torch.strided
+        and x.device == y.device
+    ):
+        if x.device.type != "meta" and not values.close(x, y, 1e-6):
+            return "your function gives two different results for the same inputs; nothing in it may be random, or remembered from call to call"
+    return None

@@ -1,0 +1,100 @@
+"""Numbers as learners type them: 0.5, '12 * 34', 'e^2 / (1 + e^2)', '5 %'. Nothing is executed."""
+
+import ast
+import math
+import numbers
+import operator
+import unicodedata
+from typing import Any
+
+import torch
+
+from lesson_lib.checks.values import described, fixed, is_numpy
+
+KNOWN = {"e": math.e, "pi": math.pi, "exp": math.exp, "sqrt": math.sqrt, "log": math.log, "ln": math.log}
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: math.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+LONGEST = 200
+HELP = "type a number such as 0.5, or an expression in quotes with + - * / **, exp(), sqrt(), log(), e and pi"
+
+
+def number_in(answer: Any) -> tuple[float | None, str]:
+    """The number that `answer` stands for and '', or None and a sentence on why it stands for none.
+
+    >>> number_in("12 * 34")
+    (408.0, '')
+    """
+    if isinstance(answer, bool):
+        return None, f"{answer} is a truth value; {HELP}"
+    if isinstance(answer, torch.Tensor) or is_numpy(answer):
+        if math.prod(getattr(answer, "shape", ())) != 1:
+            return None, f"one number is asked for, you handed in {described(answer)}"
+    elif not isinstance(answer, (str, numbers.Number)) and type(answer).__name__ != "Decimal":
+        return None, f"one number is asked for, you handed in {described(answer)}; {HELP}"
+    try:
+        number = _value_of(answer) if isinstance(answer, str) else float(answer)
+    except OverflowError:
+        return None, "that number is too large for any computer's float: far beyond the answer"
+    except ZeroDivisionError:
+        return None, "that expression divides by zero"
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, RuntimeError) as error:
+        reason = str(error) if isinstance(error, _Unknown) else "that is not one number"
+        return None, f"{reason}; {HELP}"
+    if not math.isfinite(number):
+        return None, f"{fixed(number)} is not a number that could be right; {HELP}"
+    return number, ""
+
+
+class _Unknown(ValueError):
+    """A part of an expression that has no meaning here."""
+
+
+def _value_of(text: str) -> float:
+    text = unicodedata.normalize("NFKC", text.replace("²", "**2").replace("³", "**3")).strip()
+    for sign, meaning in {
+        "^": "**",
+        "×": "*",
+        "·": "*",
+        "÷": "/",
+        "−": "-",
+        "√": "sqrt",
+        "math.": "",
+        "torch.": "",
+    }.items():
+        text = text.replace(sign, meaning)
+    if len(text) > LONGEST:
+        raise _Unknown(f"that expression has more than {LONGEST} characters")
+    part = 1.0
+    if text.endswith("%"):
+        text, part = text[:-1], 0.01
+    if "," in text:
+        raise _Unknown("a comma is no decimal point here: write 0.5 and 1000")
+    return part * _evaluated(ast.parse(text.strip(), mode="eval").body)
+
+
+def _evaluated(node: ast.AST) -> float:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return float(node.value)
+    if isinstance(node, ast.Name) and isinstance(KNOWN.get(node.id), float):
+        return KNOWN[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        return OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
+    if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+        return OPERATORS[type(node.op)](_evaluated(node.operand))
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and len(node.args) == 1
+        and not node.keywords
+    ):
+        function = KNOWN.get(node.func.id)
+        if callable(function):
+            return function(_evaluated(node.args[0]))
+    raise _Unknown(f"I cannot read `{ast.unparse(node)}`")

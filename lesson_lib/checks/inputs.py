@@ -1,0 +1,33 @@
+"""Inputs for checks: short numbers, the same on every machine, whatever defaults a session has set."""
+
+import textwrap
+from collections.abc import Callable
+from inspect import getsource
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def table(rows: Any) -> Tensor:
+    """A float32 tensor on the CPU."""
+    return torch.tensor(rows, dtype=torch.float32, device="cpu")
+
+
+def drawn(seed: int, *shape: int, spread: float = 1.0) -> Tensor:
+    """Random numbers with one decimal, normally distributed, from their own generator."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    numbers = torch.randn(*shape, generator=generator, dtype=torch.float32, device="cpu")
+    return (numbers * spread * 10).round() / 10
+
+
+def primes(*shape: int) -> Tensor:
+    """Different primes, small and large ones side by side: a value that lands in the wrong place shows."""
+    found = [p for p in range(2, 400) if all(p % q for q in range(2, int(p**0.5) + 1))]
+    count = torch.Size(shape).numel()
+    return table([found[7 * i % count if count % 7 else i] for i in range(count)]).reshape(shape)
+
+
+def source_of(function: Callable) -> str:
+    """The text of a function, as a learner would type it."""
+    return textwrap.dedent(getsource(function)).rstrip()

@@ -1,0 +1,117 @@
+"""What a check answers: a record that reads well in a terminal (text) and in a notebook (HTML), in any theme."""
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Literal
+
+from lesson_lib.checks.values import written
+
+State = Literal["passed", "failed", "open", "unjudged"]
+
+# Words and signs beside the colours: nothing is said by colour alone.
+WORDS = {"passed": "PASSED", "failed": "NOT YET", "open": "NOT ATTEMPTED YET", "unjudged": "NOT JUDGED"}
+SIGNS = {"passed": "✓", "failed": "✗", "open": "○", "unjudged": "?"}
+COLOURS = {  # JupyterLab's own, which follow its theme; the second is for other viewers
+    "passed": "var(--jp-success-color1, #2e7d32)",
+    "failed": "var(--jp-warn-color1, #b26a00)",
+    "open": "var(--jp-border-color1, #808080)",
+    "unjudged": "var(--jp-border-color1, #808080)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Counterexample:
+    """The smallest inputs found on which an answer is wrong. `fn(**arguments)` shows it again."""
+
+    arguments: dict[str, Any]
+    expected: Any = None
+    yours: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of one check.
+
+    `state` is passed, failed, open (not attempted yet) or unjudged (the check could not judge: the sentence says why).
+    `diagnosis` is one sentence; `counterexample` is None where there is nothing to show.
+    """
+
+    name: str
+    state: State
+    diagnosis: str
+    asked: str = ""
+    step: str = ""
+    counterexample: Counterexample | None = None
+    after: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """True where the answer is right."""
+        return self.state == "passed"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """What is shown, in order: label and text."""
+        rows = {"asked": self.asked, "step": self.step}
+        if self.counterexample is not None:
+            rows |= {name: written(value) for name, value in self.counterexample.arguments.items()}
+            if self.counterexample.expected is not None:
+                rows["expected"] = written(self.counterexample.expected)
+            rows["yours"] = written(self.counterexample.yours)
+        rows["diagnosis"] = self.diagnosis
+        return {label: text for label, text in (rows | self.after).items() if text}
+
+    def __repr__(self) -> str:
+        return table_text(f"{WORDS[self.state]}  {self.name}", self.rows)
+
+    def _repr_html_(self) -> str:
+        head = f"{SIGNS[self.state]} {WORDS[self.state]}"
+        return table_html(
+            f"<b>{head}</b> &nbsp;<code>{escape(self.name)}</code>", self.rows, COLOURS[self.state]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Note:
+    """A heading and a few labelled lines: hints, solutions, the table of progress."""
+
+    title: str
+    rows: dict[str, str]
+    code: str = ""
+
+    def __repr__(self) -> str:
+        return table_text(self.title, self.rows) + (f"\n\n{self.code}" if self.code else "")
+
+    def _repr_html_(self) -> str:
+        code = f"<pre style='margin:.5em 0 0 0'>{escape(self.code)}</pre>" if self.code else ""
+        return table_html(f"<b>{escape(self.title)}</b>", self.rows, COLOURS["open"], code)
+
+
+def table_text(title: str, rows: dict[str, str]) -> str:
+    """Title and rows as aligned text."""
+    width = max((len(label) for label in rows), default=0)
+    pad = " " * (width + 4)
+    return "\n".join(
+        [title, *(f"  {a.ljust(width)}  {b}".replace("\n", "\n" + pad) for a, b in rows.items())]
+    )
+
+
+def table_html(title: str, rows: dict[str, str], colour: str, below: str = "") -> str:
+    """Title and rows as a small HTML table: no asset, no script; text keeps the colour of the page."""
+    lines = "".join(
+        "<tr style='background:none'>"
+        f"<td style='text-align:left;vertical-align:top;padding:.1em 1em .1em 0;opacity:.75'>{escape(label)}</td>"
+        f"<td style='text-align:left;vertical-align:top;padding:.1em 0;white-space:pre-wrap{_font(text)}'>{escape(text)}</td></tr>"
+        for label, text in rows.items()
+    )
+    return (
+        f"<div style='border-left:.3em solid {colour};padding:.2em .8em;color:inherit'><div>{title}</div>"
+        f"<table style='border:none;margin:.2em 0 0 0;color:inherit'>{lines}</table>{below}</div>"
+    )
+
+
+def _font(text: str) -> str:
+    return ";font-family:monospace" if text.startswith("[") or "\n" in text else ""

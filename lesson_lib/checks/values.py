@@ -1,0 +1,170 @@
+"""Values in words: how an answer is written down, compared, and what is wrong with it before its numbers are read."""
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LIMIT = 36  # numbers of one tensor that are written out
+
+
+def fixed(number: float) -> str:
+    """The number at four decimals, never -0; very large and very small ones with an exponent.
+
+    >>> fixed(-0.00001), fixed(1e30), fixed(float("nan"))
+    ('0.0000', '1.0000e+30', 'nan')
+    """
+    number = float(number)
+    if not math.isfinite(number):
+        return str(number)
+    if abs(number) >= 1e6:
+        return f"{number:.4e}"
+    return f"{round(number, 4) + 0.0:.4f}"
+
+
+def written(value: Any) -> str:
+    """The value as text, the same on every machine: no address, no device, at most `LIMIT` numbers."""
+    if isinstance(value, Tensor):
+        return _tensor(value)
+    if isinstance(value, bool) or value is None or value is ...:
+        return {True: "True", False: "False", None: "None", ...: "..."}[value]
+    if isinstance(value, float):
+        return fixed(value)
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**15 else "an integer of more than 15 digits"
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        return f'"{text if len(text) <= 160 else text[:157] + "..."}"'
+    return described(value)
+
+
+def described(value: Any) -> str:
+    """What kind of thing the value is, with its article: 'a numpy array of shape (2, 3)'."""
+    if value is None or value is ...:
+        return str({None: "None", ...: "..."}[value])
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if is_numpy(value):
+        shape = getattr(value, "shape", ())
+        return f"a numpy array of shape {tuple(shape)}" if shape != () else "a numpy number"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    name = type(value).__name__
+    name = {"str": "string", "int": "integer", "function": "function", "dict": "dictionary"}.get(name, name)
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def is_numpy(value: Any) -> bool:
+    """True for arrays and numbers of numpy; numpy is not imported for it."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
+
+
+def plain(value: Tensor) -> Tensor:
+    """The same numbers as an ordinary float64 tensor on the CPU, without gradient and subclass."""
+    return value.detach().as_subclass(Tensor).cpu().double()
+
+
+def copies(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with every tensor cloned, so that a call can do no harm."""
+    return {name: x.detach().clone() if isinstance(x, Tensor) else x for name, x in arguments.items()}
+
+
+def same(x: Tensor, y: Tensor) -> bool:
+    """True where two tensors agree in shape, dtype and every bit of their numbers (nan equals nan)."""
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    return bool(
+        torch.equal(x, y) or ((x.isnan() == y.isnan()).all() and torch.equal(x.nan_to_num(), y.nan_to_num()))
+    )
+
+
+def close(x: Tensor, y: Tensor, tolerance: float) -> bool:
+    """True where two tensors have one shape and agree to `tolerance`, absolute and relative; nan agrees with nan."""
+    if x.shape != y.shape:
+        return False
+    return bool(torch.allclose(plain(x), plain(y), rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def unfit(value: Any, expected: Tensor) -> str | None:
+    """A sentence on why the value cannot be compared with the expected tensor; None where it can."""
+    if value is None or value is ...:
+        return f"your function gives back {described(value)}; is the `return` missing, or on the wrong line?"
+    if is_numpy(value):
+        return (
+            f"your function gives back {described(value)}; the lesson works with torch tensors from end to end, "
+            "since numpy keeps no gradients: use torch's operations (torch.exp, @, .sum) inside it"
+        )
+    if isinstance(value, (tuple, list)):
+        inside = ", ".join(described(part) for part in value[:3])
+        return f"your function gives back {described(value)} ({inside}); give back one tensor alone"
+    if not isinstance(value, Tensor):
+        return f"your function gives back {described(value)}; a tensor of shape {tuple(expected.shape)} is asked for"
+    if value.layout != torch.strided:
+        return "your function gives back a sparse tensor; give back an ordinary one (.to_dense())"
+    if value.device != expected.device:
+        return (
+            f"your result is on the device {value.device.type}, the inputs are on {expected.device.type}; "
+            "make new tensors where the inputs are (device=query.device), and move nothing"
+        )
+    if value.shape != expected.shape:
+        turned = value.ndim >= 2 and value.shape == expected.mT.shape if expected.ndim >= 2 else False
+        return f"your result has shape {tuple(value.shape)}, asked for is {tuple(expected.shape)}" + (
+            "; these are the two last axes exchanged: which of them counts the queries?" if turned else ""
+        )
+    if value.dtype != expected.dtype:
+        return (
+            f"your result is {value.dtype}, the inputs are {expected.dtype}; keep the inputs' dtype "
+            "(no .double(), no .int(), no dtype= of your own)"
+        )
+    return None
+
+
+def unreal(value: Tensor) -> str | None:
+    """A sentence that says where a result holds nan or inf; None where every number is finite."""
+    bad = ~plain(value).isfinite()
+    if not bad.any():
+        return None
+    place = bad.nonzero()[0].tolist()
+    what = "nan" if plain(value).isnan()[tuple(place)] else "inf"
+    where = f" at {place}" if place else ""
+    return (
+        f"your result holds {what}{where}; nan comes from 0/0, inf - inf or 0 * inf, "
+        "inf from the exponential of a large number"
+    )
+
+
+def first_difference(value: Tensor, expected: Tensor, tolerance: float) -> str:
+    """Where two tensors of one shape differ first, with both numbers."""
+    x, y = plain(value), plain(expected)
+    wrong = ~torch.isclose(x, y, rtol=tolerance, atol=tolerance)
+    if not wrong.any():
+        return ""
+    place = wrong.nonzero()[0].tolist()
+    numbers = f"{fixed(x[tuple(place)].item())} where {fixed(y[tuple(place)].item())} is right"
+    if not place:
+        return numbers
+    share = f"{int(wrong.sum())} of {wrong.numel()} numbers differ, the first at {place}: "
+    return share + numbers
+
+
+def _tensor(value: Tensor) -> str:
+    if value.layout != torch.strided or value.device.type == "meta" or value.is_complex():
+        return f"a tensor of shape {tuple(value.shape)}, {value.dtype}"
+    if value.numel() > LIMIT or value.ndim > 3:
+        return f"tensor of shape {tuple(value.shape)}"
+    return _nested(value.detach().as_subclass(Tensor).cpu().tolist(), 0)
+
+
+def _nested(rows: Any, depth: int) -> str:
+    if not isinstance(rows, list):
+        return str(rows) if isinstance(rows, (bool, int)) else fixed(rows)
+    inside: Iterable[str] = (_nested(row, depth + 1) for row in rows)
+    if not rows or not isinstance(rows[0], list):
+        return "[" + ", ".join(inside) + "]"
+    return "[" + (",\n" + " " * (depth + 1)).join(inside) + "]"

@@ -1,0 +1,63 @@
+"""The command line: `python -m lesson_lib doctor | lab | build | figures | experiments`.
+
+Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]  # the repository: the course is installed in place (pip install -e .)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    top = argparse.ArgumentParser(prog="python -m lesson_lib", description=__doc__.splitlines()[0])
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("doctor", help="look at the machine and the installation, and say what to mend")
+    lab = commands.add_parser("lab", help="open the lessons in JupyterLab, in your own copies (folder work/)")
+    lab.add_argument("--port", type=int, default=None, help="a port of your choice (default: the first free one from 8888)")
+    lab.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+    lab.add_argument("--copy-only", action="store_true", help="copy what is missing into work/, start nothing")
+    build = commands.add_parser("build", help="build notebooks/*.ipynb from notebooks/source")
+    build.add_argument("names", nargs="*", metavar="NAME", help="02_scoring, exercises/02_scoring or 02 (default: all)")
+    build.add_argument("--check", action="store_true", help="build nothing; fail where a notebook differs from its source")
+    build.add_argument("--fresh", action="store_true", help="take every new picture, also where the text beside it is the same")
+    figures = commands.add_parser("figures", help="draw figures/ again")
+    figures.add_argument("--to", type=Path, default=ROOT / "figures", metavar="FOLDER")
+    experiments = commands.add_parser("experiments", help="run the long experiments again")
+    experiments.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 where all went well, 1 after a sentence that says what did not."""
+    chosen = parser().parse_args(arguments)
+    try:
+        return _run(chosen)
+    except KeyboardInterrupt:
+        print("\nStopped.")
+        return 130
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    if chosen.command == "doctor":
+        from lesson_lib.cli import doctor
+
+        return doctor.main()
+    if chosen.command == "lab":
+        from lesson_lib.cli import lab
+
+        return lab.main(port=chosen.port, browser=not chosen.no_browser, copy_only=chosen.copy_only)
+    if chosen.command == "build":
+        from lesson_lib.cli import build
+
+        return build.check(chosen.names) if chosen.check else build.main(chosen.names, fresh=chosen.fresh)
+    if chosen.command == "figures":
+        from lesson_lib.plots import files
+
+        files.write_all(chosen.to)
+        return 0
+    from lesson_lib import experiments
+
+    return experiments.main(chosen.names) or 0

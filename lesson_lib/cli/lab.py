@@ -1,0 +1,114 @@
+"""The learner's side: own copies of lessons and exercises in work/, and a JupyterLab on this machine only, opened in them.
+
+A copy is made where none is, and never overwritten: what a learner wrote is safe from updates.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST = "00_start_here.ipynb"
+RECORD = ".copied.json"  # which version of a lesson each copy was made from
+QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings for the course: no news pop-up, so nothing asks the network
+
+
+def lessons(root: Path = ROOT) -> list[str]:
+    """The notebooks that a learner works in, as paths below notebooks/: lessons, then exercises. No solutions."""
+    folder = root / "notebooks"
+    found = [*sorted(folder.glob("*.ipynb")), *sorted((folder / "exercises").glob("*.ipynb"))]
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def copy_missing(root: Path = ROOT) -> tuple[list[str], list[str]]:
+    """Copy into work/ what is not there yet; returns (names copied, names whose lesson has changed since it was copied)."""
+    work = root / "work"
+    work.mkdir(exist_ok=True)
+    versions = _record(work)
+    copied, outdated = [], []
+    for name in lessons(root):
+        source, copy = root / "notebooks" / name, work / name
+        version = hashlib.sha256(_cells(source).encode()).hexdigest()[:16]
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+            versions[name] = version
+            copied.append(name)
+        elif versions.setdefault(name, version) != version:
+            outdated.append(name)
+    part = work / f"{RECORD}.part"
+    part.write_text(json.dumps(versions, indent=1, sort_keys=True), encoding="utf-8")
+    os.replace(part, work / RECORD)
+    return copied, outdated
+
+
+def command(work: Path, *, port: int | None = None, browser: bool = True, first: str = FIRST) -> list[str]:
+    """The command that starts JupyterLab in `work`, on loopback, with its token on."""
+    words = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={work}"]
+    words += [f"--LabApp.default_url=/lab/tree/{first}"]
+    words += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"] if port else []
+    words += [] if browser else ["--no-browser"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        words += ["--allow-root"]  # in a container
+    return words
+
+
+def environment() -> dict[str, str]:
+    """The environment that JupyterLab starts with: ours, and the course's quiet settings beside the user's own."""
+    paths = [str(QUIET), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(p for p in paths if p)}
+
+
+def port_problem(port: int) -> str | None:
+    """A sentence where `port` cannot be listened on, else None."""
+    if not 0 < port < 65536:
+        return f"--port must be between 1 and 65535, got {port}"
+    with socket.socket() as probe:
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was just closed is free
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return f"Port {port} cannot be used ({error.strerror}); leave --port out, and a free one is taken."
+    return None
+
+
+def main(*, port: int | None = None, browser: bool = True, copy_only: bool = False, root: Path = ROOT) -> int:
+    """Copy what is missing, say what happened, and run JupyterLab until it is stopped (Ctrl+C twice)."""
+    if not lessons(root):
+        print("There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip install -e .")
+        return 1
+    problem = port_problem(port) if port is not None else None
+    if problem:
+        print(problem)
+        return 1
+    try:
+        copied, outdated = copy_missing(root)
+    except OSError as error:
+        print(f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start again.")
+        return 1
+    print(f"work/ holds your copies ({len(copied)} new); an update never overwrites them.")
+    for name in outdated:
+        print(f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside yours.")
+    if copy_only:
+        return 0
+    print("JupyterLab runs on this machine only. To stop it: Ctrl+C, twice.", flush=True)
+    return subprocess.call(command(root / "work", port=port, browser=browser), env=environment())
+
+
+def _cells(notebook: Path) -> str:
+    """The sources of the cells: what makes a new version of a lesson (new outputs do not)."""
+    return "\0".join("".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"])
+
+
+def _record(work: Path) -> dict[str, str]:
+    try:
+        found = json.loads((work / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none yet, or damaged: the copies count as made today
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,127 @@
+"""What must hold before anything is installed: `make setup` runs this file with whatever `python3` there is.
+
+Only the standard library, and only syntax that old Pythons can read, since its first job is to turn those away in one sentence.
+"""
+
+import os
+import sys
+
+OLDEST, NEWEST = (3, 11), (3, 13)
+CPU_GIB, CUDA_GIB = 3, 10  # room for everything with torch's CPU build, and with its CUDA build
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+CPU_BUILD = """\
+torch comes next. On Linux the plain torch is the CUDA build: several GB to download, about {cuda} GB on the disk
+({free:.0f} GB are free). No NVIDIA GPU, a small disk or a slow line? Then stop here (Ctrl+C) and take the CPU build
+(about 0.2 GB): open PyTorch's installation selector (pytorch.org, "Get started"), choose Pip, Python and CPU, run the
+command that it shows with .venv/bin/pip in place of pip3 and with {torch} in place of torch, and type your make
+command again. A torch that fits is kept."""
+
+
+def python_problem(version, found=()):
+    """A sentence for a Python that is too old or too new, else None. `found`: names of other Pythons that would do."""
+    if OLDEST <= tuple(version[:2]) <= NEWEST:
+        return None
+    repair = "make lab PYTHON=%s" % found[0] if found else "install Python 3.13, then: make lab PYTHON=python3.13"
+    return "This is Python %d.%d, and the course needs %d.%d to %d.%d: %s" % (
+        tuple(version[:2]) + OLDEST + NEWEST + (repair,)
+    )
+
+
+def disk_problem(free_gib, need_gib=CPU_GIB):
+    """A sentence where the disk has too little room, else None."""
+    if free_gib >= need_gib:
+        return None
+    return "The disk has %.1f GB free where the course lies, and it needs %d GB: free some room, or move the folder." % (
+        free_gib,
+        need_gib,
+    )
+
+
+def venv_problem(modules):
+    """A sentence where this Python cannot make a virtual environment, else None. `modules`: those that it has."""
+    if "venv" in modules and "ensurepip" in modules:
+        return None
+    return (
+        "This Python has no venv module, which keeps the course apart from the rest of your machine: "
+        "on Debian or Ubuntu, sudo apt install python3-venv; elsewhere, install Python from python.org."
+    )
+
+
+def torch_warning(platform, torch_version, wanted, free_gib):
+    """The lines to show before torch's big download, or None where the installed torch fits or the build is small."""
+    if not platform.startswith("linux") or (torch_version or "").split("+")[0] == wanted:
+        return None
+    return CPU_BUILD.format(cuda=CUDA_GIB, free=free_gib, torch="torch==" + wanted)
+
+
+def other_pythons():
+    """Names on PATH of Pythons that the course can use, newest first."""
+    from shutil import which
+    from subprocess import DEVNULL, call
+
+    names = ["python%d.%d" % (OLDEST[0], minor) for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
+    return [name for name in names if which(name) and call([name, "-c", ""], stdout=DEVNULL, stderr=DEVNULL) == 0]
+
+
+def pinned_torch(folder=ROOT):
+    """The version in requirements.txt's line torch==..."""
+    with open(os.path.join(folder, "requirements.txt")) as file:
+        return next(line.split("==")[1].strip() for line in file if line.startswith("torch=="))
+
+
+def installed_torch():
+    """The version of the torch that this Python has, or None."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def free_gib(folder=ROOT):
+    """Free room on the disk of `folder`, in GiB."""
+    from shutil import disk_usage
+
+    return disk_usage(folder).free / 2.0**30
+
+
+def main(arguments):
+    """0 where the installation can go on, else 1 after one sentence. Arguments: nothing | torch [VERSION] | failed."""
+    step, wanted = (list(arguments) + ["", ""])[:2]
+    if step == "failed":
+        print(
+            "The installation did not finish (pip's reason stands above; %.1f GB are free on the disk). Nothing is lost: "
+            "mend the reason, then type the same make command again." % free_gib()
+        )
+        return 1
+    found = other_pythons() if sys.version_info >= (3, 3) else ()
+    problem = python_problem(sys.version_info, found)
+    if problem is None and step == "torch":
+        warning = torch_warning(sys.platform, installed_torch(), wanted or pinned_torch(), free_gib())
+        if warning:
+            print(warning)
+            if sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI"):
+                print("Going on in 10 seconds ...")
+                import time
+
+                time.sleep(10)
+        return 0
+    if problem is None:
+        from importlib.util import find_spec
+
+        problem = venv_problem([name for name in ("venv", "ensurepip") if find_spec(name)])
+    if problem is None:
+        problem = disk_problem(free_gib())
+    if problem:
+        print(problem)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped before torch was downloaded.")

@@ -1,0 +1,107 @@
+"""Scores: how relevant is this key to that query? Each takes queries and keys and returns one number per pair.
+
+A score is any callable (query, key) -> (*b, n, m). Softmax is not its business: `attend` does that.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+
+def dot(query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"]) -> Float[Tensor, "*b n m"]:
+    """Dot product of each query with each key: `q · k`.
+
+    Source: Luong et al. 2015, arXiv:1508.04025, the score they call "dot".
+
+    >>> dot(torch.tensor([[1.0, 0.0, 2.0]]), torch.tensor([[0.0, 1.0, 1.0], [4.0, 4.0, 0.0]])).tolist()
+    [[2.0, 4.0]]
+    """
+    return query @ key.mT
+
+
+def scaled_dot(query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"]) -> Float[Tensor, "*b n m"]:
+    """Dot product over the root of the width: `q · k / sqrt(d_k)`.
+
+    The query is scaled, not the product: n · d_k numbers instead of n · m, and float16 overflows later.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1.
+
+    >>> scaled_dot(torch.ones(1, 4), torch.ones(2, 4)).tolist()
+    [[2.0, 2.0]]
+    """
+    return (query * query.shape[-1] ** -0.5) @ key.mT
+
+
+class Additive(nn.Module):
+    """Additive score: `v · tanh(W_q q + W_k k)`, a network with one hidden layer of `d_hidden` units.
+
+    Queries and keys may differ in width. All pairs at once would take n · m · d_hidden numbers; the queries are cut
+    into rows of chunks that hold at most `max_pairs` pairs, and their hidden layers are computed again for the gradient.
+    The numbers are the same. Raises ValueError where a width is less than 1.
+    Source: Bahdanau et al. 2014, arXiv:1409.0473, appendix A.1.2.
+    """
+
+    def __init__(self, d_query: int, d_key: int, d_hidden: int, *, max_pairs: int = 2**14) -> None:
+        super().__init__()
+        _positive(d_query=d_query, d_key=d_key, d_hidden=d_hidden, max_pairs=max_pairs)
+        self.w_query = nn.Linear(d_query, d_hidden, bias=False)
+        self.w_key = nn.Linear(d_key, d_hidden, bias=False)
+        self.v = nn.Parameter(torch.empty(d_hidden).uniform_(-(d_hidden**-0.5), d_hidden**-0.5))
+        self.max_pairs = max_pairs
+
+    def forward(
+        self, query: Float[Tensor, "*#b n d_query"], key: Float[Tensor, "*#b m d_key"]
+    ) -> Float[Tensor, "*b n m"]:
+        """Scores of shape (*b, n, m)."""
+        _width(query, self.w_query.in_features, "query", "d_query")
+        _width(key, self.w_key.in_features, "key", "d_key")
+        hidden_query, hidden_key = self.w_query(query), self.w_key(key)
+        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        rows = max(1, self.max_pairs // max(1, batch.numel() * key.shape[-2]))
+        if rows >= query.shape[-2]:
+            return self._rows(hidden_query, hidden_key)
+        chunks = hidden_query.split(rows, dim=-2)
+        if torch.is_grad_enabled():
+            return torch.cat([checkpoint(self._rows, c, hidden_key, use_reentrant=False) for c in chunks], dim=-2)
+        return torch.cat([self._rows(c, hidden_key) for c in chunks], dim=-2)
+
+    def _rows(self, hidden_query: Tensor, hidden_key: Tensor) -> Tensor:
+        return (hidden_query[..., :, None, :] + hidden_key[..., None, :, :]).tanh() @ self.v
+
+
+class Bilinear(nn.Module):
+    """Bilinear score: `q · W k`, a learned comparison. Queries and keys may differ in width.
+
+    W starts uniform within ±sqrt(3 / (d_query · d_key)), so that unit-variance queries and keys score with variance 1.
+    Raises ValueError where a width is less than 1.
+    Source: Luong et al. 2015, arXiv:1508.04025, the score they call "general".
+    """
+
+    def __init__(self, d_query: int, d_key: int) -> None:
+        super().__init__()
+        _positive(d_query=d_query, d_key=d_key)
+        bound = (3 / (d_query * d_key)) ** 0.5
+        self.w = nn.Parameter(torch.empty(d_query, d_key).uniform_(-bound, bound))
+
+    def forward(
+        self, query: Float[Tensor, "*#b n d_query"], key: Float[Tensor, "*#b m d_key"]
+    ) -> Float[Tensor, "*b n m"]:
+        """Scores of shape (*b, n, m)."""
+        _width(query, self.w.shape[0], "query", "d_query")
+        _width(key, self.w.shape[1], "key", "d_key")
+        return query @ self.w @ key.mT
+
+
+def _positive(**widths: int) -> None:
+    for name, width in widths.items():
+        if isinstance(width, bool) or not isinstance(width, int):
+            raise TypeError(f"{name} must be a whole number, got {type(width).__name__} {width!r}; for a tensor x use x.shape[-1]")
+        if width < 1:
+            raise ValueError(f"{name} must be >= 1, got {width}")
+
+
+def _width(x: Tensor, expected: int, name: str, letter: str) -> None:
+    if x.shape[-1] != expected:
+        raise ValueError(
+            f"{name} has width {x.shape[-1]}, but this score was made with {letter}={expected}; make it with {letter}={x.shape[-1]}"
+        )

@@ -1,0 +1,64 @@
+"""Printing for lessons: the same digits on every machine."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def show(*values: Any, **named: Any) -> None:
+    """Print tensors and numbers at four decimals, on the CPU, without -0; a name given as keyword is printed in front.
+
+    >>> show(weights=torch.tensor([[0.25, -0.00001]]))
+    weights (1, 2)
+      0.2500  0.0000
+    """
+    for value in values:
+        print(_text(value))
+    for name, value in named.items():
+        text = _text(value)
+        if isinstance(value, Tensor) and value.ndim:
+            print(f"{name} {tuple(value.shape)}\n" + "\n".join(f"  {line}" for line in text.splitlines()))
+        else:
+            print(f"{name} = {text}")
+
+
+def show_source(function: Callable) -> Any:
+    """The library's own code of a function or class, without its docstring, highlighted where the notebook can."""
+    import ast
+    import textwrap
+
+    from IPython.display import Code
+
+    source = textwrap.dedent(inspect.getsource(function))
+    node = ast.parse(source).body[0]
+    lines = source.splitlines()
+    if ast.get_docstring(node) is not None:
+        text = node.body[0]
+        del lines[text.lineno - 1 : text.end_lineno]
+    return Code("\n".join(lines), language="python")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"{_round(value):.4f}" if isinstance(value, float) else str(value)
+    value = value.detach().cpu()
+    if not value.dtype.is_floating_point:
+        return _rows(value.int() if value.dtype == torch.bool else value, str)
+    return _rows(value.double(), lambda number: f"{_round(number):.4f}")
+
+
+def _round(number: float) -> float:
+    return round(number, 4) + 0.0  # -0.0 + 0.0 is 0.0
+
+
+def _rows(value: Tensor, write: Callable) -> str:
+    if value.ndim == 0:
+        return write(value.item())
+    if value.ndim > 2:
+        return "\n\n".join(_rows(part, write) for part in value)
+    cells = [[write(number) for number in row] for row in (value[None] if value.ndim == 1 else value).tolist()]
+    width = max((len(cell) for row in cells for cell in row), default=0)
+    return "\n".join("  ".join(cell.rjust(width) for cell in row) for row in cells)

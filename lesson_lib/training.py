@@ -1,0 +1,169 @@
+"""One loop that trains every model of the course."""
+
+import copy
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lesson_lib.device import quick, seed, to_device
+
+QUICK_STEPS = 20
+
+
+@dataclass
+class History:
+    """What a training leaves behind: one row per report, and how it ended. Shows as a table in a notebook."""
+
+    rows: list[dict[str, float]] = field(default_factory=list)
+    ended: str = "all steps done"
+    cpu_s: float = 0.0
+
+    def column(self, name: str) -> list[float]:
+        """One column, e.g. "step", "loss" or "score"; raises KeyError naming the columns there are."""
+        names = list(self.rows[0]) if self.rows else []
+        if name not in names:
+            raise KeyError(f"no column {name!r}; this history has {', '.join(names) or 'no rows yet'}")
+        return [row[name] for row in self.rows]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return f"History(no rows; {self.ended})"
+        lines = ["  ".join(f"{name:>9}" for name in self.rows[0])]
+        lines += ["  ".join(f"{_cell(value):>9}" for value in row.values()) for row in self.rows]
+        return "\n".join([*lines, f"({self.ended})"])
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return f"<p>No rows: {self.ended}.</p>"
+        head = "".join(f"<th scope='col'>{name}</th>" for name in self.rows[0])
+        body = "".join("<tr>" + "".join(f"<td>{_cell(v)}</td>" for v in row.values()) + "</tr>" for row in self.rows)
+        return f"<table><caption>{self.ended}</caption><tr>{head}</tr>{body}</table>"
+
+
+def fit(
+    model: nn.Module,
+    draw: Callable[[torch.Generator], Any],
+    loss: Callable[[nn.Module, Any], Tensor],
+    *,
+    steps: int,
+    lr: float = 1e-3,
+    schedule: str = "one-cycle",
+    clip: float = 1.0,
+    validate: Callable[[nn.Module], float] | None = None,
+    every: int | None = None,
+    patience: int | None = None,
+    stop_at: float | None = None,
+    seed_number: int = 0,
+    name: str = "training",
+) -> History:
+    """Train `model` in place with Adam and return its history, a row every `every` steps (default: ten rows).
+
+    `draw(generator)` makes a batch with a CPU generator, so that every device trains on the same data; `loss(model, batch)`
+    is a scalar. `schedule` is "one-cycle" (warm up over 10 % of the steps, then fall along a cosine) or "constant". `clip`
+    bounds the norm of the gradient. `validate(model)` is the score on a VALIDATION split, higher is better: it is a column
+    of the history, training ends once it has not risen for `patience` reports or has reached `stop_at`, and the best weights
+    seen are put back. Stopping the kernel (the ■ button) ends training the same way, with the history so far.
+    A bar shows progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps.
+    Raises ValueError for settings that do not fit, and where the loss is not finite.
+    """
+    _check(steps, lr, schedule, clip, validate, patience, stop_at)
+    steps = min(steps, QUICK_STEPS) if quick() else steps
+    every = every or max(1, steps // 10)
+    generator = seed(seed_number)
+    to_device(model).train()
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(parameters, lr=lr)
+    factor = {"one-cycle": lambda step: _one_cycle(step, steps), "constant": lambda step: 1.0}[schedule]
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    history, best, best_weights, waited = History(), -math.inf, None, 0
+    start, total = time.process_time(), 0.0
+    bar = _bar(steps, name)
+    try:
+        for step in range(1, steps + 1):
+            value = loss(model, to_device(draw(generator)))
+            optimizer.zero_grad()
+            value.backward()
+            nn.utils.clip_grad_norm_(parameters, clip)
+            optimizer.step()
+            scheduler.step()
+            total += value.detach()
+            bar.update()
+            if step % every and step != steps:
+                continue
+            row = {"step": step, "loss": float(total) / (step - (history.rows[-1]["step"] if history.rows else 0))}
+            total = 0.0
+            if not math.isfinite(row["loss"]):
+                raise ValueError(
+                    f"the loss is {row['loss']} at step {step}; lower lr (now {lr}), or look for a mask that hides everything"
+                )
+            if validate is not None:
+                row["score"] = _score(model, validate)
+            history.rows.append(row | {"cpu_s": time.process_time() - start})
+            bar.set_postfix({k: _cell(v) for k, v in row.items() if k != "step"})
+            if validate is None:
+                continue
+            waited += 1
+            if row["score"] > best:
+                best, waited, best_weights = row["score"], 0, copy.deepcopy(model.state_dict())
+            if stop_at is not None and best >= stop_at:
+                history.ended = f"stopped at step {step}: score {best:.4f} reached {stop_at}"
+                break
+            if patience is not None and waited >= patience:
+                history.ended = f"stopped at step {step}: no rise in {patience} reports"
+                break
+    except KeyboardInterrupt:
+        history.ended = f"interrupted at step {history.rows[-1]['step'] if history.rows else 0}; the model keeps what it learned"
+    finally:
+        bar.close()
+    if best_weights is not None:
+        model.load_state_dict(best_weights)
+    model.eval()
+    history.cpu_s = time.process_time() - start
+    return history
+
+
+def _score(model: nn.Module, validate: Callable[[nn.Module], float]) -> float:
+    model.eval()
+    with torch.no_grad():
+        value = float(validate(model))
+    model.train()
+    return value
+
+
+def _one_cycle(step: int, steps: int) -> float:
+    """Factor on the learning rate: linear to 1 over the first tenth, then half a cosine down to 0."""
+    warm = max(1, steps // 10)
+    if step < warm:
+        return (step + 1) / warm
+    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+
+def _bar(steps: int, name: str) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=steps, desc=name, leave=False, disable=os.environ.get("LESSON_PROGRESS") == "off")
+
+
+def _cell(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _check(
+    steps: int, lr: float, schedule: str, clip: float, validate: Any, patience: int | None, stop_at: float | None
+) -> None:
+    if steps < 1:
+        raise ValueError(f"steps must be >= 1, got {steps}")
+    if not lr > 0:
+        raise ValueError(f"lr must be > 0, got {lr}; 1e-3 is a common start")
+    if not clip > 0:
+        raise ValueError(f"clip must be > 0, got {clip}; math.inf turns clipping off")
+    if schedule not in ("one-cycle", "constant"):
+        raise ValueError(f"schedule must be 'one-cycle' or 'constant', got {schedule!r}")
+    if validate is None and (patience is not None or stop_at is not None):
+        raise ValueError("patience and stop_at judge the score on a validation split; give validate as well")

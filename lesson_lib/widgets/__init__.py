@@ -1,0 +1,11 @@
+"""Things to move: ipywidgets over `attend`, each with a still picture for readers without a kernel.
+
+Every widget is moved by keyboard as well as by mouse, shows its formulas on hover or focus, and needs no network.
+"""
+
+from lesson_lib.widgets.explorer import Explorer
+from lesson_lib.widgets.shapes import ShapeExplorer
+from lesson_lib.widgets.softmax import SoftmaxExplorer
+from lesson_lib.widgets.steps import SevenStepsExplorer
+
+__all__ = ["Explorer", "SevenStepsExplorer", "ShapeExplorer", "SoftmaxExplorer"]

@@ -1,0 +1,97 @@
+"""What all widgets share: controls above a drawing made of HTML, and a still picture where no kernel runs."""
+
+import html
+from collections.abc import Sequence
+from itertools import count
+
+import ipywidgets
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from lesson_lib.plots.charts import ink
+from lesson_lib.plots.picture import HEAT, Picture
+
+_numbers = count(1)
+
+CSS = """
+.ll-box {background:#fff; color:#111; padding:8px; font:13px/1.35 system-ui, sans-serif; overflow-x:auto}
+.ll-row {display:flex; flex-wrap:wrap; gap:14px; align-items:flex-start; margin-bottom:10px}
+.ll-box table {border-collapse:collapse; margin:2px 0}
+.ll-box td {padding:3px 6px; text-align:right; min-width:30px; position:relative; border:1px solid #fff; font-variant-numeric:tabular-nums}
+.ll-box caption {text-align:left; font-weight:600; white-space:nowrap; caption-side:top; color:#111}
+.ll-box td .ll-tip {display:none; position:absolute; left:0; top:100%; z-index:9; background:#111; color:#fff; padding:4px 8px;
+  white-space:nowrap; border-radius:4px; text-align:left}
+.ll-box td:hover .ll-tip, .ll-box td:focus .ll-tip {display:block}
+.ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
+.ll-now {outline:3px solid #D55E00; outline-offset:2px}
+"""
+
+
+class Explorer(ipywidgets.VBox):
+    """Controls above a drawing. A subclass sets its controls, `draw() -> html` and `still() -> Picture`.
+
+    Where a kernel runs, the widget shows; where none does (a page, a printed notebook), the still picture does.
+    """
+
+    def __init__(self, controls: Sequence[ipywidgets.Widget]) -> None:
+        self.name = f"ll{next(_numbers)}"
+        self.drawing = ipywidgets.HTML()
+        box = ipywidgets.HBox(list(controls), layout=ipywidgets.Layout(flex_flow="row wrap"))
+        super().__init__([box, self.drawing])
+        self.refresh()
+
+    def watch(self, *controls: ipywidgets.Widget) -> None:
+        """Draw again whenever one of these changes."""
+        for control in controls:
+            control.observe(self.refresh, names="value")
+
+    def refresh(self, _change: dict | None = None) -> None:
+        """Draw the current state."""
+        self.drawing.value = f'<style>{CSS}</style><div class="ll-box {self.name}">{self.draw()}</div>'
+
+    def draw(self) -> str:
+        """The drawing as HTML, for the controls' current values."""
+        raise TypeError(f"{type(self).__name__} must define draw() -> html")
+
+    def still(self) -> Picture:
+        """A picture of the widget as it starts."""
+        raise TypeError(f"{type(self).__name__} must define still() -> Picture")
+
+    def _repr_mimebundle_(self, **options):
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        still, still_metadata = self.still().bundle()
+        return {**data, **still}, {**metadata, **still_metadata}
+
+
+def table(
+    rows: Sequence[Sequence[float]],
+    title: str,
+    *,
+    key: str = "",
+    tips: Sequence[Sequence[str]] | None = None,
+    now: bool = False,
+    decimals: int = 2,
+) -> str:
+    """A table of numbers as HTML: coloured by size, each cell with its formula on hover or focus."""
+    flat = [value for row in rows for value in row]
+    low, high = min(flat), max(flat)
+    body = []
+    for i, row in enumerate(rows):
+        cells = []
+        for j, value in enumerate(row):
+            share = (value - low) / (high - low) if high > low else 0.0
+            tip = html.escape(tips[i][j]) if tips else ""
+            inner = f'<span class="ll-tip" role="tooltip">{tip}</span>' if tip else ""
+            focus = f' tabindex="0" aria-label="{tip}"' if tip else ""
+            style = f"background:{to_hex(colormaps[HEAT](share))};color:{ink(share)}"
+            cells.append(f'<td class="{key}r{i} {key}c{j} {key}{i}-{j}" style="{style}"{focus}>{number(value, decimals)}{inner}</td>')
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    mark = ' class="ll-now"' if now else ""
+    shape = f"({len(rows)}, {len(rows[0])})"
+    return f"<table{mark}><caption>{html.escape(title)} {shape}</caption>{''.join(body)}</table>"
+
+
+def number(value: float, decimals: int = 2) -> str:
+    """A number as the widgets write it: whole numbers bare, others at `decimals`, never -0."""
+    return f"{value:g}" if value == round(value) and abs(value) < 1e6 else f"{round(value, decimals) + 0.0:.{decimals}f}"

@@ -1,0 +1,66 @@
+"""Softmax under your fingers: scale the scores, shift them, type your own."""
+
+import html
+
+import ipywidgets
+import torch
+
+from lesson_lib.attention import attend
+from lesson_lib.plots import bars
+from lesson_lib.plots.picture import CURVES, Picture
+from lesson_lib.scores import dot
+from lesson_lib.widgets.explorer import Explorer, number
+
+
+class SoftmaxExplorer(Explorer):
+    """Scores and their weights side by side; multiply the scores (1 / temperature), add a constant, or type others.
+
+    Raises ValueError where fewer than 2 scores are given.
+    """
+
+    def __init__(self, scores: tuple[float, ...] = (2.0, 4.0, 4.0)) -> None:
+        if len(scores) < 2:
+            raise ValueError(f"a softmax over fewer than 2 scores is always 1; got {list(scores)}")
+        self.start = tuple(scores)
+        wide = {"style": {"description_width": "initial"}, "layout": ipywidgets.Layout(width="340px")}
+        self.scores = ipywidgets.Text(", ".join(number(s) for s in scores), description="scores", continuous_update=False, **wide)
+        self.scale = ipywidgets.FloatLogSlider(
+            1.0, base=10, min=-2, max=2, step=0.1, description="times (1 / temperature)", readout_format=".2f", **wide
+        )
+        self.shift = ipywidgets.FloatSlider(0.0, min=-100, max=100, step=1, description="plus", readout_format=".0f", **wide)
+        super().__init__([self.scores, self.scale, self.shift])
+        self.watch(self.scores, self.scale, self.shift)
+
+    def weights(self) -> tuple[list[float], list[float]]:
+        """The changed scores and their weights; raises ValueError where the typed text is no list of numbers."""
+        try:
+            typed = [float(part) for part in self.scores.value.replace(";", ",").split(",") if part.strip()]
+        except ValueError:
+            raise ValueError(f"{self.scores.value!r} is no list of numbers; type for example 2, 4, 4") from None
+        if not 2 <= len(typed) <= 12:
+            raise ValueError(f"type 2 to 12 scores, separated by commas; got {len(typed)}")
+        changed = torch.tensor(typed, dtype=torch.float64) * self.scale.value + self.shift.value
+        one = torch.ones(1, 1, dtype=torch.float64)
+        return changed.tolist(), attend(one, changed[:, None], changed[:, None], score=dot).weights[0].tolist()
+
+    def draw(self) -> str:
+        try:
+            scores, weights = self.weights()
+        except ValueError as error:
+            return f"<p role='alert'>{html.escape(str(error))}</p>"
+        rows = "".join(
+            f"<tr><td>key {i}</td><td>{number(s)}</td><td>{w:.4f}</td><td style='text-align:left;min-width:260px'>"
+            f"<div style='height:16px;width:{260 * w:.1f}px;background:{CURVES[0]}'></div></td></tr>"
+            for i, (s, w) in enumerate(zip(scores, weights, strict=True), start=1)
+        )
+        head = "<tr><th></th><th>score</th><th>weight</th><th></th></tr>"
+        return f"<table>{head}{rows}</table><p>The weights sum to {sum(weights):.4f}; the largest is {max(weights):.4f}.</p>"
+
+    def still(self) -> Picture:
+        _, weights = self.weights()
+        return bars(
+            {f"key {i}\nscore {number(s)}": w for i, (s, w) in enumerate(zip(self.start, weights, strict=True), start=1)},
+            alt=f"The softmax explorer as it starts: one bar per key for the scores {', '.join(map(number, self.start))}.",
+            y_axis="weight",
+            limits=(0, 1),
+        )

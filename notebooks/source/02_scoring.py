@@ -1,0 +1,608 @@
+# %% [markdown]
+r"""
+# 02 · Scoring: how relevant is this to that?
+
+**The question.** Three people answer your question at once. How much do you listen to each of them?
+
+Attention answers in two moves. It gives each answer a *score*, and it mixes the answers by their scores. The mixing never changes in this
+course. The score does, and this lesson is about it.
+
+**After this lesson you can**
+
+- say what a query, a key, a value, a score, a weight and an output are, with their shapes;
+- compute attention by hand for three tokens, and check it in Python and in torch;
+- choose among four scores, and say what each costs;
+- show, with numbers, why scores are divided by $\sqrt{d}$, and when that reason does not apply.
+
+**Time** about 60 minutes, in two sittings if you like: there is a good place to stop before section 5. **You need** matrix products and a
+little PyTorch; nothing of attention. **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb).
+"""
+
+# %%
+import math
+
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.claims import claim, verdict
+from lesson_lib.plots import bars, heatmap, lines
+from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
+from lesson_lib.show import show, show_source
+
+torch.manual_seed(0);
+
+# %% [markdown]
+r"""
+> **Predict first.** Three answers have the scores 2, 4 and 4. Scores become weights that are positive and sum to 1; a larger score gives a
+> larger weight. What share does the first answer get: more than a tenth, or less? Decide before you open the fold.
+>
+> <details><summary>Answer</summary>
+> Less: about 6 %. You will compute it in section 1.
+> </details>
+
+## Six words
+
+You will meet these six words in every lesson. The shapes are those of one sequence: $n$ queries, $m$ keys, and as many values as keys.
+
+| word | what it is | shape |
+|---|---|---|
+| **query** | what somebody is looking for | $(n, d_k)$ |
+| **key** | what an answer is about; it is compared with queries | $(m, d_k)$ |
+| **value** | what the answer says; it is what gets mixed | $(m, d_v)$ |
+| **score** | how well one key fits one query; any number | $(n, m)$ |
+| **weight** | the share that a value gets; positive, and the weights of one query sum to 1 | $(n, m)$ |
+| **output** | the mixture of values that one query receives | $(n, d_v)$ |
+
+A score and a weight are not the same thing. Scores can be negative or large; weights are shares. Rows belong to queries, columns to keys.
+
+## 1 · A look-up with soft edges
+
+A Python dictionary is the hard case. It compares your query with every key, finds the one that is equal, and returns its value.
+"""
+
+# %%
+prices = {"tea": 10.0, "coffee": 20.0, "cake": 40.0}
+show(prices["coffee"])
+
+# %% [markdown]
+r"""
+Now make it soft. Let keys and queries be vectors. Score each key against the query with a dot product, turn the scores into weights, and mix
+the values by their weights. To turn scores into weights, attention uses the **softmax**: raise $e$ to each score, then divide by the sum.
+
+$$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}, \qquad \text{output} = \sum_j w_j v_j$$
+"""
+
+
+# %%
+def soft_look_up(query, key, value):
+    scores = query @ key.mT  # one score per query (row) and key (column)
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()  # minus the largest: same weights, no overflow
+    weights = powers / powers.sum(-1, keepdim=True)
+    return weights @ value, weights
+
+
+key = torch.eye(3)  # tea, coffee, cake: three keys at right angles
+value = torch.tensor([[10.0], [20.0], [40.0]])
+output, weights = soft_look_up(torch.tensor([[0.0, 1.0, 0.0]]), key, value)
+show(weights=weights, output=output)
+
+# %% [markdown]
+r"""
+The query asks for coffee, whose key scores 1; the others score 0. Coffee gets the largest weight, 0.58, but the others get 0.21 each. The
+output, 22.1, is close to no single price. It is a mixture.
+
+> **Predict.** The query becomes `[0, 5, 0]`. Which way does the output move, and what is it close to?
+>
+> <details><summary>Answer</summary>
+> Towards 20, the price of coffee: the scores are now 0, 5, 0, and e⁵ is about 148 times e⁰. The next cell shows it.
+> </details>
+"""
+
+# %%
+for sharpness in (0.0, 1.0, 5.0, 50.0):
+    query = sharpness * torch.tensor([[0.0, 1.0, 0.0]])
+    output, weights = soft_look_up(query, key, value)
+    print(f"sharpness {sharpness:4.0f}   weights {[round(w, 4) for w in weights[0].tolist()]}   output {output.item():.4f}")
+
+# %% [markdown]
+r"""
+Read the four lines from the bottom. At 50 the soft look-up *is* the dictionary: weight 1 on coffee, output 20. At 0 all scores are
+equal, and the output is the plain average of the three prices, 23.3. Attention lives between a dictionary and an average.
+
+The function above is the whole of attention. The library's version does the same and adds what later lessons need: masks, other scores, any
+number of leading axes. Here is the proof that they agree, and then the library's own code. From now on we import it.
+"""
+
+# %%
+q, k, v = torch.randn(5, 3), torch.randn(7, 3), torch.randn(7, 2)
+ours, theirs = soft_look_up(q, k, v), attend(q, k, v, score=dot)
+assert_close(ours[0], theirs.output)
+assert_close(ours[1], theirs.weights)
+show_source(attend)
+
+# %% [markdown]
+r"""
+Read the last ten lines first: score, add, hide, softmax, mix. The lines before them check your input and pick a faster kernel where you do not
+want the weights.
+
+### Softmax looks at differences
+
+> **Predict.** The scores are 2, 4, 4 again. You add 100 to every score. Do the weights change? You multiply every score by 10. Do they
+> change now?
+>
+> <details><summary>Answer</summary>
+> Adding changes nothing: every power is multiplied by e¹⁰⁰, and the sum too. Multiplying does: differences of 2 become differences of 20.
+> </details>
+"""
+
+# %%
+scores = torch.tensor([2.0, 4.0, 4.0])
+show(plain=scores.softmax(-1), plus_100=(scores + 100).softmax(-1), times_10=(10 * scores).softmax(-1))
+
+# %% [markdown]
+r"""
+The first answer gets 0.0634: the 6 % of the first prediction. The difference of 2 in the score became a factor of $e^2 \approx 7.39$ in the weight:
+0.4683 / 0.0634. Only differences count. Keep both facts: the first makes softmax safe to compute, the second is the subject of section 4.
+
+Move the sliders, with the mouse or with the arrow keys, and type scores of your own.
+
+- *Do:* find the smallest factor on the slider at which the first weight shows as 0.0000. *Then:* type `0, 0, 0` and try to make one weight
+  larger than the others.
+
+<details><summary>What you should find</summary>
+About times 5: the difference of 2 becomes 10, and e⁻¹⁰ is 0.00005. With equal scores no factor and no shift can do it: all differences
+are 0.
+</details>
+"""
+
+# %%
+from lesson_lib.widgets import SoftmaxExplorer
+
+SoftmaxExplorer((2.0, 4.0, 4.0))
+
+# %% [markdown]
+r"""
+The factor has a name of its own: its inverse is called the **temperature**. High temperature means small differences and even weights.
+
+## 2 · Where the idea comes from: weighting neighbours
+
+Statisticians had soft look-ups long before neural networks. You have noisy measurements, and you want a value at a point where you did not
+measure. *Kernel regression* answers with an average of all measurements, in which near ones count more (Nadaraya 1964, Watson 1964). Nearness
+is measured by a bell curve of some width $\sigma$:
+
+$$s(q, k) = -\frac{(q - k)^2}{2\sigma^2}$$
+
+That is attention. The query is the point where you ask, the keys are the places where you measured, the values are the measurements, and the
+bell curve is the score.
+"""
+
+
+# %%
+def bell(width):
+    return lambda query, key: -torch.cdist(query, key).square() / (2 * width**2)
+
+
+places = 6 * torch.rand(40, 1).sort(0).values  # keys
+measured = places.sin() + 0.2 * torch.randn(40, 1)  # values
+asked = torch.linspace(0, 6, 121)[:, None]  # queries
+answers = {width: attend(asked, places, measured, score=bell(width)).output for width in (0.05, 0.4, 3.0)}
+curves = {f"width {width}": (asked[:, 0].tolist(), a[:, 0].tolist()) for width, a in answers.items()}
+lines(
+    {"answer": {"the truth, sin": (asked[:, 0].tolist(), asked.sin()[:, 0].tolist()), **curves}},
+    alt="Three answers of kernel regression against the true sine: narrow bells follow the noise, wide bells flatten the curve.",
+    caption="One attention, three widths of the bell: 0.05 copies the noise, 0.4 finds the sine, 3 says nearly the same everywhere.",
+    x_axis="where we ask",
+    points=False,
+    height=3.4,
+)
+
+# %%
+error = {width: (a - asked.sin()).square().mean().sqrt().item() for width, a in answers.items()}
+verdict("the middle width is closest to the truth", error[0.4] < min(error[0.05], error[3.0]))
+
+# %% [markdown]
+r"""
+The narrow bell is nearly a dictionary: it returns the nearest measurement, noise included. The wide bell is nearly an average. Sharpness
+again, under another name.
+
+### From the bell to the dot product
+
+Expand the square, with $\sigma = 1$:
+
+$$-\tfrac12 \lVert q - k \rVert^2 = q \cdot k - \tfrac12 \lVert q \rVert^2 - \tfrac12 \lVert k \rVert^2$$
+
+The middle term is the same for all keys of one query. Softmax ignores what is added to a whole row, so it drops out. If all keys have the same
+length, the last term drops out too. What is left is the dot product.
+
+> **Predict.** Bell and dot product now give the same weights. Make one key twice as long. Under which score does it gain weight with a query
+> that points the same way?
+>
+> <details><summary>Answer</summary>
+> Under the dot product: a longer key scores higher. Under the bell it loses, once it lies farther away than before.
+> </details>
+"""
+
+# %%
+k = torch.nn.functional.normalize(torch.randn(6, 4), dim=-1)  # six keys of length 1
+q = k[:1].clone()  # a query equal to the first key
+by_bell, by_dot = (attend(q, k, k, score=score).weights for score in (bell(1.0), dot))
+assert_close(by_bell, by_dot)
+k[0] *= 2  # now the first key is twice as long
+longer_bell, longer_dot = (attend(q, k, k, score=score).weights for score in (bell(1.0), dot))
+show(before=by_dot[0, 0], dot_after=longer_dot[0, 0], bell_after=longer_bell[0, 0])
+
+# %% [markdown]
+r"""
+The first key's weight rises under the dot product and falls under the bell. So a dot product is *not* plain similarity: length counts. We come
+back to that in section 7.
+
+## 3 · Four scores
+
+All four take a query and a key and return one number. Each line of code below is the formula above it. The letters: $d_q$ and $d_k$ are the
+widths of query and key, $h$ is a width that you choose.
+
+| score | formula | learned numbers | widths |
+|---|---|---|---|
+| dot | $q \cdot k$ | none | $d_q = d_k$ |
+| scaled dot | $q \cdot k / \sqrt{d_k}$ | none | $d_q = d_k$ |
+| additive | $v \cdot \tanh(W_q q + W_k k)$ | $h\,(d_q + d_k + 1)$ | any |
+| bilinear | $q \cdot W k$ | $d_q\, d_k$ | any |
+
+The additive score is a small neural network with one hidden layer of $h$ units, asked about each pair. It came first (Bahdanau et al. 2014).
+The bilinear score and the plain dot product followed (Luong et al. 2015), and the scaled one came with the Transformer (Vaswani et al. 2017).
+"""
+
+# %%
+q, k = torch.tensor([[2.0, 1.0, 3.0]]), torch.tensor([[0.0, 1.0, 1.0], [4.0, 4.0, 0.0]])
+show(dot=dot(q, k), scaled=scaled_dot(q, k))
+
+# %% [markdown]
+r"""
+By hand: $2\cdot0 + 1\cdot1 + 3\cdot1 = 4$ and $2\cdot4 + 1\cdot4 + 3\cdot0 = 12$. Divided by $\sqrt3 \approx 1.732$ they are 2.3094 and 6.9282.
+
+The additive score written out once, for one pair, against the library:
+"""
+
+# %%
+score = Additive(d_query=3, d_key=3, d_hidden=5)
+hidden = torch.tanh(score.w_query.weight @ q[0] + score.w_key.weight @ k[0])
+assert_close(score.v @ hidden, score(q, k)[0, 0])
+show_source(Additive)
+
+# %% [markdown]
+r"""
+`_rows` is the formula. The rest of `forward` saves memory: for $n$ queries and $m$ keys the hidden layers of all pairs are $n \cdot m \cdot h$
+numbers, so the queries go through in pieces.
+
+> **Predict.** You want queries of width 3 and keys of width 5. Which of the four scores can compare them? And what may the width of the values
+> be?
+>
+> <details><summary>Answer</summary>
+> Additive and bilinear can. A dot product needs equal widths. The values may have any width under every score: they are mixed, never compared.
+> </details>
+"""
+
+# %%
+q, k, v = torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 7)
+for score in (Additive(3, 5, 8), Bilinear(3, 5)):
+    print(type(score).__name__, tuple(attend(q, k, v, score=score).output.shape))
+try:
+    attend(q, k, v, score=dot)
+except ValueError as error:
+    print("dot:", error)
+
+# %% [markdown]
+r"""
+### Self-attention, and why tokens are projected first
+
+So far queries, keys and values were three things. In **self-attention** they come from one sequence $x$ of tokens (words, pixels, frames: one
+row each): every token asks, every token answers, itself included. The shortest form is `attend(x, x, x)`.
+
+That form has a flaw. Its scores are $x_i \cdot x_j$, and that is the same number as $x_j \cdot x_i$.
+
+> **Predict.** In "the cat sleeps", *sleeps* should look for its subject, *cat*. May *cat* then have a low score for *sleeps*, if scores are
+> $x_i \cdot x_j$?
+>
+> <details><summary>Answer</summary>
+> No. The table is symmetric: if <i>sleeps</i> scores <i>cat</i> high, <i>cat</i> scores <i>sleeps</i> just as high.
+> </details>
+"""
+
+# %%
+words = ["the", "cat", "sleeps"]
+x = torch.nn.functional.normalize(torch.randn(3, 8), dim=-1)  # three tokens of length 1
+w_query, w_key = torch.randn(8, 8), torch.randn(8, 8)
+same, projected = dot(x, x), dot(x @ w_query, x @ w_key)
+heatmap(
+    {"x · x": same, "(x W_q) · (x W_k)": projected},
+    rows=words,
+    columns=words,
+    alt="Two tables of scores for three words: the left one is symmetric with its largest numbers on the diagonal, the right one is not.",
+    caption="Left: a token's own score is the largest in its row, and the table is its own mirror image. Right: projections break both.",
+)
+
+# %% [markdown]
+r"""
+On the left each word prefers itself: with tokens of equal length nothing is closer to $x_i$ than $x_i$. The cure is to let each token play
+three parts: $q_i = x_i W_q$ for asking, $k_i = x_i W_k$ for being found, $v_i = x_i W_v$ for what it says. These three matrices are what
+training learns. Lesson 03 trains them.
+
+## 4 · Why divide by √d?
+
+The scaled dot product divides by the root of the width. Here is the need for it, in three measurements.
+
+> **Predict.** The numbers in `q` and `k` are drawn at random with mean 0 and variance 1. Their width grows from 4 to 1,024. What happens to the
+> *standard deviation* of $q \cdot k$: does it stay, grow to 16 times, or grow to 256 times?
+>
+> <details><summary>Answer</summary>
+> It grows to 16 times. A dot product is a sum of d products, each with variance 1. Variances of independent things add up to d, so the
+> standard deviation is √d: from 2 to 32.
+> </details>
+"""
+
+# %%
+widths = [4, 16, 64, 256, 1024]
+spread, largest, slope = {}, {}, {}
+for name, score in {"dot": dot, "scaled dot": scaled_dot}.items():
+    tables = [score(torch.randn(500, d), torch.randn(16, d)) for d in widths]  # 500 queries, 16 keys
+    weights = [table.softmax(-1) for table in tables]
+    spread[name] = (widths, [table.std().item() for table in tables])
+    largest[name] = (widths, [w.amax(-1).mean().item() for w in weights])
+    slope[name] = (widths, [(torch.diag_embed(w) - w[:, :, None] * w[:, None]).norm(dim=(-2, -1)).mean().item() for w in weights])
+lines(
+    {"spread of the scores": spread, "largest of 16 weights": largest, "gradient through softmax": slope},
+    alt="Three panels over width: unscaled, the spread of scores grows, the largest weight nears 1, the gradient falls; scaled, all stay flat.",
+    caption="500 random queries against 16 random keys. Scaling keeps all three where they are; without it the gradient dies as d grows.",
+    x_axis="width d",
+    log="x",
+)
+
+# %% [markdown]
+r"""
+**Left:** the standard deviation of the scores follows $\sqrt d$ (2, 4, 8, 16, 32). **Middle:** so the differences grow, and softmax gives nearly
+everything to one key, for no reason but chance: the numbers were random. This is called **saturation**. **Right:** how much the weights
+move when the scores move, the size of softmax's matrix of derivatives, $\operatorname{diag}(w) - w w^\top$. Where one weight is 1 and the rest are 0,
+it is 0: no error signal comes back through the softmax, and the model cannot learn that its guess was wrong.
+"""
+
+# %%
+at_64 = widths.index(64)
+verdict("spread of dot is within 15 % of √d at every width", all(abs(s / d**0.5 - 1) < 0.15 for d, s in zip(*spread["dot"], strict=True)))
+verdict("at d = 64 the largest of 16 weights is above .75 unscaled, below .35 scaled", largest["dot"][1][at_64] > 0.75 and largest["scaled dot"][1][at_64] < 0.35)
+verdict("at d = 1,024 the gradient is under a third of the scaled one", slope["dot"][1][-1] < slope["scaled dot"][1][-1] / 3)
+one_row = torch.randn(5, dtype=torch.float64)
+by_torch = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), one_row)
+assert_close(by_torch, one_row.softmax(-1).diag() - torch.outer(one_row.softmax(-1), one_row.softmax(-1)))
+
+# %% [markdown]
+r"""
+The last three lines check the formula for the derivatives against torch's own.
+
+**When the reason fails.** It rests on a mean of 0 and a variance of 1, and on independent numbers. Give every number a mean of 1:
+
+> **Predict.** $d = 64$, and the parts of `q` and `k` have mean 1 and variance 1. What is the mean of $q \cdot k$?
+>
+> <details><summary>Answer</summary>
+> 64: each of the 64 products has mean 1 · 1. (And variance 3, so the sum has variance 192 instead of 64.)
+> </details>
+"""
+
+# %%
+q, k = 1 + torch.randn(50_000, 1, 64), 1 + torch.randn(50_000, 1, 64)
+products = dot(q, k)
+verdict("mean within 1 % of 64", abs(products.mean().item() / 64 - 1) < 0.01)
+verdict("variance within 5 % of 192", abs(products.var().item() / 192 - 1) < 0.05)
+
+# %% [markdown]
+r"""
+So the divisor is no law of nature. It keeps scores small *at the start of training*, when weights are random and small. What training does later
+is its own affair; section 6 measures it.
+
+One more detail that is often told wrongly: the width under the root is the width of the vectors that are multiplied. With several heads (lesson
+04) a model of width 512 works with vectors of width 64, and the divisor is $\sqrt{64} = 8$.
+
+*A good place for a break.*
+
+## 5 · Seven steps, by hand
+
+Now a whole self-attention with small whole numbers, as the sources of this course compute it (after Karim's illustrated guide, 2019). Three
+tokens of width 4; three matrices from width 4 to width 3. Take pencil and paper: every number up to step 4 is a whole number.
+"""
+
+# %%
+from lesson_lib.trace import EXAMPLE, example, in_pure_python, seven_steps
+
+steps = seven_steps(**example())
+show(inputs=steps.inputs.int(), w_query=example()["w_query"].int(), w_key=example()["w_key"].int(), w_value=example()["w_value"].int())
+
+# %% [markdown]
+r"""
+Steps 1 and 2 are given: inputs and matrices. Step 3 multiplies: `queries = x @ w_query`, and so on.
+
+> **By hand.** The first input is `[1, 0, 1, 0]`. What is its query? (Add the first and the third row of `w_query`.)
+>
+> <details><summary>Answer</summary>
+> [1, 0, 1] + [0, 0, 1] = [1, 0, 2].
+> </details>
+"""
+
+# %%
+show(keys=steps.keys.int(), queries=steps.queries.int(), values=steps.values.int())
+
+# %% [markdown]
+r"""
+Step 4: each query times each key.
+
+> **By hand.** The first query is `[1, 0, 2]`. Its scores with the three keys?
+>
+> <details><summary>Answer</summary>
+> [1,0,2]·[0,1,1] = 2, [1,0,2]·[4,4,0] = 4, [1,0,2]·[2,3,1] = 4. The scores of the first prediction.
+> </details>
+"""
+
+# %%
+show(scores=steps.scores.int(), weights=steps.weights)
+
+# %% [markdown]
+r"""
+Step 5 was softmax, row by row: row 1 is the one you know. In row 2 the largest score leads by 4, and its weight is 0.98. Step 6 multiplies
+each value by its weight, step 7 adds up:
+"""
+
+# %%
+show(weighted_values_of_query_1=steps.weighted_values[0], outputs=steps.outputs)
+
+# %% [markdown]
+r"""
+The first output, 1.9366, is $0.0634\cdot1 + 0.4683\cdot2 + 0.4683\cdot2$: the first numbers of the three values, mixed.
+
+Now play the film. *Do:* choose step 4 and move over the scores (or reach them with Tab): each cell shows its formula with its numbers. *Then:*
+switch the weights to "rounded by hand" and watch which row of the outputs moves most.
+
+<details><summary>What you should find</summary>
+Row 1: its middle number jumps from 6.68 to 7. The other two rows move less. The first row is the one that was not really rounded, as
+the next lines tell.
+</details>
+"""
+
+# %%
+from lesson_lib.widgets import SevenStepsExplorer
+
+SevenStepsExplorer()
+
+# %% [markdown]
+r"""
+### What the sources do with their weights
+
+To keep the arithmetic short, the sources replace the weights by hand-made ones: `[0.0, 0.5, 0.5]`, `[0.0, 1.0, 0.0]`, `[0.0, 0.9, 0.1]`.
+
+> **Predict.** Is the first row what you get by rounding `[0.0634, 0.4683, 0.4683]` to one decimal?
+>
+> <details><summary>Answer</summary>
+> No: 0.0634 rounds to 0.1, and the row would sum to 1.1. Rounded weights need not be weights any more.
+> </details>
+"""
+
+# %%
+by_hand = torch.tensor([[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]])
+rounded = (10 * steps.weights).round() / 10
+show(rounded=rounded, sums=rounded.sum(-1), outputs_by_hand=seven_steps(**example(), weights=by_hand).outputs)
+
+# %% [markdown]
+r"""
+### The same without any library
+
+If you want nothing between you and the numbers, here is all of it with lists and `math.exp`. One source prints its result to 16 digits.
+"""
+
+# %%
+printed = [
+    [1.9366210616669624, 6.683105308334811, 1.5950684074995565],
+    [1.9999939663351456, 7.9639915951322156, 0.0539764053125496],
+    [1.9997046127769653, 7.759892254657784, 0.3583892946751152],
+]
+plain = in_pure_python(**EXAMPLE)
+difference = max(abs(a - b) for row, other in zip(plain, printed, strict=True) for a, b in zip(row, other, strict=True))
+in_torch = seven_steps(**example(torch.float64)).outputs
+show_source(in_pure_python)
+
+# %%
+verdict("pure Python gives the printed numbers to 1e-12", difference < 1e-12)
+verdict("torch in float64 does, too", (in_torch - torch.tensor(printed, dtype=torch.float64)).abs().max() < 1e-12)
+
+# %% [markdown]
+r"""
+Note `score - max(scores)`: the sources leave it out. With their numbers that does no harm. With larger ones it does: `math.exp(709.79)` is
+beyond the largest float, and Python raises an error; two scores of 709.5 do not even raise one.
+
+> **Predict.** What weights do two equal scores of 709.5 get from `exp(x) / sum(exp(x))`?
+>
+> <details><summary>Answer</summary>
+> 0 and 0. Each power fits into a float, their sum does not: it becomes infinity, and anything divided by infinity is 0. No error, no warning.
+> </details>
+"""
+
+# %%
+powers = [math.exp(709.5), math.exp(709.5)]
+show(weights=str([power / sum(powers) for power in powers]), with_the_maximum_subtracted=torch.tensor([709.5, 709.5]).softmax(-1))
+
+# %% [markdown]
+r"""
+## 6 · The experiment: which score learns a look-up?
+
+Everything so far was random or given. Now we train. A list holds 16 pairs (symbol, answer), drawn from 64 symbols and 8 answers. Asked for one
+symbol of the list, the model must give its answer. A guess is right one time in eight: 0.125 is chance.
+
+Each symbol has a learned query vector and a learned key vector of width $d$, drawn at the start with variance 1. Only the score differs between
+the models.
+
+> **Predict.** At $d = 256$, three models: dot, scaled dot, additive. All train for at most 1,000 steps, and stop when 95 % of the answers on
+> lists that they did not train on are right. Who is first, who is last?
+>
+> <details><summary>Answer</summary>
+> Run the cell. It takes a few seconds.
+> </details>
+"""
+
+# %%
+from lesson_lib.experiments import look_up, results
+
+live = {name: look_up.train(name, 256, lr=1e-2)[1] for name in ("dot", "scaled dot", "additive")}
+lines(
+    {"right answers on validation lists": {name: (h.column("step"), h.column("score")) for name, h in live.items()}},
+    alt="Accuracy over training steps at width 256: additive and scaled dot rise to .95 within a hundred steps or so, dot levels off far below.",
+    caption="Live: one seed, width 256. The dot product without a scale is still wrong a third of the time or more when its 1,000 steps are over.",
+    x_axis="training step",
+    y_limits=(0, 1),
+    points=False,
+)
+
+# %%
+best = {name: max(history.column("score")) for name, history in live.items()}
+verdict("scaled dot and additive reach .95", min(best["scaled dot"], best["additive"]) >= 0.95, trained=True)
+verdict("dot stays below .80", best["dot"] < 0.80, trained=True)
+
+# %% [markdown]
+r"""
+One seed and one width are an anecdote. `make experiments` ran all four scores at five widths, three learning rates and three seeds, and kept
+the results. For each score, width and seed we take the learning rate that did best on the *validation* lists, and report the accuracy on
+*test* lists, which were used for nothing else.
+"""
+
+# %%
+rows = look_up.best_rows(results("look_up")["rows"])
+
+
+def over_widths(column):
+    table = {}
+    for name in look_up.RECIPE["scores"]:
+        cells = [sorted(r[column] for r in rows if r["score"] == name and r["d"] == d) for d in widths]
+        table[name] = (widths, *zip(*cells, strict=True))  # lowest, middle, highest of three seeds
+    return table
+
+
+lines(
+    {"test accuracy": over_widths("test"), "steps needed (1,000: never)": over_widths("steps")},
+    alt="Test accuracy and steps needed over width for four scores: scaled dot and additive get there at every width and faster as it grows; dot and bilinear fail from some width on.",
+    caption="Stored run: middle of three seeds, band from lowest to highest. Only the scores that stay small at every width learn at every width.",
+    x_axis="width d",
+    log="x",
+)
+
+# %%
+lines(
+    {"spread of scores, untrained": over_widths("spread_start"), "peak memory of a step, MiB": over_widths("peak_mib"), "ms per step": over_widths("ms_per_step")},
+    alt="Three panels over width for four scores: spread of the untrained scores, memory of one training step, and processor time per step.",
+    caption="Stored run. Left: only the unscaled dot starts with a spread of √d. Middle and right: the additive score pays for its hidden layer.",
+    x_axis="width d",
+    log="xy",
+)
+
+# %% [markdown]
+r"""
+RESULT_TEXT
+"""
+
+# %%
+PLACEHOLDER = 1

@@ -1,0 +1,1 @@
+"""A learner in a browser: Chromium driven through a real JupyterLab on loopback."""

@@ -1,0 +1,257 @@
+"""A JupyterLab server of our own, and what a learner does in one of its notebooks."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+from lesson_lib.cli import lab
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "browser-tests"
+SETTINGS = '{"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}'  # every cell is in the page, seen or not
+READY = """async () => {
+    const app = window.jupyterapp; await app.restored;
+    let panel = app.shell.currentWidget;
+    for (let i = 0; i < 300 && !(panel && panel.sessionContext); i++) {
+        await new Promise(r => setTimeout(r, 100)); panel = app.shell.currentWidget;
+    }
+    await panel.context.ready; await panel.revealed; await panel.sessionContext.ready;
+    app.shell.collapseLeft(); app.shell.collapseRight && app.shell.collapseRight();
+}"""
+WIDGETS = ".jp-OutputArea-output .jupyter-widgets-view > .jupyter-widgets"
+CONTROLS = {  # in the order in which they are tried; a film is played last, since it goes on by itself
+    "slider": ".noUi-handle",
+    "choice": "select, input[type=radio], input[type=checkbox]",
+    "button": ":not(.widget-play) > button:enabled",
+    "film": ".widget-play > button:enabled:first-child",
+}
+KEYS = {"slider": ("ArrowRight", "ArrowLeft"), "choice": ("ArrowDown", "ArrowUp", "Space"), "button": ("Enter",), "film": ("Enter",)}
+DIGEST = """root => [...root.querySelectorAll('.widget-html-content, .widget-image, img, svg, canvas')]
+    .map(e => e.tagName === 'CANVAS' ? e.toDataURL() : e.tagName === 'IMG' ? e.src : e.outerHTML).join('|')"""
+CURRENT = "window.jupyterapp.shell.currentWidget"
+
+
+@contextmanager
+def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
+    """A JupyterLab in `folder` with settings, workspaces and progress of its own in `scratch`; gives its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR")
+    own += ("JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR", "LESSON_HOME")
+    environment = lab.environment() | {name: str(scratch / name.lower()) for name in own}
+    environment |= {"OMP_NUM_THREADS": "1", "LESSON_DEVICE": os.environ.get("LESSON_DEVICE", "cpu")}
+    environment |= {"LESSON_STEPS": steps} if steps else {}
+    if not steps:
+        environment.pop("LESSON_STEPS", None)
+    app = scratch / "app_settings"
+    app.mkdir(parents=True, exist_ok=True)
+    (scratch / "jupyterlab_settings_dir").mkdir(exist_ok=True)
+    (app / "overrides.json").write_text(SETTINGS, encoding="utf-8")
+    command = lab.command(folder, port=port, browser=False)
+    command += [f"--IdentityProvider.token={TOKEN}", "--LabApp.expose_app_in_browser=True", f"--LabApp.app_settings_dir={app}"]
+    address = f"http://127.0.0.1:{port}"
+    with open(scratch / "jupyterlab.log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+        try:
+            _wait(process, f"{address}/api?token={TOKEN}", scratch / "jupyterlab.log")
+            yield address
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _wait(process: subprocess.Popen, url: str, log: Path, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise RuntimeError(f"JupyterLab did not start; its log ends:\n{log.read_text(encoding='utf-8')[-2000:]}")
+
+
+class Notebook:
+    """One notebook, open in a page."""
+
+    def __init__(self, page, address: str, name: str):
+        self.page, self.name = page, name
+        page.set_default_timeout(60_000)
+        page.goto(f"{address}/lab/tree/{name}?token={TOKEN}&reset")
+        page.wait_for_function("() => window.jupyterapp")
+        page.evaluate(READY)
+
+    def run_all(self, seconds: float = 600) -> bool:
+        """Run > Run All Cells; True when all of them ran without an error."""
+        self.page.evaluate("() => { window.lessonRun = undefined; "
+                           "window.jupyterapp.commands.execute('notebook:run-all-cells')"
+                           ".then(r => { window.lessonRun = r === true }, () => { window.lessonRun = false }) }")
+        self.page.wait_for_function("() => window.lessonRun !== undefined", timeout=seconds * 1000)
+        self.settle()
+        return self.page.evaluate("() => window.lessonRun")
+
+    def settle(self) -> None:
+        """Wait until the page has drawn what it was given."""
+        self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+
+    def cells(self) -> list[dict]:
+        """The notebook's cells, with their outputs, as the browser holds them."""
+        return self.page.evaluate(f"() => {CURRENT}.content.model.toJSON().cells")
+
+    def troubles(self) -> list[str]:
+        """Error outputs and standard error, as 'cell 3: NameError: ...'."""
+        found = []
+        for number, cell in enumerate(self.cells(), 1):
+            for output in cell.get("outputs", []):
+                if output["output_type"] == "error":
+                    found.append(f"cell {number}: {output['ename']}: {output['evalue']}")
+                elif output.get("name") == "stderr":
+                    found.append(f"cell {number}: standard error: {''.join(output['text'])[:200]}")
+        return found
+
+    def cell(self, index: int):
+        """The element of a cell (index among all cells)."""
+        return self.page.locator(".jp-Notebook-cell").nth(index)
+
+    def find(self, text: str) -> int:
+        """The index of the first code cell whose source contains `text`."""
+        for index, cell in enumerate(self.cells()):
+            if cell["cell_type"] == "code" and text in "".join(cell["source"]):
+                return index
+        raise LookupError(f"no code cell of {self.name} contains {text!r}")
+
+    def type_into(self, index: int, source: str) -> None:
+        """Click into a cell and replace what stands there, key by key, as a learner would."""
+        editor = self.cell(index).locator(".cm-content")
+        editor.scroll_into_view_if_needed()
+        editor.click()
+        keyboard = self.page.keyboard
+        keyboard.press("ControlOrMeta+a")
+        keyboard.press("Delete")
+        for number, line in enumerate(source.split("\n")):
+            if number:
+                keyboard.press("Enter")
+                keyboard.press("Shift+Home")  # the editor indents by itself; we type our own spaces over that
+            keyboard.type(line)
+            keyboard.press("Escape") if self.page.locator(".jp-Completer").is_visible() else None
+        typed = "".join(self.cells()[index]["source"])
+        if [line.rstrip() for line in typed.split("\n")] != [line.rstrip() for line in source.split("\n")]:
+            raise RuntimeError(f"the editor made something else of what was typed:\n{typed}\ninstead of\n{source}")
+
+    def run_here(self, index: int) -> None:
+        """Run one cell and wait for its end."""
+        self.page.evaluate(
+            f"""async (index) => {{
+                const panel = {CURRENT}; panel.content.activeCellIndex = index;
+                await window.jupyterapp.commands.execute('notebook:run-cell');
+            }}""",
+            index,
+        )
+        self.settle()
+
+    def select(self, index: int) -> None:
+        """Make a cell the active one."""
+        self.page.evaluate(f"index => {{ {CURRENT}.content.activeCellIndex = index }}", index)
+
+    def colour(self, element, what: str) -> list[int]:
+        """Red, green and blue of one of an element's colours, as the browser draws it."""
+        text = element.evaluate("(e, what) => getComputedStyle(e).getPropertyValue(what)", what)
+        return [int(float(part)) for part in re.findall(r"[\d.]+", text)[:3]]
+
+    def output(self, index: int):
+        """The element of a cell's outputs."""
+        return self.cell(index).locator(".jp-Cell-outputWrapper")
+
+    def widgets(self) -> list["Widget"]:
+        """The widgets that stand in the notebook's outputs."""
+        found = self.page.locator(WIDGETS)
+        return [Widget(self.page, found.nth(i)) for i in range(found.count())]
+
+
+class Widget:
+    """One widget in an output: its controls, and what it shows."""
+
+    def __init__(self, page, root):
+        self.page, self.root = page, root
+
+    def controls(self, kind: str) -> list:
+        """Its controls of one kind that can be seen: slider, choice, button, film."""
+        found = self.root.locator(CONTROLS[kind])
+        return [found.nth(i) for i in range(found.count()) if found.nth(i).is_visible()]
+
+    def shown(self) -> str:
+        """What it shows, as text that changes when the picture changes."""
+        return self.root.evaluate(f"root => ({DIGEST})(root)")
+
+    def press(self, control, key: str, wait_ms: int = 3000) -> float | None:
+        """Press a key on a control; returns the milliseconds until the picture had changed, or None where it did not."""
+        control.scroll_into_view_if_needed()
+        control.focus()
+        self.root.evaluate(
+            f"""(root, wait) => {{
+                const digest = {DIGEST}; const before = digest(root); let began = performance.now();
+                document.addEventListener('keydown', () => {{ began = performance.now() }}, {{capture: true, once: true}});
+                window.lessonMove = new Promise(done => {{
+                    const look = new MutationObserver(() => {{
+                        if (digest(root) === before) return;
+                        look.disconnect();
+                        requestAnimationFrame(() => done(performance.now() - began));
+                    }});
+                    look.observe(root, {{subtree: true, childList: true, attributes: true, characterData: true}});
+                    setTimeout(() => {{ look.disconnect(); done(null) }}, wait);
+                }});
+            }}""",
+            wait_ms,
+        )
+        self.page.keyboard.press(key)
+        return self.page.evaluate("() => window.lessonMove")
+
+    def move(self, control, kind: str, wait_ms: int = 3000) -> float | None:
+        """Move a control by the keyboard, to the other side where one is at its end; milliseconds, or None."""
+        for key in KEYS[kind]:
+            took = self.press(control, key, wait_ms)
+            if took is not None:
+                return took
+        return None
+
+
+@contextmanager
+def chromium():
+    """A browser, driven by Playwright."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.chromium import FLAGS, find
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find(), args=FLAGS, headless=True)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def copies(scratch: Path, root: Path = ROOT) -> Path:
+    """A learner's folder like work/: lessons and exercises, copied."""
+    folder = scratch / "work"
+    for name in lab.lessons(root):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / "notebooks" / name, folder / name)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+if __name__ == "__main__":
+    sys.exit("this module is imported by the browser tests; for pictures of a notebook: python -m tests.browser.shots")

@@ -1,0 +1,86 @@
+"""Each lesson in JupyterLab: it opens, it runs from top to bottom, its widgets answer to the keyboard."""
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+from lesson_lib.cli import lab
+from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = lab.lessons()
+LESSONS = [name for name in NOTEBOOKS if "/" not in name]
+
+
+def sources(name: str) -> list[str]:
+    """The cells' sources of a built notebook."""
+    cells = json.loads((ROOT / "notebooks" / name).read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(open_notebook, name):
+    notebook = open_notebook(name)
+    assert notebook.run_all(), notebook.troubles()
+    assert notebook.troubles() == []
+    times, silent = [], []
+    for number, widget in enumerate(notebook.widgets(), 1):
+        moved = []
+        for kind in CONTROLS:
+            for control in widget.controls(kind):
+                took = widget.move(control, kind)
+                moved.append(took)
+                times += [took] if took is not None and kind == "slider" else []
+                if took is None and kind != "button":  # a button may have nothing to do yet, such as back at the first step
+                    silent.append(f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no picture")
+        if not any(took is not None for took in moved):
+            silent.append(f"widget {number}: no key changes its picture")
+    if times:
+        print(f"\n  {name}: slider to picture, median of {len(times)} moves: {statistics.median(times):.0f} ms")
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", [name for name in LESSONS if any("widgets" in source for source in sources(name))])
+def test_a_second_view_of_a_widget_works_too(open_notebook, name):
+    notebook = open_notebook(name)
+    assert notebook.run_all(), notebook.troubles()
+    root = notebook.page.locator(".jp-Notebook-cell:has(.jupyter-widgets-view) .jp-OutputArea-output .jupyter-widgets-view").first
+    root.scroll_into_view_if_needed()
+    index = root.evaluate("e => [...document.querySelectorAll('.jp-Notebook-cell')].indexOf(e.closest('.jp-Notebook-cell'))")
+    before = len(notebook.widgets())
+    notebook.select(index)
+    notebook.page.evaluate("() => window.jupyterapp.commands.execute('notebook:create-output-view')")
+    notebook.page.wait_for_function("n => document.querySelectorAll('.jupyter-widgets-view > .jupyter-widgets').length > n", arg=before)
+
+
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
+def test_an_exercise_is_solved_by_typing(open_notebook, name):
+    """The first exercise: run as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""
+    mine, solved = sources(name), sources(name.replace("exercises/", "solutions/"))
+    assert len(mine) == len(solved)
+    answer = next(i for i, (a, b) in enumerate(zip(mine, solved, strict=True)) if a != b)
+    notebook = open_notebook(name)
+    assert notebook.run_all(), notebook.troubles()
+    judged = next(i for i in range(answer, len(mine)) if "check(" in solved[i])
+    assert "NOT ATTEMPTED YET" in notebook.output(judged).inner_text()
+    notebook.type_into(answer, solved[answer])
+    for index in sorted({answer, judged}):
+        notebook.run_here(index)
+    assert notebook.troubles() == []
+    shown = notebook.output(judged)
+    shown.get_by_text("PASSED").first.wait_for()
+    red, green, blue = notebook.colour(shown.locator("[style*=border-left]").first, "border-left-color")
+    assert green > red and green > blue
+
+
+def test_the_first_lesson_opens_by_itself(browser, lab):
+    """The address that JupyterLab opens: no file is named in it, and the first lesson comes."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{lab}/?token={TOKEN}")
+    page.wait_for_function("() => window.jupyterapp", timeout=60_000)
+    page.evaluate(READY)
+    assert page.evaluate(f"() => {CURRENT}.context.path") == "00_start_here.ipynb"
+    context.close()

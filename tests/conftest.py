@@ -1,0 +1,31 @@
+"""Every unit test runs with jaxtyping's shapes checked by beartype, on the device that LESSON_DEVICE names."""
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+with install_import_hook("lesson_lib", "beartype.beartype"):
+    import lesson_lib.attention  # noqa: F401
+    import lesson_lib.masks  # noqa: F401
+    import lesson_lib.scores  # noqa: F401
+    import lesson_lib.trace  # noqa: F401
+    from lesson_lib.device import device
+
+import jaxtyping
+
+
+@pytest.fixture(autouse=True)
+def _same_start():
+    """Tensors are made on the lessons' device, from the same seed, in every test."""
+    torch.set_default_device(device())
+    torch.manual_seed(0)
+    yield
+    torch.set_default_device("cpu")
+
+
+@pytest.fixture
+def no_shape_hook():
+    """jaxtyping would raise before the library does: switched off where the library's own sentence is tested."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

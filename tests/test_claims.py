@@ -1,0 +1,94 @@
+"""The ledger: every claim is in it, and a decided one has a test, a cell, and findings that can fail."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from lesson_lib.claims import VERDICTS, claim, ledger, verdict
+
+ROOT = Path(__file__).parents[1]
+DECIDED = [c for c in ledger().values() if c.verdict != "undecided"]
+COUNTS = {
+    "history": 4, "score": 8, "steps": 9, "matrix": 6, "heads": 8, "mask": 3, "position": 17, "transformer": 12, "bert": 1,
+    "cnn": 10, "rnn": 8, "truncated": 3, "graph": 3, "efficient": 1, "self": 2,
+}  # fmt: skip
+
+
+def claim_cells(notebook: str) -> dict[str, str]:
+    """Source of each cell tagged claim:ID, by id."""
+    text = (ROOT / "notebooks" / "source" / f"{notebook}.py").read_text(encoding="utf-8")
+    cells = re.split(r"^# %%", text, flags=re.M)
+    return {key: cell.split("\n", 1)[1] for cell in cells for key in re.findall(r'"claim:([a-z]+-\d+)"', cell.split("\n", 1)[0])}
+
+
+def literals(cell: str) -> list[str]:
+    """Findings of a cell that are written down instead of computed."""
+    calls = [n for n in ast.walk(ast.parse(cell)) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "claim"]
+    dicts = [argument for call in calls for argument in call.args[1:] if isinstance(argument, ast.Dict)]
+    return [ast.unparse(v) for d in dicts for v in d.values if not any(isinstance(n, ast.Name) for n in ast.walk(v))]
+
+
+def test_every_claim_of_the_sources_is_in_the_ledger():
+    got = {}
+    for key in ledger():
+        got[key.rsplit("-", 1)[0]] = got.get(key.rsplit("-", 1)[0], 0) + 1
+    assert got == COUNTS
+    for family, count in COUNTS.items():
+        assert [f"{family}-{i}" for i in range(1, count + 1)] == sorted(
+            (k for k in ledger() if k.startswith(f"{family}-")), key=lambda k: int(k.rsplit("-", 1)[1])
+        )
+
+
+@pytest.mark.parametrize("row", DECIDED, ids=lambda c: c.id)
+def test_a_decided_claim_has_a_reason_a_test_and_a_cell(row):
+    assert row.because.endswith(".")
+    path, name = row.test.split("::")
+    assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M), f"{row.test} does not exist"
+    cells = claim_cells(row.lesson)
+    assert row.id in cells, f"{row.lesson} has no cell tagged claim:{row.id}"
+    assert f'claim("{row.id}"' in cells[row.id].replace("\n", "").replace("    ", ""), f"that cell does not call claim({row.id!r}, ...)"
+    assert not literals(cells[row.id]), "a finding must be computed"
+
+
+def test_undecided_rows_claim_nothing():
+    for row in ledger().values():
+        assert row.verdict in VERDICTS
+        if row.verdict == "undecided":
+            assert not row.because and not row.test
+
+
+def test_a_finding_that_is_written_down_is_seen():
+    assert literals('claim("a-1", {"one": True, "two": x == 1, "three": 2 > 1})') == ["True", "2 > 1"]
+
+
+def test_a_false_finding_raises():
+    with pytest.raises(AssertionError, match="score-1: the ledger says 'holds'"):
+        claim("score-1", {"both learn": False})
+
+
+@pytest.mark.parametrize(
+    "key, findings, words", [("score-99", {"x": 1}, "no claim"), ("history-1", {"x": 1}, "undecided"), ("score-1", {}, "at least one")]
+)
+def test_bad_input_gets_a_sentence(key, findings, words):
+    with pytest.raises(ValueError, match=words):
+        claim(key, findings)
+
+
+def test_a_shown_claim_reads_as_text_and_as_html():
+    shown = claim("score-5", {"x @ W equals d_k dot products": 1 == 1})
+    assert "✗ score-5 (S2)" in repr(shown) and "CORRECTED" in repr(shown) and "found: x @ W" in repr(shown)
+    assert "<li>found: x @ W equals d_k dot products</li>" in shown._repr_html_()
+
+
+def test_verdict_prints_or_raises(capsys, monkeypatch):
+    verdict("two is more than one", 2 > 1)
+    assert capsys.readouterr().out == "two is more than one: True\n"
+    with pytest.raises(AssertionError, match="one is more than two: False"):
+        verdict("one is more than two", 1 > 2)
+    monkeypatch.setenv("LESSON_STEPS", "quick")
+    verdict("a trained thing", 1 > 2, trained=True)
+    assert capsys.readouterr().out == "a trained thing: not judged: quick run\n"
+    with pytest.raises(AssertionError):
+        verdict("an untrained thing is judged all the same", 1 > 2)

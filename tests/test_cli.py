@@ -1,0 +1,64 @@
+"""The command line: each command reaches its module, and `lab` does not wait for torch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lesson_lib import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["lab", "--port", "ten"]])
+def test_a_wrong_command_is_told_the_right_ones(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    assert end.value.code == 2 and "usage: python -m lesson_lib" in capsys.readouterr().err
+
+
+def test_lab_passes_its_options(monkeypatch):
+    seen = {}
+    monkeypatch.setattr("lesson_lib.cli.lab.main", lambda **options: seen.update(options) or 0)
+    assert cli.main(["lab", "--port", "8123", "--no-browser"]) == 0
+    assert seen == {"port": 8123, "browser": False, "copy_only": False}
+
+
+def test_build_builds_or_checks(monkeypatch):
+    seen = []
+    monkeypatch.setattr("lesson_lib.cli.build.main", lambda names, fresh: seen.append((names, fresh)) or 0)
+    monkeypatch.setattr("lesson_lib.cli.build.check", lambda names: seen.append((names, "check")) or 1)
+    assert cli.main(["build", "02_scoring", "--fresh"]) == 0
+    assert cli.main(["build", "--check"]) == 1
+    assert seen == [(["02_scoring"], True), ([], "check")]
+
+
+def test_doctor_figures_and_experiments_reach_their_modules(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr("lesson_lib.cli.doctor.main", lambda: 1)
+    monkeypatch.setattr("lesson_lib.plots.files.write_all", lambda folder: seen.append(folder))
+    monkeypatch.setattr("lesson_lib.experiments.main", lambda names: seen.append(names))
+    assert cli.main(["doctor"]) == 1
+    assert cli.main(["figures", "--to", str(tmp_path)]) == 0
+    assert cli.main(["experiments", "look_up"]) == 0
+    assert seen == [tmp_path, ["look_up"]]
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lesson_lib.cli.doctor.main", interrupted)
+    assert cli.main(["doctor"]) == 130
+    assert "Stopped." in capsys.readouterr().out
+
+
+def test_lab_starts_without_torch():
+    code = "import sys; from lesson_lib.cli import lab; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_python_m_lesson_lib_works():
+    done = subprocess.run([sys.executable, "-m", "lesson_lib", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "doctor" in done.stdout and "lab" in done.stdout

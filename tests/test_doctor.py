@@ -1,0 +1,73 @@
+"""The doctor finds what is wrong, says it in a sentence, and says what to do."""
+
+import importlib
+
+import pytest
+
+from lesson_lib.cli import doctor
+
+
+def test_each_check_gives_a_finding():
+    for look in doctor.CHECKS:
+        finding = look()
+        assert finding.text and (finding.fine or finding.repair), look.__name__
+
+
+def test_a_missing_and_a_wrong_package_are_named(tmp_path):
+    (tmp_path / "requirements.txt").write_text("-e .\n# a note == here\npytest==0.1\nno-such-package-here==1.0\n")
+    finding = doctor.packages(tmp_path)
+    assert not finding.fine and "make setup" in finding.repair
+    assert "in place of 0.1" in finding.text and "no-such-package-here none in place of 1.0" in finding.text
+
+
+def test_the_build_of_a_package_does_not_matter(tmp_path):
+    import torch
+
+    (tmp_path / "requirements.txt").write_text(f"torch=={torch.__version__.split('+')[0]}\n")
+    assert doctor.packages(tmp_path).fine
+
+
+def test_a_broken_torch_is_reported(monkeypatch):
+    def broken(name):
+        raise OSError("libtorch.so: cannot open")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    finding = doctor.torch()
+    assert not finding.fine and "libtorch.so" in finding.text and "make setup" in finding.repair
+
+
+def test_an_unknown_device_is_reported(monkeypatch):
+    monkeypatch.setenv("LESSON_DEVICE", "toaster")
+    finding = doctor.device()
+    assert not finding.fine and "toaster" in finding.text and "LESSON_DEVICE" in finding.repair
+
+
+def test_a_home_that_cannot_be_written_is_reported(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path / "file" / "below"))
+    finding = doctor.home()
+    assert not finding.fine and "LESSON_HOME" in finding.repair
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path / "new" / "below"))
+    assert doctor.home().fine and not (tmp_path / "new").exists()
+
+
+def test_a_full_disk_is_reported(monkeypatch):
+    monkeypatch.setattr(doctor.preflight, "free_gib", lambda folder: 0.1)
+    assert not doctor.disk().fine
+
+
+def test_missing_lessons_are_reported_and_missing_copies_are_not(tmp_path):
+    assert not doctor.notebooks(tmp_path).fine
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "00_start_here.ipynb").write_text("{}")
+    assert doctor.notebooks(tmp_path) == doctor.Finding(
+        True, "0 of 1 lessons and exercises are copied to work/; 1 come with the next start of make lab"
+    )
+
+
+@pytest.mark.parametrize("fine, code, last", [(True, 0, "All is fine"), (False, 1, "1 to mend")])
+def test_main_counts(monkeypatch, capsys, fine, code, last):
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: doctor.Finding(fine, "the weather", "take a coat"),))
+    assert doctor.main() == code
+    out = capsys.readouterr().out
+    assert last in out and "the weather" in out

@@ -1,0 +1,116 @@
+"""The learner's copies: made where there are none, never overwritten; and a JupyterLab on this machine only."""
+
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+from lesson_lib.cli import lab
+
+
+def write(path, *sources, outputs=0):
+    """A notebook file with these cells."""
+    cells = [{"cell_type": "code", "source": [source], "outputs": [{}] * outputs} for source in sources]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A repository with one lesson, one exercise and its solution."""
+    write(tmp_path / "notebooks" / "00_start_here.ipynb", "hello")
+    write(tmp_path / "notebooks" / "exercises" / "02_scoring.ipynb", "try")
+    write(tmp_path / "notebooks" / "solutions" / "02_scoring.ipynb", "answer")
+    return tmp_path
+
+
+def test_lessons_and_exercises_are_copied_and_no_solutions(course):
+    assert lab.copy_missing(course) == (["00_start_here.ipynb", "exercises/02_scoring.ipynb"], [])
+    assert (course / "work" / "exercises" / "02_scoring.ipynb").exists()
+    assert not (course / "work" / "solutions").exists()
+    assert lab.copy_missing(course) == ([], [])
+
+
+def test_a_learners_edits_stay(course):
+    lab.copy_missing(course)
+    mine = course / "work" / "00_start_here.ipynb"
+    mine.write_text("my own words", encoding="utf-8")
+    write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
+    assert lab.copy_missing(course) == ([], ["00_start_here.ipynb"])
+    assert mine.read_text(encoding="utf-8") == "my own words"
+
+
+def test_new_outputs_are_no_newer_version(course):
+    lab.copy_missing(course)
+    write(course / "notebooks" / "00_start_here.ipynb", "hello", outputs=3)
+    assert lab.copy_missing(course) == ([], [])
+
+
+def test_a_lesson_that_was_removed_comes_back(course):
+    lab.copy_missing(course)
+    (course / "work" / "00_start_here.ipynb").unlink()
+    write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
+    assert lab.copy_missing(course) == (["00_start_here.ipynb"], [])
+    assert lab.copy_missing(course) == ([], [])
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", ""])
+def test_a_damaged_record_does_no_harm(course, damage):
+    lab.copy_missing(course)
+    (course / "work" / lab.RECORD).write_text(damage, encoding="utf-8")
+    assert lab.copy_missing(course) == ([], [])
+
+
+def test_jupyterlab_listens_on_this_machine_only_and_keeps_its_token(course):
+    words = lab.command(course / "work")
+    assert "--ServerApp.ip=127.0.0.1" in words
+    assert f"--ServerApp.root_dir={course / 'work'}" in words
+    assert "--LabApp.default_url=/lab/tree/00_start_here.ipynb" in words
+    assert not any("token" in word or "password" in word for word in words)
+    assert "--no-browser" in lab.command(course / "work", browser=False)
+    assert "--ServerApp.port=8123" in lab.command(course / "work", port=8123)
+
+
+def test_the_users_own_settings_are_kept(monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/mine")
+    first, second = lab.environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert (lab.QUIET / "labconfig" / "page_config.json").exists() and first == str(lab.QUIET) and second == "/mine"
+
+
+def test_a_taken_port_gets_a_sentence(course, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"Port {port}" in lab.port_problem(port)
+        assert lab.main(port=port, root=course) == 1
+    assert "leave --port out" in capsys.readouterr().out
+    assert not (course / "work").exists()
+
+
+@pytest.mark.parametrize("port", [0, -1, 70000])
+def test_an_impossible_port_gets_a_sentence(port):
+    assert "between 1 and 65535" in lab.port_problem(port)
+
+
+def test_a_folder_without_lessons_gets_a_sentence(tmp_path, capsys):
+    assert lab.main(root=tmp_path) == 1
+    assert "whole repository" in capsys.readouterr().out
+
+
+def test_a_work_that_is_a_file_gets_a_sentence(course, capsys):
+    (course / "work").write_text("not a folder")
+    assert lab.main(root=course, copy_only=True) == 1
+    assert "cannot be written" in capsys.readouterr().out
+
+
+def test_main_copies_says_so_and_starts_the_server(course, capsys, monkeypatch):
+    started = []
+    monkeypatch.setattr(subprocess, "call", lambda words, env: started.append(words) or 0)
+    assert lab.main(root=course) == 0
+    assert "2 new" in capsys.readouterr().out and started == [lab.command(course / "work")]
+    write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
+    assert lab.main(root=course, copy_only=True) == 0
+    assert "00_start_here.ipynb: the lesson has a newer version" in capsys.readouterr().out and len(started) == 1

@@ -1,0 +1,52 @@
+"""Masks: who may look at whom."""
+
+import pytest
+import torch
+
+from lesson_lib.masks import causal, from_edges, padding, window
+
+
+def test_causal_lets_token_i_see_i_plus_one_tokens():
+    assert causal(5).sum(-1).tolist() == [1, 2, 3, 4, 5]
+    assert not causal(5)[0, 1:].any()
+
+
+def test_window_counts_neighbours_on_both_sides():
+    assert window(7, radius=2).sum(-1).tolist() == [3, 4, 5, 5, 5, 4, 3]
+    assert torch.equal(window(5, radius=0), torch.eye(5, dtype=torch.bool))
+    assert window(5, radius=9).all()
+
+
+def test_masks_combine():
+    assert (causal(3) & window(3, radius=1)).int().tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+
+
+def test_padding_hides_the_tail_of_each_sequence():
+    assert padding(torch.tensor([3, 0]), n=5).int().tolist() == [[[1, 1, 1, 0, 0]], [[0, 0, 0, 0, 0]]]
+
+
+def test_edges_point_from_source_to_target():
+    mask = from_edges(torch.tensor([[0, 2], [1, 1]]), n=3)
+    assert mask.int().tolist() == [[0, 0, 0], [1, 0, 1], [0, 0, 0]]
+    assert from_edges(torch.zeros(2, 0, dtype=torch.long), n=2).any().item() is False
+
+
+@pytest.mark.parametrize(
+    "call, kind, words",
+    [
+        (lambda: window(5, radius=-1), ValueError, "only myself"),
+        (lambda: causal(-2), ValueError, "n must be >= 0"),
+        (lambda: causal(2.0), TypeError, "whole number"),
+        (lambda: causal(True), TypeError, "whole number"),
+        (lambda: padding([1, 2], n=3), TypeError, "torch.tensor"),
+        (lambda: padding(torch.tensor([1.0]), n=3), TypeError, ".long()"),
+        (lambda: padding(torch.tensor([4]), n=3), ValueError, "raise n"),
+        (lambda: padding(torch.tensor([[1]]), n=3), ValueError, "(b,)"),
+        (lambda: from_edges(torch.tensor([[0, 1]]), n=3), ValueError, "edge_index.T"),
+        (lambda: from_edges(torch.tensor([[0], [3]]), n=3), ValueError, "allows 0 ... 2"),
+    ],
+)
+def test_bad_input_gets_a_sentence(no_shape_hook, call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert words in str(error.value)

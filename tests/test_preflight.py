@@ -1,0 +1,88 @@
+"""Before anything is installed: one sentence for what is missing, and nothing for what is fine."""
+
+import subprocess
+import sys
+from collections import namedtuple
+
+import pytest
+
+from lesson_lib.cli import preflight
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 12, 4), (3, 13)])
+def test_a_python_that_fits_is_let_through(version):
+    assert preflight.python_problem(version) is None
+
+
+@pytest.mark.parametrize("version", [(2, 7), (3, 10), (3, 14)])
+def test_another_python_gets_one_sentence_with_a_repair(version):
+    sentence = preflight.python_problem(version)
+    assert "%d.%d" % version[:2] in sentence and "PYTHON=" in sentence and "\n" not in sentence
+    assert "PYTHON=python3.12" in preflight.python_problem(version, ["python3.12"])
+
+
+def test_a_full_disk_gets_one_sentence():
+    assert "1.2 GB" in preflight.disk_problem(1.2)
+    assert preflight.disk_problem(preflight.CPU_GIB) is None
+
+
+def test_a_python_without_venv_gets_one_sentence():
+    assert "python3-venv" in preflight.venv_problem(["venv"])
+    assert preflight.venv_problem(["venv", "ensurepip"]) is None
+
+
+@pytest.mark.parametrize(
+    "platform, have, warned",
+    [
+        ("linux", None, True),
+        ("linux", "2.12.0", True),
+        ("linux", "2.13.0+cpu", False),
+        ("linux", "2.13.0", False),
+        ("darwin", None, False),
+        ("win32", None, False),
+    ],
+)
+def test_the_big_download_is_announced_where_it_comes(platform, have, warned):
+    text = preflight.torch_warning(platform, have, "2.13.0", free_gib=50.0)
+    assert (text is not None) == warned
+    if warned:
+        assert "several GB" in text and "selector" in text and ".venv/bin/pip" in text and "torch==2.13.0" in text
+
+
+def test_the_pin_is_read_from_the_requirements(tmp_path):
+    (tmp_path / "requirements.txt").write_text("-e .\n# torch==1.0\nnumpy==2.0\ntorch==2.13.0\n")
+    assert preflight.pinned_torch(str(tmp_path)) == "2.13.0"
+    assert preflight.pinned_torch().startswith("2.")
+
+
+def test_main_says_the_sentence_and_ends_with_1(monkeypatch, capsys):
+    assert preflight.main([]) == 0
+    monkeypatch.setattr(preflight, "free_gib", lambda: 0.5)
+    assert preflight.main([]) == 1
+    assert "0.5 GB" in capsys.readouterr().out
+    assert preflight.main(["failed"]) == 1
+    assert "make command again" in capsys.readouterr().out
+
+
+def test_an_old_python_is_turned_away(monkeypatch, capsys):
+    version = namedtuple("version", "major minor micro")(3, 9, 1)
+    monkeypatch.setattr(sys, "version_info", version)
+    assert preflight.main([]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("This is Python 3.9") and out.count("\n") == 1
+
+
+def test_it_needs_nothing_that_has_to_be_installed():
+    done = subprocess.run([sys.executable, "-I", "-S", preflight.__file__], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_old_pythons_can_read_it():
+    """No f-string, no walrus, no annotation: a Python 2.7 gets the sentence in place of a SyntaxError."""
+    import ast
+
+    with open(preflight.__file__, encoding="utf-8") as file:
+        nodes = list(ast.walk(ast.parse(file.read())))
+    assert not any(isinstance(node, ast.JoinedStr | ast.NamedExpr | ast.AnnAssign | ast.Match) for node in nodes)
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    assert functions and all(f.returns is None and not any(a.annotation for a in f.args.args) for f in functions)

@@ -1,0 +1,82 @@
+"""Scores: numbers computed by hand, chunks equal to the whole, memory."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
+
+B, N, M, D_Q, D_K, D_H = 2, 7, 11, 5, 3, 13
+
+
+def test_dot_by_hand():
+    assert dot(torch.tensor([[2.0, 1.0, 3.0]]), torch.tensor([[0.0, 1.0, 1.0], [2.0, 3.0, 1.0]])).tolist() == [[4.0, 10.0]]
+
+
+def test_scaled_dot_is_dot_over_the_root_of_the_width():
+    q, k = torch.randn(B, N, 16), torch.randn(B, M, 16)
+    assert_close(scaled_dot(q, k), dot(q, k) / 4)
+
+
+def test_additive_by_hand():
+    score = Additive(1, 1, 1)
+    with torch.no_grad():
+        score.w_query.weight.fill_(2.0)
+        score.w_key.weight.fill_(1.0)
+        score.v.fill_(3.0)
+    got = score(torch.tensor([[0.5]]), torch.tensor([[-1.0], [0.0]]))
+    assert_close(got, torch.tensor([[0.0, 3 * torch.tensor(1.0).tanh().item()]]))
+
+
+def test_bilinear_by_hand_and_with_the_identity_it_is_dot():
+    score = Bilinear(2, 3)
+    with torch.no_grad():
+        score.w.copy_(torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]))
+    assert score(torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 1.0, 1.0]])).tolist() == [[13.0]]
+    square = Bilinear(D_K, D_K)
+    torch.nn.init.eye_(square.w)
+    q, k = torch.randn(N, D_K), torch.randn(M, D_K)
+    assert_close(square(q, k), dot(q, k))
+
+
+@pytest.mark.parametrize("make", [lambda: Bilinear(D_Q, D_K), lambda: Additive(D_Q, D_K, D_H)])
+def test_learned_scores_take_queries_and_keys_of_different_widths(make):
+    q, k, v = torch.randn(B, N, D_Q), torch.randn(B, M, D_K), torch.randn(B, M, 2)
+    output, weights = attend(q, k, v, score=make())
+    assert output.shape == (B, N, 2)
+    assert_close(weights.sum(-1), torch.ones(B, N))
+
+
+@pytest.mark.parametrize("max_pairs", [1, M, 3 * M * B, 4 * M * B + 1])
+def test_additive_in_chunks_gives_the_same_numbers_and_gradients(max_pairs):
+    whole, parts = Additive(D_Q, D_K, D_H), Additive(D_Q, D_K, D_H, max_pairs=max_pairs)
+    parts.load_state_dict(whole.state_dict())
+    q, k = torch.randn(B, N, D_Q, requires_grad=True), torch.randn(B, M, D_K, requires_grad=True)
+    assert_close(parts(q, k), whole(q, k), rtol=1e-6, atol=1e-6)
+    ours = torch.autograd.grad(parts(q, k).square().sum(), [q, k, *parts.parameters()])
+    theirs = torch.autograd.grad(whole(q, k).square().sum(), [q, k, *whole.parameters()])
+    assert_close(ours, theirs)
+    with torch.no_grad():
+        assert_close(parts(q, k), whole(q, k), rtol=1e-6, atol=1e-6)
+
+
+def test_bilinear_starts_with_scores_of_variance_one():
+    std = Bilinear(64, 128)(torch.randn(500, 64), torch.randn(500, 128)).std().item()
+    assert 0.9 < std < 1.1
+
+
+@pytest.mark.parametrize(
+    "call, kind, words",
+    [
+        (lambda: Additive(0, 1, 1), ValueError, "d_query must be >= 1"),
+        (lambda: Additive(1, 1, torch.ones(3)), TypeError, "x.shape[-1]"),
+        (lambda: Bilinear(3, -1), ValueError, "d_key must be >= 1"),
+        (lambda: Bilinear(3, 5)(torch.ones(2, 4), torch.ones(2, 5)), ValueError, "make it with d_query=4"),
+        (lambda: Additive(3, 5, 2)(torch.ones(2, 3), torch.ones(2, 4)), ValueError, "make it with d_key=4"),
+    ],
+)
+def test_bad_input_gets_a_sentence(no_shape_hook, call, kind, words):
+    with pytest.raises(kind) as error:
+        call()
+    assert words in str(error.value)

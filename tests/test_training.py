@@ -1,0 +1,134 @@
+"""The one training loop: it learns, it is repeatable, it stops when it should, and it survives being stopped."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from lesson_lib.training import History, fit
+
+
+def line():
+    """A line through noise-free points: y = 3x + 1; loss 0 is reachable."""
+    torch.manual_seed(0)
+    return nn.Linear(1, 1)
+
+
+def draw(generator):
+    x = torch.rand(16, 1, generator=generator, device="cpu")
+    return x, 3 * x + 1
+
+
+def loss(model, batch):
+    x, y = batch
+    return (model(x) - y).square().mean()
+
+
+def slope_error(model):
+    return -abs(model.weight.item() - 3)
+
+
+def test_it_learns_and_reports_ten_rows():
+    model = line()
+    history = fit(model, draw, loss, steps=400, lr=0.1)
+    assert history.column("step") == list(range(40, 401, 40))
+    assert history.column("loss")[-1] < 1e-3 < history.column("loss")[0]
+    assert model.weight.item() == pytest.approx(3, abs=0.1)
+    assert not model.training
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    one, two, other = (fit(line(), draw, loss, steps=20, seed_number=s).column("loss") for s in (1, 1, 2))
+    assert one == two != other
+
+
+def test_the_best_weights_on_the_validation_split_are_put_back():
+    model, scores = line(), iter([0.1, 0.9, 0.3, 0.2])
+    seen = []
+
+    def validate(m):
+        seen.append(m.weight.item())
+        return next(scores)
+
+    history = fit(model, draw, loss, steps=4, every=1, lr=0.1, validate=validate)
+    assert model.weight.item() == seen[1]
+    assert history.column("score") == [0.1, 0.9, 0.3, 0.2]
+
+
+def test_patience_and_target_end_the_training():
+    history = fit(line(), draw, loss, steps=100, every=1, validate=lambda m: 0.5, patience=3)
+    assert history.column("step")[-1] == 4 and "no rise in 3 reports" in history.ended
+    history = fit(line(), draw, loss, steps=2000, every=10, lr=0.1, validate=slope_error, stop_at=-0.1)
+    assert history.column("step")[-1] < 2000 and "reached -0.1" in history.ended
+
+
+def test_interrupting_keeps_the_history_and_the_model():
+    calls = 0
+
+    def stop_at_seven(model, batch):
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            raise KeyboardInterrupt
+        return loss(model, batch)
+
+    model = line()
+    before = model.weight.item()
+    history = fit(model, draw, stop_at_seven, steps=50, every=5)
+    assert history.column("step") == [5] and "interrupted at step 5" in history.ended
+    assert model.weight.item() != before
+
+
+def test_clipping_bounds_a_step():
+    model = line()
+    grown = fit(model, draw, lambda m, b: 1e6 * loss(m, b), steps=1, lr=0.1, schedule="constant", clip=1e-12)
+    assert abs(model.weight.grad.norm().item()) <= 1e-12
+    assert math.isfinite(grown.column("loss")[0])
+
+
+def test_quick_cuts_the_steps(monkeypatch):
+    monkeypatch.setenv("LESSON_STEPS", "quick")
+    assert fit(line(), draw, loss, steps=500).column("step")[-1] == 20
+
+
+def test_nothing_is_written_when_the_bar_is_off(monkeypatch, capfd):
+    monkeypatch.setenv("LESSON_PROGRESS", "off")
+    fit(line(), draw, loss, steps=5)
+    out, err = capfd.readouterr()
+    assert out == err == ""
+
+
+def test_the_bar_shows_by_default(monkeypatch, capfd):
+    monkeypatch.delenv("LESSON_PROGRESS", raising=False)
+    fit(line(), draw, loss, steps=5, name="a line")
+    assert "a line" in capfd.readouterr().err
+
+
+def test_history_reads_as_text_and_as_a_table():
+    history = History([{"step": 5, "loss": 0.25, "cpu_s": 123.45}], ended="all steps done")
+    assert "0.2500" in repr(history) and "123.5" in repr(history)
+    assert "<caption>all steps done</caption>" in history._repr_html_() and "<td>5</td>" in history._repr_html_()
+    with pytest.raises(KeyError, match="this history has step, loss, cpu_s"):
+        history.column("accuracy")
+    assert "no rows" in repr(History())
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"steps": 0}, "steps must be"),
+        ({"lr": 0}, "lr must be"),
+        ({"clip": 0}, "math.inf"),
+        ({"schedule": "linear"}, "one-cycle"),
+        ({"patience": 3}, "validation split"),
+    ],
+)
+def test_bad_settings_get_a_sentence(change, words):
+    with pytest.raises(ValueError, match=words):
+        fit(line(), draw, loss, **({"steps": 5} | change))
+
+
+def test_a_loss_that_explodes_gets_a_sentence():
+    with pytest.raises(ValueError, match="lower lr"):
+        fit(line(), draw, lambda m, b: loss(m, b) * math.nan, steps=5)
