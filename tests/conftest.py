@@ -6,6 +6,7 @@ from jaxtyping import install_import_hook
 
 with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.attention  # noqa: F401
+    import lesson_lib.checks  # noqa: F401
     import lesson_lib.masks  # noqa: F401
     import lesson_lib.scores  # noqa: F401
     import lesson_lib.trace  # noqa: F401

@@ -86,7 +86,7 @@ class Write(Exercise):
             step = f"{self.stages.index(stage) + 1} of {len(self.stages)}: {stage.title}"
             watch(step, case)
             outcome = call(answer, case)
-            if number == 0 and (is_stub(answer, outcome.value) or outcome.error == "NotImplementedError: "):
+            if number == 0 and (is_stub(answer, outcome) or outcome.error == "NotImplementedError: "):
                 return self.result("open", "not attempted yet")
             expected = self.reference(**values.copies(case))
             if number == 0:
@@ -160,7 +160,7 @@ class Write(Exercise):
 class Number(Exercise):
     """A number to find by hand, typed as a number or as an expression such as '12 * 34' or 'exp(2) / 3'."""
 
-    value: float
+    value: float | int
     tolerance: float = 2e-3
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
@@ -248,12 +248,13 @@ class Open(Exercise):
 NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather than\b|\binstead of\b"
 
 
-def is_stub(answer: Any, value: Any) -> bool:
+def is_stub(answer: Any, outcome: Call) -> bool:
     """True where the answer is still the empty stub: it gives back `...`, or None without doing anything."""
-    if value is ...:
+    if outcome.value is ...:
         return True
     code = getattr(answer, "__code__", None)
-    return value is None and code is not None and not code.co_names and len(code.co_code) <= 16
+    empty = outcome.value is None and not outcome.trouble
+    return empty and code is not None and not code.co_names and len(code.co_code) <= 16
 
 
 def _wobbles(once: Call, twice: Call) -> str | None:

@@ -88,6 +88,7 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
     An exception of `work` is raised here. A KeyboardInterrupt (the stop button) ends the work, too.
     """
     box: dict[str, Any] = {}
+    done = threading.Event()  # an interrupted join() would leave the thread marked as ended
 
     def body() -> None:
         try:
@@ -96,16 +97,20 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
             box["late"] = True
         except BaseException as error:
             box["error"] = error
+        finally:
+            done.set()
 
     worker = threading.Thread(target=contextvars.copy_context().run, args=(body,), daemon=True, name="check")
     worker.start()
     try:
-        worker.join(seconds)
+        end = time.monotonic() + seconds
+        while not done.wait(0.1) and time.monotonic() < end:
+            pass  # in slices, since some systems cannot interrupt a wait
         reason = f"had no answer after {seconds:g} seconds: a loop that never ends, or far too much work"
     except KeyboardInterrupt:
         reason = "was stopped by you"
-    if worker.is_alive():
-        ended = _end(worker)
+    if not done.is_set():
+        ended = _end(worker, done)
         raise TimeoutError(
             f"your function {reason}"
             + (
@@ -119,13 +124,13 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
     return box["value"]
 
 
-def _end(worker: threading.Thread) -> bool:
+def _end(worker: threading.Thread, done: threading.Event) -> bool:
     for _ in range(20):  # an answer may catch everything in its loop: ask again
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(worker.ident or 0), ctypes.py_object(Deadline)
         )
-        worker.join(0.05)
-        if not worker.is_alive():
+        if done.wait(0.05):
+            worker.join(0.5)
             return True
     return False
 

@@ -57,8 +57,8 @@ TELLING = (
     "same inputs, same output",
     "mask depends on nothing else",
     "mask polarity",
-    "mask before softmax",
     "rows sum to 1",
+    "mask before softmax",
     "scale",
     "scores of -1e30",
 )

@@ -67,7 +67,8 @@ def is_numpy(value: Any) -> bool:
 
 def plain(value: Tensor) -> Tensor:
     """The same numbers as an ordinary float64 tensor on the CPU, without gradient and subclass."""
-    return value.detach().as_subclass(Tensor).cpu().double()
+    value = value.detach().as_subclass(Tensor).cpu()
+    return (torch.view_as_real(value) if value.is_complex() else value).double()
 
 
 def copies(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from lesson_lib.plots import bars, heatmap, lines
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.show import show, show_source
 
-torch.manual_seed(0);
+_ = torch.manual_seed(0)
 
 # %% [markdown]
 r"""
@@ -599,10 +599,290 @@ lines(
     log="xy",
 )
 
+# %%
+reached = {(r["score"], r["d"], r["seed"]): r["validation"] >= look_up.RECIPE["stop_at"] for r in rows}
+got_there = {name: [d for d in widths if all(reached[name, d, seed] for seed in (0, 1, 2))] for name in look_up.RECIPE["scores"]}
+for name, where in got_there.items():
+    print(f"{name:>10}: .95 with all three seeds at d = {', '.join(map(str, where)) or 'no width'}")
+
 # %% [markdown]
 r"""
-RESULT_TEXT
+What the pictures say:
+
+- **Dot** gets there while $d$ is small. From some width on it never does, whatever the learning rate. Its random scores start with a spread of
+  $\sqrt d$; the softmax is saturated before the first step.
+- **Scaled dot** gets there at every width, and needs fewer steps as $d$ grows. The only difference is a division.
+- **Additive** gets there at every width too, in the fewest steps of all. The tanh keeps its parts between −1 and 1, so it needs no scale. Its
+  price is in the lower panels: it holds a hidden layer for every pair.
+- **Bilinear** is the surprise. It starts with a spread of 1 like scaled dot, and fails at the largest widths all the same: training moves
+  all $d^2$ numbers of $W$ at once, and the scores explode after the start. A good start is needed; it is not enough.
+
+The paper that introduced the scale says that additive scoring beats unscaled dot products at larger widths, and suspects vanishing gradients
+(Vaswani et al. 2017, section 3.2.1). On this task we see just that.
+
+**What this does not show.** One task, one optimiser, one way to draw the first weights. Models in practice normalise their tokens and learn
+projections, which softens the failure of the plain dot product. And steps are not seconds: per step the dot product is the cheapest by far once
+there are many keys.
 """
 
 # %%
-PLACEHOLDER = 1
+last = {name: [r for r in rows if r["score"] == name and r["d"] == 1024] for name in look_up.RECIPE["scores"]}
+verdict("dot fails at every width from 64 on", not any(reached["dot", d, s] for d in (64, 256, 1024) for s in (0, 1, 2)))
+verdict("scaled dot and additive succeed at every width", got_there["scaled dot"] == got_there["additive"] == widths)
+verdict("bilinear fails at 1,024 though it starts as small as scaled dot", all(r["spread_start"] < 1.2 and r["validation"] < 0.9 for r in last["bilinear"]))
+verdict("its scores end at least 20 times larger than scaled dot's", min(r["spread_end"] for r in last["bilinear"]) > 20 * max(r["spread_end"] for r in last["scaled dot"]))
+
+# %% [markdown]
+r"""
+## 7 · Claims
+
+This course follows five Chinese texts, S0 to S4, and runs what they claim. Each row below shows the claim in our words, our verdict, and what a
+cell has just found: ✓ holds, ◐ holds with a condition, ✗ is corrected. If a finding were not true, its cell would end in an error.
+
+### About self-attention
+"""
+
+# %% tags=["claim:self-2"]
+x = torch.randn(5, 8)
+by_torch = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+claim("self-2", {"attend(x, x, x) is torch's self-attention of x": torch.allclose(attend(x, x, x).output, by_torch, atol=1e-6)})
+
+# %% tags=["claim:self-1"]
+even = torch.nn.functional.normalize(x, dim=-1)
+prefers = attend(even, even, x).weights.argmax(-1)
+claim("self-1", {
+    "unprojected scores are symmetric": torch.allclose(dot(x, x), dot(x, x).mT),
+    "with tokens of equal length each token prefers itself": torch.equal(prefers, torch.arange(5)),
+    "projected scores are not symmetric": not torch.allclose(projected, projected.mT),
+})
+
+# %% [markdown]
+r"""
+### About scores
+"""
+
+# %% tags=["claim:score-1"]
+peak = {(r["score"], r["d"]): r["peak_mib"] for r in rows}
+claim("score-1", {
+    "scaled dot and additive learn the look-up at every width": got_there["scaled dot"] == got_there["additive"] == widths,
+    "the additive score needs more memory at every width": all(peak["additive", d] > peak["scaled dot", d] for d in widths),
+})
+
+# %% tags=["claim:score-2"]
+one_hot, price = torch.eye(3), torch.tensor([[10.0], [20.0], [40.0]])
+claim("score-2", {
+    "sharp scores give each key's own value": torch.equal(attend(1000 * one_hot, one_hot, price, score=dot).output, price),
+    "equal scores give the average": torch.allclose(attend(0 * one_hot, one_hot, price, score=dot).output, price.mean()),
+})
+
+# %% tags=["claim:score-3"]
+claim("score-3", {
+    "mean 0, variance 1: the variance of q · k is within 30 % of d at every width": all(
+        abs(s**2 / d - 1) < 0.3 for d, s in zip(*spread["dot"], strict=True)),
+    "mean 1, d = 64: the score has mean 64": abs(products.mean().item() / 64 - 1) < 0.01,
+    "mean 1, d = 64: the score has variance 192": abs(products.var().item() / 192 - 1) < 0.05,
+})
+
+# %% tags=["claim:score-4"]
+q, k, v = torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 7)
+claim("score-4", {
+    "values of width 7 pass through queries and keys of width 3": attend(q, k[:, :3], v).output.shape == (2, 7),
+    "an additive score compares widths 3 and 5": attend(q, k, v, score=Additive(3, 5, 8)).output.shape == (2, 7),
+})
+
+# %% [markdown]
+r"""
+The next one is a matter of words, and words matter in a lesson: *multiplying* a token with a matrix is not *one* dot product.
+"""
+
+# %% tags=["claim:score-5"]
+token, matrix = torch.randn(512), torch.randn(512, 64)
+products_one_by_one = torch.stack([torch.dot(token, column) for column in matrix.T])
+claim("score-5", {"x @ W has 64 numbers, each a dot product with one column": torch.allclose(token @ matrix, products_one_by_one, atol=1e-4)})
+
+# %% tags=["claim:score-6"]
+q, k = torch.randn(1, 8), torch.randn(4, 8)
+before, after = attend(q, k, k).weights, attend(q, torch.cat([5 * q, k[1:]]), k).weights
+claim("score-6", {
+    "a key ten times as long scores ten times as much": torch.allclose(dot(q, 10 * k), 10 * dot(q, k)),
+    "a rival key takes weight from all others, whose scores stay": bool((after[0, 1:] < before[0, 1:]).all()),
+})
+
+# %% [markdown]
+r"""
+Softmax is one way to turn scores into weights. Here is another, ReLU: negative scores become 0, the rest stay. The *convex hull* of the values
+is the set of all their mixtures with weights that are positive and sum to 1; for single numbers it is the stretch from smallest to largest.
+"""
+
+# %% tags=["claim:score-7"]
+scores, values = torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1.0, 2.0, 4.0])
+by_relu = scores.relu() @ values
+claim("score-7", {
+    "softmax: the output lies between the smallest and the largest value": values.min() < scores.softmax(-1) @ values < values.max(),
+    "ReLU: the weights sum to 5 and the output is 14, beyond every value": scores.relu().sum() == 5 and by_relu == 14,
+})
+
+# %% tags=["claim:score-8"]
+heads = torch.randn(8, 6, 64)  # eight heads of width 64 in a model of width 512
+ratio = dot(heads, heads) / scaled_dot(heads, heads)
+claim("score-8", {
+    "the divisor is 8 everywhere": torch.allclose(ratio, torch.tensor(8.0)),
+    "the root of the model's width would be 22.6": round(math.sqrt(heads.shape[0] * heads.shape[2]), 1) == 22.6,
+})
+
+# %% [markdown]
+r"""
+### About the worked example
+"""
+
+# %% tags=["claim:steps-1"]
+claim("steps-1", {
+    "keys": steps.keys.tolist() == [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
+    "queries": steps.queries.tolist() == [[1, 0, 2], [2, 2, 2], [2, 1, 3]],
+    "values": steps.values.tolist() == [[1, 2, 3], [2, 8, 0], [2, 6, 3]],
+    "scores": steps.scores.tolist() == [[2, 4, 4], [4, 16, 12], [4, 12, 10]],
+    "weights, first and last": torch.allclose(steps.weights[[0, 2], [0, 2]], torch.tensor([0.063379, 0.11917]), rtol=1e-4),
+})
+
+# %% tags=["claim:steps-2"]
+outputs = seven_steps(**example(), weights=by_hand).outputs
+claim("steps-2", {
+    "the hand-made weights give the outputs as printed": torch.allclose(outputs, torch.tensor([[2.0, 7.0, 1.5], [2.0, 8.0, 0.0], [2.0, 7.8, 0.3]])),
+    "rows 2 and 3 are roundings": torch.allclose(rounded[1:], by_hand[1:]),
+    "row 1 is none; rounded, it would sum to 1.1": abs(rounded[0].sum().item() - 1.1) < 1e-6,
+})
+
+# %% tags=["claim:steps-3"]
+claim("steps-3", {"all nine numbers agree to 1e-12": difference < 1e-12})
+
+# %% tags=["claim:steps-4"]
+def by_definition(scores):
+    return scores.exp() / scores.exp().sum()
+
+
+too_large = {torch.float32: 88.73, torch.float16: 11.09}  # the first score at which exp, or the sum, is infinite
+small = torch.tensor([1.0, 2.0, 3.0])
+claim("steps-4", {
+    "equal for small scores": torch.allclose(by_definition(small), small.softmax(-1)),
+    "two scores of 709.5 get the weights 0 and 0 in Python": [power / sum(powers) for power in powers] == [0.0, 0.0],
+    "nan in float32 from 88.73, in float16 from 11.09": all(
+        by_definition(torch.tensor([s, 0.0], dtype=t)).isnan().any() for t, s in too_large.items()),
+    "no nan a little below": all(by_definition(torch.tensor([s - 0.02, 0.0], dtype=t)).isfinite().all() for t, s in too_large.items()),
+    "with the maximum subtracted, none": all(torch.tensor([s, 0.0], dtype=t).softmax(-1).isfinite().all() for t, s in too_large.items()),
+})
+
+# %% tags=["claim:steps-5"]
+shape = attend(torch.randn(7, 3), torch.randn(7, 3), torch.randn(7, 11)).output.shape
+claim("steps-5", {"7 tokens and values of width 11 give outputs (7, 11)": shape == (7, 11)})
+
+# %% [markdown]
+r"""
+torch has a layer for attention, `nn.MultiheadAttention`. It projects, scales, attends, and projects once more with a matrix $W_o$. To
+get the worked example out of it, four things must be undone: the scale (multiply `w_query` by $\sqrt4$, the layer's width), the width (pad the
+matrices from 4 × 3 to 4 × 4), the bias, and $W_o$ (make it the identity). It stores its matrices transposed.
+"""
+
+# %% tags=["claim:steps-6"]
+layer = torch.nn.MultiheadAttention(4, 1, bias=False)
+padded = {name: torch.nn.functional.pad(matrix, (0, 1)).T for name, matrix in example().items() if name != "x"}
+with torch.no_grad():
+    layer.in_proj_weight.copy_(torch.cat([2 * padded["w_query"], padded["w_key"], padded["w_value"]]))
+    layer.out_proj.weight.copy_(torch.eye(4))
+    from_layer, _ = layer(steps.inputs, steps.inputs, steps.inputs)  # query, key, value, in this order
+biased = dict(torch.nn.MultiheadAttention(4, 1).named_parameters())
+claim("steps-6", {
+    "with all four undone, torch's layer gives the example's outputs": torch.allclose(from_layer[:, :3], steps.outputs, atol=1e-5),
+    "it has a last matrix, W_o": "out_proj.weight" in biased,
+    "its bias is on q, k and v: 3 times 4 numbers": biased["in_proj_bias"].shape == (12,),
+})
+
+# %% tags=["claim:steps-7"]
+scaled = attend(steps.queries, steps.keys, steps.values).output
+claim("steps-7", {
+    "the example is attend with plain dot products": torch.allclose(attend(steps.queries, steps.keys, steps.values, score=dot).output, steps.outputs),
+    "dividing by sqrt(3) moves an output by more than 0.1": (scaled - steps.outputs).abs().max() > 0.1,
+})
+
+# %% tags=["claim:steps-8"]
+linear, attention = torch.nn.Linear(4, 300), torch.nn.MultiheadAttention(64, 1)
+claim("steps-8", {
+    "nn.Linear starts within 1/sqrt(4) = 0.5": linear.weight.abs().max() <= 0.5,
+    "MultiheadAttention starts within Xavier's bound": attention.in_proj_weight.abs().max() <= math.sqrt(6 / (64 + 3 * 64)),
+    "the example's whole numbers reach a score of 16": steps.scores.max() == 16,
+    "and a weight of .98": round(steps.weights.max().item(), 2) == 0.98,
+})
+
+# %% tags=["claim:steps-9"]
+batch = torch.randn(2, 3, 5)
+claim("steps-9", {
+    ".mT swaps the last two axes of a batch": batch.mT.shape == (2, 5, 3),
+    "for two axes .T is the same": torch.equal(batch[0].T, batch[0].mT),
+})
+
+# %% [markdown]
+r"""
+## 8 · Three wrong ideas worth having once
+
+**"A score of 0 means: do not look."**
+
+> **Predict.** Scores 0, −2, −3. What share does the first key get?
+>
+> <details><summary>Answer</summary>
+> 84 %. Zero is only a number; the others are below it. "Do not look" is −∞ (lesson 03).
+> </details>
+"""
+
+# %%
+show(torch.tensor([0.0, -2.0, -3.0]).softmax(-1))
+
+# %% [markdown]
+r"""
+**"The dot product picks the most similar key."** Below, the first key points exactly the way the query does. The second points 45° away, and is
+three times as long.
+
+> **Predict.** Which one gets the larger weight?
+>
+> <details><summary>Answer</summary>
+> The second: 3 · cos 45° = 2.12 against 1.
+> </details>
+"""
+
+# %%
+q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0], [3 / 2**0.5, 3 / 2**0.5]])
+show(scores=dot(q, k), weights=attend(q, k, k, score=dot).weights, cosine=torch.nn.functional.cosine_similarity(q, k))
+
+# %% [markdown]
+r"""
+**"A weight of 0.5 means the same in every row."** A weight is relative to the other keys.
+
+> **Predict.** A key scores 2. Its one rival scores 0. Then seven more rivals with score 0 join. What happens to its weight?
+>
+> <details><summary>Answer</summary>
+> It falls from .88 to .48, although nothing about the key changed: e² / (e² + 1) against e² / (e² + 8).
+> </details>
+"""
+
+# %%
+for rivals in (1, 8):
+    show(torch.tensor([2.0] + [0.0] * rivals).softmax(-1)[0])
+
+# %% [markdown]
+r"""
+## 9 · Exercises
+
+Open [exercises/02_scoring](exercises/02_scoring.ipynb): from a count by hand to a score of your own. Every answer is checked on the spot.
+
+## 10 · Summary
+
+- Attention scores each key against a query, turns scores into weights with a softmax, and mixes the values: `attend(query, key, value)`.
+- It is a soft look-up: a dictionary when scores are sharp, an average when they are flat. Kernel regression is its ancestor.
+- Softmax looks at differences of scores. Large differences saturate it, and its gradient vanishes.
+- Dot products of random vectors have variance $d$; dividing by $\sqrt d$ keeps them at 1 at the start. This holds for mean 0 and variance 1.
+- On our look-up the plain dot product stops learning as $d$ grows; scaled and additive scores do not. Additive costs more per pair.
+
+**Sources.** Nadaraya 1964; Watson 1964; Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Luong, Pham & Manning 2015 (arXiv:1508.04025); Vaswani
+et al. 2017 (arXiv:1706.03762), section 3.2.1; Karim 2019, *Illustrated: Self-Attention*; the course's own sources S0, S1, S2, S4.
+
+**Next**: [03 · Matrix form](03_matrix_form.ipynb): how the loop over queries becomes three matrix products, and what training puts into the
+matrices.
+"""

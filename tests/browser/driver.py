@@ -16,16 +16,17 @@ from lesson_lib.cli import lab
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "browser-tests"
 SETTINGS = '{"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}'  # every cell is in the page, seen or not
-READY = """async () => {
+READY = """async (path) => {
     const app = window.jupyterapp; await app.restored;
     let panel = app.shell.currentWidget;
-    for (let i = 0; i < 300 && !(panel && panel.sessionContext); i++) {
+    for (let i = 0; i < 300 && !(panel && panel.sessionContext && panel.context.path === path); i++) {
         await new Promise(r => setTimeout(r, 100)); panel = app.shell.currentWidget;
     }
     await panel.context.ready; await panel.revealed; await panel.sessionContext.ready;
     app.shell.collapseLeft(); app.shell.collapseRight && app.shell.collapseRight();
 }"""
-WIDGETS = ".jp-OutputArea-output .jupyter-widgets-view > .jupyter-widgets"
+WIDGETS = ".jp-OutputArea-output > .jupyter-widgets"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 CONTROLS = {  # in the order in which they are tried; a film is played last, since it goes on by itself
     "slider": ".noUi-handle",
     "choice": "select, input[type=radio], input[type=checkbox]",
@@ -92,7 +93,7 @@ class Notebook:
         page.set_default_timeout(60_000)
         page.goto(f"{address}/lab/tree/{name}?token={TOKEN}&reset")
         page.wait_for_function("() => window.jupyterapp")
-        page.evaluate(READY)
+        page.evaluate(READY, name)
 
     def run_all(self, seconds: float = 600) -> bool:
         """Run > Run All Cells; True when all of them ran without an error."""
@@ -175,9 +176,21 @@ class Notebook:
         """The element of a cell's outputs."""
         return self.cell(index).locator(".jp-Cell-outputWrapper")
 
+    def second_view(self) -> "Widget":
+        """The active cell's widget in a second view, in a panel below (menu: Create New View for Cell Output)."""
+        path = self.name
+        self.page.evaluate("async () => { await window.jupyterapp.commands.execute('notebook:create-output-view') }")
+        clone = self.page.locator(".jp-LinkedOutputView .jp-OutputArea-output > .jupyter-widgets").first
+        clone.wait_for()
+        self.page.evaluate("async path => { await window.jupyterapp.commands.execute('docmanager:open', {path}) }", path)
+        return Widget(self.page, clone)
+
     def widgets(self) -> list["Widget"]:
-        """The widgets that stand in the notebook's outputs."""
+        """The widgets that stand in the notebook's outputs, once all of them are drawn."""
         found = self.page.locator(WIDGETS)
+        outputs = [output for cell in self.cells() for output in cell.get("outputs", [])]
+        wanted = sum(WIDGET_VIEW in output.get("data", {}) for output in outputs)
+        self.page.wait_for_function("([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, wanted])
         return [Widget(self.page, found.nth(i)) for i in range(found.count())]
 
 
@@ -186,6 +199,12 @@ class Widget:
 
     def __init__(self, page, root):
         self.page, self.root = page, root
+
+    def cell_index(self) -> int:
+        """The index of the cell that it stands below."""
+        return self.root.evaluate(
+            "e => [...document.querySelectorAll('.jp-Notebook-cell')].indexOf(e.closest('.jp-Notebook-cell'))"
+        )
 
     def controls(self, kind: str) -> list:
         """Its controls of one kind that can be seen: slider, choice, button, film."""

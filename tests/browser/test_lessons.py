@@ -43,16 +43,21 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(open_notebook, n
 
 
 @pytest.mark.parametrize("name", [name for name in LESSONS if any("widgets" in source for source in sources(name))])
-def test_a_second_view_of_a_widget_works_too(open_notebook, name):
+def test_two_views_of_a_widget_move_together(open_notebook, name):
+    """The cell of the first widget with a slider, shown a second time by "Create New View for Cell Output"."""
     notebook = open_notebook(name)
     assert notebook.run_all(), notebook.troubles()
-    root = notebook.page.locator(".jp-Notebook-cell:has(.jupyter-widgets-view) .jp-OutputArea-output .jupyter-widgets-view").first
-    root.scroll_into_view_if_needed()
-    index = root.evaluate("e => [...document.querySelectorAll('.jp-Notebook-cell')].indexOf(e.closest('.jp-Notebook-cell'))")
-    before = len(notebook.widgets())
-    notebook.select(index)
-    notebook.page.evaluate("() => window.jupyterapp.commands.execute('notebook:create-output-view')")
-    notebook.page.wait_for_function("n => document.querySelectorAll('.jupyter-widgets-view > .jupyter-widgets').length > n", arg=before)
+    first = next(widget for widget in notebook.widgets() if widget.controls("slider"))
+    notebook.select(first.cell_index())
+    second = notebook.second_view()
+    before = second.shown()
+    assert before == first.shown()
+    assert first.move(first.controls("slider")[0], "slider") is not None
+    notebook.settle()
+    assert second.shown() == first.shown() != before
+    assert second.move(second.controls("slider")[0], "slider") is not None
+    notebook.settle()
+    assert second.shown() == first.shown()
 
 
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
@@ -81,6 +86,6 @@ def test_the_first_lesson_opens_by_itself(browser, lab):
     page = context.new_page()
     page.goto(f"{lab}/?token={TOKEN}")
     page.wait_for_function("() => window.jupyterapp", timeout=60_000)
-    page.evaluate(READY)
+    page.evaluate(READY, "00_start_here.ipynb")
     assert page.evaluate(f"() => {CURRENT}.context.path") == "00_start_here.ipynb"
     context.close()

@@ -1,0 +1,324 @@
+# %% [markdown]
+r"""
+# 00 · Start here: how do I work with this?
+
+**The question.** You can read about attention in an hour and still not be able to use it. What makes the difference is what you do between two
+sentences. How does this course want you to work?
+
+**After this lesson you can**
+
+- run a lesson, break it, and get it back;
+- predict before you run, and read what you see;
+- hand in an answer and learn from a wrong one;
+- look up every letter and every word of the course.
+
+**Time** about 15 minutes. **You need** Python, matrix products, a little PyTorch (tensors, modules). Nothing of attention.
+"""
+
+# %%
+import torch
+
+from lesson_lib.attention import attend
+from lesson_lib.checks import check, hint, progress, solution
+from lesson_lib.plots import heatmap
+from lesson_lib.show import show, show_source
+
+# %% [markdown]
+r"""
+> **Predict first.** The cell above printed nothing. What does that tell you?
+>
+> <details><summary>Answer</summary>
+> That it worked: the library is there. If it ended in an error, the next cell says what is missing.
+> </details>
+
+## 1 · Does everything work here?
+
+Click on the next cell and press **Shift + Enter**. It checks your machine and answers in sentences; what it prints differs from machine to
+machine.
+"""
+
+# %% tags=["nbval-ignore-output"]
+from lesson_lib.cli.doctor import doctor
+
+doctor()
+
+# %% [markdown]
+r"""
+## 2 · Predict, run, check
+
+Every lesson asks you to guess before you compute. Not as a test: a guess that turns out wrong is the moment at which you learn. So *really* guess, then
+open the fold.
+
+> **Predict.** `torch.ones(2, 3) @ torch.ones(3, 4)`: which shape, and which number is in every cell?
+>
+> <details><summary>Answer</summary>
+> Shape (2, 4), and 3 in every cell: each is a sum of three products 1 · 1.
+> </details>
+"""
+
+# %%
+show(torch.ones(2, 3) @ torch.ones(3, 4))
+
+# %% [markdown]
+r"""
+`show` prints tensors the same way on every machine, at four decimals. Give it names and it prints them with their shapes:
+"""
+
+# %%
+show(table=torch.tensor([[0.5, 0.25], [0.125, 1 / 3]]))
+
+# %% [markdown]
+r"""
+> **Do.** In the cell above, add a third number to *one* of the two rows, and run it. Read the last line of the error. Then repair it.
+>
+> <details><summary>What you should find</summary>
+> A ValueError: rows of a tensor must be of one length. Nothing is broken: change the cell back and run it again. This notebook is your own copy; no
+> update overwrites it.
+> </details>
+
+Three more things that help when something goes wrong:
+
+| you want to | do |
+|---|---|
+| stop a cell that runs too long | the ■ button. A training that you stop keeps what it has learned |
+| start afresh | **Kernel → Restart Kernel and Run All Cells** |
+| get the original of this notebook back | delete or rename your copy in `work/`, then `make lab` copies it again |
+
+## 3 · Hand in an answer
+
+Exercises live in notebooks of their own, one for each lesson. Each has a card (★ to ★★★, minutes, why it matters), a place for your answer, and
+three words:
+
+- `check(answer)` says whether it is right; if not, what is probably wrong, with the smallest example that shows it;
+- `hint("name")` asks you a question; call it again for the next one, there are three;
+- `solution("name")` shows an answer.
+
+Here is one to try. A row of weights is `[0.25, 0.75]`; the values are 8 and 4. **What is the weighted sum?** Write your answer in place of the
+dots. First hand in the dots, then a wrong number, then the right one.
+"""
+
+# %%
+weighted_sum = ...
+
+check(weighted_sum, "weighted_sum")
+
+# %% [markdown]
+r"""
+You may type a number, `5.0`, or a sum as text, `"0.25 * 8 + 0.75 * 4"`. Wrong types are answered too: try `None`, or a word.
+
+Stuck? Ask:
+"""
+
+# %%
+hint("weighted_sum")
+
+# %% [markdown]
+r"""
+What you have solved is kept on your machine, and survives a restart:
+"""
+
+# %%
+progress()
+
+# %% [markdown]
+r"""
+## 4 · The one function
+
+The whole course is one function. You will write it by hand in lesson 02. Here it is at work: two queries, three keys, three values.
+
+> **Predict.** The first query equals the first key. To which of the three values will its output be closest: 10, 20 or 40?
+>
+> <details><summary>Answer</summary>
+> To 10. The first row of weights leans to the first key, and the output, 15.5, lies nearer to 10 than to 20 by a little less than you might
+> expect: the other two values pull.
+> </details>
+"""
+
+# %%
+query = 2 * torch.eye(3)[:2]
+key, value = torch.eye(3), torch.tensor([[10.0], [20.0], [40.0]])
+output, weights = attend(query, key, value)
+show(weights=weights, output=output)
+
+# %% [markdown]
+r"""
+Each row of the weights sums to 1. A row says how much its query takes from each value. Here is the same table as a picture; pictures in this course
+always have queries as rows and keys as columns, and bright means large.
+"""
+
+# %%
+heatmap(
+    weights,
+    rows=["query 1", "query 2"],
+    columns=["key 1", "key 2", "key 3"],
+    limits=(0, 1),
+    alt="A table of two queries by three keys: query 1 puts most weight on key 1, query 2 on key 2.",
+    caption="Each query puts most of its weight on the key that it equals, and some on the others.",
+)
+
+# %% [markdown]
+r"""
+> **Do.** Change `2 *` to `20 *` two cells above and run both cells. What happens to the weights? And at `0 *`?
+>
+> <details><summary>What you should find</summary>
+> At 20 each query takes only the value of its own key: outputs 10 and 20. At 0 all weights are 1/3, and both outputs are the average, 23.3333. Lesson
+> 02 explains both.
+> </details>
+
+Nothing is hidden. `show_source` prints the library's own code in place:
+"""
+
+# %%
+from lesson_lib.masks import causal
+
+show_source(causal)
+
+# %% [markdown]
+r"""
+## 5 · Claims
+
+The course follows five Chinese texts about attention and *runs* what they claim. You will see verdicts like these:
+
+| sign | verdict | meaning |
+|---|---|---|
+| ✓ | holds | computed, and found as claimed |
+| ◐ | holds with a condition | true, but only if something is added that the text leaves out |
+| ✗ | corrected | computed, and found otherwise |
+
+A verdict is printed only after its cell has found it. So far the ledger holds:
+"""
+
+# %%
+from lesson_lib.claims import VERDICTS, ledger
+
+for name in VERDICTS:
+    print(f"{sum(row.verdict == name for row in ledger().values()):3} {name}")
+
+# %% [markdown]
+r"""
+"Undecided" are the claims of lessons that are still to come.
+
+## 6 · Letters
+
+The same letter means the same thing in every formula, every signature and every test.
+
+| letter | counts |
+|---|---|
+| $b$ | sequences in a batch |
+| $h$ | heads (lesson 04) |
+| $n$ | query tokens |
+| $m$ | key tokens; $m = n$ in self-attention |
+| $d_{model}$ | numbers of a token, in the model |
+| $d_k$ | numbers of a query, and of a key |
+| $d_v$ | numbers of a value, and of an output |
+
+Tokens are rows: a sequence is $(n, d)$, a batch of them $(b, n, d)$. In signatures you will read `Float[Tensor, "*b n d_k"]`: a tensor of
+floating-point numbers whose last two axes are $n$ and $d_k$, with any number of axes in front. A mask is boolean, and **True means: may look**.
+
+> **Predict.** Queries have the shape (2, 7, 5), keys (2, 11, 5), values (2, 11, 3). Which shapes have weights and outputs?
+>
+> <details><summary>Answer</summary>
+> Weights (2, 7, 11), one row per query; outputs (2, 7, 3), one per query, as wide as a value.
+> </details>
+"""
+
+# %%
+output, weights = attend(torch.randn(2, 7, 5), torch.randn(2, 11, 5), torch.randn(2, 11, 3))
+print("weights", tuple(weights.shape), "  outputs", tuple(output.shape))
+
+# %% [markdown]
+r"""
+## 7 · Words
+
+You need none of these yet. Come back when one is missing.
+
+| English | 中文 | in short |
+|---|---|---|
+| attention | 注意力 | mixing values by how relevant their keys are to a query |
+| self-attention | 自注意力 | attention of a sequence to itself |
+| query | 查询 | what is looked for |
+| key | 键 | what a query is compared with |
+| value | 值 | what gets mixed |
+| score | 注意力分数 | one number per query and key, before softmax |
+| weight | 注意力权重 | a score after softmax; a row sums to 1 |
+| softmax | 归一化指数函数 | positive shares from any numbers |
+| dot product | 点积 | sum of products of two vectors' parts |
+| additive score | 加性注意力 | a small network scores each pair |
+| scale, 1/√d | 缩放 | keeps dot products small at the start of training |
+| mask | 掩码 | who may look at whom |
+| causal mask | 因果掩码 | no token looks at later ones |
+| padding | 填充 | filler that makes sequences equally long |
+| token | 词元 | one item of a sequence: a word, a pixel, a frame |
+| embedding | 嵌入 | a learned vector for a symbol |
+| head | 头 | one attention of several side by side |
+| multi-head attention | 多头注意力 | several attentions, mixed by one matrix |
+| positional encoding | 位置编码 | what tells a token where it stands |
+| encoder, decoder | 编码器, 解码器 | the half that reads, the half that writes |
+| residual connection | 残差连接 | output plus input of a layer |
+| layer normalisation | 层归一化 | each token brought to mean 0 and variance 1 |
+| convolution | 卷积 | the same weights at every place, near neighbours only |
+| receptive field | 感受野 | the inputs that can reach an output |
+| recurrent network | 循环神经网络 | reads one token after another, carrying a state |
+| truncated attention | 截断自注意力 | attention within a window |
+| graph attention | 图注意力 | attention along the edges of a graph |
+
+## 8 · Three wrong ideas worth having once
+
+**"I must run every cell exactly once, in order."** You may run a cell again as often as you like. Random numbers do go on from where they were:
+
+> **Predict.** The next cell draws twice with the same seed. Are the two numbers equal?
+>
+> <details><summary>Answer</summary>
+> Yes. The seed sets the start; the same start gives the same numbers. Every experiment of this course says its seeds.
+> </details>
+"""
+
+# %%
+for _ in range(2):
+    show(torch.randn((), generator=torch.Generator().manual_seed(7)).item())
+
+# %% [markdown]
+r"""
+**"If the shapes fit, it is right."** Here the first line multiplies in the wrong order, and nobody complains, since all axes are 3 long:
+
+> **Predict.** Does `value @ weights` equal `weights @ value` here?
+>
+> <details><summary>Answer</summary>
+> No. Both have the shape (3, 3); only one is attention. That is why the tests of this course give every axis another size.
+> </details>
+"""
+
+# %%
+square_weights = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+square_values = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
+show(wrong=square_values @ square_weights, right=square_weights @ square_values)
+
+# %% [markdown]
+r"""
+**"An error means that I failed."** Errors of this library are written to be read. Each says which argument, what it got, and the repair:
+
+> **Predict.** What is wrong in the call below?
+>
+> <details><summary>Answer</summary>
+> The mask is made of 0 and 1, not of False and True. The message says how to convert it, and what it would mean.
+> </details>
+"""
+
+# %%
+try:
+    attend(torch.randn(2, 3), torch.randn(2, 3), torch.randn(2, 3), mask=torch.tensor([[1, 0], [1, 1]]))
+except TypeError as error:
+    print(error)
+
+# %% [markdown]
+r"""
+## 9 · The way from here
+
+- Exercises: after each lesson, in `exercises/`.
+- Next: [02 · Scoring](02_scoring.ipynb), where you write attention by hand. Lesson 01, the history, is still to come.
+- Then: [03 · Matrix form](03_matrix_form.ipynb).
+- In any notebook: `progress()` shows where you stand.
+
+**Summary.** Guess, run, compare. Hand in answers early and wrong. Change cells: it is your copy. Rows are queries, columns are keys, True means: may
+look.
+"""

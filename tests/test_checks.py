@@ -1,0 +1,489 @@
+"""The exercise engine: it judges, explains, remembers, and survives whatever it is handed."""
+
+import functools
+import multiprocessing
+import random
+import re
+import sys
+import threading
+import time
+
+import numpy
+import pytest
+import torch
+
+from lesson_lib.checks import check, engine, hint, picture, progress, runner, solution, store
+from lesson_lib.checks.engine import EXERCISES
+from lesson_lib.checks.exercise import Write
+from lesson_lib.checks.expressions import number_in
+from lesson_lib.checks.result import Counterexample, Result
+
+FUNCTIONS = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Write)]
+ADDRESS = re.compile(r"0x[0-9a-f]{4,}")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """An empty home, and an engine that remembers nothing."""
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(store, "_unsaved", [])
+    monkeypatch.setattr(engine, "_hints_given", {})
+    monkeypatch.setattr(engine, "_chosen", set())
+    return tmp_path / "home"
+
+
+def right(name):
+    """The reference as a function of any arguments, to build nearly right answers from."""
+    return lambda *arguments: EXERCISES[name].right[0](*arguments)
+
+
+def recurse(*arguments):
+    return recurse(*arguments)
+
+
+def stop(error):
+    def answer(*arguments):
+        raise error
+
+    return answer
+
+
+def changes_first(name):
+    def answer(*arguments):
+        result = right(name)(*arguments)
+        arguments[0].add_(1)
+        return result
+
+    return answer
+
+
+def swapped_softmax(name):
+    def answer(*arguments):
+        torch.softmax = lambda *a, **k: None
+        return right(name)(*arguments)
+
+    return answer
+
+
+ODD = {  # name of the oddity: (answer made from an exercise's name, words its sentence must contain)
+    "a number": (lambda n: 3, "asks for a function"),
+    "a string": (lambda n: "text", "asks for a function"),
+    "a list": (lambda n: [1, 2], "a list of 2"),
+    "a tensor": (lambda n: torch.ones(2), "without calling it"),
+    "a class": (lambda n: type("Answer", (), {}), "the class Answer"),
+    "too few parameters": (lambda n: lambda: None, "wrong parameters: it takes none"),
+    "too many parameters": (lambda n: lambda a, b, c, d, e, f, g: None, "it takes 7 (a, b, c, d, e, f, g)"),
+    "no return": (lambda n: lambda *a: print(end=""), "is the `return` missing"),
+    "a numpy array": (lambda n: lambda *a: numpy.asarray(right(n)(*a)), "a numpy array of shape"),
+    "a numpy number": (lambda n: lambda *a: numpy.float32(1), "a numpy number"),
+    "a tuple": (lambda n: lambda *a: (right(n)(*a), None), "a tuple of 2"),
+    "a nested list": (lambda n: lambda *a: right(n)(*a).tolist(), "a list of"),
+    "a float": (lambda n: lambda *a: 0.5, "gives back a float"),
+    "a word": (lambda n: lambda *a: "yes", "gives back a string"),
+    "float64": (lambda n: lambda *a: right(n)(*a).double(), "torch.float64, the inputs are torch.float32"),
+    "integers": (lambda n: lambda *a: right(n)(*a).long(), "torch.int64"),
+    "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "torch.complex64"),
+    "another shape": (lambda n: lambda *a: right(n)(*a)[None, None], "has shape (1, 1,"),
+    "one number": (lambda n: lambda *a: right(n)(*a).sum(), "has shape ()"),
+    "another device": (lambda n: lambda *a: right(n)(*a).to("meta"), "on the device meta"),
+    "sparse": (lambda n: lambda *a: right(n)(*a).to_sparse(), "a sparse tensor"),
+    "nan": (lambda n: lambda *a: right(n)(*a) * torch.nan, "holds nan at [0, 0]"),
+    "inf": (lambda n: lambda *a: right(n)(*a) + torch.inf, "holds inf at [0, 0]"),
+    "overflow": (lambda n: lambda *a: right(n)(*a) * 10**400, "OverflowError"),
+    "an exception": (lambda n: stop(ValueError("no idea")), "stops with ValueError in line 2 of `answer`"),
+    "a strange exception": (lambda n: stop(type("Odd", (BaseException,), {})("x")), "stops with Odd"),
+    "endless recursion": (lambda n: recurse, "calls itself without end"),
+    "SystemExit": (lambda n: stop(SystemExit(1)), "asks Python to exit"),
+    "KeyboardInterrupt": (lambda n: stop(KeyboardInterrupt()), "raises KeyboardInterrupt"),
+    "GeneratorExit": (lambda n: stop(GeneratorExit()), "stops with GeneratorExit"),
+    "changes its input": (changes_first, "in place"),
+    "random": (lambda n: lambda *a: right(n)(*a) * torch.rand(()), "two different results"),
+    "replaces torch.softmax": (swapped_softmax, "replaces torch.softmax"),
+    "a generator": (lambda n: lambda *a: (x for x in a), "gives back a generator"),
+    "its own input": (lambda n: lambda *a: a[-1][..., :0], "has shape"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_odd_answer_is_named_and_harms_nothing(name, odd):
+    make, words = ODD[odd]
+    start = time.perf_counter()
+    result = check(make(name), name)
+    assert not result.passed and result.state == "failed"
+    assert words in result.diagnosis
+    assert time.perf_counter() - start < 2
+    assert not ADDRESS.search(repr(result) + result._repr_html_())
+    assert check(EXERCISES[name].right[0], name).passed  # the engine is as good as before
+
+
+class Hostile:
+    """An object that answers no question."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("leave me alone")
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    def __eq__(self, other):
+        raise RuntimeError("not comparable")
+
+    __hash__ = None
+
+    def __float__(self):
+        raise RuntimeError("no number")
+
+
+THINGS = [
+    *([], {}, set(), b"bytes", object(), Hostile(), Hostile, print, len, torch, True, 1j, -1, 10**400, float("nan")),
+    *(float("inf"), "", " ", "e**e**e**e", "9" * 300, "1/0", "__import__('os')", "(" * 150, "a.b", "1;2", "\0", "ü", "x" * 10**5),
+    *(torch.ones(3), torch.ones(1), torch.tensor(torch.nan), numpy.ones(2), numpy.float64("nan"), torch.nn.Linear(2, 2)),
+    *(lambda: 1, lambda *a, **k: a, functools.partial(pow, 2), staticmethod(len), NotImplemented, range(3), type),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_no_answer_makes_a_check_fail(name):
+    for thing in THINGS:
+        result = check(thing, name)
+        assert isinstance(result, Result) and not result.passed
+        assert result.state in ("failed", "open") and result.diagnosis
+        assert isinstance(repr(result), str) and isinstance(result._repr_html_(), str)
+        assert not ADDRESS.search(repr(result))
+
+
+def test_an_unknown_name_is_a_sentence():
+    for thing in (None, 3, "nobody", Hostile(), [], lambda: 1, functools.partial(pow, 2)):
+        assert check(thing).state == "unjudged"
+        assert check(1, 7 if thing is None else thing).state == "unjudged"
+        for verb in (hint, solution, picture):
+            assert "progress() lists the names" in repr(verb(thing))
+
+
+def test_a_name_nearly_right_is_guessed():
+    assert 'did you mean "score_ratio"?' in check(1, "score_rato").diagnosis
+
+
+def test_the_name_defaults_to_the_functions_own():
+    def scaled_attention(query, key, value):
+        return EXERCISES["scaled_attention"].reference(query, key, value)
+
+    assert check(scaled_attention).passed
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("empty", [None, ...])
+def test_nothing_yet_is_no_failure_and_no_attempt(name, empty, home):
+    result = check(empty, name)
+    assert result.state == "open" and not result.passed and not result
+    assert "NOT ATTEMPTED YET" in repr(result)
+    assert not home.exists()
+
+
+def test_empty_stubs_are_not_attempted():
+    def dots(query, key, value):
+        return ...
+
+    def nothing(query, key, value):
+        """Only a docstring."""
+
+    def refuses(query, key, value):
+        raise NotImplementedError
+
+    for stub in (dots, nothing, refuses):
+        assert check(stub, "scaled_attention").state == "open"
+    assert check("", "why_the_root").state == "open"
+
+
+def forever(*arguments):
+    while True:
+        pass
+
+
+def forever_and_deaf(*arguments):
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+
+
+@pytest.mark.parametrize("answer", [forever, lambda *a: time.sleep(2)])
+def test_an_endless_loop_ends(answer, monkeypatch):
+    monkeypatch.setattr(runner, "DEADLINE_S", 0.3)
+    before = threading.active_count()
+    result = check(answer, "scaled_attention")
+    assert "had no answer after 0.3 seconds" in result.diagnosis
+    assert set(result.counterexample.arguments) == {"query", "key", "value"}
+    if answer is forever:
+        assert threading.active_count() == before  # the loop is really over
+
+
+def test_a_loop_that_catches_everything_is_reported(monkeypatch):
+    monkeypatch.setattr(runner, "DEADLINE_S", 0.2)
+    release = threading.Event()
+
+    def deaf(*arguments):
+        while not release.is_set():
+            try:
+                while not release.is_set():
+                    pass
+            except BaseException:
+                pass
+
+    result = check(deaf, "scaled_attention")
+    release.set()
+    assert "had no answer" in result.diagnosis
+    assert check(EXERCISES["scaled_attention"].right[0], "scaled_attention").passed
+
+
+def test_the_deadline_holds_in_other_threads(monkeypatch):
+    monkeypatch.setattr(runner, "DEADLINE_S", 0.3)
+    found = []
+    worker = threading.Thread(target=lambda: found.append(check(forever, "stable_weights")))
+    worker.start()
+    worker.join(10)
+    assert "had no answer" in found[0].diagnosis
+
+
+def test_the_stop_button_stops(monkeypatch):
+    import _thread
+
+    monkeypatch.setattr(runner, "DEADLINE_S", 20)
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    assert "was stopped by you" in check(forever, "stable_weights").diagnosis
+
+
+def test_global_state_is_left_alone():
+    def meddles(query, key, value):
+        torch.manual_seed(1)
+        random.seed(1)
+        numpy.random.seed(1)
+        torch.set_default_dtype(torch.float64)
+        sys.setrecursionlimit(3000)
+        torch.set_grad_enabled(False)
+        return EXERCISES["scaled_attention"].reference(query, key, value)
+
+    torch.manual_seed(5)
+    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()
+    assert check(meddles, "scaled_attention").passed
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (random.getstate(), numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()) == states[1:]
+    assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
+
+
+def test_a_check_does_not_depend_on_random_states_or_defaults():
+    slip = next(iter(EXERCISES["scaled_attention"].slips.values()))
+    torch.manual_seed(1)
+    once = repr(check(slip, "scaled_attention"))
+    torch.manual_seed(2)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert repr(check(slip, "scaled_attention")) == once
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_session_with_a_replaced_torch_is_not_judged(monkeypatch):
+    monkeypatch.setattr(torch, "softmax", lambda *a, **k: None)
+    result = check(EXERCISES["scaled_attention"].right[0], "scaled_attention")
+    assert result.state == "unjudged" and "torch.softmax is not torch's own" in result.diagnosis
+
+
+def test_a_fault_of_the_check_itself_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(EXERCISES["score_ratio"].__class__, "judge", lambda *a: 1 / 0)
+    result = check(1, "score_ratio")
+    assert result.state == "unjudged" and "ZeroDivisionError" in result.diagnosis and "report" in result.diagnosis
+
+
+def test_the_line_of_the_learner_is_shown():
+    def scaled_attention(query, key, value):
+        scores = query @ key.mT
+        return scores @ scores @ value[..., :1, :] @ value
+
+    diagnosis = check(scaled_attention).diagnosis
+    assert "in line 3 of `scaled_attention` (`return scores @ scores @ value[..., :1, :] @ value`)" in diagnosis
+
+
+def test_an_exception_whose_text_fails_is_a_sentence():
+    class Odd(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    assert "stops with Odd" in check(stop(Odd()), "stable_weights").diagnosis
+
+
+def test_a_failure_shows_the_smallest_counterexample():
+    result = check(lambda q, k, v: torch.zeros(len(q), v.shape[-1]), "scaled_attention")
+    shown = result.counterexample
+    assert shown.arguments["key"].shape == (1, 2)
+    torch.testing.assert_close(shown.expected.cpu(), torch.tensor([[2.0, 30.0, 500.0]], device="cpu"))
+    assert result.step == "1 of 5: one query, one key: the output is the value itself"
+    assert EXERCISES["scaled_attention"].reference(**shown.arguments).shape == (1, 3)
+
+
+def test_a_result_reads_in_a_terminal_and_in_a_notebook():
+    result = Result("name", "failed", "a < b & c", "the question", counterexample=Counterexample({"x": torch.ones(2)}, 1.0, "<b>"))
+    assert repr(result).splitlines() == [
+        "NOT YET  name",
+        "  asked      the question",
+        "  x          [1.0000, 1.0000]",
+        "  expected   1.0000",
+        '  yours      "<b>"',
+        "  diagnosis  a < b & c",
+    ]
+    html = result._repr_html_()
+    assert "a &lt; b &amp; c" in html and "&lt;b&gt;" in html and "✗ NOT YET" in html
+    for forbidden in ("http", "<script", "<img", "url("):
+        assert forbidden not in html
+
+
+@pytest.mark.parametrize("state, word", [("passed", "PASSED"), ("failed", "NOT YET"), ("open", "NOT ATTEMPTED YET")])
+def test_states_are_words_not_colours(state, word):
+    result = Result("name", state, "text")
+    assert word in repr(result) and word in result._repr_html_()
+
+
+def test_hints_come_one_at_a_time():
+    texts = [repr(hint("score_ratio")) for _ in range(4)]
+    assert [text.splitlines()[0] for text in texts[:3]] == [f"score_ratio: hint {i} of 3" for i in (1, 2, 3)]
+    assert texts[3] == texts[2] and 'solution("score_ratio")' in texts[2]
+
+
+def test_a_picture_comes_after_the_guess():
+    assert "predict first" in repr(picture("unscaled_picture"))
+    check("c", "unscaled_picture")
+    assert "Two heat maps" in repr(picture("unscaled_picture"))
+    assert "these have: unscaled_picture" in repr(picture("score_ratio"))
+
+
+def test_progress_lists_and_says_what_is_next():
+    assert "Exercises: 0 of" in repr(progress()) and "score_ratio, in exercises/02_scoring.ipynb" in repr(progress())
+    check(2, "score_ratio")
+    check("e**2", "score_ratio")
+    text = repr(progress())
+    assert "Exercises: 1 of" in text and "2 attempts" in text and "stable_weights, in exercises" in text
+
+
+@pytest.mark.parametrize(
+    "text, number",
+    [
+        *(("12 * 34", 408), ("e^2 / (1 + e^2)", 0.880797), ("exp(12)/exp(10)", 7.389056), ("2²", 4), ("5 %", 0.05)),
+        *(("sqrt(64)", 8), ("√(64)", 8), ("math.exp(0)", 1), ("-2 + +3", 1), ("64×3", 192), ("  7  ", 7), ("１２", 12)),
+    ],
+)  # fmt: skip
+def test_expressions_are_read(text, number):
+    assert number_in(text)[0] == pytest.approx(number, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        *(("0,5", "no decimal point"), ("x + 1", "cannot read `x`"), ("__import__('os')", "cannot read"), ("1 2", "not one number")),
+        *(("9**9**9**9", "too large"), ("1 / 0", "divides by zero"), ("True", "cannot read"), ("exp", "cannot read `exp`")),
+        *(("[1][0]", "cannot read"), ("1 if 1 else 2", "cannot read"), ("1" * 201, "more than 200"), ("log(0)", "not one number")),
+    ],
+)  # fmt: skip
+def test_other_expressions_are_refused_in_words(text, words):
+    number, said = number_in(text)
+    assert number is None and words in said
+
+
+# --- progress on disk ---
+
+
+def test_progress_is_written_whole(home):
+    store.record("a", False)
+    store.record("a", True)
+    store.record("a", False)
+    entries, said = store.read()
+    assert entries["a"]["attempts"] == 3 and re.fullmatch(r"\d{4}-\d\d-\d\d", entries["a"]["first_pass"]) and said == ""
+    assert [path.name for path in home.iterdir()] == ["progress.json"]  # no lock and no scrap is left
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"exercises": 3}', b'{"exercises": {"a": {"attempts": "many"}}}', b"null"]
+)
+def test_a_damaged_file_is_set_aside_and_reported(home, damage):
+    home.mkdir()
+    (home / "progress.json").write_bytes(damage)
+    result = check(2, "score_ratio")
+    assert "progress-damaged-1.json" in repr(result)
+    assert (home / "progress-damaged-1.json").read_bytes() == damage
+    assert store.read()[0]["score_ratio"]["attempts"] == 1
+    (home / "progress.json").write_bytes(damage)
+    assert "progress-damaged-2.json" in repr(progress())  # the first one is not overwritten
+
+
+def test_good_entries_of_a_damaged_file_are_kept(home):
+    home.mkdir()
+    (home / "progress.json").write_text('{"exercises": {"a": {"attempts": 2, "first_pass": null}, "b": 7}}')
+    assert "damaged" in store.record("a", True)
+    assert store.read()[0]["a"]["attempts"] == 3
+
+
+def test_a_home_that_cannot_be_written_loses_nothing(home, monkeypatch):
+    home.write_text("a file where the folder should be")
+    result = check("e**2", "score_ratio")
+    assert result.passed and "could not be saved" in repr(result)
+    assert "1 attempt" in repr(progress())
+    home.unlink()
+    check("e**2", "score_ratio")
+    assert store.read()[0]["score_ratio"]["attempts"] == 2
+    assert store._unsaved == []
+
+
+def test_a_full_disk_leaves_the_old_file(home, monkeypatch):
+    check(2, "score_ratio")
+    before = (home / "progress.json").read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.os, "fsync", full)
+        assert "could not be saved (No space left on device)" in repr(check("e**2", "score_ratio"))
+    assert (home / "progress.json").read_bytes() == before
+    assert [path.name for path in home.iterdir()] == ["progress.json"]
+    check("e**2", "score_ratio")
+    assert store.read()[0]["score_ratio"]["attempts"] == 3
+
+
+def test_a_lock_left_behind_is_taken_over(home, monkeypatch):
+    import os
+
+    home.mkdir()
+    lock = home / "progress.lock"
+    lock.write_text("")
+    os.utime(lock, (0, 0))
+    assert store.record("a", True) == "" and not lock.exists()
+
+
+def test_a_lock_that_is_held_keeps_the_attempt_for_later(home, monkeypatch):
+    monkeypatch.setattr(store, "LOCK_WAIT_S", 0.1)
+    home.mkdir()
+    (home / "progress.lock").write_text("")
+    assert "another kernel holds" in store.record("a", True)
+    (home / "progress.lock").unlink()
+    store.record("a", True)
+    assert store.read()[0]["a"]["attempts"] == 2
+
+
+def _attempts(folder, count):
+    import os
+
+    os.environ["LESSON_HOME"] = folder
+    for _ in range(count):
+        store.record("a", False)
+
+
+def test_two_kernels_at_once_lose_nothing(home):
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    workers = [context.Process(target=_attempts, args=(str(home), 25)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert store.read()[0]["a"]["attempts"] == 50

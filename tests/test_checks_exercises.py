@@ -1,0 +1,153 @@
+"""Every exercise: a card, three hints, right answers that pass, slips that are named; and the notebooks say the same."""
+
+import ast
+import inspect
+import re
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from lesson_lib.checks import check, store
+from lesson_lib.checks.engine import EXERCISES, LESSONS
+from lesson_lib.checks.exercise import Choice, Number, Open, Write
+from lesson_lib.checks.inputs import source_of
+
+SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source" / "exercises"
+RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
+SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
+LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path))
+    monkeypatch.setattr(store, "_unsaved", [])
+
+
+@pytest.mark.parametrize("name, number", RIGHT)
+def test_a_right_answer_passes(name, number):
+    start = time.perf_counter()
+    result = check(EXERCISES[name].right[number], name)
+    assert result.passed, result
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize("name, slip", SLIPS)
+def test_every_slip_is_named(name, slip):
+    start = time.perf_counter()
+    result = check(EXERCISES[name].slips[slip], name)
+    assert not result.passed and result.diagnosis == slip, result
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_card_is_complete(name):
+    exercise = EXERCISES[name]
+    assert 1 <= exercise.stars <= 3 and 1 <= exercise.minutes <= 20
+    assert exercise.title and exercise.why and exercise.remember and exercise.asked
+    assert len(exercise.hints) == 3 and all("?" in text for text in exercise.hints)
+    assert len(exercise.slips) >= 5 and len(exercise.right) >= 2
+    assert all(text[0] == text[0].lower() or text[:2] in ("A ", "A'", "K ", "W_") for text in exercise.slips)
+
+
+@pytest.mark.parametrize("lesson, least", [("02_scoring", 5), ("03_matrix_form", 4)])
+def test_a_lesson_has_every_kind(lesson, least):
+    exercises = LESSONS[lesson]
+    assert len(exercises) >= least
+    for kind in (Number, Choice, Open, Write):
+        assert any(isinstance(exercise, kind) for exercise in exercises)
+    written = [exercise for exercise in exercises if isinstance(exercise, Write)]
+    assert any(exercise.given for exercise in written) and any(not exercise.given for exercise in written)
+    assert all(exercise.picture for exercise in exercises if isinstance(exercise, Choice))
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Write)])
+def test_the_shown_solution_passes_by_itself(name):
+    import torch
+    from jaxtyping import Float
+    from torch import Tensor
+
+    session = {"torch": torch, "Float": Float, "Tensor": Tensor}
+    exec(EXERCISES[name].solution, session)
+    assert check(session[name]).passed
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Number)])
+def test_the_number_is_told_from_every_slip(name):
+    exercise = EXERCISES[name]
+    assert check(exercise.value, name).passed
+    for factor in (0.97, 1.03):
+        assert not check(exercise.value * factor, name).passed
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Choice)])
+def test_every_wrong_letter_has_its_sentence(name):
+    exercise = EXERCISES[name]
+    wrong = set(exercise.options) - {answer.strip(" ().").lower() for answer in exercise.right}
+    assert sorted(exercise.slips.values()) == sorted(wrong)
+
+
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Open)])
+def test_an_open_answer_needs_each_point(name):
+    exercise = EXERCISES[name]
+    assert check(exercise.solution, name).passed  # the model answer satisfies its own check
+    assert check("short", name).diagnosis.startswith("that is short")
+    blank = "this text has quite enough words but says really very little on what you wanted from it here"
+    assert check(blank, name).diagnosis.startswith("one thing is missing")
+    assert set(exercise.wrong) == set(exercise.slips)
+
+
+def cells(lesson):
+    return (SOURCES / f"{lesson}.py").read_text(encoding="utf-8").split("\n# %%")
+
+
+def answered(name):
+    """The code cell of an exercise's source that holds its answer."""
+    found = [c for c in cells(LESSON_OF[name]) if "### BEGIN SOLUTION" in c and re.search(rf"\b{name}\b( =|\()", c)]
+    assert len(found) == 1, f"{name} needs one cell with a solution region"
+    return found[0].split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_notebook_asks_and_checks(name):
+    text = "\n# %%".join(cells(LESSON_OF[name]))
+    exercise = EXERCISES[name]
+    call = f"\ncheck({name})\n" if isinstance(exercise, Write) else f'\ncheck({name}, "{name}")\n'
+    assert call in text and f'# hint("{name}")' in text and f'# solution("{name}")' in text
+    assert f"{'★' * exercise.stars} · {exercise.minutes} min · " in text
+    assert ("\npicture(" in text) == any(e.picture for e in LESSONS[LESSON_OF[name]])
+    if isinstance(exercise, Choice):
+        for letter, option in exercise.options.items():
+            assert f"# - {letter}) {option}\n" in text
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_notebooks_two_faces(name):
+    """With answers it passes; without, it is "not attempted yet"."""
+    import torch
+    from jaxtyping import Float
+    from torch import Tensor
+
+    lines = answered(name).splitlines()
+    begin, end = ([line.strip() for line in lines].index(f"### {w} SOLUTION") for w in ("BEGIN", "END"))
+    solved = [line for line in lines if not line.strip().startswith("###")]
+    stubbed = [line for i, line in enumerate(lines) if not begin <= i <= end]
+    stubbed = [re.sub(r"### STUB: ?", "", line) for line in stubbed]
+    outcomes = []
+    for text in (solved, stubbed):
+        session = {"torch": torch, "Float": Float, "Tensor": Tensor}
+        exec("\n".join(text), session)
+        outcomes.append(check(session[name], name).state)
+    assert outcomes == ["passed", "open"]
+    if isinstance(EXERCISES[name], Write):
+        own = ast.unparse(ast.parse("\n".join(solved)))
+        assert own == ast.unparse(ast.parse(EXERCISES[name].solution)), "solution() shows another text than the notebook"
+
+
+def test_source_of_gives_the_text_of_a_function():
+    def f(x):
+        return x
+
+    assert source_of(f) == textwrap.dedent(inspect.getsource(f)).rstrip()
