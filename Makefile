@@ -15,6 +15,7 @@ help:  ## this list
 	@echo '  PYTHON=python3.12 chooses the Python, TORCH=2.11.0 another torch than the pinned one'
 
 setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside this folder)
+	@echo 'Ready. To start: make lab'
 setup-test: $(TEST)
 
 lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)

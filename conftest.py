@@ -1,6 +1,7 @@
-"""What every pytest run shares, `pytest --nbval notebooks` too: the environment that the notebooks were built in.
+"""What every pytest run shares, `pytest --nbval notebooks` too: the environment the notebooks were built in.
 
-One thread, so that sums add up in one order; no progress bars; nothing of the user's: neither progress nor IPython's start-up files.
+One thread, so that sums add up in one order; no progress bars; nothing of the user's: neither progress nor
+IPython's start-up files.
 """
 
 import os
@@ -24,7 +25,7 @@ collect_ignore_glob = ["work/*", "notebooks/source/*"]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """An empty LESSON_HOME for each notebook: the kernel starts with the first cell's setup, right after this."""
+    """An empty LESSON_HOME for each notebook: its kernel starts with the first cell, right after this."""
     notebook = item.parent
     if type(notebook).__name__ == "IPyNbFile" and notebook.kernel is None:
         os.environ["LESSON_HOME"] = tempfile.mkdtemp(dir=_EMPTY.name)

@@ -39,7 +39,9 @@ def ledger() -> dict[str, Claim]:
     for key, row in content["claims"].items():
         rows[key] = Claim(id=key, **{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})
         if rows[key].verdict not in VERDICTS or not set(rows[key].sources) <= set(content["sources"]):
-            raise ValueError(f"claims.toml, {key}: verdict must be one of {VERDICTS} and sources of {list(content['sources'])}")
+            raise ValueError(
+                f"claims.toml, {key}: verdict must be one of {VERDICTS} and sources of {list(content['sources'])}"
+            )
     return rows
 
 
@@ -52,7 +54,9 @@ def verdict(text: str, truth: Any, *, trained: bool = False) -> None:
         print(f"{text}: not judged: quick run")
         return
     if not bool(truth):
-        raise AssertionError(f"{text}: False. If you changed the cells above, that may be the point; else tell us")
+        raise AssertionError(
+            f"{text}: False. If you changed the cells above, that may be the point; else tell us"
+        )
     print(f"{text}: True")
 
 
@@ -72,7 +76,9 @@ def claim(key: str, findings: Mapping[str, Any], *, trained: bool = False) -> "S
     judged = not (trained and quick())
     for text, truth in findings.items():
         if judged and not bool(truth):
-            raise AssertionError(f"{key}: the ledger says {rows[key].verdict!r}, but this was not found: {text}")
+            raise AssertionError(
+                f"{key}: the ledger says {rows[key].verdict!r}, but this was not found: {text}"
+            )
     return Shown(rows[key], tuple(findings), judged)
 
 
@@ -86,7 +92,9 @@ class Shown:
 
     def __repr__(self) -> str:
         c = self.claim
-        found = "\n".join(f"    {'found' if self.judged else 'not judged (quick run)'}: {text}" for text in self.findings)
+        found = "\n".join(
+            f"    {'found' if self.judged else 'not judged (quick run)'}: {text}" for text in self.findings
+        )
         return f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c.claim}\n  {c.verdict.upper()}. {c.because}\n{found}"
 
     def _repr_html_(self) -> str:

@@ -24,7 +24,9 @@ def device() -> torch.device:
     """
     name = os.environ.get("LESSON_DEVICE", "auto").strip().lower() or "auto"
     if name not in KNOWN:
-        raise ValueError(f"LESSON_DEVICE must be one of {', '.join(KNOWN)}, got {name!r}; unset it to choose automatically")
+        raise ValueError(
+            f"LESSON_DEVICE must be one of {', '.join(KNOWN)}, got {name!r}; unset it to choose automatically"
+        )
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and not torch.cuda.is_available():

@@ -80,14 +80,18 @@ def from_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> Bool[Tensor, "n n"
 
 def _at_least_zero(n: int, name: str, unit: str) -> None:
     if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(f"{name} must be a whole number of {unit}, got {type(n).__name__}; for a tensor x use x.shape[-2]")
+        raise TypeError(
+            f"{name} must be a whole number of {unit}, got {type(n).__name__}; for a tensor x use x.shape[-2]"
+        )
     if n < 0:
         raise ValueError(f"{name} must be >= 0 {unit}, got {n}")
 
 
 def _integers(x: Tensor, name: str, shape: str, ndim: int) -> None:
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be an integer tensor of shape {shape}, got {type(x).__name__}; wrap it in torch.tensor(...)")
+        raise TypeError(
+            f"{name} must be an integer tensor of shape {shape}, got {type(x).__name__}; wrap it in torch.tensor(...)"
+        )
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype == torch.bool:
         raise TypeError(f"{name} must hold whole numbers, got {x.dtype}; convert it with .long()")
     if x.ndim != ndim:

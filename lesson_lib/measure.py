@@ -12,7 +12,9 @@ import torch
 
 from lesson_lib.device import device
 
-os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch 2.13's profiler writes a line to stderr at each start and stop
+os.environ.setdefault(
+    "KINETO_LOG_LEVEL", "99"
+)  # torch 2.13's profiler writes a line to stderr at each start and stop
 
 
 def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
@@ -46,7 +48,9 @@ def peak_mib(call: Callable[[], Any]) -> float:
         call()
         torch.cuda.synchronize()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
         kept = call()
     del kept
     changes = [
@@ -71,9 +75,15 @@ def growth_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     2.0
     """
     if len(sizes) != len(values) or len(set(sizes)) < 2:
-        raise ValueError(f"need one value per size and two different sizes, got {len(sizes)} sizes and {len(values)} values")
+        raise ValueError(
+            f"need one value per size and two different sizes, got {len(sizes)} sizes and {len(values)} values"
+        )
     if min(*sizes, *values) <= 0:
-        raise ValueError(f"sizes and values must be positive, got {list(sizes)} and {list(values)}; a power law has no zero")
+        raise ValueError(
+            f"sizes and values must be positive, got {list(sizes)} and {list(values)}; a power law has no zero"
+        )
     points = [(math.log(x), math.log(y)) for x, y in zip(sizes, values, strict=True)]
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(points) for b in points[i + 1 :] if a[0] != b[0]]
+    slopes = [
+        (b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(points) for b in points[i + 1 :] if a[0] != b[0]
+    ]
     return statistics.median(slopes)

@@ -62,7 +62,9 @@ class Additive(nn.Module):
             return self._rows(hidden_query, hidden_key)
         chunks = hidden_query.split(rows, dim=-2)
         if torch.is_grad_enabled():
-            return torch.cat([checkpoint(self._rows, c, hidden_key, use_reentrant=False) for c in chunks], dim=-2)
+            return torch.cat(
+                [checkpoint(self._rows, c, hidden_key, use_reentrant=False) for c in chunks], dim=-2
+            )
         return torch.cat([self._rows(c, hidden_key) for c in chunks], dim=-2)
 
     def _rows(self, hidden_query: Tensor, hidden_key: Tensor) -> Tensor:
@@ -95,7 +97,9 @@ class Bilinear(nn.Module):
 def _positive(**widths: int) -> None:
     for name, width in widths.items():
         if isinstance(width, bool) or not isinstance(width, int):
-            raise TypeError(f"{name} must be a whole number, got {type(width).__name__} {width!r}; for a tensor x use x.shape[-1]")
+            raise TypeError(
+                f"{name} must be a whole number, got {type(width).__name__} {width!r}; for a tensor x use x.shape[-1]"
+            )
         if width < 1:
             raise ValueError(f"{name} must be >= 1, got {width}")
 

@@ -26,7 +26,7 @@ def show(*values: Any, **named: Any) -> None:
 
 
 def show_source(function: Callable) -> Any:
-    """The library's own code of a function or class, without its docstring, highlighted where the notebook can."""
+    """The library's own code of a function or class, without its docstring and without notes to the linter, highlighted where the notebook can."""
     import ast
     import textwrap
 
@@ -38,7 +38,7 @@ def show_source(function: Callable) -> Any:
     if ast.get_docstring(node) is not None:
         text = node.body[0]
         del lines[text.lineno - 1 : text.end_lineno]
-    return Code("\n".join(lines), language="python")
+    return Code("\n".join(line.split("  # noqa")[0] for line in lines), language="python")
 
 
 def _text(value: Any) -> str:
@@ -59,6 +59,8 @@ def _rows(value: Tensor, write: Callable) -> str:
         return write(value.item())
     if value.ndim > 2:
         return "\n\n".join(_rows(part, write) for part in value)
-    cells = [[write(number) for number in row] for row in (value[None] if value.ndim == 1 else value).tolist()]
+    cells = [
+        [write(number) for number in row] for row in (value[None] if value.ndim == 1 else value).tolist()
+    ]
     width = max((len(cell) for row in cells for cell in row), default=0)
     return "\n".join("  ".join(cell.rjust(width) for cell in row) for row in cells)

@@ -69,7 +69,9 @@ def seven_steps(
     if weights is None:
         weights = attend(queries, keys, values, score=dot).weights
     elif weights.shape[-2:] != scores.shape[-2:]:
-        raise ValueError(f"weights must have shape {tuple(scores.shape)}, one row per query, got {tuple(weights.shape)}")
+        raise ValueError(
+            f"weights must have shape {tuple(scores.shape)}, one row per query, got {tuple(weights.shape)}"
+        )
     weighted_values = weights[..., None] * values[..., None, :, :]
     return SevenSteps(x, keys, queries, values, scores, weights, weighted_values, weighted_values.sum(-2))
 
@@ -87,13 +89,22 @@ def in_pure_python(x: Rows, w_query: Rows, w_key: Rows, w_value: Rows) -> Rows:
     def product(rows: Rows, matrix: Rows, name: str) -> Rows:
         if any(len(row) != len(matrix) for row in rows) or any(len(row) != len(matrix[0]) for row in matrix):
             raise ValueError(f"{name} must have as many rows as an input has numbers, all of one length")
-        return [[sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*matrix, strict=True)] for row in rows]
+        return [
+            [sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*matrix, strict=True)]
+            for row in rows
+        ]
 
-    queries, keys, values = product(x, w_query, "w_query"), product(x, w_key, "w_key"), product(x, w_value, "w_value")
+    queries, keys, values = (
+        product(x, w_query, "w_query"),
+        product(x, w_key, "w_key"),
+        product(x, w_value, "w_value"),
+    )
     outputs = []
     for query in queries:
         scores = [sum(a * b for a, b in zip(query, key, strict=True)) for key in keys]
         powers = [math.exp(score - max(scores)) for score in scores]
         weights = [power / sum(powers) for power in powers]
-        outputs.append([sum(w * v for w, v in zip(weights, column, strict=True)) for column in zip(*values, strict=True)])
+        outputs.append(
+            [sum(w * v for w, v in zip(weights, column, strict=True)) for column in zip(*values, strict=True)]
+        )
     return outputs

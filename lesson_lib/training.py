@@ -42,7 +42,9 @@ class History:
         if not self.rows:
             return f"<p>No rows: {self.ended}.</p>"
         head = "".join(f"<th scope='col'>{name}</th>" for name in self.rows[0])
-        body = "".join("<tr>" + "".join(f"<td>{_cell(v)}</td>" for v in row.values()) + "</tr>" for row in self.rows)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(v)}</td>" for v in row.values()) + "</tr>" for row in self.rows
+        )
         return f"<table><caption>{self.ended}</caption><tr>{head}</tr>{body}</table>"
 
 
@@ -96,7 +98,10 @@ def fit(
             bar.update()
             if step % every and step != steps:
                 continue
-            row = {"step": step, "loss": float(total) / (step - (history.rows[-1]["step"] if history.rows else 0))}
+            row = {
+                "step": step,
+                "loss": float(total) / (step - (history.rows[-1]["step"] if history.rows else 0)),
+            }
             total = 0.0
             if not math.isfinite(row["loss"]):
                 raise ValueError(
@@ -155,7 +160,13 @@ def _cell(value: float) -> str:
 
 
 def _check(
-    steps: int, lr: float, schedule: str, clip: float, validate: Any, patience: int | None, stop_at: float | None
+    steps: int,
+    lr: float,
+    schedule: str,
+    clip: float,
+    validate: Any,
+    patience: int | None,
+    stop_at: float | None,
 ) -> None:
     if steps < 1:
         raise ValueError(f"steps must be >= 1, got {steps}")

@@ -5,10 +5,10 @@ import torch
 from jaxtyping import install_import_hook
 
 with install_import_hook("lesson_lib", "beartype.beartype"):
-    import lesson_lib.attention  # noqa: F401
-    import lesson_lib.checks  # noqa: F401
-    import lesson_lib.masks  # noqa: F401
-    import lesson_lib.scores  # noqa: F401
+    import lesson_lib.attention
+    import lesson_lib.checks
+    import lesson_lib.masks
+    import lesson_lib.scores
     import lesson_lib.trace  # noqa: F401
     from lesson_lib.device import device
 

@@ -14,10 +14,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
-    "unit": ("unit tests, doctests, floors, notebook twins", ["-m", "not browser", "-n", "2", "--dist", "loadfile"]),
+    "unit": (
+        "unit tests, doctests, floors, notebook twins",
+        ["-m", "not browser", "-n", "2", "--dist", "loadfile"],
+    ),
     "notebooks": (
         "every notebook, every output (nbval)",
-        ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks", "-n", "2", "--dist", "loadfile"],
+        [
+            "--nbval",
+            "--nbval-current-env",
+            "--nbval-cell-timeout=1200",
+            "notebooks",
+            "-n",
+            "2",
+            "--dist",
+            "loadfile",
+        ],
     ),
     "browser": ("a learner in a browser", ["-m", "browser", "-rs", "-s", "tests/browser"]),
 }
@@ -32,7 +44,15 @@ def run(part: str, folder: Path) -> tuple[int, Counter, list[str]]:
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
             kinds = {child.tag for child in case}
-            kind = "failed" if "failure" in kinds else "error" if "error" in kinds else "skipped" if "skipped" in kinds else "passed"
+            kind = (
+                "failed"
+                if "failure" in kinds
+                else "error"
+                if "error" in kinds
+                else "skipped"
+                if "skipped" in kinds
+                else "passed"
+            )
             counts[kind] += 1
             if kind in ("failed", "error"):
                 failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
@@ -45,7 +65,12 @@ def in_words(counts: Counter) -> str:
     >>> in_words(Counter(passed=2, failed=1))
     '1 failed, 2 passed'
     """
-    return ", ".join(f"{counts[kind]} {kind}" for kind in ("failed", "passed", "skipped", "error") if counts[kind]) or "no tests ran"
+    return (
+        ", ".join(
+            f"{counts[kind]} {kind}" for kind in ("failed", "passed", "skipped", "error") if counts[kind]
+        )
+        or "no tests ran"
+    )
 
 
 def main(parts: list[str]) -> int:

@@ -1,6 +1,8 @@
 """attend: torch is the referee; poison values, empty rows and scores of -1e30 are the traps."""
 
+import ast
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +21,9 @@ LEADS = [(), (B,), (B, H), (2, B, H)]
 
 
 def inputs(*lead, dtype=torch.float32, grad=False):
-    return [torch.randn(*lead, *tail, dtype=dtype).requires_grad_(grad) for tail in [(N, D_K), (M, D_K), (M, D_V)]]
+    return [
+        torch.randn(*lead, *tail, dtype=dtype).requires_grad_(grad) for tail in [(N, D_K), (M, D_K), (M, D_V)]
+    ]
 
 
 def close(got, want, dtype):
@@ -50,7 +54,9 @@ def test_equal_to_torch_forward_and_backward(dtype, lead, with_mask, with_bias, 
     want = F.scaled_dot_product_attention(*theirs, attn_mask=both)
     close(got, want, dtype)
     upstream = torch.randn_like(want)
-    for a, b in zip(torch.autograd.grad(got, ours, upstream), torch.autograd.grad(want, theirs, upstream), strict=True):
+    for a, b in zip(
+        torch.autograd.grad(got, ours, upstream), torch.autograd.grad(want, theirs, upstream), strict=True
+    ):
         close(a, b, dtype)
 
 
@@ -70,7 +76,8 @@ def test_a_gradient_reaches_the_bias_on_both_paths():
     q, k, v = inputs(B, H)
     bias = torch.randn(H, N, M)[None].requires_grad_()
     explicit, fused = (
-        torch.autograd.grad(attend(q, k, v, score_bias=bias, weights=w).output.square().sum(), bias)[0] for w in (True, False)
+        torch.autograd.grad(attend(q, k, v, score_bias=bias, weights=w).output.square().sum(), bias)[0]
+        for w in (True, False)
     )
     assert explicit.abs().max() > 0
     assert_close(fused, explicit)
@@ -91,7 +98,11 @@ def test_a_row_with_nothing_to_see_is_exactly_zero_with_finite_gradients(dtype, 
     mask = torch.ones(N, M, dtype=torch.bool)
     mask[3] = False
     bias = torch.zeros(N, M, dtype=dtype).masked_fill(~mask, -torch.inf)
-    given = {"mask": {"mask": mask}, "bias": {"score_bias": bias}, "both": {"mask": mask, "score_bias": bias}}[how]
+    given = {
+        "mask": {"mask": mask},
+        "bias": {"score_bias": bias},
+        "both": {"mask": mask, "score_bias": bias},
+    }[how]
     output, table = attend(*qkv, **given, weights=weights)
     assert (output[:, :, 3] == 0).all()
     assert output[:, :, 2].abs().min() > 0
@@ -121,7 +132,9 @@ def test_scores_of_minus_1e30_leak_nothing(weights):
 def test_window_lets_no_far_value_through(weights):
     v = torch.ones(N, D_V)
     v[-1] = 1e9  # poison: only the last two queries may see it
-    output = attend(torch.randn(N, D_K), torch.randn(N, D_K), v, mask=window(N, radius=1), weights=weights).output
+    output = attend(
+        torch.randn(N, D_K), torch.randn(N, D_K), v, mask=window(N, radius=1), weights=weights
+    ).output
     assert_close(output[:-2], torch.ones(N - 2, D_V))
     assert output[-2:].min() > 1e3
 
@@ -136,9 +149,17 @@ def test_causal_outputs_do_not_move_when_the_future_does(weights):
 
 def test_a_hidden_inf_leaks_here_and_in_torch():
     """0 * inf is nan: the docstring says that hidden values must be finite, and this is why."""
-    q, k, v = torch.zeros(1, 1, 2, D_K), torch.zeros(1, 1, 2, D_K), torch.tensor([[1.0], [torch.inf]])[None, None]
+    q, k, v = (
+        torch.zeros(1, 1, 2, D_K),
+        torch.zeros(1, 1, 2, D_K),
+        torch.tensor([[1.0], [torch.inf]])[None, None],
+    )
     assert attend(q, k, v, mask=causal(2)).output[0, 0, 0].isnan().all()
-    assert not F.scaled_dot_product_attention(q, k, v, is_causal=False, attn_mask=causal(2))[0, 0, 0].isfinite().all()
+    assert (
+        not F.scaled_dot_product_attention(q, k, v, is_causal=False, attn_mask=causal(2))[0, 0, 0]
+        .isfinite()
+        .all()
+    )
 
 
 def test_nothing_is_modified_in_place():
@@ -166,7 +187,12 @@ def test_softmax_runs_over_the_keys():
 
 def test_shift_of_a_row_of_scores_changes_nothing_and_large_scores_do_not_overflow():
     q, k, v = inputs()
-    assert_close(attend(q, k, v, score_bias=torch.full((N, 1), 300.0)).weights, attend(q, k, v).weights, atol=1e-4, rtol=1e-4)
+    assert_close(
+        attend(q, k, v, score_bias=torch.full((N, 1), 300.0)).weights,
+        attend(q, k, v).weights,
+        atol=1e-4,
+        rtol=1e-4,
+    )
     assert attend(q * 1e6, k * 1e6, v, score=dot).output.isfinite().all()
 
 
@@ -257,3 +283,24 @@ def test_scaled_dot_is_the_default():
     q, k, v = inputs(B)
     assert_close(attend(q, k, v).weights, attend(q, k, v, score=scaled_dot).weights)
     assert not torch.allclose(attend(q, k, v).weights, attend(q, k, v, score=dot).weights)
+
+
+def softmaxes(source):
+    """Lines of a source that call softmax."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [n.lineno for n in calls if "softmax" in (getattr(n.func, "attr", ""), getattr(n.func, "id", ""))]
+
+
+def test_softmax_over_scores_stands_in_one_file():
+    """The planted wrong answers in checks/ may have their own."""
+    library = Path(__file__).parents[1] / "lesson_lib"
+    found = {
+        p.name
+        for p in library.rglob("*.py")
+        if "checks" not in p.parts and softmaxes(p.read_text(encoding="utf-8"))
+    }
+    assert found == {"attention.py"}
+
+
+def test_a_second_softmax_would_be_seen():
+    assert softmaxes("x.softmax(-1)\nF.softmax(x, -1)\nsoftmax(x)\nlogsoftmax(x)") == [1, 2, 3]

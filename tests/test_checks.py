@@ -17,6 +17,7 @@ from lesson_lib.checks.engine import EXERCISES
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.result import Counterexample, Result
+from lesson_lib.checks.values import written
 
 FUNCTIONS = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Write)]
 ADDRESS = re.compile(r"0x[0-9a-f]{4,}")
@@ -99,6 +100,8 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "changes its input": (changes_first, "in place"),
     "random": (lambda n: lambda *a: right(n)(*a) * torch.rand(()), "two different results"),
     "replaces torch.softmax": (swapped_softmax, "replaces torch.softmax"),
+    "input()": (lambda n: lambda *a: input("?"), "nobody answers input()"),
+    "breakpoint()": (lambda n: lambda *a: breakpoint(), "cannot stop at breakpoint()"),
     "a generator": (lambda n: lambda *a: (x for x in a), "gives back a generator"),
     "its own input": (lambda n: lambda *a: a[-1][..., :0], "has shape"),
 }
@@ -251,7 +254,7 @@ def test_the_deadline_holds_in_other_threads(monkeypatch):
 def test_the_stop_button_stops(monkeypatch):
     import _thread
 
-    monkeypatch.setattr(runner, "DEADLINE_S", 20)
+    monkeypatch.setattr(runner, "DEADLINE_S", 20.0)
     threading.Timer(0.3, _thread.interrupt_main).start()
     assert "was stopped by you" in check(forever, "stable_weights").diagnosis
 
@@ -267,11 +270,20 @@ def test_global_state_is_left_alone():
         return EXERCISES["scaled_attention"].reference(query, key, value)
 
     torch.manual_seed(5)
-    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()
+    states = torch.get_rng_state(), numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()
     assert check(meddles, "scaled_attention").passed
     assert torch.equal(torch.get_rng_state(), states[0])
-    assert (random.getstate(), numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()) == states[1:]
+    assert (numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()) == states[1:]
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
+
+
+def test_pythons_random_state_is_left_alone():
+    """Apart, since beartype itself draws from it in these tests."""
+    before = random.getstate()
+    with runner.undisturbed():
+        random.seed(1)
+        after_seeding = random.getstate()
+    assert random.getstate() == before != after_seeding
 
 
 def test_a_check_does_not_depend_on_random_states_or_defaults():
@@ -295,7 +307,11 @@ def test_a_session_with_a_replaced_torch_is_not_judged(monkeypatch):
 def test_a_fault_of_the_check_itself_is_a_sentence(monkeypatch):
     monkeypatch.setattr(EXERCISES["score_ratio"].__class__, "judge", lambda *a: 1 / 0)
     result = check(1, "score_ratio")
-    assert result.state == "unjudged" and "ZeroDivisionError" in result.diagnosis and "report" in result.diagnosis
+    assert (
+        result.state == "unjudged"
+        and "ZeroDivisionError" in result.diagnosis
+        and "report" in result.diagnosis
+    )
 
 
 def test_the_line_of_the_learner_is_shown():
@@ -304,7 +320,9 @@ def test_the_line_of_the_learner_is_shown():
         return scores @ scores @ value[..., :1, :] @ value
 
     diagnosis = check(scaled_attention).diagnosis
-    assert "in line 3 of `scaled_attention` (`return scores @ scores @ value[..., :1, :] @ value`)" in diagnosis
+    assert (
+        "in line 3 of `scaled_attention` (`return scores @ scores @ value[..., :1, :] @ value`)" in diagnosis
+    )
 
 
 def test_an_exception_whose_text_fails_is_a_sentence():
@@ -325,12 +343,18 @@ def test_a_failure_shows_the_smallest_counterexample():
 
 
 def test_a_result_reads_in_a_terminal_and_in_a_notebook():
-    result = Result("name", "failed", "a < b & c", "the question", counterexample=Counterexample({"x": torch.ones(2)}, 1.0, "<b>"))
+    result = Result(
+        "name",
+        "failed",
+        "a < b & c",
+        "the question",
+        counterexample=Counterexample({"x": torch.ones(2)}, 0.5, "<b>"),
+    )
     assert repr(result).splitlines() == [
         "NOT YET  name",
         "  asked      the question",
-        "  x          [1.0000, 1.0000]",
-        "  expected   1.0000",
+        "  x          [1.0, 1.0]",
+        "  expected   0.5000",
         '  yours      "<b>"',
         "  diagnosis  a < b & c",
     ]
@@ -340,7 +364,9 @@ def test_a_result_reads_in_a_terminal_and_in_a_notebook():
         assert forbidden not in html
 
 
-@pytest.mark.parametrize("state, word", [("passed", "PASSED"), ("failed", "NOT YET"), ("open", "NOT ATTEMPTED YET")])
+@pytest.mark.parametrize(
+    "state, word", [("passed", "PASSED"), ("failed", "NOT YET"), ("open", "NOT ATTEMPTED YET")]
+)
 def test_states_are_words_not_colours(state, word):
     result = Result("name", state, "text")
     assert word in repr(result) and word in result._repr_html_()
@@ -360,11 +386,14 @@ def test_a_picture_comes_after_the_guess():
 
 
 def test_progress_lists_and_says_what_is_next():
-    assert "Exercises: 0 of" in repr(progress()) and "score_ratio, in exercises/02_scoring.ipynb" in repr(progress())
-    check(2, "score_ratio")
-    check("e**2", "score_ratio")
+    first, second = list(EXERCISES.values())[:2]
     text = repr(progress())
-    assert "Exercises: 1 of" in text and "2 attempts" in text and "stable_weights, in exercises" in text
+    assert f"Exercises: 0 of {len(EXERCISES)}" in text and f"{first.name}, in 00_start_here.ipynb" in text
+    check("log(7)", first.name)
+    check(first.right[0], first.name)
+    text = repr(progress())
+    assert "Exercises: 1 of" in text and "2 attempts" in text
+    assert f"{second.name}, in exercises/02_scoring.ipynb" in text
 
 
 @pytest.mark.parametrize(
@@ -391,6 +420,14 @@ def test_other_expressions_are_refused_in_words(text, words):
     assert number is None and words in said
 
 
+def test_tensors_are_written_short_and_alike_everywhere():
+    numbers = torch.tensor([0.7, 2.0, 26.66291, -0.00001, 1e9, torch.nan, -torch.inf], dtype=torch.float32)
+    assert written(numbers) == "[0.7, 2.0, 26.6629, 0.0, 1.0000e+09, nan, -inf]"
+    assert written(torch.ones(2, 1, dtype=torch.bool)) == "[[True],\n [True]]"
+    assert written(torch.ones(7, 7)) == "tensor of shape (7, 7)"
+    assert written(torch.ones(2, device="meta")) == "a tensor of shape (2,), torch.float32"
+
+
 # --- progress on disk ---
 
 
@@ -399,12 +436,25 @@ def test_progress_is_written_whole(home):
     store.record("a", True)
     store.record("a", False)
     entries, said = store.read()
-    assert entries["a"]["attempts"] == 3 and re.fullmatch(r"\d{4}-\d\d-\d\d", entries["a"]["first_pass"]) and said == ""
+    assert (
+        entries["a"]["attempts"] == 3
+        and re.fullmatch(r"\d{4}-\d\d-\d\d", entries["a"]["first_pass"])
+        and said == ""
+    )
     assert [path.name for path in home.iterdir()] == ["progress.json"]  # no lock and no scrap is left
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"exercises": 3}', b'{"exercises": {"a": {"attempts": "many"}}}', b"null"]
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"exercises": 3}',
+        b'{"exercises": {"a": {"attempts": "many"}}}',
+        b"null",
+    ],
 )
 def test_a_damaged_file_is_set_aside_and_reported(home, damage):
     home.mkdir()

@@ -14,10 +14,11 @@ from lesson_lib.checks.engine import EXERCISES, LESSONS
 from lesson_lib.checks.exercise import Choice, Number, Open, Write
 from lesson_lib.checks.inputs import source_of
 
-SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source" / "exercises"
+SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
 LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}
+IN_EXERCISES = [name for name, lesson in LESSON_OF.items() if lesson.startswith("exercises/")]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,7 @@ def test_a_card_is_complete(name):
     assert all(text[0] == text[0].lower() or text[:2] in ("A ", "A'", "K ", "W_") for text in exercise.slips)
 
 
-@pytest.mark.parametrize("lesson, least", [("02_scoring", 5), ("03_matrix_form", 4)])
+@pytest.mark.parametrize("lesson, least", [("exercises/02_scoring", 5), ("exercises/03_matrix_form", 4)])
 def test_a_lesson_has_every_kind(lesson, least):
     exercises = LESSONS[lesson]
     assert len(exercises) >= least
@@ -105,12 +106,21 @@ def cells(lesson):
 
 def answered(name):
     """The code cell of an exercise's source that holds its answer."""
-    found = [c for c in cells(LESSON_OF[name]) if "### BEGIN SOLUTION" in c and re.search(rf"\b{name}\b( =|\()", c)]
+    found = [
+        c for c in cells(LESSON_OF[name]) if "### BEGIN SOLUTION" in c and re.search(rf"\b{name}\b( =|\()", c)
+    ]
     assert len(found) == 1, f"{name} needs one cell with a solution region"
     return found[0].split("\n", 1)[1]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
+def test_some_notebook_checks_it(name):
+    assert re.search(
+        rf"^check\(.*\b{name}\b", (SOURCES / f"{LESSON_OF[name]}.py").read_text("utf-8"), re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("name", IN_EXERCISES)
 def test_the_notebook_asks_and_checks(name):
     text = "\n# %%".join(cells(LESSON_OF[name]))
     exercise = EXERCISES[name]
@@ -123,7 +133,7 @@ def test_the_notebook_asks_and_checks(name):
             assert f"# - {letter}) {option}\n" in text
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", IN_EXERCISES)
 def test_the_notebooks_two_faces(name):
     """With answers it passes; without, it is "not attempted yet"."""
     import torch
@@ -143,7 +153,9 @@ def test_the_notebooks_two_faces(name):
     assert outcomes == ["passed", "open"]
     if isinstance(EXERCISES[name], Write):
         own = ast.unparse(ast.parse("\n".join(solved)))
-        assert own == ast.unparse(ast.parse(EXERCISES[name].solution)), "solution() shows another text than the notebook"
+        assert own == ast.unparse(ast.parse(EXERCISES[name].solution)), (
+            "solution() shows another text than the notebook"
+        )
 
 
 def test_source_of_gives_the_text_of_a_function():

@@ -20,14 +20,27 @@ def claim_cells(notebook: str) -> dict[str, str]:
     """Source of each cell tagged claim:ID, by id."""
     text = (ROOT / "notebooks" / "source" / f"{notebook}.py").read_text(encoding="utf-8")
     cells = re.split(r"^# %%", text, flags=re.M)
-    return {key: cell.split("\n", 1)[1] for cell in cells for key in re.findall(r'"claim:([a-z]+-\d+)"', cell.split("\n", 1)[0])}
+    return {
+        key: cell.split("\n", 1)[1]
+        for cell in cells
+        for key in re.findall(r'"claim:([a-z]+-\d+)"', cell.split("\n", 1)[0])
+    }
 
 
 def literals(cell: str) -> list[str]:
     """Findings of a cell that are written down instead of computed."""
-    calls = [n for n in ast.walk(ast.parse(cell)) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "claim"]
+    calls = [
+        n
+        for n in ast.walk(ast.parse(cell))
+        if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "claim"
+    ]
     dicts = [argument for call in calls for argument in call.args[1:] if isinstance(argument, ast.Dict)]
-    return [ast.unparse(v) for d in dicts for v in d.values if not any(isinstance(n, ast.Name) for n in ast.walk(v))]
+    return [
+        ast.unparse(v)
+        for d in dicts
+        for v in d.values
+        if not any(isinstance(n, ast.Name) for n in ast.walk(v))
+    ]
 
 
 def test_every_claim_of_the_sources_is_in_the_ledger():
@@ -45,10 +58,14 @@ def test_every_claim_of_the_sources_is_in_the_ledger():
 def test_a_decided_claim_has_a_reason_a_test_and_a_cell(row):
     assert row.because.endswith(".")
     path, name = row.test.split("::")
-    assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M), f"{row.test} does not exist"
+    assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M), (
+        f"{row.test} does not exist"
+    )
     cells = claim_cells(row.lesson)
     assert row.id in cells, f"{row.lesson} has no cell tagged claim:{row.id}"
-    assert f'claim("{row.id}"' in cells[row.id].replace("\n", "").replace("    ", ""), f"that cell does not call claim({row.id!r}, ...)"
+    assert f'claim("{row.id}"' in cells[row.id].replace("\n", "").replace("    ", ""), (
+        f"that cell does not call claim({row.id!r}, ...)"
+    )
     assert not literals(cells[row.id]), "a finding must be computed"
 
 
@@ -69,7 +86,12 @@ def test_a_false_finding_raises():
 
 
 @pytest.mark.parametrize(
-    "key, findings, words", [("score-99", {"x": 1}, "no claim"), ("history-1", {"x": 1}, "undecided"), ("score-1", {}, "at least one")]
+    "key, findings, words",
+    [
+        ("score-99", {"x": 1}, "no claim"),
+        ("history-1", {"x": 1}, "undecided"),
+        ("score-1", {}, "at least one"),
+    ],
 )
 def test_bad_input_gets_a_sentence(key, findings, words):
     with pytest.raises(ValueError, match=words):

@@ -60,5 +60,7 @@ def test_lab_starts_without_torch():
 
 
 def test_python_m_lesson_lib_works():
-    done = subprocess.run([sys.executable, "-m", "lesson_lib", "--help"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "lesson_lib", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0 and "doctor" in done.stdout and "lab" in done.stdout

@@ -14,7 +14,9 @@ def test_each_check_gives_a_finding():
 
 
 def test_a_missing_and_a_wrong_package_are_named(tmp_path):
-    (tmp_path / "requirements.txt").write_text("-e .\n# a note == here\npytest==0.1\nno-such-package-here==1.0\n")
+    (tmp_path / "requirements.txt").write_text(
+        "-e .\n# a note == here\npytest==0.1\nno-such-package-here==1.0\n"
+    )
     finding = doctor.packages(tmp_path)
     assert not finding.fine and "make setup" in finding.repair
     assert "in place of 0.1" in finding.text and "no-such-package-here none in place of 1.0" in finding.text
@@ -49,6 +51,14 @@ def test_a_home_that_cannot_be_written_is_reported(monkeypatch, tmp_path):
     assert not finding.fine and "LESSON_HOME" in finding.repair
     monkeypatch.setenv("LESSON_HOME", str(tmp_path / "new" / "below"))
     assert doctor.home().fine and not (tmp_path / "new").exists()
+
+
+def test_no_path_of_the_machine_is_printed(monkeypatch, tmp_path):
+    """Lesson 00 shows the report: neither a chosen folder nor the user's name may stand in it."""
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path))
+    assert str(tmp_path) not in doctor.home().text
+    monkeypatch.delenv("LESSON_HOME")
+    assert str(doctor.Path.home()) not in doctor.home().text
 
 
 def test_a_full_disk_is_reported(monkeypatch):

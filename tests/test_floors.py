@@ -1,4 +1,4 @@
-"""The house stands: a module imports from lower floors only; a package counts as one module, and inside it nothing goes in a circle."""
+"""The house stands: a module imports from lower floors only; inside a package nothing goes in a circle."""
 
 import ast
 from graphlib import CycleError, TopologicalSorter
@@ -31,7 +31,7 @@ def imports(path: Path, house: Path = HOUSE) -> set[str]:
 
 
 def resolve(name: str, house: Path) -> str | None:
-    """The module that a dotted name means: 'lesson_lib.plots.palette.BLUE' is 'plots.palette'. None where it is not of the house."""
+    """The module of a dotted name: 'lesson_lib.plots.palette.BLUE' is in 'plots.palette'. None: not ours."""
     top, *parts = name.split(".")
     if top != house.name:
         return None
@@ -57,7 +57,9 @@ def wrong_imports(house: Path, floors: dict[str, int]) -> list[str]:
             other = module.split(".")[0]
             if other not in (room, "__init__") and not floors.get(other, 99) < floors[room]:
                 where = path.relative_to(house).as_posix()
-                wrong.append(f"{where} (floor {floors[room]}) imports {module} (floor {floors.get(other, 'none')})")
+                wrong.append(
+                    f"{where} (floor {floors[room]}) imports {module} (floor {floors.get(other, 'none')})"
+                )
     return wrong
 
 
@@ -67,7 +69,9 @@ def circle(package: Path, house: Path) -> list[str] | None:
     for path in package.rglob("*.py"):
         parts = path.relative_to(house).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        graph[name] = {other for other in imports(path, house) if other.startswith(package.name) and other != name}
+        graph[name] = {
+            other for other in imports(path, house) if other.startswith(package.name) and other != name
+        }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

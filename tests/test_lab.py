@@ -1,9 +1,10 @@
-"""The learner's copies: made where there are none, never overwritten; and a JupyterLab on this machine only."""
+"""The learner's copies: made where there are none, never overwritten; a JupyterLab on this machine only."""
 
 import json
 import os
 import socket
 import subprocess
+from typing import ClassVar
 
 import pytest
 
@@ -76,7 +77,11 @@ def test_jupyterlab_listens_on_this_machine_only_and_keeps_its_token(course):
 def test_the_users_own_settings_are_kept(monkeypatch):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/mine")
     first, second = lab.environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)
-    assert (lab.QUIET / "labconfig" / "page_config.json").exists() and first == str(lab.QUIET) and second == "/mine"
+    assert (
+        (lab.QUIET / "labconfig" / "page_config.json").exists()
+        and first == str(lab.QUIET)
+        and second == "/mine"
+    )
 
 
 def test_a_taken_port_gets_a_sentence(course, capsys):
@@ -106,11 +111,30 @@ def test_a_work_that_is_a_file_gets_a_sentence(course, capsys):
     assert "cannot be written" in capsys.readouterr().out
 
 
+class Server:
+    """Stands in for JupyterLab: the learner presses Ctrl+C once, and it ends at the second wait."""
+
+    started: ClassVar[list] = []
+
+    def __init__(self, words, env):
+        self.waits = 0
+        self.started.append(words)
+
+    def wait(self):
+        self.waits += 1
+        if self.waits == 1:
+            raise KeyboardInterrupt
+        return 0
+
+
 def test_main_copies_says_so_and_starts_the_server(course, capsys, monkeypatch):
     started = []
-    monkeypatch.setattr(subprocess, "call", lambda words, env: started.append(words) or 0)
+    monkeypatch.setattr(Server, "started", started)
+    monkeypatch.setattr(subprocess, "Popen", Server)
     assert lab.main(root=course) == 0
     assert "2 new" in capsys.readouterr().out and started == [lab.command(course / "work")]
     write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
     assert lab.main(root=course, copy_only=True) == 0
-    assert "00_start_here.ipynb: the lesson has a newer version" in capsys.readouterr().out and len(started) == 1
+    assert (
+        "00_start_here.ipynb: the lesson has a newer version" in capsys.readouterr().out and len(started) == 1
+    )

@@ -44,7 +44,10 @@ def test_growth_exponent_stands_one_outlier():
     assert growth_exponent(sizes, values) == pytest.approx(1.5, abs=0.1)
 
 
-@pytest.mark.parametrize("sizes, values, words", [([1], [1], "two different"), ([1, 2], [1], "one value per"), ([1, 2], [0, 1], "positive")])
+@pytest.mark.parametrize(
+    "sizes, values, words",
+    [([1], [1], "two different"), ([1, 2], [1], "one value per"), ([1, 2], [0, 1], "positive")],
+)
 def test_bad_input_gets_a_sentence(sizes, values, words):
     with pytest.raises(ValueError, match=words):
         growth_exponent(sizes, values)

@@ -1,4 +1,4 @@
-"""Every built notebook: the twin of its source, executed, readable without a kernel, and clean of the machine it was built on."""
+"""Every built notebook: its source's twin, executed, readable without a kernel, clean of the machine it was built on."""
 
 import ast
 import copy
@@ -10,10 +10,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lesson_lib.cli import build
+from lesson_lib.cli import build, outputs, sources
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGETS = build.targets()
+TARGETS = sources.targets()
 NAMES = [target.name for target in TARGETS]
 LINES = 25
 KIB = 1024
@@ -21,7 +21,7 @@ IGNORED = "nbval-ignore-output"
 MACHINE = re.compile(r"/(?:root|home|work|tmp|Users)/|[A-Z]:\\\\|\b0x[0-9a-f]{6,}\b")
 
 
-def load(target: build.Target) -> nbformat.NotebookNode:
+def load(target: sources.Target) -> nbformat.NotebookNode:
     """The notebook as it is stored."""
     return nbformat.read(target.path, as_version=4)
 
@@ -48,7 +48,7 @@ def _execution(notebook):
                 yield f"code cell {number} stores standard error"
             if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", ()):
                 yield f"code cell {number} ends in {output.ename}"
-            if build.WIDGET in output.get("data", {}):
+            if outputs.WIDGET in output.get("data", {}):
                 yield f"code cell {number} stores a widget view, which shows nothing without a kernel"
 
 
@@ -84,7 +84,11 @@ def _pictures(notebook):
 def _amounts(notebook):
     cells = code_cells(notebook)
     shown = [cell for cell in cells if cell.outputs]
-    ignored = [cell for cell in cells if IGNORED in cell.metadata.get("tags", ()) or "NBVAL_IGNORE_OUTPUT" in cell.source]
+    ignored = [
+        cell
+        for cell in cells
+        if IGNORED in cell.metadata.get("tags", ()) or "NBVAL_IGNORE_OUTPUT" in cell.source
+    ]
     if len(ignored) * 5 > len(shown):
         yield f"{len(ignored)} of {len(shown)} cells with output are ignored by nbval; at most a fifth may be"
     for number, cell in enumerate(cells, 1):
@@ -95,18 +99,18 @@ def _amounts(notebook):
             yield f"code cell {number} is skipped by nbval"
 
 
-def names_defined_twice(sources: dict[str, str]) -> list[str]:
-    """Functions and classes that more than one notebook defines. `sources`: notebook -> its code."""
+def names_defined_twice(code: dict[str, str]) -> list[str]:
+    """Functions and classes that more than one notebook defines. `code`: notebook -> its source."""
     places = defaultdict(set)
-    for notebook, source in sources.items():
-        code = re.sub(r"^\s*[%!].*$", "", source, flags=re.M)
-        for node in ast.parse(code).body:
+    for notebook, source in code.items():
+        plain = re.sub(r"^\s*[%!].*$", "", source, flags=re.M)
+        for node in ast.parse(plain).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
                 places[node.name].add(notebook)
     return [f"{name}: {', '.join(sorted(where))}" for name, where in sorted(places.items()) if len(where) > 1]
 
 
-def broken_links(target: build.Target, notebook: nbformat.NotebookNode) -> list[str]:
+def broken_links(target: sources.Target, notebook: nbformat.NotebookNode) -> list[str]:
     """Links in the text to files that are not there, seen from the notebook's own place."""
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)]
@@ -124,7 +128,7 @@ def test_the_course_has_lessons_exercises_and_solutions():
 
 
 def test_no_notebook_is_without_a_source():
-    assert build.strays() == []
+    assert sources.strays() == []
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
@@ -144,14 +148,14 @@ def test_links_lead_somewhere(target):
 
 def test_no_name_is_defined_in_two_notebooks():
     every = [t for t in TARGETS if t.solved is not True]
-    code = {t.name: "\n".join(c.source for c in code_cells(build.read_source(t))) for t in every}
+    code = {t.name: "\n".join(c.source for c in code_cells(sources.read_source(t))) for t in every}
     assert names_defined_twice(code) == []
 
 
 def test_the_learners_notebook_holds_no_answer():
     for target in (t for t in TARGETS if t.solved is False):
         text = target.path.read_text(encoding="utf-8")
-        assert build.BEGIN not in text and build.STUB not in text
+        assert sources.BEGIN not in text and sources.STUB not in text
 
 
 # The guards can fail: a sound small notebook, and what each guard says to one that is spoilt.
@@ -193,14 +197,28 @@ SPOILT = {
     "ends in NameError": lambda notebook: notebook.cells[1].outputs.append(
         nbformat.v4.new_output("error", ename="NameError", evalue="x", traceback=[])
     ),
-    "a widget view": lambda notebook: notebook.cells[0].outputs[0].data.update({build.WIDGET: {"model_id": "1"}}),
-    "a path or an address of a machine: /tmp/": lambda notebook: notebook.cells[1].outputs[0].update(text="in /tmp/x.py"),
-    "a path or an address of a machine: 0x7f00": lambda notebook: notebook.cells[1].outputs[0].update(text="<A at 0x7f00aa11>"),
+    "a widget view": lambda notebook: (
+        notebook.cells[0].outputs[0].data.update({outputs.WIDGET: {"model_id": "1"}})
+    ),
+    "a path or an address of a machine: /tmp/": lambda notebook: (
+        notebook.cells[1].outputs[0].update(text="in /tmp/x.py")
+    ),
+    "a path or an address of a machine: 0x7f00": lambda notebook: (
+        notebook.cells[1].outputs[0].update(text="<A at 0x7f00aa11>")
+    ),
     "without alt text": lambda notebook: notebook.cells[0].outputs[0].update(metadata={}),
-    "not its alt sentence": lambda notebook: notebook.cells[0].outputs[0].data.update({"text/plain": "<Figure size 3x2>"}),
-    "a drawing without <title>": lambda notebook: notebook.cells[0].outputs[0].data.update({"image/svg+xml": "<svg/>"}),
-    "an <img> without alt": lambda notebook: notebook.cells[0].outputs[0].data.update({"text/html": "<img src='x'>"}),
-    "ignored by nbval": lambda notebook: [cell.metadata.update(tags=[IGNORED]) for cell in notebook.cells[:2]],
+    "not its alt sentence": lambda notebook: (
+        notebook.cells[0].outputs[0].data.update({"text/plain": "<Figure size 3x2>"})
+    ),
+    "a drawing without <title>": lambda notebook: (
+        notebook.cells[0].outputs[0].data.update({"image/svg+xml": "<svg/>"})
+    ),
+    "an <img> without alt": lambda notebook: (
+        notebook.cells[0].outputs[0].data.update({"text/html": "<img src='x'>"})
+    ),
+    "ignored by nbval": lambda notebook: [
+        cell.metadata.update(tags=[IGNORED]) for cell in notebook.cells[:2]
+    ],
     "has 26 lines": _long,
     "is skipped by nbval": lambda notebook: notebook.cells[1].metadata.update(tags=["nbval-skip"]),
 }
@@ -213,7 +231,9 @@ def test_a_spoilt_notebook_is_named(sound, fault, spoil):
 
 
 def test_a_name_in_two_notebooks_is_named():
-    assert names_defined_twice({"02": "def f():\n    pass", "03": "%time 1\nclass f:\n    pass"}) == ["f: 02, 03"]
+    assert names_defined_twice({"02": "def f():\n    pass", "03": "%time 1\nclass f:\n    pass"}) == [
+        "f: 02, 03"
+    ]
     assert names_defined_twice({"02": "def f():\n    pass", "03": "def g():\n    pass"}) == []
 
 
@@ -221,5 +241,5 @@ def test_a_broken_link_is_named(tmp_path):
     (tmp_path / "there.ipynb").write_text("{}")
     text = "[a](there.ipynb) [b](https://example.org) [c](missing.ipynb#part) [d](#here)"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
-    target = build.Target("02", tmp_path / "02.py", tmp_path / "02.ipynb")
+    target = sources.Target("02", tmp_path / "02.py", tmp_path / "02.ipynb")
     assert broken_links(target, notebook) == ["missing.ipynb"]

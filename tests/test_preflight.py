@@ -17,7 +17,7 @@ def test_a_python_that_fits_is_let_through(version):
 @pytest.mark.parametrize("version", [(2, 7), (3, 10), (3, 14)])
 def test_another_python_gets_one_sentence_with_a_repair(version):
     sentence = preflight.python_problem(version)
-    assert "%d.%d" % version[:2] in sentence and "PYTHON=" in sentence and "\n" not in sentence
+    assert f"{version[0]}.{version[1]}" in sentence and "PYTHON=" in sentence and "\n" not in sentence
     assert "PYTHON=python3.12" in preflight.python_problem(version, ["python3.12"])
 
 
@@ -46,7 +46,12 @@ def test_the_big_download_is_announced_where_it_comes(platform, have, warned):
     text = preflight.torch_warning(platform, have, "2.13.0", free_gib=50.0)
     assert (text is not None) == warned
     if warned:
-        assert "several GB" in text and "selector" in text and ".venv/bin/pip" in text and "torch==2.13.0" in text
+        assert (
+            "several GB" in text
+            and "selector" in text
+            and ".venv/bin/pip" in text
+            and "torch==2.13.0" in text
+        )
 
 
 def test_the_pin_is_read_from_the_requirements(tmp_path):
@@ -83,6 +88,10 @@ def test_old_pythons_can_read_it():
 
     with open(preflight.__file__, encoding="utf-8") as file:
         nodes = list(ast.walk(ast.parse(file.read())))
-    assert not any(isinstance(node, ast.JoinedStr | ast.NamedExpr | ast.AnnAssign | ast.Match) for node in nodes)
+    assert not any(
+        isinstance(node, ast.JoinedStr | ast.NamedExpr | ast.AnnAssign | ast.Match) for node in nodes
+    )
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    assert functions and all(f.returns is None and not any(a.annotation for a in f.args.args) for f in functions)
+    assert functions and all(
+        f.returns is None and not any(a.annotation for a in f.args.args) for f in functions
+    )

@@ -11,7 +11,9 @@ B, N, M, D_Q, D_K, D_H = 2, 7, 11, 5, 3, 13
 
 
 def test_dot_by_hand():
-    assert dot(torch.tensor([[2.0, 1.0, 3.0]]), torch.tensor([[0.0, 1.0, 1.0], [2.0, 3.0, 1.0]])).tolist() == [[4.0, 10.0]]
+    assert dot(
+        torch.tensor([[2.0, 1.0, 3.0]]), torch.tensor([[0.0, 1.0, 1.0], [2.0, 3.0, 1.0]])
+    ).tolist() == [[4.0, 10.0]]
 
 
 def test_scaled_dot_is_dot_over_the_root_of_the_width():

@@ -24,7 +24,11 @@ def test_every_printed_tensor_of_the_sources():
     assert s.queries.tolist() == [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
     assert s.values.tolist() == [[1, 2, 3], [2, 8, 0], [2, 6, 3]]
     assert s.scores.tolist() == [[2, 4, 4], [4, 16, 12], [4, 12, 10]]
-    printed = [[6.3379e-02, 4.6831e-01, 4.6831e-01], [6.0337e-06, 9.8201e-01, 1.7986e-02], [2.9539e-04, 8.8054e-01, 1.1917e-01]]
+    printed = [
+        [6.3379e-02, 4.6831e-01, 4.6831e-01],
+        [6.0337e-06, 9.8201e-01, 1.7986e-02],
+        [2.9539e-04, 8.8054e-01, 1.1917e-01],
+    ]
     assert_close(s.weights, torch.tensor(printed), rtol=1e-4, atol=0)
 
 

@@ -108,7 +108,9 @@ def test_the_bar_shows_by_default(monkeypatch, capfd):
 def test_history_reads_as_text_and_as_a_table():
     history = History([{"step": 5, "loss": 0.25, "cpu_s": 123.45}], ended="all steps done")
     assert "0.2500" in repr(history) and "123.5" in repr(history)
-    assert "<caption>all steps done</caption>" in history._repr_html_() and "<td>5</td>" in history._repr_html_()
+    assert (
+        "<caption>all steps done</caption>" in history._repr_html_() and "<td>5</td>" in history._repr_html_()
+    )
     with pytest.raises(KeyError, match="this history has step, loss, cpu_s"):
         history.column("accuracy")
     assert "no rows" in repr(History())

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lesson_lib.plots.matrices import equations
 from lesson_lib.widgets import Explorer, SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer
 from lesson_lib.widgets.explorer import number, table
-from lesson_lib.widgets.shapes import equations
 
 ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer]
 

@@ -4,14 +4,16 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from lesson_lib.checks import lesson_02, lesson_03, runner, store
+from lesson_lib.checks import lesson_00, lesson_02, lesson_03, runner, store
 from lesson_lib.checks.exercise import Case, Exercise
-from lesson_lib.checks.result import SIGNS, WORDS, Counterexample, Note, Result
+from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, SIGNS, WORDS, Counterexample, Note, Result
 from lesson_lib.checks.values import copies, described
 
+# Notebook that asks them -> exercises, in order.
 LESSONS: Mapping[str, tuple[Exercise, ...]] = {
-    "02_scoring": lesson_02.EXERCISES,
-    "03_matrix_form": lesson_03.EXERCISES,
+    "00_start_here": lesson_00.EXERCISES,
+    "exercises/02_scoring": lesson_02.EXERCISES,
+    "exercises/03_matrix_form": lesson_03.EXERCISES,
 }
 EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
 
@@ -19,7 +21,7 @@ _hints_given: dict[str, int] = {}
 _chosen: set[str] = set()
 
 
-def check(answer: Any, name: str | None = None) -> Result:
+def check(answer: Any, name: Any = None) -> Result:
     """The verdict on an answer: `.passed`, `.diagnosis` (one sentence), `.counterexample` (the smallest found, or None).
 
     `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise; for a function
@@ -33,7 +35,7 @@ def check(answer: Any, name: str | None = None) -> Result:
     if exercise is None:
         return Result("?", "unjudged", said)
     if answer is None or answer is ...:
-        return exercise.result("open", "not attempted yet")
+        return exercise.result("open", NOTHING_YET)
     result = _judged(exercise, answer)
     if result.state in ("passed", "failed"):
         _chosen.add(exercise.name)
@@ -90,18 +92,16 @@ def progress() -> Note:
     """All exercises with their state, and what to do next."""
     entries, said = store.read()
     rows, following, done = {}, "", 0
-    for lesson, exercises in LESSONS.items():
+    for notebook, exercises in LESSONS.items():
         for exercise in exercises:
             entry = entries.get(exercise.name)
             state = "open" if entry is None else "passed" if entry["first_pass"] else "failed"
             done += state == "passed"
-            following = following or (
-                "" if state == "passed" else f"{exercise.name}, in exercises/{lesson}.ipynb"
-            )
+            following = following or ("" if state == "passed" else f"{exercise.name}, in {notebook}.ipynb")
             tries = "" if entry is None else f", {entry['attempts']} attempt{'s' * (entry['attempts'] != 1)}"
             when = f" {entry['first_pass']}" if state == "passed" and entry else ""
             card = f"{'★' * exercise.stars + '☆' * (3 - exercise.stars)}  {exercise.minutes:2d} min  "
-            rows[f"{lesson[:2]}  {exercise.name}"] = (
+            rows[f"{notebook.rpartition('/')[2][:2]}  {exercise.name}"] = (
                 f"{card}{SIGNS[state]} {WORDS[state].lower()}{when}{tries}"
             )
     rows["next"] = following or "all exercises are done"
@@ -126,7 +126,7 @@ def _judged(exercise: Exercise, answer: Any) -> Result:
         try:
             result = runner.within(runner.DEADLINE_S, lambda: exercise.judge(answer, watch))
         except TimeoutError as late:
-            shown = Counterexample(copies(last["case"]), None, "no result") if last["case"] else None
+            shown = Counterexample(copies(last["case"]), None, NO_RESULT) if last["case"] else None
             result = exercise.result("failed", str(late), step=last["step"], counterexample=shown)
         except BaseException as error:
             result = exercise.result(

@@ -5,7 +5,7 @@ Each knows its card, its hints, its solution, its typical wrong answers (`slips`
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from lesson_lib.checks import values
 from lesson_lib.checks.expressions import number_in
-from lesson_lib.checks.result import Counterexample, Result
-from lesson_lib.checks.runner import Call, call, misfit
+from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Result
+from lesson_lib.checks.runner import Call, call, misfit, sentence
 
 Case = Mapping[str, Tensor]
 
@@ -87,7 +87,7 @@ class Write(Exercise):
             watch(step, case)
             outcome = call(answer, case)
             if number == 0 and (is_stub(answer, outcome) or outcome.error == "NotImplementedError: "):
-                return self.result("open", "not attempted yet")
+                return self.result("open", NOTHING_YET)
             expected = self.reference(**values.copies(case))
             if number == 0:
                 again = call(answer, case)  # the random state has moved on since
@@ -101,11 +101,15 @@ class Write(Exercise):
                     return self.result("open", slip, step=step)
                 trouble = slip
             yours = outcome.value if outcome.trouble is None else None
-            shown = Counterexample(values.copies(case), expected, "no result" if outcome.trouble else yours)
+            shown = Counterexample(values.copies(case), expected, NO_RESULT if outcome.trouble else yours)
             return self.result("failed", trouble, step=step, counterexample=shown)
         if self.extra is not None:
             watch("the last step", {})
-            if trouble := self.extra(answer):
+            try:
+                trouble = self.extra(answer)
+            except Exception as error:
+                trouble = sentence(error)
+            if trouble:
                 return self.result("failed", trouble)
         return self.result("passed", f"all {len(self.stages)} steps are right")
 
@@ -169,15 +173,15 @@ class Number(Exercise):
             return self.result("failed", trouble)
         shown = Counterexample({}, None, answer if isinstance(answer, str) else number)
         if self._near(number, self.value):
-            return self.result("passed", f"{values.fixed(self.value)} is right")
+            return self.result("passed", f"{values.numeral(self.value)} is right")
         for slip, wrong in self.slips.items():
             guess, _ = number_in(wrong)
             if guess is not None and self._near(number, guess):
                 return self.result("failed", slip, counterexample=shown)
         side = "too large" if number > self.value else "too small"
-        return self.result("failed", f"{values.fixed(number)} is {side}", counterexample=shown)
+        return self.result("failed", f"{values.numeral(number)} is {side}", counterexample=shown)
 
-    def _near(self, x: float, y: float) -> bool:
+    def _near(self, x: float | int, y: float | int) -> bool:
         return abs(x - y) <= self.tolerance * max(abs(y), 1e-3)
 
 
@@ -216,7 +220,6 @@ class Open(Exercise):
     wrong: Mapping[str, str]
     points: Mapping[str, str]
     least_words: int = 12
-    notes: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         if not isinstance(answer, str):
@@ -225,7 +228,7 @@ class Open(Exercise):
             )
         text = " ".join(answer.lower().split())
         if not text:
-            return self.result("open", "not attempted yet")
+            return self.result("open", NOTHING_YET)
         for slip, pattern in self.wrong.items():
             if any(
                 re.search(pattern, part) and not re.search(NEGATION, part)
@@ -239,10 +242,11 @@ class Open(Exercise):
         for question, pattern in self.points.items():
             if not re.search(pattern, text):
                 return self.result("failed", f"one thing is missing: {question}")
-        return self.result(
-            "passed", "your answer names what matters. No program can judge the rest: compare it with the model answer",
-            counterexample=Counterexample({"model answer": self.solution}, None, answer),
-        )  # fmt: skip
+        result = self.result(
+            "passed", "it names what matters. Whether it is right, no program can tell: compare"
+        )
+        result.after.update({"model answer": self.solution, **result.after})
+        return result
 
 
 NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather than\b|\binstead of\b"

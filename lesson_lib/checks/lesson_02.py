@@ -66,7 +66,7 @@ guess = Choice(
     asked="6 random queries, 8 random keys, d = 256, plain dot products: what do the weights look like?",
     options={
         "a": "every cell about 1/8",
-        "b": "one bright cell in each row, in different columns; the others nearly 0",
+        "b": "one bright cell in each row, its column left to chance; the others nearly 0",
         "c": "a bright diagonal",
         "d": "one bright column: all queries prefer the same key",
         "e": "one bright cell in each column, so that columns sum to 1",
@@ -137,7 +137,7 @@ why = Open(
     ),
     remember="sqrt(d_k) is the standard deviation of the score: dividing by it makes the width irrelevant",
     wrong={
-        "rows sum to 1 without it: that is softmax's own doing": r"(rows?|weights?).*(sum|add).*(to|up to) (1|one)\b",
+        "rows sum to 1 without it: that is softmax's own doing": r"\b(so that|so|make|makes|because|ensures?|guarantees?)\b.{0,30}\b(rows?|weights?).*(sum|add).*(1|one)\b",
         "overflow is prevented by subtracting the maximum, whatever the scale": r"overflow",
         "softmax takes any real number; nothing has to lie between 0 and 1": r"between 0 and 1|need.*positive",
         "it costs time rather than saving it: the number of operations does not fall": r"\bfaster\b|\bcheaper\b|speeds? up",
@@ -147,7 +147,7 @@ why = Open(
     points={
         "how large does q . k get as d_k grows (its variance, or standard deviation)?": r"varian|standard deviation|\bstd\b|spread|grow|larger",
         "what do large scores do to softmax, or to its gradient?": r"satur|gradient|one[- ]hot|sharp|peak|single key|one key|argmax",
-        "what would dividing by d_k itself do?": r"uniform|flat|too (small|much|strong)|shrink|average|equal weight|vanish",
+        "what would dividing by d_k itself do?": r"uniform|flat|too (small|much|strong|weak)|tiny|shrink|average|equal|same|overdo|zero|1/[mn]\b",
     },
     slips={
         "rows sum to 1 without it: that is softmax's own doing": "We divide by the root so that the rows sum to 1.",

@@ -142,12 +142,15 @@ attention = Write(
         ),
         Stage(
             "the scale: width 5",
-            lambda: [_qkv(drawn(1, 2, 5), drawn(2, 3, 5), primes(3, 7))],
+            lambda: [
+                _qkv(drawn(1, 1, 5), drawn(2, 2, 5), primes(2, 3)),
+                _qkv(drawn(1, 2, 5), drawn(2, 3, 5), primes(3, 7)),
+            ],
             "With width 1 it is right, with width 5 it is not: by what do you divide?",
         ),
         Stage(
             "a batch of two sequences",
-            lambda: [_qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9))],
+            lambda: [_qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9.0))],
             "One sequence is right, a batch is not: .T and dim=0 or 1 count axes from the left; .mT and dim=-1 from the right.",
         ),
     ),
@@ -264,9 +267,7 @@ repair = Write(
     solution=source_of(additive_scores),
     remember="[:, None, :] + [None, :, :] pairs everything with everything: (n, m, d_hidden) numbers, which is what it costs",
     slips={
-        "it adds query i to key i only; every query must meet every key": lambda q, k, wq, wk, v: (
-            torch.tanh(q @ wq + k @ wk) @ v
-        ),
+        "this is still the function as it was given": lambda q, k, wq, wk, v: torch.tanh(q @ wq + k @ wk) @ v,
         "your table is (m, n): rows are keys; rows must be queries": lambda q, k, wq, wk, v: (
             torch.tanh((q @ wq)[None, :, :] + (k @ wk)[:, None, :]) @ v
         ),

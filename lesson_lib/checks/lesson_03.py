@@ -41,7 +41,7 @@ def _bright_picture() -> Any:
     from lesson_lib import plots
 
     query, key = drawn(41, 5, 3).abs() + 0.5, drawn(42, 5, 3).abs() * 0.3
-    key[2] = 3.0
+    key[2] = 1.2
     table = attend(query, key, key, score=dot).weights
     tokens = [str(i) for i in range(1, 6)]
     return plots.heatmap(
@@ -146,7 +146,7 @@ why = Open(
     points={
         "which property of softmax forbids it?": r"non-?\s?linear|not (a )?linear|isn't linear|whole row|entire row|each row|every score|all (the )?scores",
         "what may be moved in a pure matrix product?": r"bracket|regroup|associat|order|k\^?t ?@? ?v|first|pure product|chain",
-        "what would you put in the place of exp(q . k)?": r"feature|phi|kernel|linear attention|without (the )?softmax|remove|drop|leave out|replac",
+        "what would you put in the place of exp(q . k)?": r"feature|phi|kernel|linear attention|without (the )?softmax|no softmax|remov|omit|drop|leav|replac|lineari",
     },
     slips={
         "matrix products ARE associative; that is why it works without softmax": "Here associativity of the product fails.",

@@ -169,7 +169,7 @@ mixing = Write(
     solution=source_of(mix_in_columns),
     remember="columns: O = V A'; rows: O = A V. A product on the right mixes columns, on the left it mixes rows",
     slips={
-        "A' on the left mixes the rows of V, that is, its features; put it on the right": lambda V, A: A @ V,
+        "this is still the function as it was given": lambda V, A: A @ V,
         "A' is transposed here: its columns are the tokens' weights already": lambda V, A: V @ A.mT,
         "A' is transposed and on the left: it mixes rows of V": lambda V, A: A.mT @ V,
         "the numbers are right, but tokens stand in rows; leave them in columns": lambda V, A: (V @ A).mT,

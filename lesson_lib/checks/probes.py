@@ -4,9 +4,11 @@ The weights are read off the outputs: with one-hot values the output IS the tabl
 no weights is judged as strictly as one that does.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,9 +30,27 @@ class Probe:
     """Calls the function, and keeps what was found."""
 
     function: Callable
+    by_name: bool = False
     batch: tuple[int, ...] = (BATCH,)
     findings: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """The mask goes by its name where the function has that name, else as fourth argument."""
+        try:
+            kinds = inspect.signature(self.function).parameters
+            self.by_name = "mask" in kinds or any(p.kind is p.VAR_KEYWORD for p in kinds.values())
+        except (TypeError, ValueError):
+            self.by_name = False
+
+    def _positional(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Any:
+        if mask is None:
+            return self.function(query, key, value)
+        return (
+            self.function(query, key, value, mask=mask)
+            if self.by_name
+            else self.function(query, key, value, mask)
+        )
 
     def drawn(self, seed: int, *shape: int) -> Tensor:
         return drawn(seed, *self.batch, *shape)
@@ -40,16 +60,14 @@ class Probe:
     ) -> tuple[Tensor, Tensor | None]:
         """(output, weights or None). Raises Stop where there is no output of the right kind."""
         given = {"query": query, "key": key, "value": value} | ({} if mask is None else {"mask": mask})
-        outcome = runner.call(self.function, given)
+        outcome = runner.call(self._positional, given)
         if outcome.changed:
             names = " and ".join(outcome.changed)
             self.findings["no in-place writes"] = (
                 f"{names} is changed in place, and whoever called still uses that tensor: make a new one"
             )
         if outcome.trouble:
-            raise Stop(
-                outcome.trouble + ("" if mask is None else " (called with a boolean mask as fourth argument)")
-            )
+            raise Stop(outcome.trouble + ("" if mask is None else " (called with mask=, a boolean tensor)"))
         value_out, weights = outcome.value, None
         if isinstance(value_out, tuple) and len(value_out) == 2:
             value_out, weights = value_out
@@ -127,7 +145,7 @@ def _rows_and_scale(probe: Probe, scale: bool) -> None:
         probe.found("scale", _misscaled(factor))
 
 
-def _misscaled(factor: float) -> str:
+def _misscaled(factor: float | int) -> str:
     """What is wrong with scores of `factor` times q . k at width D; '' where the factor is 1/sqrt(D)."""
     right = D**-0.5
     named = {
@@ -295,7 +313,7 @@ def _empty(probe: Probe, scale: bool) -> None:
 def _finite_gradient(probe: Probe, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> bool:
     leaves = [x.clone().requires_grad_() for x in (q, k, v)]
     try:
-        output = probe.function(*leaves, mask)
+        output = probe._positional(*leaves, mask)
         output = output[0] if isinstance(output, tuple) else output
         if not output.requires_grad:
             return True  # a function that computes no gradient has none to spoil
@@ -305,7 +323,7 @@ def _finite_gradient(probe: Probe, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
     return all(x.grad is None or bool(x.grad.isfinite().all()) for x in leaves)
 
 
-def _is(x: Tensor, number: float) -> bool:
+def _is(x: Tensor, number: float | int) -> bool:
     return bool(((x - number).abs() < NEAR).all())
 
 

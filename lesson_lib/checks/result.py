@@ -1,5 +1,6 @@
 """What a check answers: a record that reads well in a terminal (text) and in a notebook (HTML), in any theme."""
 
+import textwrap
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
@@ -17,6 +18,11 @@ COLOURS = {  # JupyterLab's own, which follow its theme; the second is for other
     "open": "var(--jp-border-color1, #808080)",
     "unjudged": "var(--jp-border-color1, #808080)",
 }
+
+
+WIDTH = 110  # columns of text in a terminal
+NOTHING_YET = "not attempted yet"
+NO_RESULT = "no result"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +66,10 @@ class Result:
             rows |= {name: written(value) for name, value in self.counterexample.arguments.items()}
             if self.counterexample.expected is not None:
                 rows["expected"] = written(self.counterexample.expected)
-            rows["yours"] = written(self.counterexample.yours)
-        rows["diagnosis"] = self.diagnosis
+            yours = self.counterexample.yours
+            rows["yours"] = yours if isinstance(yours, str) and yours == NO_RESULT else written(yours)
+        if self.diagnosis != NOTHING_YET:  # the heading says it already
+            rows["diagnosis"] = self.diagnosis
         return {label: text for label, text in (rows | self.after).items() if text}
 
     def __repr__(self) -> str:
@@ -93,10 +101,19 @@ class Note:
 def table_text(title: str, rows: dict[str, str]) -> str:
     """Title and rows as aligned text."""
     width = max((len(label) for label in rows), default=0)
-    pad = " " * (width + 4)
-    return "\n".join(
-        [title, *(f"  {a.ljust(width)}  {b}".replace("\n", "\n" + pad) for a, b in rows.items())]
-    )
+    lines = [title]
+    for label, text in rows.items():
+        parts = [part for line in text.splitlines() for part in _wrapped(line, WIDTH - width - 4)]
+        heads = [label] + [""] * len(parts)
+        lines += [f"  {head.ljust(width)}  {part}" for head, part in zip(heads, parts, strict=False)]
+    return "\n".join(lines)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """The line in parts of at most `width` columns, cut between words; a line that is short stays as it is."""
+    if len(line) <= width:
+        return [line]
+    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def table_html(title: str, rows: dict[str, str], colour: str, below: str = "") -> str:
@@ -114,4 +131,4 @@ def table_html(title: str, rows: dict[str, str], colour: str, below: str = "") -
 
 
 def _font(text: str) -> str:
-    return ";font-family:monospace" if text.startswith("[") or "\n" in text else ""
+    return ";font-family:monospace" if (text.startswith("[") and text.endswith("]")) or "\n" in text else ""

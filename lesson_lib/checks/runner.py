@@ -5,6 +5,7 @@ loop written in Python, on every system and also where the caller is not the mai
 it cannot end is one call into C that never returns: that thread is left behind, and the sentence says so.
 """
 
+import builtins
 import contextvars
 import ctypes
 import inspect
@@ -135,6 +136,16 @@ def _end(worker: threading.Thread, done: threading.Event) -> bool:
     return False
 
 
+def _no_input(*prompt: Any) -> str:
+    raise RuntimeError("nobody answers input() while a check runs; use the arguments")
+
+
+def _no_breakpoint(*arguments: Any, **options: Any) -> None:
+    raise RuntimeError(
+        "a check cannot stop at breakpoint(); call your function yourself, with the inputs shown here"
+    )
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Whatever happens inside, random states, default dtype and recursion limit are afterwards as they were."""
@@ -143,9 +154,12 @@ def undisturbed() -> Iterator[None]:
     cuda_states = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     numpy_state = numpy.random.get_state() if numpy is not None else None
     dtype, limit = torch.get_default_dtype(), sys.getrecursionlimit()
+    asks, breaks = builtins.input, sys.breakpointhook
+    builtins.input, sys.breakpointhook = _no_input, _no_breakpoint
     try:
         yield
     finally:
+        builtins.input, sys.breakpointhook = asks, breaks
         random.setstate(python_state)
         torch.set_rng_state(torch_state)
         if cuda_states is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 LIMIT = 36  # numbers of one tensor that are written out
 
 
-def fixed(number: float) -> str:
+def fixed(number: float | int) -> str:
     """The number at four decimals, never -0; very large and very small ones with an exponent.
 
     >>> fixed(-0.00001), fixed(1e30), fixed(float("nan"))
@@ -25,6 +25,16 @@ def fixed(number: float) -> str:
     return f"{round(number, 4) + 0.0:.4f}"
 
 
+def numeral(number: float | int) -> str:
+    """A whole number without decimals, any other at four.
+
+    >>> numeral(64.0), numeral(0.5)
+    ('64', '0.5000')
+    """
+    whole = math.isfinite(number) and float(number).is_integer() and abs(number) < 1e15
+    return str(int(number)) if whole else fixed(number)
+
+
 def written(value: Any) -> str:
     """The value as text, the same on every machine: no address, no device, at most `LIMIT` numbers."""
     if isinstance(value, Tensor):
@@ -32,7 +42,7 @@ def written(value: Any) -> str:
     if isinstance(value, bool) or value is None or value is ...:
         return {True: "True", False: "False", None: "None", ...: "..."}[value]
     if isinstance(value, float):
-        return fixed(value)
+        return numeral(value)
     if isinstance(value, int):
         return str(value) if abs(value) < 10**15 else "an integer of more than 15 digits"
     if isinstance(value, str):
@@ -85,7 +95,7 @@ def same(x: Tensor, y: Tensor) -> bool:
     )
 
 
-def close(x: Tensor, y: Tensor, tolerance: float) -> bool:
+def close(x: Tensor, y: Tensor, tolerance: float | int) -> bool:
     """True where two tensors have one shape and agree to `tolerance`, absolute and relative; nan agrees with nan."""
     if x.shape != y.shape:
         return False
@@ -140,7 +150,7 @@ def unreal(value: Tensor) -> str | None:
     )
 
 
-def first_difference(value: Tensor, expected: Tensor, tolerance: float) -> str:
+def first_difference(value: Tensor, expected: Tensor, tolerance: float | int) -> str:
     """Where two tensors of one shape differ first, with both numbers."""
     x, y = plain(value), plain(expected)
     wrong = ~torch.isclose(x, y, rtol=tolerance, atol=tolerance)
@@ -162,9 +172,15 @@ def _tensor(value: Tensor) -> str:
     return _nested(value.detach().as_subclass(Tensor).cpu().tolist(), 0)
 
 
+def _short(number: float) -> str:
+    """Four decimals or fewer: 0.7, 2.0, 26.6629."""
+    text = fixed(number)
+    return text.rstrip("0") + "0" * text.endswith(".0000") if "e" not in text and "." in text else text
+
+
 def _nested(rows: Any, depth: int) -> str:
     if not isinstance(rows, list):
-        return str(rows) if isinstance(rows, (bool, int)) else fixed(rows)
+        return str(rows) if isinstance(rows, (bool, int)) else _short(rows)
     inside: Iterable[str] = (_nested(row, depth + 1) for row in rows)
     if not rows or not isinstance(rows[0], list):
         return "[" + ", ".join(inside) + "]"

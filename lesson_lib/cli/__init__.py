@@ -7,7 +7,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]  # the repository: the course is installed in place (pip install -e .)
+ROOT = (
+    Path(__file__).resolve().parents[2]
+)  # the repository: the course is installed in place (pip install -e .)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -16,13 +18,25 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("doctor", help="look at the machine and the installation, and say what to mend")
     lab = commands.add_parser("lab", help="open the lessons in JupyterLab, in your own copies (folder work/)")
-    lab.add_argument("--port", type=int, default=None, help="a port of your choice (default: the first free one from 8888)")
+    lab.add_argument(
+        "--port", type=int, default=None, help="a port of your choice (default: the first free one from 8888)"
+    )
     lab.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
-    lab.add_argument("--copy-only", action="store_true", help="copy what is missing into work/, start nothing")
+    lab.add_argument(
+        "--copy-only", action="store_true", help="copy what is missing into work/, start nothing"
+    )
     build = commands.add_parser("build", help="build notebooks/*.ipynb from notebooks/source")
-    build.add_argument("names", nargs="*", metavar="NAME", help="02_scoring, exercises/02_scoring or 02 (default: all)")
-    build.add_argument("--check", action="store_true", help="build nothing; fail where a notebook differs from its source")
-    build.add_argument("--fresh", action="store_true", help="take every new picture, also where the text beside it is the same")
+    build.add_argument(
+        "names", nargs="*", metavar="NAME", help="02_scoring, exercises/02_scoring or 02 (default: all)"
+    )
+    build.add_argument(
+        "--check", action="store_true", help="build nothing; fail where a notebook differs from its source"
+    )
+    build.add_argument(
+        "--fresh",
+        action="store_true",
+        help="take every new picture, also where the text beside it is the same",
+    )
     figures = commands.add_parser("figures", help="draw figures/ again")
     figures.add_argument("--to", type=Path, default=ROOT / "figures", metavar="FOLDER")
     experiments = commands.add_parser("experiments", help="run the long experiments again")

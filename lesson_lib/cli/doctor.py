@@ -1,4 +1,4 @@
-"""`python -m lesson_lib doctor`: a look at the machine and the installation, one sentence each, with a repair where one is needed."""
+"""`python -m lesson_lib doctor`: a look at machine and installation, a sentence each, with a repair where needed."""
 
 import importlib.util
 import os
@@ -22,7 +22,9 @@ class Finding:
     repair: str = ""
 
     def __str__(self) -> str:
-        return f"{'ok  ' if self.fine else 'MEND'}  {self.text}" + (f"\n      {self.repair}" if self.repair else "")
+        return f"{'ok  ' if self.fine else 'MEND'}  {self.text}" + (
+            f"\n      {self.repair}" if self.repair else ""
+        )
 
 
 def python() -> Finding:
@@ -30,7 +32,9 @@ def python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if problem := preflight.python_problem(sys.version_info, preflight.other_pythons()):
         return Finding(False, f"Python {version}", problem)
-    own = "" if sys.prefix != sys.base_prefix else " (not in an environment of its own; make setup makes .venv)"
+    own = (
+        "" if sys.prefix != sys.base_prefix else " (not in an environment of its own; make setup makes .venv)"
+    )
     return Finding(True, f"Python {version}{own}")
 
 
@@ -38,7 +42,9 @@ def packages(root: Path = ROOT) -> Finding:
     """Are the pinned packages installed, in the pinned versions?"""
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wrong = []
-    for name, _, wanted in (line.partition("==") for line in lines if "==" in line and not line.startswith("#")):
+    for name, _, wanted in (
+        line.partition("==") for line in lines if "==" in line and not line.startswith("#")
+    ):
         try:
             found = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -46,7 +52,9 @@ def packages(root: Path = ROOT) -> Finding:
         if found.split("+")[0] != wanted.strip():
             wrong.append(f"{name} {found} in place of {wanted.strip()}")
     if wrong:
-        return Finding(False, "packages: " + ", ".join(wrong), "make setup (or: pip install -r requirements.txt)")
+        return Finding(
+            False, "packages: " + ", ".join(wrong), "make setup (or: pip install -r requirements.txt)"
+        )
     return Finding(True, "packages: all pinned versions are installed")
 
 
@@ -56,7 +64,11 @@ def torch() -> Finding:
         module = importlib.import_module("torch")
         four = float((module.ones(2, 2) @ module.ones(2, 2)).sum()) / 2
     except Exception as error:
-        return Finding(False, f"torch does not work ({type(error).__name__}: {error})", "make setup; if it stays, remove .venv first")
+        return Finding(
+            False,
+            f"torch does not work ({type(error).__name__}: {error})",
+            "make setup; if it stays, remove .venv first",
+        )
     return Finding(four == 4, f"torch {module.__version__} computes, with {module.get_num_threads()} threads")
 
 
@@ -65,7 +77,10 @@ def device() -> Finding:
     try:
         from lesson_lib.device import device as chosen
 
-        return Finding(True, f"the lessons compute on: {chosen().type} (LESSON_DEVICE={os.environ.get('LESSON_DEVICE', 'auto')})")
+        return Finding(
+            True,
+            f"the lessons compute on: {chosen().type} (LESSON_DEVICE={os.environ.get('LESSON_DEVICE', 'auto')})",
+        )
     except Exception as error:
         return Finding(False, f"no device: {error}", "unset LESSON_DEVICE, or set it to cpu")
 
@@ -73,7 +88,11 @@ def device() -> Finding:
 def disk() -> Finding:
     """Is there room for what the lessons write?"""
     free = preflight.free_gib(str(ROOT))
-    return Finding(free > 0.5, f"{free:.1f} GB are free on the disk", "" if free > 0.5 else "free half a gigabyte at least")
+    return Finding(
+        free > 0.5,
+        f"{free:.1f} GB are free on the disk",
+        "" if free > 0.5 else "free half a gigabyte at least",
+    )
 
 
 def home() -> Finding:
@@ -86,15 +105,28 @@ def home() -> Finding:
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise PermissionError(f"{there} is not a folder that you can write to")
     except Exception as error:
-        return Finding(False, f"progress cannot be kept: {error}", "set LESSON_HOME to a folder that you can write to")
-    return Finding(True, f"progress is kept in {place}")
+        return Finding(
+            False, f"progress cannot be kept: {error}", "set LESSON_HOME to a folder that you can write to"
+        )
+    if os.environ.get("LESSON_HOME"):
+        return Finding(True, "progress is kept in the folder that LESSON_HOME names")
+    shown = f"~/{place.relative_to(Path.home()).as_posix()}" if place.is_relative_to(Path.home()) else place
+    return Finding(True, f"progress is kept in {shown}")
 
 
 def jupyterlab() -> Finding:
     """Is JupyterLab there, and the widgets' side in it?"""
-    missing = [name for name in ("jupyterlab", "ipywidgets", "jupyterlab_widgets", "ipykernel") if not _installed(name)]
+    missing = [
+        name
+        for name in ("jupyterlab", "ipywidgets", "jupyterlab_widgets", "ipykernel")
+        if not _installed(name)
+    ]
     if missing:
-        return Finding(False, f"missing for the lessons: {', '.join(missing)}", "make setup (or: pip install -r requirements.txt)")
+        return Finding(
+            False,
+            f"missing for the lessons: {', '.join(missing)}",
+            "make setup (or: pip install -r requirements.txt)",
+        )
     return Finding(True, f"JupyterLab {metadata.version('jupyterlab')} with widgets")
 
 
@@ -102,23 +134,39 @@ def notebooks(root: Path = ROOT) -> Finding:
     """Are the lessons there, and the learner's copies?"""
     names = lab.lessons(root)
     if not names:
-        return Finding(False, "there are no lessons in notebooks/", "fetch the whole repository, and run the command in it")
+        return Finding(
+            False,
+            "there are no lessons in notebooks/",
+            "fetch the whole repository, and run the command in it",
+        )
     missing = [name for name in names if not (root / "work" / name).exists()]
     note = f"; {len(missing)} come with the next start of make lab" if missing else ""
-    return Finding(True, f"{len(names) - len(missing)} of {len(names)} lessons and exercises are copied to work/{note}")
+    return Finding(
+        True, f"{len(names) - len(missing)} of {len(names)} lessons and exercises are copied to work/{note}"
+    )
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (python, packages, torch, device, disk, home, jupyterlab, notebooks)
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    python,
+    packages,
+    torch,
+    device,
+    disk,
+    home,
+    jupyterlab,
+    notebooks,
+)
 
 
-def main() -> int:
-    """Print one finding after the other; 0 where all are fine."""
+def main(*, brief: bool = False) -> int:
+    """Print one finding after the other, `brief` only those to mend; 0 where all are fine."""
     findings = []
     for look in CHECKS:
         findings.append(look())
-        print(findings[-1], flush=True)
+        if not (brief and findings[-1].fine):
+            print(findings[-1], flush=True)
     bad = sum(not finding.fine for finding in findings)
-    print(f"{bad} to mend." if bad else "All is fine: make lab")
+    print(f"{bad} to mend." if bad else "All is fine." if brief else "All is fine: make lab")
     return 1 if bad else 0
 
 

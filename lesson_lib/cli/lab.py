@@ -1,4 +1,4 @@
-"""The learner's side: own copies of lessons and exercises in work/, and a JupyterLab on this machine only, opened in them.
+"""The learner's side: copies of lessons and exercises in work/, and a JupyterLab on this machine only.
 
 A copy is made where none is, and never overwritten: what a learner wrote is safe from updates.
 """
@@ -15,18 +15,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
-QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings for the course: no news pop-up, so nothing asks the network
+QUIET = (
+    Path(__file__).parent / "jupyter"
+)  # JupyterLab's settings for the course: no news pop-up, so nothing asks the network
 
 
 def lessons(root: Path = ROOT) -> list[str]:
-    """The notebooks that a learner works in, as paths below notebooks/: lessons, then exercises. No solutions."""
+    """The notebooks for a learner, as paths below notebooks/: lessons, then exercises. No solutions."""
     folder = root / "notebooks"
     found = [*sorted(folder.glob("*.ipynb")), *sorted((folder / "exercises").glob("*.ipynb"))]
     return [path.relative_to(folder).as_posix() for path in found]
 
 
 def copy_missing(root: Path = ROOT) -> tuple[list[str], list[str]]:
-    """Copy into work/ what is not there yet; returns (names copied, names whose lesson has changed since it was copied)."""
+    """Copy into work/ what is not there yet; returns (names copied, names of which a newer version came)."""
     work = root / "work"
     work.mkdir(exist_ok=True)
     versions = _record(work)
@@ -59,7 +61,7 @@ def command(work: Path, *, port: int | None = None, browser: bool = True, first:
 
 
 def environment() -> dict[str, str]:
-    """The environment that JupyterLab starts with: ours, and the course's quiet settings beside the user's own."""
+    """JupyterLab's environment: ours, and the course's quiet settings beside the user's own."""
     paths = [str(QUIET), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(p for p in paths if p)}
 
@@ -74,14 +76,18 @@ def port_problem(port: int) -> str | None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            return f"Port {port} cannot be used ({error.strerror}); leave --port out, and a free one is taken."
+            return (
+                f"Port {port} cannot be used ({error.strerror}); leave --port out, and a free one is taken."
+            )
     return None
 
 
 def main(*, port: int | None = None, browser: bool = True, copy_only: bool = False, root: Path = ROOT) -> int:
     """Copy what is missing, say what happened, and run JupyterLab until it is stopped (Ctrl+C twice)."""
     if not lessons(root):
-        print("There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip install -e .")
+        print(
+            "There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip install -e ."
+        )
         return 1
     problem = port_problem(port) if port is not None else None
     if problem:
@@ -90,20 +96,31 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
     try:
         copied, outdated = copy_missing(root)
     except OSError as error:
-        print(f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start again.")
+        print(
+            f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start again."
+        )
         return 1
     print(f"work/ holds your copies ({len(copied)} new); an update never overwrites them.")
     for name in outdated:
-        print(f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside yours.")
+        print(
+            f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside yours."
+        )
     if copy_only:
         return 0
     print("JupyterLab runs on this machine only. To stop it: Ctrl+C, twice.", flush=True)
-    return subprocess.call(command(root / "work", port=port, browser=browser), env=environment())
+    server = subprocess.Popen(command(root / "work", port=port, browser=browser), env=environment())
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:  # JupyterLab has heard it too, and asks whether to stop
+            continue
 
 
 def _cells(notebook: Path) -> str:
     """The sources of the cells: what makes a new version of a lesson (new outputs do not)."""
-    return "\0".join("".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"])
+    return "\0".join(
+        "".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    )
 
 
 def _record(work: Path) -> dict[str, str]:

@@ -22,7 +22,9 @@ def python_problem(version, found=()):
     """A sentence for a Python that is too old or too new, else None. `found`: names of other Pythons that would do."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return None
-    repair = "make lab PYTHON=%s" % found[0] if found else "install Python 3.13, then: make lab PYTHON=python3.13"
+    repair = (
+        "make lab PYTHON=%s" % found[0] if found else "install Python 3.13, then: make lab PYTHON=python3.13"
+    )
     return "This is Python %d.%d, and the course needs %d.%d to %d.%d: %s" % (
         tuple(version[:2]) + OLDEST + NEWEST + (repair,)
     )
@@ -32,9 +34,12 @@ def disk_problem(free_gib, need_gib=CPU_GIB):
     """A sentence where the disk has too little room, else None."""
     if free_gib >= need_gib:
         return None
-    return "The disk has %.1f GB free where the course lies, and it needs %d GB: free some room, or move the folder." % (
-        free_gib,
-        need_gib,
+    return (
+        "The disk has %.1f GB free where the course lies, and it needs %d GB: free some room, or move the folder."
+        % (
+            free_gib,
+            need_gib,
+        )
     )
 
 
@@ -61,7 +66,9 @@ def other_pythons():
     from subprocess import DEVNULL, call
 
     names = ["python%d.%d" % (OLDEST[0], minor) for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
-    return [name for name in names if which(name) and call([name, "-c", ""], stdout=DEVNULL, stderr=DEVNULL) == 0]
+    return [
+        name for name in names if which(name) and call([name, "-c", ""], stdout=DEVNULL, stderr=DEVNULL) == 0
+    ]
 
 
 def pinned_torch(folder=ROOT):

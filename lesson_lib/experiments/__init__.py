@@ -28,11 +28,15 @@ def results(name: str) -> dict[str, Any]:
     """
     module, path = _module(name), FOLDER / f"{name}.json"
     if not path.exists():
-        raise ValueError(f"there are no results of {name!r} yet; run: python -m lesson_lib experiments {name}")
+        raise ValueError(
+            f"there are no results of {name!r} yet; run: python -m lesson_lib experiments {name}"
+        )
     stored = json.loads(path.read_text(encoding="utf-8"))
     recipe = json.loads(json.dumps(module.RECIPE))
     if stored["recipe"] != recipe:
-        changed = sorted(key for key in recipe | stored["recipe"] if recipe.get(key) != stored["recipe"].get(key))
+        changed = sorted(
+            key for key in recipe | stored["recipe"] if recipe.get(key) != stored["recipe"].get(key)
+        )
         raise ValueError(
             f"the recipe of {name!r} has changed in {', '.join(changed)} since its results were made; "
             f"run: python -m lesson_lib experiments {name}"

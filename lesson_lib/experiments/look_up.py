@@ -31,7 +31,10 @@ RECIPE = {
     "rates": [3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
     "seeds": [0, 1, 2],
 }
-VALIDATION_SEED, TEST_SEED = 10_000, 20_000  # generators of the two splits; training uses the seeds of the recipe
+VALIDATION_SEED, TEST_SEED = (
+    10_000,
+    20_000,
+)  # generators of the two splits; training uses the seeds of the recipe
 
 
 class LookUp(nn.Module):
@@ -46,7 +49,9 @@ class LookUp(nn.Module):
 
     def forward(self, asked: Tensor, symbols: Tensor, answers: Tensor) -> Tensor:
         """Logits (batch, answers)."""
-        mixed = attend(self.query(asked)[:, None], self.key(symbols), self.value(answers), score=self.score).output
+        mixed = attend(
+            self.query(asked)[:, None], self.key(symbols), self.value(answers), score=self.score
+        ).output
         return self.read(mixed[:, 0])
 
 
@@ -88,7 +93,9 @@ def spread(model: nn.Module) -> float:
         return model.score(model.query(asked)[:, None], model.key(symbols)).std().item()
 
 
-def train(score: str, d: int, *, lr: float, seed: int = 0, steps: int = RECIPE["steps"]) -> tuple[LookUp, History]:
+def train(
+    score: str, d: int, *, lr: float, seed: int = 0, steps: int = RECIPE["steps"]
+) -> tuple[LookUp, History]:
     """Train one model until its validation accuracy reaches `stop_at`, at most `steps` steps."""
     torch.manual_seed(seed)
     model = to_device(LookUp(score, d))

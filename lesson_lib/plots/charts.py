@@ -41,7 +41,8 @@ def heatmap(
             low, high = limits or (array.min().item(), array.max().item())
             write = numbers if numbers is not None else array.numel() <= 64
             draw_table(axes, array, low=low, high=high, decimals=decimals if write else None)
-            axes.set_title(name)
+            if name:
+                axes.set_title(name)
             _ticks(axes.set_xticks, columns, array.shape[1])
             _ticks(axes.set_yticks, rows, array.shape[0])
             axes.set_xlabel(column_axis)
@@ -91,10 +92,17 @@ def lines(
         for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
             for name, (xs, *ys) in curves.items():
                 if any(len(y) != len(xs) for y in ys):
-                    raise ValueError(f"curve {name!r} of panel {title!r} has {len(xs)} xs and {[len(y) for y in ys]} ys")
+                    raise ValueError(
+                        f"curve {name!r} of panel {title!r} has {len(xs)} xs and {[len(y) for y in ys]} ys"
+                    )
                 i = names.index(name)
                 marker = MARKERS[i % len(MARKERS)] if points else None
-                style = {"color": color(i), "marker": marker, "markersize": 4, "linestyle": dashes[i % len(dashes)]}
+                style = {
+                    "color": color(i),
+                    "marker": marker,
+                    "markersize": 4,
+                    "linestyle": dashes[i % len(dashes)],
+                }
                 axes.plot(xs, ys[len(ys) // 2], label=name, **style)
                 if len(ys) == 3:
                     axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
@@ -110,8 +118,18 @@ def lines(
             axes.set_title(title, loc="left")
             axes.set_xlabel(x_axis)
         if len(names) > 1:
-            handles = {label: handle for axes in grid[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(4, len(names)), frameon=False)
+            handles = {
+                label: handle
+                for axes in grid[0]
+                for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+            }
+            figure.legend(
+                handles.values(),
+                handles.keys(),
+                loc="outside lower center",
+                ncols=min(4, len(names)),
+                frameon=False,
+            )
     return Picture(figure, alt, caption)
 
 
@@ -128,11 +146,20 @@ def bars(
     figure, grid = canvas(width=min(7.5, 1.5 + 1.1 * len(values)), height=3.0)
     axes = grid[0][0]
     with rc_context(STYLE):
-        drawn = axes.bar(list(values), list(values.values()), color=[color(i) for i in range(len(values))], width=0.6)
+        drawn = axes.bar(
+            list(values), list(values.values()), color=[color(i) for i in range(len(values))], width=0.6
+        )
         axes.bar_label(drawn, fmt="%.2f", padding=2)
         for name, height in (marks or {}).items():
             axes.axhline(height, color="black", linestyle="--", linewidth=1)
-            axes.annotate(name, (1.0, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=9)
+            axes.annotate(
+                f" {name}",
+                (1.0, height),
+                xycoords=("axes fraction", "data"),
+                ha="left",
+                va="center",
+                fontsize=9,
+            )
         axes.set_ylabel(y_axis)
         if limits:
             axes.set_ylim(limits)
@@ -142,7 +169,9 @@ def bars(
 def _table(table: Tensor, name: str) -> Tensor:
     if not isinstance(table, Tensor) or table.ndim != 2 or table.numel() == 0:
         got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
-        raise ValueError(f"table {name!r} must be a tensor with two axes and at least one cell, got {got}; pick one head or sequence")
+        raise ValueError(
+            f"table {name!r} must be a tensor with two axes and at least one cell, got {got}; pick one head or sequence"
+        )
     return table.detach().to("cpu", torch.float64)
 
 

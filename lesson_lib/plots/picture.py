@@ -36,7 +36,9 @@ class Picture:
 
     def __init__(self, figure: Figure, alt: str, caption: str = "") -> None:
         if not isinstance(alt, str) or not alt.strip().endswith("."):
-            raise ValueError(f"alt must be a sentence that says what the figure shows, with a full stop, got {alt!r}")
+            raise ValueError(
+                f"alt must be a sentence that says what the figure shows, with a full stop, got {alt!r}"
+            )
         self.figure, self.alt, self.caption = figure, alt.strip(), caption.strip()
 
     def png(self) -> bytes:
@@ -60,7 +62,10 @@ class Picture:
         data, metadata = self.bundle()
         display(data, metadata=metadata, raw=True)
         if self.caption:
-            display({"text/html": f"<p><em>{html.escape(self.caption)}</em></p>", "text/plain": self.caption}, raw=True)
+            display(
+                {"text/html": f"<p><em>{html.escape(self.caption)}</em></p>", "text/plain": self.caption},
+                raw=True,
+            )
 
     def __repr__(self) -> str:
         return self.alt
@@ -72,7 +77,9 @@ class Picture:
         return file.getvalue()
 
 
-def canvas(rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.0, **options: Any) -> tuple[Figure, Any]:
+def canvas(
+    rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.0, **options: Any
+) -> tuple[Figure, Any]:
     """A new figure in the house style, outside pyplot (so nothing stays open), and its grid of axes (always 2-D)."""
     with rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")

@@ -85,7 +85,9 @@ def table(
             inner = f'<span class="ll-tip" role="tooltip">{tip}</span>' if tip else ""
             focus = f' tabindex="0" aria-label="{tip}"' if tip else ""
             style = f"background:{to_hex(colormaps[HEAT](share))};color:{ink(share)}"
-            cells.append(f'<td class="{key}r{i} {key}c{j} {key}{i}-{j}" style="{style}"{focus}>{number(value, decimals)}{inner}</td>')
+            cells.append(
+                f'<td class="{key}r{i} {key}c{j} {key}{i}-{j}" style="{style}"{focus}>{number(value, decimals)}{inner}</td>'
+            )
         body.append(f"<tr>{''.join(cells)}</tr>")
     mark = ' class="ll-now"' if now else ""
     shape = f"({len(rows)}, {len(rows[0])})"
@@ -94,4 +96,8 @@ def table(
 
 def number(value: float, decimals: int = 2) -> str:
     """A number as the widgets write it: whole numbers bare, others at `decimals`, never -0."""
-    return f"{value:g}" if value == round(value) and abs(value) < 1e6 else f"{round(value, decimals) + 0.0:.{decimals}f}"
+    return (
+        f"{value:g}"
+        if value == round(value) and abs(value) < 1e6
+        else f"{round(value, decimals) + 0.0:.{decimals}f}"
+    )

@@ -3,34 +3,9 @@
 import ipywidgets
 
 from lesson_lib.plots import matrices
+from lesson_lib.plots.matrices import Equation, equations
 from lesson_lib.plots.picture import Picture
 from lesson_lib.widgets.explorer import Explorer
-
-Equation = list[str | tuple[str, int, int]]
-
-
-def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict[str, Equation]:
-    """The equations of self-attention with their shapes, by the line of code: tokens as "rows" or as "columns".
-
-    Raises ValueError for another convention.
-    """
-    if convention == "rows":
-        return {
-            "Q = X @ W_q": [("Q", n, d_k), "=", ("X", n, d_model), "@", ("W_q", d_model, d_k)],
-            "K = X @ W_k": [("K", n, d_k), "=", ("X", n, d_model), "@", ("W_k", d_model, d_k)],
-            "V = X @ W_v": [("V", n, d_v), "=", ("X", n, d_model), "@", ("W_v", d_model, d_v)],
-            "A = Q @ K.mT": [("A", n, n), "=", ("Q", n, d_k), "@", ("Kᵀ", d_k, n)],
-            "O = A.softmax(-1) @ V    # each row of A′ sums to 1": [("O", n, d_v), "=", ("A′", n, n), "@", ("V", n, d_v)],
-        }
-    if convention == "columns":
-        return {
-            "Q = W_q @ I": [("Q", d_k, n), "=", ("W_q", d_k, d_model), "@", ("I", d_model, n)],
-            "K = W_k @ I": [("K", d_k, n), "=", ("W_k", d_k, d_model), "@", ("I", d_model, n)],
-            "V = W_v @ I": [("V", d_v, n), "=", ("W_v", d_v, d_model), "@", ("I", d_model, n)],
-            "A = K.mT @ Q": [("A", n, n), "=", ("Kᵀ", n, d_k), "@", ("Q", d_k, n)],
-            "O = V @ A.softmax(-2)    # each column of A′ sums to 1": [("O", d_v, n), "=", ("V", d_v, n), "@", ("A′", n, n)],
-        }
-    raise ValueError(f"convention must be 'rows' or 'columns', got {convention!r}")
 
 
 class ShapeExplorer(Explorer):
@@ -40,7 +15,9 @@ class ShapeExplorer(Explorer):
         self.convention = ipywidgets.ToggleButtons(options=["rows", "columns"], description="tokens are")
         sizes = {"n": n, "d_model": d_model, "d_k": d_k, "d_v": d_v}
         self.sizes = {
-            name: ipywidgets.IntSlider(value, min=1, max=16, description=name, layout=ipywidgets.Layout(width="260px"))
+            name: ipywidgets.IntSlider(
+                value, min=1, max=16, description=name, layout=ipywidgets.Layout(width="260px")
+            )
             for name, value in sizes.items()
         }
         super().__init__([self.convention, *self.sizes.values()])
@@ -77,16 +54,24 @@ def _svg(equation: Equation, tokens: int) -> str:
         name, rows, columns = part
         width, height = max(columns * unit, 1), rows * unit
         top = 4 + (tall - height) / 2
-        parts.append(f'<rect x="{x}" y="{top}" width="{width}" height="{height}" fill="#DCEAF5" stroke="#0072B2"/>')
+        parts.append(
+            f'<rect x="{x}" y="{top}" width="{width}" height="{height}" fill="#DCEAF5" stroke="#0072B2"/>'
+        )
         if rows == tokens:
-            parts.append(f'<line x1="{x}" y1="{top}" x2="{x}" y2="{top + height}" stroke="#D55E00" stroke-width="4"/>')
+            parts.append(
+                f'<line x1="{x}" y1="{top}" x2="{x}" y2="{top + height}" stroke="#D55E00" stroke-width="4"/>'
+            )
         if columns == tokens:
-            parts.append(f'<line x1="{x}" y1="{top}" x2="{x + width}" y2="{top}" stroke="#D55E00" stroke-width="4"/>')
+            parts.append(
+                f'<line x1="{x}" y1="{top}" x2="{x + width}" y2="{top}" stroke="#D55E00" stroke-width="4"/>'
+            )
         label = f"{name} {rows}×{columns}"
         place = x + width / 2
-        parts.append(f'<text x="{place}" y="{top + height + 13}" text-anchor="middle" font-size="11">{label}</text>')
+        parts.append(
+            f'<text x="{place}" y="{top + height + 13}" text-anchor="middle" font-size="11">{label}</text>'
+        )
         x += max(width, 34) + 6
-    title = " ".join(part if isinstance(part, str) else f"{part[0]} ({part[1]} by {part[2]})" for part in equation)
-    return (
-        f'<svg role="img" aria-label="{title}" width="{x + 20}" height="{tall + 24}" font-size="14" fill="#111">{"".join(parts)}</svg>'
+    title = " ".join(
+        part if isinstance(part, str) else f"{part[0]} ({part[1]} by {part[2]})" for part in equation
     )
+    return f'<svg role="img" aria-label="{title}" width="{x + 20}" height="{tall + 24}" font-size="14" fill="#111">{"".join(parts)}</svg>'

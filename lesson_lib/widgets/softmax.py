@@ -23,11 +23,22 @@ class SoftmaxExplorer(Explorer):
             raise ValueError(f"a softmax over fewer than 2 scores is always 1; got {list(scores)}")
         self.start = tuple(scores)
         wide = {"style": {"description_width": "initial"}, "layout": ipywidgets.Layout(width="340px")}
-        self.scores = ipywidgets.Text(", ".join(number(s) for s in scores), description="scores", continuous_update=False, **wide)
-        self.scale = ipywidgets.FloatLogSlider(
-            1.0, base=10, min=-2, max=2, step=0.1, description="times (1 / temperature)", readout_format=".2f", **wide
+        self.scores = ipywidgets.Text(
+            ", ".join(number(s) for s in scores), description="scores", continuous_update=False, **wide
         )
-        self.shift = ipywidgets.FloatSlider(0.0, min=-100, max=100, step=1, description="plus", readout_format=".0f", **wide)
+        self.scale = ipywidgets.FloatLogSlider(
+            1.0,
+            base=10,
+            min=-2,
+            max=2,
+            step=0.1,
+            description="times (1 / temperature)",
+            readout_format=".2f",
+            **wide,
+        )
+        self.shift = ipywidgets.FloatSlider(
+            0.0, min=-100, max=100, step=1, description="plus", readout_format=".0f", **wide
+        )
         super().__init__([self.scores, self.scale, self.shift])
         self.watch(self.scores, self.scale, self.shift)
 
@@ -36,12 +47,16 @@ class SoftmaxExplorer(Explorer):
         try:
             typed = [float(part) for part in self.scores.value.replace(";", ",").split(",") if part.strip()]
         except ValueError:
-            raise ValueError(f"{self.scores.value!r} is no list of numbers; type for example 2, 4, 4") from None
+            raise ValueError(
+                f"{self.scores.value!r} is no list of numbers; type for example 2, 4, 4"
+            ) from None
         if not 2 <= len(typed) <= 12:
             raise ValueError(f"type 2 to 12 scores, separated by commas; got {len(typed)}")
         changed = torch.tensor(typed, dtype=torch.float64) * self.scale.value + self.shift.value
         one = torch.ones(1, 1, dtype=torch.float64)
-        return changed.tolist(), attend(one, changed[:, None], changed[:, None], score=dot).weights[0].tolist()
+        return changed.tolist(), attend(one, changed[:, None], changed[:, None], score=dot).weights[
+            0
+        ].tolist()
 
     def draw(self) -> str:
         try:
@@ -59,7 +74,10 @@ class SoftmaxExplorer(Explorer):
     def still(self) -> Picture:
         _, weights = self.weights()
         return bars(
-            {f"key {i}\nscore {number(s)}": w for i, (s, w) in enumerate(zip(self.start, weights, strict=True), start=1)},
+            {
+                f"key {i}\nscore {number(s)}": w
+                for i, (s, w) in enumerate(zip(self.start, weights, strict=True), start=1)
+            },
             alt=f"The softmax explorer as it starts: one bar per key for the scores {', '.join(map(number, self.start))}.",
             y_axis="weight",
             limits=(0, 1),

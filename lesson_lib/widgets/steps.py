@@ -21,11 +21,18 @@ class SevenStepsExplorer(Explorer):
         self.given = example()
         self.play = ipywidgets.Play(value=1, min=1, max=7, interval=1500, description="play")
         self.step = ipywidgets.IntSlider(7, min=1, max=7, description="step")
-        self.back = ipywidgets.Button(description="back", icon="step-backward", layout=ipywidgets.Layout(width="90px"))
-        self.forward = ipywidgets.Button(description="forward", icon="step-forward", layout=ipywidgets.Layout(width="90px"))
-        self.query = ipywidgets.ToggleButtons(options=[("1", 0), ("2", 1), ("3", 2)], description="query", style={"button_width": "40px"})
+        self.back = ipywidgets.Button(
+            description="back", icon="step-backward", layout=ipywidgets.Layout(width="90px")
+        )
+        self.forward = ipywidgets.Button(
+            description="forward", icon="step-forward", layout=ipywidgets.Layout(width="90px")
+        )
+        self.query = ipywidgets.ToggleButtons(
+            options=[("1", 0), ("2", 1), ("3", 2)], description="query", style={"button_width": "40px"}
+        )
         self.kind = ipywidgets.Dropdown(
-            options=["softmax", "softmax of scores / sqrt(3)", "rounded by hand, as the sources do"], description="weights"
+            options=["softmax", "softmax of scores / sqrt(3)", "rounded by hand, as the sources do"],
+            description="weights",
         )
         self.back.on_click(lambda _: setattr(self.step, "value", max(1, self.step.value - 1)))
         self.forward.on_click(lambda _: setattr(self.step, "value", min(7, self.step.value + 1)))
@@ -40,7 +47,9 @@ class SevenStepsExplorer(Explorer):
         exact = seven_steps(**self.given)
         if self.kind.index == 0:
             return exact
-        return seven_steps(**self.given, weights=attend(exact.queries, exact.keys, exact.values, score=scaled_dot).weights)
+        return seven_steps(
+            **self.given, weights=attend(exact.queries, exact.keys, exact.values, score=scaled_dot).weights
+        )
 
     def draw(self) -> str:
         s, upto, i = self.steps(), self.step.value, self.query.value
@@ -68,7 +77,10 @@ class SevenStepsExplorer(Explorer):
 
     def _weight_tips(self, s: SevenSteps) -> list[list[str]]:
         if self.kind.index == 2:
-            return [[f"weight[{i + 1}, {j + 1}] = {number(w)}, set by hand" for j, w in enumerate(row)] for i, row in enumerate(s.weights.tolist())]
+            return [
+                [f"weight[{i + 1}, {j + 1}] = {number(w)}, set by hand" for j, w in enumerate(row)]
+                for i, row in enumerate(s.weights.tolist())
+            ]
         over = "" if self.kind.index == 0 else "/√3"
         return [
             [
@@ -95,7 +107,10 @@ def _products(left: Tensor, right: Tensor, name: str) -> list[list[str]]:
 
 def _weighted(s: SevenSteps, query: int) -> list[list[str]]:
     return [
-        [f"weight[{query + 1}, {j + 1}] · value[{j + 1}, {c + 1}] = {s.weights[query, j]:.4f} · {number(v)}" for c, v in enumerate(row)]
+        [
+            f"weight[{query + 1}, {j + 1}] · value[{j + 1}, {c + 1}] = {s.weights[query, j]:.4f} · {number(v)}"
+            for c, v in enumerate(row)
+        ]
         for j, row in enumerate(s.values.tolist())
     ]
 

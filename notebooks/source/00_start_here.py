@@ -19,7 +19,7 @@ sentences. How does this course want you to work?
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.checks import check, hint, progress, solution
+from lesson_lib.checks import check, hint, progress
 from lesson_lib.plots import heatmap
 from lesson_lib.show import show, show_source
 
@@ -33,14 +33,13 @@ r"""
 
 ## 1 · Does everything work here?
 
-Click on the next cell and press **Shift + Enter**. It checks your machine and answers in sentences; what it prints differs from machine to
-machine.
+Click on the next cell and press **Shift + Enter**. It looks at your machine and says, in sentences, what is missing and how to mend it.
 """
 
 # %% tags=["nbval-ignore-output"]
-from lesson_lib.cli.doctor import doctor
+from lesson_lib.cli import doctor
 
-doctor()
+_ = doctor.main(brief=True)
 
 # %% [markdown]
 r"""
@@ -129,13 +128,12 @@ The whole course is one function. You will write it by hand in lesson 02. Here i
 > **Predict.** The first query equals the first key. To which of the three values will its output be closest: 10, 20 or 40?
 >
 > <details><summary>Answer</summary>
-> To 10. The first row of weights leans to the first key, and the output, 15.5, lies nearer to 10 than to 20 by a little less than you might
-> expect: the other two values pull.
+> To 10. The first row of weights leans to the first key; but the other two values pull, and the output is 13.3, not 10.
 > </details>
 """
 
 # %%
-query = 2 * torch.eye(3)[:2]
+query = 4 * torch.eye(3)[:2]
 key, value = torch.eye(3), torch.tensor([[10.0], [20.0], [40.0]])
 output, weights = attend(query, key, value)
 show(weights=weights, output=output)
@@ -158,10 +156,10 @@ heatmap(
 
 # %% [markdown]
 r"""
-> **Do.** Change `2 *` to `20 *` two cells above and run both cells. What happens to the weights? And at `0 *`?
+> **Do.** Change `4 *` to `40 *` two cells above and run both cells. What happens to the weights? And at `0 *`?
 >
 > <details><summary>What you should find</summary>
-> At 20 each query takes only the value of its own key: outputs 10 and 20. At 0 all weights are 1/3, and both outputs are the average, 23.3333. Lesson
+> At 40 each query takes only the value of its own key: outputs 10 and 20. At 0 all weights are 1/3, and both outputs are the average, 23.3333. Lesson
 > 02 explains both.
 > </details>
 
@@ -223,7 +221,9 @@ floating-point numbers whose last two axes are $n$ and $d_k$, with any number of
 """
 
 # %%
-output, weights = attend(torch.randn(2, 7, 5), torch.randn(2, 11, 5), torch.randn(2, 11, 3))
+output, weights = attend(
+    torch.randn(2, 7, 5), torch.randn(2, 11, 5), torch.randn(2, 11, 3)
+)
 print("weights", tuple(weights.shape), "  outputs", tuple(output.shape))
 
 # %% [markdown]
@@ -306,7 +306,12 @@ r"""
 
 # %%
 try:
-    attend(torch.randn(2, 3), torch.randn(2, 3), torch.randn(2, 3), mask=torch.tensor([[1, 0], [1, 1]]))
+    attend(
+        torch.randn(2, 3),
+        torch.randn(2, 3),
+        torch.randn(2, 3),
+        mask=torch.tensor([[1, 0], [1, 1]]),
+    )
 except TypeError as error:
     print(error)
 

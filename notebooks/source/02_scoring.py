@@ -26,7 +26,7 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.claims import claim, verdict
-from lesson_lib.plots import bars, heatmap, lines
+from lesson_lib.plots import heatmap, lines
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.show import show, show_source
 
@@ -77,7 +77,9 @@ $$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}, \qquad \text{output} = \sum_j w_j v_j$$
 # %%
 def soft_look_up(query, key, value):
     scores = query @ key.mT  # one score per query (row) and key (column)
-    powers = (scores - scores.amax(-1, keepdim=True)).exp()  # minus the largest: same weights, no overflow
+    powers = (
+        scores - scores.amax(-1, keepdim=True)
+    ).exp()  # minus the largest: same weights, no overflow
     weights = powers / powers.sum(-1, keepdim=True)
     return weights @ value, weights
 
@@ -103,7 +105,9 @@ output, 22.1, is close to no single price. It is a mixture.
 for sharpness in (0.0, 1.0, 5.0, 50.0):
     query = sharpness * torch.tensor([[0.0, 1.0, 0.0]])
     output, weights = soft_look_up(query, key, value)
-    print(f"sharpness {sharpness:4.0f}   weights {[round(w, 4) for w in weights[0].tolist()]}   output {output.item():.4f}")
+    print(
+        f"sharpness {sharpness:4.0f}   weights {[round(w, 4) for w in weights[0].tolist()]}   output {output.item():.4f}"
+    )
 
 # %% [markdown]
 r"""
@@ -138,7 +142,11 @@ want the weights.
 
 # %%
 scores = torch.tensor([2.0, 4.0, 4.0])
-show(plain=scores.softmax(-1), plus_100=(scores + 100).softmax(-1), times_10=(10 * scores).softmax(-1))
+show(
+    plain=scores.softmax(-1),
+    plus_100=(scores + 100).softmax(-1),
+    times_10=(10 * scores).softmax(-1),
+)
 
 # %% [markdown]
 r"""
@@ -186,10 +194,21 @@ def bell(width):
 places = 6 * torch.rand(40, 1).sort(0).values  # keys
 measured = places.sin() + 0.2 * torch.randn(40, 1)  # values
 asked = torch.linspace(0, 6, 121)[:, None]  # queries
-answers = {width: attend(asked, places, measured, score=bell(width)).output for width in (0.05, 0.4, 3.0)}
-curves = {f"width {width}": (asked[:, 0].tolist(), a[:, 0].tolist()) for width, a in answers.items()}
+answers = {
+    width: attend(asked, places, measured, score=bell(width)).output
+    for width in (0.05, 0.4, 3.0)
+}
+curves = {
+    f"width {width}": (asked[:, 0].tolist(), a[:, 0].tolist())
+    for width, a in answers.items()
+}
 lines(
-    {"answer": {"the truth, sin": (asked[:, 0].tolist(), asked.sin()[:, 0].tolist()), **curves}},
+    {
+        "answer": {
+            "the truth, sin": (asked[:, 0].tolist(), asked.sin()[:, 0].tolist()),
+            **curves,
+        }
+    },
     alt="Three answers of kernel regression against the true sine: narrow bells follow the noise, wide bells flatten the curve.",
     caption="One attention, three widths of the bell: 0.05 copies the noise, 0.4 finds the sine, 3 says nearly the same everywhere.",
     x_axis="where we ask",
@@ -198,8 +217,14 @@ lines(
 )
 
 # %%
-error = {width: (a - asked.sin()).square().mean().sqrt().item() for width, a in answers.items()}
-verdict("the middle width is closest to the truth", error[0.4] < min(error[0.05], error[3.0]))
+error = {
+    width: (a - asked.sin()).square().mean().sqrt().item()
+    for width, a in answers.items()
+}
+verdict(
+    "the middle width is closest to the truth",
+    error[0.4] < min(error[0.05], error[3.0]),
+)
 
 # %% [markdown]
 r"""
@@ -229,7 +254,9 @@ q = k[:1].clone()  # a query equal to the first key
 by_bell, by_dot = (attend(q, k, k, score=score).weights for score in (bell(1.0), dot))
 assert_close(by_bell, by_dot)
 k[0] *= 2  # now the first key is twice as long
-longer_bell, longer_dot = (attend(q, k, k, score=score).weights for score in (bell(1.0), dot))
+longer_bell, longer_dot = (
+    attend(q, k, k, score=score).weights for score in (bell(1.0), dot)
+)
 show(before=by_dot[0, 0], dot_after=longer_dot[0, 0], bell_after=longer_bell[0, 0])
 
 # %% [markdown]
@@ -345,13 +372,28 @@ The scaled dot product divides by the root of the width. Here is the need for it
 widths = [4, 16, 64, 256, 1024]
 spread, largest, slope = {}, {}, {}
 for name, score in {"dot": dot, "scaled dot": scaled_dot}.items():
-    tables = [score(torch.randn(500, d), torch.randn(16, d)) for d in widths]  # 500 queries, 16 keys
+    tables = [
+        score(torch.randn(500, d), torch.randn(16, d)) for d in widths
+    ]  # 500 queries, 16 keys
     weights = [table.softmax(-1) for table in tables]
     spread[name] = (widths, [table.std().item() for table in tables])
     largest[name] = (widths, [w.amax(-1).mean().item() for w in weights])
-    slope[name] = (widths, [(torch.diag_embed(w) - w[:, :, None] * w[:, None]).norm(dim=(-2, -1)).mean().item() for w in weights])
+    slope[name] = (
+        widths,
+        [
+            (torch.diag_embed(w) - w[:, :, None] * w[:, None])
+            .norm(dim=(-2, -1))
+            .mean()
+            .item()
+            for w in weights
+        ],
+    )
 lines(
-    {"spread of the scores": spread, "largest of 16 weights": largest, "gradient through softmax": slope},
+    {
+        "spread of the scores": spread,
+        "largest of 16 weights": largest,
+        "gradient through softmax": slope,
+    },
     alt="Three panels over width: unscaled, the spread of scores grows, the largest weight nears 1, the gradient falls; scaled, all stay flat.",
     caption="500 random queries against 16 random keys. Scaling keeps all three where they are; without it the gradient dies as d grows.",
     x_axis="width d",
@@ -368,12 +410,24 @@ it is 0: no error signal comes back through the softmax, and the model cannot le
 
 # %%
 at_64 = widths.index(64)
-verdict("spread of dot is within 15 % of √d at every width", all(abs(s / d**0.5 - 1) < 0.15 for d, s in zip(*spread["dot"], strict=True)))
-verdict("at d = 64 the largest of 16 weights is above .75 unscaled, below .35 scaled", largest["dot"][1][at_64] > 0.75 and largest["scaled dot"][1][at_64] < 0.35)
-verdict("at d = 1,024 the gradient is under a third of the scaled one", slope["dot"][1][-1] < slope["scaled dot"][1][-1] / 3)
+verdict(
+    "spread of dot is within 15 % of √d at every width",
+    all(abs(s / d**0.5 - 1) < 0.15 for d, s in zip(*spread["dot"], strict=True)),
+)
+verdict(
+    "at d = 64 the largest of 16 weights is above .75 unscaled, below .35 scaled",
+    largest["dot"][1][at_64] > 0.75 and largest["scaled dot"][1][at_64] < 0.35,
+)
+verdict(
+    "at d = 1,024 the gradient is under a third of the scaled one",
+    slope["dot"][1][-1] < slope["scaled dot"][1][-1] / 3,
+)
 one_row = torch.randn(5, dtype=torch.float64)
 by_torch = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), one_row)
-assert_close(by_torch, one_row.softmax(-1).diag() - torch.outer(one_row.softmax(-1), one_row.softmax(-1)))
+assert_close(
+    by_torch,
+    one_row.softmax(-1).diag() - torch.outer(one_row.softmax(-1), one_row.softmax(-1)),
+)
 
 # %% [markdown]
 r"""
@@ -414,7 +468,12 @@ tokens of width 4; three matrices from width 4 to width 3. Take pencil and paper
 from lesson_lib.trace import EXAMPLE, example, in_pure_python, seven_steps
 
 steps = seven_steps(**example())
-show(inputs=steps.inputs.int(), w_query=example()["w_query"].int(), w_key=example()["w_key"].int(), w_value=example()["w_value"].int())
+show(
+    inputs=steps.inputs.int(),
+    w_query=example()["w_query"].int(),
+    w_key=example()["w_key"].int(),
+    w_value=example()["w_value"].int(),
+)
 
 # %% [markdown]
 r"""
@@ -487,7 +546,11 @@ To keep the arithmetic short, the sources replace the weights by hand-made ones:
 # %%
 by_hand = torch.tensor([[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]])
 rounded = (10 * steps.weights).round() / 10
-show(rounded=rounded, sums=rounded.sum(-1), outputs_by_hand=seven_steps(**example(), weights=by_hand).outputs)
+show(
+    rounded=rounded,
+    sums=rounded.sum(-1),
+    outputs_by_hand=seven_steps(**example(), weights=by_hand).outputs,
+)
 
 # %% [markdown]
 r"""
@@ -503,13 +566,20 @@ printed = [
     [1.9997046127769653, 7.759892254657784, 0.3583892946751152],
 ]
 plain = in_pure_python(**EXAMPLE)
-difference = max(abs(a - b) for row, other in zip(plain, printed, strict=True) for a, b in zip(row, other, strict=True))
+difference = max(
+    abs(a - b)
+    for row, other in zip(plain, printed, strict=True)
+    for a, b in zip(row, other, strict=True)
+)
 in_torch = seven_steps(**example(torch.float64)).outputs
 show_source(in_pure_python)
 
 # %%
 verdict("pure Python gives the printed numbers to 1e-12", difference < 1e-12)
-verdict("torch in float64 does, too", (in_torch - torch.tensor(printed, dtype=torch.float64)).abs().max() < 1e-12)
+verdict(
+    "torch in float64 does, too",
+    (in_torch - torch.tensor(printed, dtype=torch.float64)).abs().max() < 1e-12,
+)
 
 # %% [markdown]
 r"""
@@ -525,7 +595,10 @@ beyond the largest float, and Python raises an error; two scores of 709.5 do not
 
 # %%
 powers = [math.exp(709.5), math.exp(709.5)]
-show(weights=str([power / sum(powers) for power in powers]), with_the_maximum_subtracted=torch.tensor([709.5, 709.5]).softmax(-1))
+show(
+    weights=str([power / sum(powers) for power in powers]),
+    with_the_maximum_subtracted=torch.tensor([709.5, 709.5]).softmax(-1),
+)
 
 # %% [markdown]
 r"""
@@ -548,9 +621,16 @@ the models.
 # %%
 from lesson_lib.experiments import look_up, results
 
-live = {name: look_up.train(name, 256, lr=1e-2)[1] for name in ("dot", "scaled dot", "additive")}
+live = {
+    name: look_up.train(name, 256, lr=1e-2)[1]
+    for name in ("dot", "scaled dot", "additive")
+}
 lines(
-    {"right answers on validation lists": {name: (h.column("step"), h.column("score")) for name, h in live.items()}},
+    {
+        "right answers on validation lists": {
+            name: (h.column("step"), h.column("score")) for name, h in live.items()
+        }
+    },
     alt="Accuracy over training steps at width 256: additive and scaled dot rise to .95 within a hundred steps or so, dot levels off far below.",
     caption="Live: one seed, width 256. The dot product without a scale is still wrong a third of the time or more when its 1,000 steps are over.",
     x_axis="training step",
@@ -560,7 +640,11 @@ lines(
 
 # %%
 best = {name: max(history.column("score")) for name, history in live.items()}
-verdict("scaled dot and additive reach .95", min(best["scaled dot"], best["additive"]) >= 0.95, trained=True)
+verdict(
+    "scaled dot and additive reach .95",
+    min(best["scaled dot"], best["additive"]) >= 0.95,
+    trained=True,
+)
 verdict("dot stays below .80", best["dot"] < 0.80, trained=True)
 
 # %% [markdown]
@@ -577,13 +661,22 @@ rows = look_up.best_rows(results("look_up")["rows"])
 def over_widths(column):
     table = {}
     for name in look_up.RECIPE["scores"]:
-        cells = [sorted(r[column] for r in rows if r["score"] == name and r["d"] == d) for d in widths]
-        table[name] = (widths, *zip(*cells, strict=True))  # lowest, middle, highest of three seeds
+        cells = [
+            sorted(r[column] for r in rows if r["score"] == name and r["d"] == d)
+            for d in widths
+        ]
+        table[name] = (
+            widths,
+            *zip(*cells, strict=True),
+        )  # lowest, middle, highest of three seeds
     return table
 
 
 lines(
-    {"test accuracy": over_widths("test"), "steps needed (1,000: never)": over_widths("steps")},
+    {
+        "test accuracy": over_widths("test"),
+        "steps needed (1,000: never)": over_widths("steps"),
+    },
     alt="Test accuracy and steps needed over width for four scores: scaled dot and additive get there at every width and faster as it grows; dot and bilinear fail from some width on.",
     caption="Stored run: middle of three seeds, band from lowest to highest. Only the scores that stay small at every width learn at every width.",
     x_axis="width d",
@@ -592,7 +685,11 @@ lines(
 
 # %%
 lines(
-    {"spread of scores, untrained": over_widths("spread_start"), "peak memory of a step, MiB": over_widths("peak_mib"), "ms per step": over_widths("ms_per_step")},
+    {
+        "spread of scores, untrained": over_widths("spread_start"),
+        "peak memory of a step, MiB": over_widths("peak_mib"),
+        "ms per step": over_widths("ms_per_step"),
+    },
     alt="Three panels over width for four scores: spread of the untrained scores, memory of one training step, and processor time per step.",
     caption="Stored run. Left: only the unscaled dot starts with a spread of √d. Middle and right: the additive score pays for its hidden layer.",
     x_axis="width d",
@@ -600,10 +697,18 @@ lines(
 )
 
 # %%
-reached = {(r["score"], r["d"], r["seed"]): r["validation"] >= look_up.RECIPE["stop_at"] for r in rows}
-got_there = {name: [d for d in widths if all(reached[name, d, seed] for seed in (0, 1, 2))] for name in look_up.RECIPE["scores"]}
+reached = {
+    (r["score"], r["d"], r["seed"]): r["validation"] >= look_up.RECIPE["stop_at"]
+    for r in rows
+}
+got_there = {
+    name: [d for d in widths if all(reached[name, d, seed] for seed in (0, 1, 2))]
+    for name in look_up.RECIPE["scores"]
+}
 for name, where in got_there.items():
-    print(f"{name:>10}: .95 with all three seeds at d = {', '.join(map(str, where)) or 'no width'}")
+    print(
+        f"{name:>10}: .95 with all three seeds at d = {', '.join(map(str, where)) or 'no width'}"
+    )
 
 # %% [markdown]
 r"""
@@ -626,11 +731,27 @@ there are many keys.
 """
 
 # %%
-last = {name: [r for r in rows if r["score"] == name and r["d"] == 1024] for name in look_up.RECIPE["scores"]}
-verdict("dot fails at every width from 64 on", not any(reached["dot", d, s] for d in (64, 256, 1024) for s in (0, 1, 2)))
-verdict("scaled dot and additive succeed at every width", got_there["scaled dot"] == got_there["additive"] == widths)
-verdict("bilinear fails at 1,024 though it starts as small as scaled dot", all(r["spread_start"] < 1.2 and r["validation"] < 0.9 for r in last["bilinear"]))
-verdict("its scores end at least 20 times larger than scaled dot's", min(r["spread_end"] for r in last["bilinear"]) > 20 * max(r["spread_end"] for r in last["scaled dot"]))
+last = {
+    name: [r for r in rows if r["score"] == name and r["d"] == 1024]
+    for name in look_up.RECIPE["scores"]
+}
+verdict(
+    "dot fails at every width from 64 on",
+    not any(reached["dot", d, s] for d in (64, 256, 1024) for s in (0, 1, 2)),
+)
+verdict(
+    "scaled dot and additive succeed at every width",
+    got_there["scaled dot"] == got_there["additive"] == widths,
+)
+verdict(
+    "bilinear fails at 1,024 though it starts as small as scaled dot",
+    all(r["spread_start"] < 1.2 and r["validation"] < 0.9 for r in last["bilinear"]),
+)
+verdict(
+    "its scores end at least 20 times larger than scaled dot's",
+    min(r["spread_end"] for r in last["bilinear"])
+    > 20 * max(r["spread_end"] for r in last["scaled dot"]),
+)
 
 # %% [markdown]
 r"""
@@ -645,16 +766,30 @@ cell has just found: ✓ holds, ◐ holds with a condition, ✗ is corrected. If
 # %% tags=["claim:self-2"]
 x = torch.randn(5, 8)
 by_torch = torch.nn.functional.scaled_dot_product_attention(x, x, x)
-claim("self-2", {"attend(x, x, x) is torch's self-attention of x": torch.allclose(attend(x, x, x).output, by_torch, atol=1e-6)})
+claim(
+    "self-2",
+    {
+        "attend(x, x, x) is torch's self-attention of x": torch.allclose(
+            attend(x, x, x).output, by_torch, atol=1e-6
+        )
+    },
+)
 
 # %% tags=["claim:self-1"]
 even = torch.nn.functional.normalize(x, dim=-1)
 prefers = attend(even, even, x).weights.argmax(-1)
-claim("self-1", {
-    "unprojected scores are symmetric": torch.allclose(dot(x, x), dot(x, x).mT),
-    "with tokens of equal length each token prefers itself": torch.equal(prefers, torch.arange(5)),
-    "projected scores are not symmetric": not torch.allclose(projected, projected.mT),
-})
+claim(
+    "self-1",
+    {
+        "unprojected scores are symmetric": torch.allclose(dot(x, x), dot(x, x).mT),
+        "with tokens of equal length each token prefers itself": torch.equal(
+            prefers, torch.arange(5)
+        ),
+        "projected scores are not symmetric": not torch.allclose(
+            projected, projected.mT
+        ),
+    },
+)
 
 # %% [markdown]
 r"""
@@ -663,32 +798,65 @@ r"""
 
 # %% tags=["claim:score-1"]
 peak = {(r["score"], r["d"]): r["peak_mib"] for r in rows}
-claim("score-1", {
-    "scaled dot and additive learn the look-up at every width": got_there["scaled dot"] == got_there["additive"] == widths,
-    "the additive score needs more memory at every width": all(peak["additive", d] > peak["scaled dot", d] for d in widths),
-})
+claim(
+    "score-1",
+    {
+        "scaled dot and additive learn the look-up at every width": got_there[
+            "scaled dot"
+        ]
+        == got_there["additive"]
+        == widths,
+        "the additive score needs more memory at every width": all(
+            peak["additive", d] > peak["scaled dot", d] for d in widths
+        ),
+    },
+)
 
 # %% tags=["claim:score-2"]
 one_hot, price = torch.eye(3), torch.tensor([[10.0], [20.0], [40.0]])
-claim("score-2", {
-    "sharp scores give each key's own value": torch.equal(attend(1000 * one_hot, one_hot, price, score=dot).output, price),
-    "equal scores give the average": torch.allclose(attend(0 * one_hot, one_hot, price, score=dot).output, price.mean()),
-})
+claim(
+    "score-2",
+    {
+        "sharp scores give each key's own value": torch.equal(
+            attend(1000 * one_hot, one_hot, price, score=dot).output, price
+        ),
+        "equal scores give the average": torch.allclose(
+            attend(0 * one_hot, one_hot, price, score=dot).output, price.mean()
+        ),
+    },
+)
 
 # %% tags=["claim:score-3"]
-claim("score-3", {
-    "mean 0, variance 1: the variance of q · k is within 30 % of d at every width": all(
-        abs(s**2 / d - 1) < 0.3 for d, s in zip(*spread["dot"], strict=True)),
-    "mean 1, d = 64: the score has mean 64": abs(products.mean().item() / 64 - 1) < 0.01,
-    "mean 1, d = 64: the score has variance 192": abs(products.var().item() / 192 - 1) < 0.05,
-})
+claim(
+    "score-3",
+    {
+        "mean 0, variance 1: the variance of q · k is within 30 % of d at every width": all(
+            abs(s**2 / d - 1) < 0.3 for d, s in zip(*spread["dot"], strict=True)
+        ),
+        "mean 1, d = 64: the score has mean 64": abs(products.mean().item() / 64 - 1)
+        < 0.01,
+        "mean 1, d = 64: the score has variance 192": abs(
+            products.var().item() / 192 - 1
+        )
+        < 0.05,
+    },
+)
 
 # %% tags=["claim:score-4"]
 q, k, v = torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 7)
-claim("score-4", {
-    "values of width 7 pass through queries and keys of width 3": attend(q, k[:, :3], v).output.shape == (2, 7),
-    "an additive score compares widths 3 and 5": attend(q, k, v, score=Additive(3, 5, 8)).output.shape == (2, 7),
-})
+claim(
+    "score-4",
+    {
+        "values of width 7 pass through queries and keys of width 3": attend(
+            q, k[:, :3], v
+        ).output.shape
+        == (2, 7),
+        "an additive score compares widths 3 and 5": attend(
+            q, k, v, score=Additive(3, 5, 8)
+        ).output.shape
+        == (2, 7),
+    },
+)
 
 # %% [markdown]
 r"""
@@ -698,15 +866,29 @@ The next one is a matter of words, and words matter in a lesson: *multiplying* a
 # %% tags=["claim:score-5"]
 token, matrix = torch.randn(512), torch.randn(512, 64)
 products_one_by_one = torch.stack([torch.dot(token, column) for column in matrix.T])
-claim("score-5", {"x @ W has 64 numbers, each a dot product with one column": torch.allclose(token @ matrix, products_one_by_one, atol=1e-4)})
+claim(
+    "score-5",
+    {
+        "x @ W has 64 numbers, each a dot product with one column": torch.allclose(
+            token @ matrix, products_one_by_one, atol=1e-4
+        )
+    },
+)
 
 # %% tags=["claim:score-6"]
 q, k = torch.randn(1, 8), torch.randn(4, 8)
 before, after = attend(q, k, k).weights, attend(q, torch.cat([5 * q, k[1:]]), k).weights
-claim("score-6", {
-    "a key ten times as long scores ten times as much": torch.allclose(dot(q, 10 * k), 10 * dot(q, k)),
-    "a rival key takes weight from all others, whose scores stay": bool((after[0, 1:] < before[0, 1:]).all()),
-})
+claim(
+    "score-6",
+    {
+        "a key ten times as long scores ten times as much": torch.allclose(
+            dot(q, 10 * k), 10 * dot(q, k)
+        ),
+        "a rival key takes weight from all others, whose scores stay": bool(
+            (after[0, 1:] < before[0, 1:]).all()
+        ),
+    },
+)
 
 # %% [markdown]
 r"""
@@ -717,18 +899,31 @@ is the set of all their mixtures with weights that are positive and sum to 1; fo
 # %% tags=["claim:score-7"]
 scores, values = torch.tensor([2.0, -1.0, 3.0]), torch.tensor([1.0, 2.0, 4.0])
 by_relu = scores.relu() @ values
-claim("score-7", {
-    "softmax: the output lies between the smallest and the largest value": values.min() < scores.softmax(-1) @ values < values.max(),
-    "ReLU: the weights sum to 5 and the output is 14, beyond every value": scores.relu().sum() == 5 and by_relu == 14,
-})
+claim(
+    "score-7",
+    {
+        "softmax: the output lies between the smallest and the largest value": values.min()
+        < scores.softmax(-1) @ values
+        < values.max(),
+        "ReLU: the weights sum to 5 and the output is 14, beyond every value": scores.relu().sum()
+        == 5
+        and by_relu == 14,
+    },
+)
 
 # %% tags=["claim:score-8"]
 heads = torch.randn(8, 6, 64)  # eight heads of width 64 in a model of width 512
 ratio = dot(heads, heads) / scaled_dot(heads, heads)
-claim("score-8", {
-    "the divisor is 8 everywhere": torch.allclose(ratio, torch.tensor(8.0)),
-    "the root of the model's width would be 22.6": round(math.sqrt(heads.shape[0] * heads.shape[2]), 1) == 22.6,
-})
+claim(
+    "score-8",
+    {
+        "the divisor is 8 everywhere": torch.allclose(ratio, torch.tensor(8.0)),
+        "the root of the model's width would be 22.6": round(
+            math.sqrt(heads.shape[0] * heads.shape[2]), 1
+        )
+        == 22.6,
+    },
+)
 
 # %% [markdown]
 r"""
@@ -736,44 +931,80 @@ r"""
 """
 
 # %% tags=["claim:steps-1"]
-claim("steps-1", {
-    "keys": steps.keys.tolist() == [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
-    "queries": steps.queries.tolist() == [[1, 0, 2], [2, 2, 2], [2, 1, 3]],
-    "values": steps.values.tolist() == [[1, 2, 3], [2, 8, 0], [2, 6, 3]],
-    "scores": steps.scores.tolist() == [[2, 4, 4], [4, 16, 12], [4, 12, 10]],
-    "weights, first and last": torch.allclose(steps.weights[[0, 2], [0, 2]], torch.tensor([0.063379, 0.11917]), rtol=1e-4),
-})
+claim(
+    "steps-1",
+    {
+        "keys": steps.keys.tolist() == [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
+        "queries": steps.queries.tolist() == [[1, 0, 2], [2, 2, 2], [2, 1, 3]],
+        "values": steps.values.tolist() == [[1, 2, 3], [2, 8, 0], [2, 6, 3]],
+        "scores": steps.scores.tolist() == [[2, 4, 4], [4, 16, 12], [4, 12, 10]],
+        "weights, first and last": torch.allclose(
+            steps.weights[[0, 2], [0, 2]], torch.tensor([0.063379, 0.11917]), rtol=1e-4
+        ),
+    },
+)
 
 # %% tags=["claim:steps-2"]
 outputs = seven_steps(**example(), weights=by_hand).outputs
-claim("steps-2", {
-    "the hand-made weights give the outputs as printed": torch.allclose(outputs, torch.tensor([[2.0, 7.0, 1.5], [2.0, 8.0, 0.0], [2.0, 7.8, 0.3]])),
-    "rows 2 and 3 are roundings": torch.allclose(rounded[1:], by_hand[1:]),
-    "row 1 is none; rounded, it would sum to 1.1": abs(rounded[0].sum().item() - 1.1) < 1e-6,
-})
+claim(
+    "steps-2",
+    {
+        "the hand-made weights give the outputs as printed": torch.allclose(
+            outputs, torch.tensor([[2.0, 7.0, 1.5], [2.0, 8.0, 0.0], [2.0, 7.8, 0.3]])
+        ),
+        "rows 2 and 3 are roundings": torch.allclose(rounded[1:], by_hand[1:]),
+        "row 1 is none; rounded, it would sum to 1.1": abs(
+            rounded[0].sum().item() - 1.1
+        )
+        < 1e-6,
+    },
+)
 
 # %% tags=["claim:steps-3"]
 claim("steps-3", {"all nine numbers agree to 1e-12": difference < 1e-12})
+
 
 # %% tags=["claim:steps-4"]
 def by_definition(scores):
     return scores.exp() / scores.exp().sum()
 
 
-too_large = {torch.float32: 88.73, torch.float16: 11.09}  # the first score at which exp, or the sum, is infinite
+too_large = {
+    torch.float32: 88.73,
+    torch.float16: 11.09,
+}  # the first score at which exp, or the sum, is infinite
 small = torch.tensor([1.0, 2.0, 3.0])
-claim("steps-4", {
-    "equal for small scores": torch.allclose(by_definition(small), small.softmax(-1)),
-    "two scores of 709.5 get the weights 0 and 0 in Python": [power / sum(powers) for power in powers] == [0.0, 0.0],
-    "nan in float32 from 88.73, in float16 from 11.09": all(
-        by_definition(torch.tensor([s, 0.0], dtype=t)).isnan().any() for t, s in too_large.items()),
-    "no nan a little below": all(by_definition(torch.tensor([s - 0.02, 0.0], dtype=t)).isfinite().all() for t, s in too_large.items()),
-    "with the maximum subtracted, none": all(torch.tensor([s, 0.0], dtype=t).softmax(-1).isfinite().all() for t, s in too_large.items()),
-})
+claim(
+    "steps-4",
+    {
+        "equal for small scores": torch.allclose(
+            by_definition(small), small.softmax(-1)
+        ),
+        "two scores of 709.5 get the weights 0 and 0 in Python": [
+            power / sum(powers) for power in powers
+        ]
+        == [0.0, 0.0],
+        "nan in float32 from 88.73, in float16 from 11.09": all(
+            by_definition(torch.tensor([s, 0.0], dtype=t)).isnan().any()
+            for t, s in too_large.items()
+        ),
+        "no nan a little below": all(
+            by_definition(torch.tensor([s - 0.02, 0.0], dtype=t)).isfinite().all()
+            for t, s in too_large.items()
+        ),
+        "with the maximum subtracted, none": all(
+            torch.tensor([s, 0.0], dtype=t).softmax(-1).isfinite().all()
+            for t, s in too_large.items()
+        ),
+    },
+)
 
 # %% tags=["claim:steps-5"]
 shape = attend(torch.randn(7, 3), torch.randn(7, 3), torch.randn(7, 11)).output.shape
-claim("steps-5", {"7 tokens and values of width 11 give outputs (7, 11)": shape == (7, 11)})
+claim(
+    "steps-5",
+    {"7 tokens and values of width 11 give outputs (7, 11)": shape == (7, 11)},
+)
 
 # %% [markdown]
 r"""
@@ -784,40 +1015,70 @@ matrices from 4 × 3 to 4 × 4), the bias, and $W_o$ (make it the identity). It 
 
 # %% tags=["claim:steps-6"]
 layer = torch.nn.MultiheadAttention(4, 1, bias=False)
-padded = {name: torch.nn.functional.pad(matrix, (0, 1)).T for name, matrix in example().items() if name != "x"}
+padded = {
+    name: torch.nn.functional.pad(matrix, (0, 1)).T
+    for name, matrix in example().items()
+    if name != "x"
+}
 with torch.no_grad():
-    layer.in_proj_weight.copy_(torch.cat([2 * padded["w_query"], padded["w_key"], padded["w_value"]]))
+    layer.in_proj_weight.copy_(
+        torch.cat([2 * padded["w_query"], padded["w_key"], padded["w_value"]])
+    )
     layer.out_proj.weight.copy_(torch.eye(4))
-    from_layer, _ = layer(steps.inputs, steps.inputs, steps.inputs)  # query, key, value, in this order
+    from_layer, _ = layer(
+        steps.inputs, steps.inputs, steps.inputs
+    )  # query, key, value, in this order
 biased = dict(torch.nn.MultiheadAttention(4, 1).named_parameters())
-claim("steps-6", {
-    "with all four undone, torch's layer gives the example's outputs": torch.allclose(from_layer[:, :3], steps.outputs, atol=1e-5),
-    "it has a last matrix, W_o": "out_proj.weight" in biased,
-    "its bias is on q, k and v: 3 times 4 numbers": biased["in_proj_bias"].shape == (12,),
-})
+claim(
+    "steps-6",
+    {
+        "with all four undone, torch's layer gives the example's outputs": torch.allclose(
+            from_layer[:, :3], steps.outputs, atol=1e-5
+        ),
+        "it has a last matrix, W_o": "out_proj.weight" in biased,
+        "its bias is on q, k and v: 3 times 4 numbers": biased["in_proj_bias"].shape
+        == (12,),
+    },
+)
 
 # %% tags=["claim:steps-7"]
 scaled = attend(steps.queries, steps.keys, steps.values).output
-claim("steps-7", {
-    "the example is attend with plain dot products": torch.allclose(attend(steps.queries, steps.keys, steps.values, score=dot).output, steps.outputs),
-    "dividing by sqrt(3) moves an output by more than 0.1": (scaled - steps.outputs).abs().max() > 0.1,
-})
+claim(
+    "steps-7",
+    {
+        "the example is attend with plain dot products": torch.allclose(
+            attend(steps.queries, steps.keys, steps.values, score=dot).output,
+            steps.outputs,
+        ),
+        "dividing by sqrt(3) moves an output by more than 0.1": (scaled - steps.outputs)
+        .abs()
+        .max()
+        > 0.1,
+    },
+)
 
 # %% tags=["claim:steps-8"]
 linear, attention = torch.nn.Linear(4, 300), torch.nn.MultiheadAttention(64, 1)
-claim("steps-8", {
-    "nn.Linear starts within 1/sqrt(4) = 0.5": linear.weight.abs().max() <= 0.5,
-    "MultiheadAttention starts within Xavier's bound": attention.in_proj_weight.abs().max() <= math.sqrt(6 / (64 + 3 * 64)),
-    "the example's whole numbers reach a score of 16": steps.scores.max() == 16,
-    "and a weight of .98": round(steps.weights.max().item(), 2) == 0.98,
-})
+claim(
+    "steps-8",
+    {
+        "nn.Linear starts within 1/sqrt(4) = 0.5": linear.weight.abs().max() <= 0.5,
+        "MultiheadAttention starts within Xavier's bound": attention.in_proj_weight.abs().max()
+        <= math.sqrt(6 / (64 + 3 * 64)),
+        "the example's whole numbers reach a score of 16": steps.scores.max() == 16,
+        "and a weight of .98": round(steps.weights.max().item(), 2) == 0.98,
+    },
+)
 
 # %% tags=["claim:steps-9"]
 batch = torch.randn(2, 3, 5)
-claim("steps-9", {
-    ".mT swaps the last two axes of a batch": batch.mT.shape == (2, 5, 3),
-    "for two axes .T is the same": torch.equal(batch[0].T, batch[0].mT),
-})
+claim(
+    "steps-9",
+    {
+        ".mT swaps the last two axes of a batch": batch.mT.shape == (2, 5, 3),
+        "for two axes .T is the same": torch.equal(batch[0].T, batch[0].mT),
+    },
+)
 
 # %% [markdown]
 r"""
@@ -849,7 +1110,11 @@ three times as long.
 
 # %%
 q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0], [3 / 2**0.5, 3 / 2**0.5]])
-show(scores=dot(q, k), weights=attend(q, k, k, score=dot).weights, cosine=torch.nn.functional.cosine_similarity(q, k))
+show(
+    scores=dot(q, k),
+    weights=attend(q, k, k, score=dot).weights,
+    cosine=torch.nn.functional.cosine_similarity(q, k),
+)
 
 # %% [markdown]
 r"""

@@ -25,7 +25,7 @@ from lesson_lib.claims import claim, verdict
 from lesson_lib.masks import causal
 from lesson_lib.measure import cpu_seconds
 from lesson_lib.plots import bars, heatmap, lines
-from lesson_lib.plots.matrices import products
+from lesson_lib.plots.matrices import equations, products
 from lesson_lib.scores import dot
 from lesson_lib.show import show, show_source
 
@@ -57,7 +57,11 @@ def attend_in_a_loop(query, key, value):
 
 n, d_model, d_k, d_v = 6, 10, 4, 5
 x = torch.randn(n, d_model)
-w_q, w_k, w_v = torch.randn(d_model, d_k), torch.randn(d_model, d_k), torch.randn(d_model, d_v)
+w_q, w_k, w_v = (
+    torch.randn(d_model, d_k),
+    torch.randn(d_model, d_k),
+    torch.randn(d_model, d_v),
+)
 query, key, value = x @ w_q, x @ w_k, x @ w_v
 show(attend_in_a_loop(query, key, value)[0])
 
@@ -66,7 +70,8 @@ r"""
 Two things repeat in that loop. `torch.dot(q, k)` runs over all pairs: that is what a matrix product with a transpose is, `query @ key.mT`. And a
 weighted sum of the rows of `value` is a product too, `weights @ value`. So the loop collapses:
 
-$$Q = X W_q,\quad K = X W_k,\quad V = X W_v,\quad A = Q K^\top,\quad A' = \operatorname{softmax}_{\text{rows}}(A),\quad O = A' V$$
+$$Q = X W_q, \qquad K = X W_k, \qquad V = X W_v$$
+$$A = Q K^\top, \qquad A' = \operatorname{softmax}_{\text{rows}}(A), \qquad O = A' V$$
 """
 
 # %%
@@ -95,8 +100,15 @@ sizes = [16, 32, 64, 128, 256]
 seconds = {"loop": [], "product": []}
 for size in sizes:
     q = torch.randn(size, 64)
-    seconds["loop"].append(cpu_seconds(lambda q=q: attend_in_a_loop(q, q, q), repeats=1))
-    seconds["product"].append(cpu_seconds(lambda q=q: [attend(q, q, q, score=dot) for _ in range(100)], repeats=3) / 100)
+    seconds["loop"].append(
+        cpu_seconds(lambda q=q: attend_in_a_loop(q, q, q), repeats=1)
+    )
+    seconds["product"].append(
+        cpu_seconds(
+            lambda q=q: [attend(q, q, q, score=dot) for _ in range(100)], repeats=3
+        )
+        / 100
+    )
 lines(
     {"processor seconds": {name: (sizes, times) for name, times in seconds.items()}},
     alt="Processor seconds of loop and product over the number of tokens, on log scales: the loop is slower by orders of magnitude and grows faster.",
@@ -106,7 +118,10 @@ lines(
 )
 
 # %%
-verdict("at 256 tokens the product is at least 20 times faster", seconds["loop"][-1] > 20 * seconds["product"][-1])
+verdict(
+    "at 256 tokens the product is at least 20 times faster",
+    seconds["loop"][-1] > 20 * seconds["product"][-1],
+)
 
 # %% [markdown]
 r"""
@@ -119,8 +134,6 @@ The sizes are $n = 6$ tokens, $d_{model} = 10$, $d_k = 4$, $d_v = 5$. The thick 
 """
 
 # %%
-from lesson_lib.widgets.shapes import equations
-
 products(
     list(equations("rows", n, d_model, d_k, d_v).values()),
     tokens=n,
@@ -137,11 +150,19 @@ r"""
 > </details>
 """
 
+
 # %%
 def sizes_at(n):
     x = torch.randn(n, d_model)
     q, k, v = x @ w_q, x @ w_k, x @ w_v
-    return {"Q": q.numel(), "K": k.numel(), "V": v.numel(), "A": (q @ k.mT).numel(), "O": attend(q, k, v).output.numel(), "W_q": w_q.numel()}
+    return {
+        "Q": q.numel(),
+        "K": k.numel(),
+        "V": v.numel(),
+        "A": (q @ k.mT).numel(),
+        "O": attend(q, k, v).output.numel(),
+        "W_q": w_q.numel(),
+    }
 
 
 for name, count in sizes_at(6).items():
@@ -242,8 +263,11 @@ def draw(generator, batch=64):
     symbols = torch.rand(batch, 8, generator=generator).argsort(-1)
     payload = torch.randint(8, (batch, 8), generator=generator)
     tokens = torch.cat([torch.eye(8)[symbols], torch.eye(8)[payload]], dim=-1)
-    place = symbols.argsort(-1).gather(1, partner[symbols])  # where each token's partner stands
+    place = symbols.argsort(-1).gather(
+        1, partner[symbols]
+    )  # where each token's partner stands
     return tokens, payload.gather(1, place), place
+
 
 # %% [markdown]
 r"""
@@ -265,7 +289,10 @@ class SelfAttention(torch.nn.Module):
 
 def loss(model, batch):
     tokens, answer, _ = batch
-    return torch.nn.functional.cross_entropy(model(tokens).output.flatten(0, 1), answer.flatten())
+    return torch.nn.functional.cross_entropy(
+        model(tokens).output.flatten(0, 1), answer.flatten()
+    )
+
 
 # %% [markdown]
 r"""
@@ -293,12 +320,26 @@ def train(kind, seed):
     torch.manual_seed(seed)
     model = kind(16, 8, 8)
     before = model(draw(torch.Generator().manual_seed(7))[0][:1]).weights[0].detach()
-    fit(model, draw, loss, steps=800, lr=3e-2, seed_number=seed, name=f"{kind.__name__}, seed {seed}")
+    fit(
+        model,
+        draw,
+        loss,
+        steps=800,
+        lr=3e-2,
+        seed_number=seed,
+        name=f"{kind.__name__}, seed {seed}",
+    )
     return model, before
 
 
-trained = {kind.__name__: [train(kind, seed) for seed in range(3)] for kind in (SelfAttention, Unprojected)}
-accuracy = {name: [right_answers(model) for model, _ in models] for name, models in trained.items()}
+trained = {
+    kind.__name__: [train(kind, seed) for seed in range(3)]
+    for kind in (SelfAttention, Unprojected)
+}
+accuracy = {
+    name: [right_answers(model) for model, _ in models]
+    for name, models in trained.items()
+}
 bars(
     {name: sorted(shares)[1] for name, shares in accuracy.items()},
     alt="Share of right answers, middle of three seeds: the layer with learned projections is close to 1, the one without stays far below.",
@@ -309,8 +350,14 @@ bars(
 )
 
 # %%
-verdict("with projections all three seeds answer at least 95 %", min(accuracy["SelfAttention"]) >= 0.95, trained=True)
-verdict("without them none reaches 60 %", max(accuracy["Unprojected"]) < 0.6, trained=True)
+verdict(
+    "with projections all three seeds answer at least 95 %",
+    min(accuracy["SelfAttention"]) >= 0.95,
+    trained=True,
+)
+verdict(
+    "without them none reaches 60 %", max(accuracy["Unprojected"]) < 0.6, trained=True
+)
 
 # %% [markdown]
 r"""
@@ -322,10 +369,14 @@ model, before = trained["SelfAttention"][0]
 tokens, _, place = to_device(draw(torch.Generator().manual_seed(7)))
 after = model(tokens[:1]).weights[0].detach()
 heatmap(
-    {"before training": before, "after training": after, "who is whose partner": torch.eye(8)[place[0].cpu()]},
+    {
+        "before training": before,
+        "after training": after,
+        "who is whose partner": torch.eye(8)[place[0].cpu()],
+    },
     numbers=False,
     limits=(0, 1),
-    alt="Weights of one sequence of eight tokens: even before training, one bright cell per row after it, in the places of the partners.",
+    alt="Weights of one sequence of eight tokens: spread out before training; after it one bright cell per row, in the places of the partners.",
     caption="The weights were never shown to the layer. It found the partners because that is the only way to the payloads.",
 )
 
@@ -348,7 +399,11 @@ heatmap(
 )
 
 # %%
-verdict("the largest entry of each row is the partner", torch.equal(found, partner), trained=True)
+verdict(
+    "the largest entry of each row is the partner",
+    torch.equal(found, partner),
+    trained=True,
+)
 names = {name: tuple(p.shape) for name, p in model.named_parameters()}
 print(names, sum(p.numel() for p in model.parameters()), "numbers")
 
@@ -381,7 +436,10 @@ def with_softmax(x):
     return attend(x @ w_q, x @ w_k, x @ w_v, score=dot).output
 
 
-show(without=without_softmax(2 * x)[0, 0] / without_softmax(x)[0, 0], with_it=with_softmax(2 * x)[0, 0] / with_softmax(x)[0, 0])
+show(
+    without=without_softmax(2 * x)[0, 0] / without_softmax(x)[0, 0],
+    with_it=with_softmax(2 * x)[0, 0] / with_softmax(x)[0, 0],
+)
 
 # %% [markdown]
 r"""
@@ -393,7 +451,10 @@ called *linear attention*; lesson 08 builds it.
 # %%
 one_order, other_order = (query @ key.mT) @ value, query @ (key.mT @ value)
 assert_close(one_order, other_order, rtol=1e-4, atol=1e-4)
-show(table_of_the_first_order=(query @ key.mT).numel(), table_of_the_second=(key.mT @ value).numel())
+show(
+    table_of_the_first_order=(query @ key.mT).numel(),
+    table_of_the_second=(key.mT @ value).numel(),
+)
 
 # %% [markdown]
 r"""
@@ -423,11 +484,16 @@ A first idea: compute the weights, then set the forbidden ones to 0.
 """
 
 # %%
-x = torch.randn(4, 8)
+x = 0.5 * torch.randn(4, 8)
 changed = x.clone()
-changed[3] = 5 * torch.randn(8)  # another last token: tokens 0, 1, 2 must not notice
-multiplied, multiplied_changed = (dot(t, t).softmax(-1) * causal(4) for t in (x, changed))
-show(sums=multiplied.sum(-1), change_in_row_0=(multiplied - multiplied_changed)[0].abs().max())
+changed[3] = torch.randn(8)  # another last token: tokens 0, 1, 2 must not notice
+multiplied, multiplied_changed = (
+    dot(t, t).softmax(-1) * causal(4) for t in (x, changed)
+)
+show(
+    sums=multiplied.sum(-1),
+    change_in_row_0=(multiplied - multiplied_changed)[0].abs().max(),
+)
 
 # %% [markdown]
 r"""
@@ -439,9 +505,15 @@ what `attend(mask=...)` does.
 
 # %%
 hidden = dot(x, x).masked_fill(~causal(4), -torch.inf)
-weights, weights_changed = (attend(t, t, t, score=dot, mask=causal(4)).weights for t in (x, changed))
+weights, weights_changed = (
+    attend(t, t, t, score=dot, mask=causal(4)).weights for t in (x, changed)
+)
 assert_close(hidden.softmax(-1), weights)
-show(weights=weights, sums=weights.sum(-1), change_in_rows_0_to_2=(weights - weights_changed)[:3].abs().max())
+show(
+    weights=weights,
+    sums=weights.sum(-1),
+    change_in_rows_0_to_2=(weights - weights_changed)[:3].abs().max(),
+)
 
 # %% [markdown]
 r"""
@@ -484,50 +556,87 @@ claims below compute both.
 x = torch.randn(n, d_model)
 rows = attend(x @ w_q, x @ w_k, x @ w_v, score=dot)
 c = attend_columns(x.T, w_q.T, w_k.T, w_v.T)
-claim("matrix-1", {
-    "O in columns is the transpose of O in rows": torch.allclose(c.O, rows.output.T, atol=1e-5),
-    "so is the table of weights": torch.allclose(c.A_prime, rows.weights.T, atol=1e-6),
-    "A is K transposed times Q": torch.allclose(c.A, c.K.T @ c.Q, atol=1e-4),
-    "each column of A′ sums to 1": torch.allclose(c.A_prime.sum(0), torch.ones(n)),
-})
+claim(
+    "matrix-1",
+    {
+        "O in columns is the transpose of O in rows": torch.allclose(
+            c.O, rows.output.T, atol=1e-5
+        ),
+        "so is the table of weights": torch.allclose(
+            c.A_prime, rows.weights.T, atol=1e-6
+        ),
+        "A is K transposed times Q": torch.allclose(c.A, c.K.T @ c.Q, atol=1e-4),
+        "each column of A′ sums to 1": torch.allclose(c.A_prime.sum(0), torch.ones(n)),
+    },
+)
 
 # %% tags=["claim:matrix-2"]
 one_head = dict(torch.nn.MultiheadAttention(16, 1, bias=False).named_parameters())
-claim("matrix-2", {
-    "our layer learns its partners with three matrices": set(names) == {"w_q", "w_k", "w_v"},
-    "torch's layer adds a fourth, W_o": one_head["in_proj_weight"].shape == (48, 16) and one_head["out_proj.weight"].shape == (16, 16),
-})
+claim(
+    "matrix-2",
+    {
+        "our layer learns its partners with three matrices": set(names)
+        == {"w_q", "w_k", "w_v"},
+        "torch's layer adds a fourth, W_o": one_head["in_proj_weight"].shape == (48, 16)
+        and one_head["out_proj.weight"].shape == (16, 16),
+    },
+)
 
 # %% tags=["claim:matrix-3"]
-claim("matrix-3", {
-    "one product gives the loop's numbers": torch.allclose(attend(query, key, value, score=dot).output, attend_in_a_loop(query, key, value), atol=1e-5),
-    "at least 20 times faster at 256 tokens": seconds["loop"][-1] > 20 * seconds["product"][-1],
-})
+claim(
+    "matrix-3",
+    {
+        "one product gives the loop's numbers": torch.allclose(
+            attend(query, key, value, score=dot).output,
+            attend_in_a_loop(query, key, value),
+            atol=1e-5,
+        ),
+        "at least 20 times faster at 256 tokens": seconds["loop"][-1]
+        > 20 * seconds["product"][-1],
+    },
+)
 
 # %% tags=["claim:matrix-4"]
-claim("matrix-4", {
-    "without softmax, doubling the input gives 8 times the output": torch.allclose(without_softmax(2 * x), 8 * without_softmax(x), rtol=1e-4),
-    "with softmax it does not": not torch.allclose(with_softmax(2 * x), 8 * with_softmax(x), rtol=0.1),
-    "without softmax the products can be done in another order": torch.allclose(one_order, other_order, rtol=1e-4, atol=1e-4),
-})
+claim(
+    "matrix-4",
+    {
+        "without softmax, doubling the input gives 8 times the output": torch.allclose(
+            without_softmax(2 * x), 8 * without_softmax(x), rtol=1e-4
+        ),
+        "with softmax it does not": not torch.allclose(
+            with_softmax(2 * x), 8 * with_softmax(x), rtol=0.1
+        ),
+        "without softmax the products can be done in another order": torch.allclose(
+            one_order, other_order, rtol=1e-4, atol=1e-4
+        ),
+    },
+)
 
 # %% tags=["claim:matrix-5"]
-c = attend_columns(x.T, w_q.T, w_k.T, torch.randn(n, d_model))  # values as wide as the sequence is long
-claim("matrix-5", {
-    "V A′ is the output": torch.allclose(c.V @ c.A_prime, c.O, atol=1e-5),
-    "A′ V runs without an error": (c.A_prime @ c.V).shape == c.O.shape,
-    "and is off by more than 1": (c.A_prime @ c.V - c.O).abs().max() > 1,
-})
+c = attend_columns(
+    x.T, w_q.T, w_k.T, torch.randn(n, d_model)
+)  # values as wide as the sequence is long
+claim(
+    "matrix-5",
+    {
+        "V A′ is the output": torch.allclose(c.V @ c.A_prime, c.O, atol=1e-5),
+        "A′ V runs without an error": (c.A_prime @ c.V).shape == c.O.shape,
+        "and is off by more than 1": (c.A_prime @ c.V - c.O).abs().max() > 1,
+    },
+)
 
 # %% tags=["claim:matrix-6"]
 two_words = torch.randn(2, 512)
 q, k, v = (two_words @ (torch.randn(512, 512) / 512**0.5) for _ in range(3))
 z = attend(q, k, v)
-claim("matrix-6", {
-    "Q, K and V are (2, 512)": q.shape == k.shape == v.shape == (2, 512),
-    "scores and weights are (2, 2)": z.weights.shape == (2, 2),
-    "Z is (2, 512)": z.output.shape == (2, 512),
-})
+claim(
+    "matrix-6",
+    {
+        "Q, K and V are (2, 512)": q.shape == k.shape == v.shape == (2, 512),
+        "scores and weights are (2, 2)": z.weights.shape == (2, 2),
+        "Z is (2, 512)": z.output.shape == (2, 512),
+    },
+)
 
 # %% tags=["claim:mask-1"]
 q, k, v = torch.randn(7, 4), torch.randn(7, 4), torch.randn(7, 3)
@@ -535,12 +644,24 @@ before = attend(q, k, v, mask=causal(7)).output
 other_k, other_v = torch.cat([k[:4], 100 * k[4:]]), torch.cat([v[:4], -1e9 * v[4:]])
 after = attend(q, other_k, other_v, mask=causal(7)).output
 infinite = torch.cat([v[:4], torch.full((3, 3), torch.inf)])
-fused = torch.nn.functional.scaled_dot_product_attention(q, k, infinite, attn_mask=causal(7))
-claim("mask-1", {
-    "the first four outputs are the same to the bit": torch.equal(before[:4], after[:4]),
-    "a hidden infinity leaks: 0 · inf is nan": attend(q, k, infinite, mask=causal(7)).output[:4].isnan().any(),
-    "in torch's own function, too": fused[:4].isnan().any(),
-})
+fused = torch.nn.functional.scaled_dot_product_attention(
+    q, k, infinite, attn_mask=causal(7)
+)
+claim(
+    "mask-1",
+    {
+        "the first four outputs are the same to the bit": torch.equal(
+            before[:4], after[:4]
+        ),
+        "a hidden infinity leaks: 0 · inf is nan": attend(
+            q, k, infinite, mask=causal(7)
+        )
+        .output[:4]
+        .isnan()
+        .any(),
+        "in torch's own function, too": fused[:4].isnan().any(),
+    },
+)
 
 # %% tags=["claim:mask-2"]
 mask = torch.tensor([[True, False]])
@@ -550,15 +671,32 @@ try:
 except RuntimeError:
     refused = True
 low = torch.tensor([[-2e9, 0.0]])  # the visible key scores -2e9, the hidden one 0
-ours = attend(torch.ones(1, 1), torch.zeros(2, 1), torch.eye(2), score_bias=low, mask=mask).weights
-claim("mask-2", {
-    "fine in float32 for ordinary scores": torch.zeros(1, 2).masked_fill(~mask, -1e9).softmax(-1).tolist() == [[1.0, 0.0]],
-    "float16 refuses -1e9": refused,
-    "a row with nothing to see becomes uniform": scores.masked_fill(~nothing, -1e9).softmax(-1).allclose(torch.tensor(1 / 3)),
-    "attend gives that row zeros": attend(torch.ones(1, 1), scores.mT, torch.eye(3), mask=nothing).weights.sum() == 0,
-    "a visible score of -2e9 loses to a hidden -1e9": low.masked_fill(~mask, -1e9).softmax(-1).tolist() == [[0.0, 1.0]],
-    "with infinity it wins": ours.tolist() == [[1.0, 0.0]],
-})
+ours = attend(
+    torch.ones(1, 1), torch.zeros(2, 1), torch.eye(2), score_bias=low, mask=mask
+).weights
+claim(
+    "mask-2",
+    {
+        "fine in float32 for ordinary scores": torch.zeros(1, 2)
+        .masked_fill(~mask, -1e9)
+        .softmax(-1)
+        .tolist()
+        == [[1.0, 0.0]],
+        "float16 refuses -1e9": refused,
+        "a row with nothing to see becomes uniform": scores.masked_fill(~nothing, -1e9)
+        .softmax(-1)
+        .allclose(torch.tensor(1 / 3)),
+        "attend gives that row zeros": attend(
+            torch.ones(1, 1), scores.mT, torch.eye(3), mask=nothing
+        ).weights.sum()
+        == 0,
+        "a visible score of -2e9 loses to a hidden -1e9": low.masked_fill(~mask, -1e9)
+        .softmax(-1)
+        .tolist()
+        == [[0.0, 1.0]],
+        "with infinity it wins": ours.tolist() == [[1.0, 0.0]],
+    },
+)
 
 # %% [markdown]
 r"""
@@ -575,9 +713,18 @@ matrices, different tables.
 """
 
 # %%
-forward, backward = (model(t).weights[0].detach() for t in (tokens[:1], tokens[:1].flip(1)))
-verdict("reversing the tokens reverses rows and columns of the table", torch.allclose(backward, forward.flip(0, 1), atol=1e-4))
-verdict("and the table is another one", not torch.allclose(backward, forward, atol=1e-2), trained=True)
+forward, backward = (
+    model(t).weights[0].detach() for t in (tokens[:1], tokens[:1].flip(1))
+)
+verdict(
+    "reversing the tokens reverses rows and columns of the table",
+    torch.allclose(backward, forward.flip(0, 1), atol=1e-4),
+)
+verdict(
+    "and the table is another one",
+    not torch.allclose(backward, forward, atol=1e-2),
+    trained=True,
+)
 
 # %% [markdown]
 r"""
@@ -585,7 +732,15 @@ r"""
 """
 
 # %%
-show(shape_of_the_weights=str(tuple(attend(torch.randn(3, 4), torch.randn(7, 4), torch.randn(7, 2)).weights.shape)))
+show(
+    shape_of_the_weights=str(
+        tuple(
+            attend(
+                torch.randn(3, 4), torch.randn(7, 4), torch.randn(7, 2)
+            ).weights.shape
+        )
+    )
+)
 
 # %% [markdown]
 r"""

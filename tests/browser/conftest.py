@@ -16,36 +16,27 @@ def why_not() -> str | None:
     return None
 
 
-def pytest_collection_modifyitems(config, items):
-    """Mark the tests of this folder, and skip them where there is no browser: visibly, and never silently in CI."""
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, headless. Without one the tests are skipped; in CI they fail, unless LESSON_BROWSER=skip."""
     reason = why_not()
-    for item in items:
-        if "tests/browser/" in item.path.as_posix():
-            item.add_marker(pytest.mark.browser)
-            if reason and needs_browser(item) and (not os.environ.get("CI") or "LESSON_BROWSER" in reason):
-                item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def needs_browser(item) -> bool:
-    """True for a test that opens a page."""
-    return "browser" in getattr(item, "fixturenames", ())
+    if reason and os.environ.get("CI") and os.environ.get("LESSON_BROWSER") != "skip":
+        pytest.fail(
+            f"{reason.split(':')[0]}, and CI is set: install one, or set LESSON_BROWSER=skip", pytrace=False
+        )
+    if reason:
+        pytest.skip(reason)
+    with driver.chromium() as started:
+        yield started
 
 
 def pytest_terminal_summary(terminalreporter):
     """A skip is seen, whatever pytest was asked to show."""
     reason = why_not()
-    if reason and any("tests/browser/" in report.nodeid for report in terminalreporter.stats.get("skipped", [])):
+    if reason and any(
+        "tests/browser/" in report.nodeid for report in terminalreporter.stats.get("skipped", [])
+    ):
         terminalreporter.write_line(reason)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium, headless."""
-    reason = why_not()
-    if reason:
-        pytest.fail(f"{reason}, but CI is set: install one, or set LESSON_BROWSER=skip", pytrace=False)
-    with driver.chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +59,9 @@ def open_notebook(browser, lab):
 
     def opened(name: str) -> driver.Notebook:
         contexts.append(browser.new_context(viewport={"width": 1400, "height": 1000}))
-        contexts[-1].route(lambda url: not url.startswith((lab, "data:", "blob:")), lambda route: route.abort())
+        contexts[-1].route(
+            lambda url: not url.startswith((lab, "data:", "blob:")), lambda route: route.abort()
+        )
         return driver.Notebook(contexts[-1].new_page(), lab, name)
 
     yield opened

@@ -15,7 +15,7 @@ from lesson_lib.cli import lab
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "browser-tests"
-SETTINGS = '{"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}'  # every cell is in the page, seen or not
+SETTINGS = '{"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}'  # all cells are drawn
 READY = """async (path) => {
     const app = window.jupyterapp; await app.restored;
     let panel = app.shell.currentWidget;
@@ -33,7 +33,12 @@ CONTROLS = {  # in the order in which they are tried; a film is played last, sin
     "button": ":not(.widget-play) > button:enabled",
     "film": ".widget-play > button:enabled:first-child",
 }
-KEYS = {"slider": ("ArrowRight", "ArrowLeft"), "choice": ("ArrowDown", "ArrowUp", "Space"), "button": ("Enter",), "film": ("Enter",)}
+KEYS = {
+    "slider": ("ArrowRight", "ArrowLeft"),
+    "choice": ("ArrowDown", "ArrowUp", "Space"),
+    "button": ("Enter",),
+    "film": ("Enter",),
+}
 DIGEST = """root => [...root.querySelectorAll('.widget-html-content, .widget-image, img, svg, canvas')]
     .map(e => e.tagName === 'CANVAS' ? e.toDataURL() : e.tagName === 'IMG' ? e.src : e.outerHTML).join('|')"""
 CURRENT = "window.jupyterapp.shell.currentWidget"
@@ -41,7 +46,7 @@ CURRENT = "window.jupyterapp.shell.currentWidget"
 
 @contextmanager
 def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
-    """A JupyterLab in `folder` with settings, workspaces and progress of its own in `scratch`; gives its address."""
+    """A JupyterLab in `folder` with settings and progress of its own in `scratch`; gives its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -57,7 +62,11 @@ def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
     (scratch / "jupyterlab_settings_dir").mkdir(exist_ok=True)
     (app / "overrides.json").write_text(SETTINGS, encoding="utf-8")
     command = lab.command(folder, port=port, browser=False)
-    command += [f"--IdentityProvider.token={TOKEN}", "--LabApp.expose_app_in_browser=True", f"--LabApp.app_settings_dir={app}"]
+    command += [
+        f"--IdentityProvider.token={TOKEN}",
+        "--LabApp.expose_app_in_browser=True",
+        f"--LabApp.app_settings_dir={app}",
+    ]
     address = f"http://127.0.0.1:{port}"
     with open(scratch / "jupyterlab.log", "w", encoding="utf-8") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
@@ -97,9 +106,11 @@ class Notebook:
 
     def run_all(self, seconds: float = 600) -> bool:
         """Run > Run All Cells; True when all of them ran without an error."""
-        self.page.evaluate("() => { window.lessonRun = undefined; "
-                           "window.jupyterapp.commands.execute('notebook:run-all-cells')"
-                           ".then(r => { window.lessonRun = r === true }, () => { window.lessonRun = false }) }")
+        self.page.evaluate(
+            "() => { window.lessonRun = undefined; "
+            "window.jupyterapp.commands.execute('notebook:run-all-cells')"
+            ".then(r => { window.lessonRun = r === true }, () => { window.lessonRun = false }) }"
+        )
         self.page.wait_for_function("() => window.lessonRun !== undefined", timeout=seconds * 1000)
         self.settle()
         return self.page.evaluate("() => window.lessonRun")
@@ -150,7 +161,9 @@ class Notebook:
             keyboard.press("Escape") if self.page.locator(".jp-Completer").is_visible() else None
         typed = "".join(self.cells()[index]["source"])
         if [line.rstrip() for line in typed.split("\n")] != [line.rstrip() for line in source.split("\n")]:
-            raise RuntimeError(f"the editor made something else of what was typed:\n{typed}\ninstead of\n{source}")
+            raise RuntimeError(
+                f"the editor made something else of what was typed:\n{typed}\ninstead of\n{source}"
+            )
 
     def run_here(self, index: int) -> None:
         """Run one cell and wait for its end."""
@@ -177,12 +190,16 @@ class Notebook:
         return self.cell(index).locator(".jp-Cell-outputWrapper")
 
     def second_view(self) -> "Widget":
-        """The active cell's widget in a second view, in a panel below (menu: Create New View for Cell Output)."""
+        """The active cell's widget in a second view (menu: Create New View for Cell Output)."""
         path = self.name
-        self.page.evaluate("async () => { await window.jupyterapp.commands.execute('notebook:create-output-view') }")
+        self.page.evaluate(
+            "async () => { await window.jupyterapp.commands.execute('notebook:create-output-view') }"
+        )
         clone = self.page.locator(".jp-LinkedOutputView .jp-OutputArea-output > .jupyter-widgets").first
         clone.wait_for()
-        self.page.evaluate("async path => { await window.jupyterapp.commands.execute('docmanager:open', {path}) }", path)
+        self.page.evaluate(
+            "async path => { await window.jupyterapp.commands.execute('docmanager:open', {path}) }", path
+        )
         return Widget(self.page, clone)
 
     def widgets(self) -> list["Widget"]:
@@ -190,7 +207,9 @@ class Notebook:
         found = self.page.locator(WIDGETS)
         outputs = [output for cell in self.cells() for output in cell.get("outputs", [])]
         wanted = sum(WIDGET_VIEW in output.get("data", {}) for output in outputs)
-        self.page.wait_for_function("([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, wanted])
+        self.page.wait_for_function(
+            "([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, wanted]
+        )
         return [Widget(self.page, found.nth(i)) for i in range(found.count())]
 
 
@@ -216,7 +235,7 @@ class Widget:
         return self.root.evaluate(f"root => ({DIGEST})(root)")
 
     def press(self, control, key: str, wait_ms: int = 3000) -> float | None:
-        """Press a key on a control; returns the milliseconds until the picture had changed, or None where it did not."""
+        """Press a key on a control; returns the milliseconds until the picture changed, or None."""
         control.scroll_into_view_if_needed()
         control.focus()
         self.root.evaluate(
@@ -239,7 +258,7 @@ class Widget:
         return self.page.evaluate("() => window.lessonMove")
 
     def move(self, control, kind: str, wait_ms: int = 3000) -> float | None:
-        """Move a control by the keyboard, to the other side where one is at its end; milliseconds, or None."""
+        """Move a control by the keyboard, back where it is at its end; milliseconds, or None."""
         for key in KEYS[kind]:
             took = self.press(control, key, wait_ms)
             if took is not None:
@@ -273,4 +292,6 @@ def copies(scratch: Path, root: Path = ROOT) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit("this module is imported by the browser tests; for pictures of a notebook: python -m tests.browser.shots")
+    sys.exit(
+        "this module is imported by the browser tests; for pictures of a notebook: python -m tests.browser.shots"
+    )

@@ -1,7 +1,8 @@
-"""Pictures of whole notebooks in JupyterLab: `python -m tests.browser.shots FOLDER notebooks/02_scoring.ipynb ...`
+"""Pictures of whole notebooks in JupyterLab: `python -m tests.browser.shots FOLDER notebooks/02_scoring.ipynb`
 
-Each notebook is opened in a JupyterLab of its own and photographed from top to bottom, 1,400 and 800 pixels wide, in slices of
-1,500 pixels: FOLDER/02_scoring_1400_01.png ... `--run` runs all cells first (widgets are alive then), `--width N` takes one width.
+Each notebook is opened in a JupyterLab of its own and photographed from top to bottom, 1,400 and 800 pixels wide, in
+slices of 1,500 pixels: FOLDER/02_scoring_1400_01.png ... `--run` runs all cells first (widgets are alive then), `--width
+N` takes one width.
 """
 
 import argparse
@@ -33,12 +34,16 @@ def shoot(notebook: Notebook, folder: Path, stem: str) -> list[Path]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Take the pictures and print the files."""
-    parser = argparse.ArgumentParser(prog="python -m tests.browser.shots", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.browser.shots", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("notebooks", nargs="+", type=Path)
     parser.add_argument("--run", action="store_true", help="run all cells first")
     parser.add_argument("--width", type=int, action="append", help="default: 1400 and 800")
-    parser.add_argument("--full", action="store_true", help="with --run: full trainings (default: LESSON_STEPS=quick)")
+    parser.add_argument(
+        "--full", action="store_true", help="with --run: full trainings (default: LESSON_STEPS=quick)"
+    )
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lesson_shots_", ignore_cleanup_errors=True) as scratch:
@@ -46,7 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
         work.mkdir()
         for path in chosen.notebooks:
             shutil.copyfile(path, work / path.name)
-        with server(work, Path(scratch), steps=None if chosen.full else "quick") as address, chromium() as browser:
+        with (
+            server(work, Path(scratch), steps=None if chosen.full else "quick") as address,
+            chromium() as browser,
+        ):
             for path in chosen.notebooks:
                 for width in chosen.width or [1400, 800]:
                     context = browser.new_context(viewport={"width": width, "height": HEIGHT})

@@ -9,6 +9,7 @@ import pytest
 from lesson_lib.cli import lab
 from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
 
+pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = lab.lessons()
 LESSONS = [name for name in NOTEBOOKS if "/" not in name]
@@ -33,18 +34,26 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(open_notebook, n
                 took = widget.move(control, kind)
                 moved.append(took)
                 times += [took] if took is not None and kind == "slider" else []
-                if took is None and kind != "button":  # a button may have nothing to do yet, such as back at the first step
-                    silent.append(f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no picture")
+                if (
+                    took is None and kind != "button"
+                ):  # a button may have nothing to do yet, such as back at the first step
+                    silent.append(
+                        f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no picture"
+                    )
         if not any(took is not None for took in moved):
             silent.append(f"widget {number}: no key changes its picture")
     if times:
-        print(f"\n  {name}: slider to picture, median of {len(times)} moves: {statistics.median(times):.0f} ms")
+        print(
+            f"\n  {name}: slider to picture, median of {len(times)} moves: {statistics.median(times):.0f} ms"
+        )
     assert silent == []
 
 
-@pytest.mark.parametrize("name", [name for name in LESSONS if any("widgets" in source for source in sources(name))])
+@pytest.mark.parametrize(
+    "name", [name for name in LESSONS if any("widgets" in source for source in sources(name))]
+)
 def test_two_views_of_a_widget_move_together(open_notebook, name):
-    """The cell of the first widget with a slider, shown a second time by "Create New View for Cell Output"."""
+    """The cell of the first widget with a slider, shown a second time."""
     notebook = open_notebook(name)
     assert notebook.run_all(), notebook.troubles()
     first = next(widget for widget in notebook.widgets() if widget.controls("slider"))
@@ -62,7 +71,7 @@ def test_two_views_of_a_widget_move_together(open_notebook, name):
 
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(open_notebook, name):
-    """The first exercise: run as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""
+    """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""
     mine, solved = sources(name), sources(name.replace("exercises/", "solutions/"))
     assert len(mine) == len(solved)
     answer = next(i for i, (a, b) in enumerate(zip(mine, solved, strict=True)) if a != b)
@@ -81,11 +90,15 @@ def test_an_exercise_is_solved_by_typing(open_notebook, name):
 
 
 def test_the_first_lesson_opens_by_itself(browser, lab):
-    """The address that JupyterLab opens: no file is named in it, and the first lesson comes."""
+    """The address that JupyterLab opens names no file, and the first lesson comes, with no pop-up over it."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{lab}/?token={TOKEN}")
     page.wait_for_function("() => window.jupyterapp", timeout=60_000)
     page.evaluate(READY, "00_start_here.ipynb")
     assert page.evaluate(f"() => {CURRENT}.context.path") == "00_start_here.ipynb"
+    page.wait_for_timeout(2000)
+    assert (
+        page.locator(".Toastify__toast, .jp-Dialog").count() == 0
+    )  # nothing asks the learner for anything, such as news
     context.close()

@@ -59,10 +59,13 @@ check(score_ratio, "score_ratio")
 # It must survive scores of 1,000 and of −1,000. Exercise 1 tells you why you may: a common shift of a row changes no weight.
 # (Calling `torch.softmax` passes, too. Then you have used the line, and not written it.)
 
+
 # %%
 def stable_weights(scores: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
     ### BEGIN SOLUTION
-    shifted = scores - scores.amax(-1, keepdim=True)  # the largest becomes 0: exp cannot overflow
+    shifted = scores - scores.amax(
+        -1, keepdim=True
+    )  # the largest becomes 0: exp cannot overflow
     exponentials = shifted.exp()
     return exponentials / exponentials.sum(-1, keepdim=True)
     ### END SOLUTION
@@ -86,9 +89,12 @@ check(stable_weights)
 # One output row for each query. `.mT` exchanges the last two axes of a tensor, and `@` multiplies matrices. Before you start: which
 # shape must the scores have, and along which axis does softmax run?
 
+
 # %%
 def scaled_attention(
-    query: Float[Tensor, "*b n d_k"], key: Float[Tensor, "*b m d_k"], value: Float[Tensor, "*b m d_v"]
+    query: Float[Tensor, "*b n d_k"],
+    key: Float[Tensor, "*b m d_k"],
+    value: Float[Tensor, "*b m d_v"],
 ) -> Float[Tensor, "*b n d_v"]:
     ### BEGIN SOLUTION
     scores = query @ key.mT / query.shape[-1] ** 0.5
@@ -117,6 +123,7 @@ check(scaled_attention)
 # The function below was written for it. With as many queries as keys it runs without a complaint, and it is wrong. **Repair it.**
 # First guess: with 4 queries and 4 keys, what shape does it return, and what does its second number stand for?
 
+
 # %%
 def additive_scores(
     query: Float[Tensor, "n d_q"],
@@ -126,7 +133,9 @@ def additive_scores(
     v: Float[Tensor, " d_hidden"],
 ) -> Float[Tensor, "n m"]:
     ### BEGIN SOLUTION
-    pairs = (query @ w_query)[:, None, :] + (key @ w_key)[None, :, :]  # (n, m, d_hidden)
+    pairs = (query @ w_query)[:, None, :] + (key @ w_key)[
+        None, :, :
+    ]  # (n, m, d_hidden)
     return torch.tanh(pairs) @ v
     ### END SOLUTION
     ### STUB: hidden = torch.tanh(query @ w_query + key @ w_key)
@@ -149,7 +158,7 @@ check(additive_scores)
 # products, not scaled, and softmax. The weights are a table of 6 rows and 8 columns; bright is large. **What does it look like?**
 #
 # - a) every cell about 1/8
-# - b) one bright cell in each row, in different columns; the others nearly 0
+# - b) one bright cell in each row, its column left to chance; the others nearly 0
 # - c) a bright diagonal
 # - d) one bright column: all queries prefer the same key
 # - e) one bright cell in each column, so that columns sum to 1

@@ -47,6 +47,7 @@ check(learned_numbers, "learned_numbers")
 #
 # Here is attention, number by number:
 
+
 # %%
 def with_loops(query, key, value):
     outputs = torch.zeros(len(query), value.shape[1])
@@ -60,7 +61,9 @@ def with_loops(query, key, value):
     return outputs
 
 
-show(with_loops(torch.tensor([[1.0, 0.0]]), torch.eye(2), torch.tensor([[10.0], [20.0]])))
+show(
+    with_loops(torch.tensor([[1.0, 0.0]]), torch.eye(2), torch.tensor([[10.0], [20.0]]))
+)
 
 # %% [markdown]
 # One query, two keys. The scores are 1 and 0, so the first value has the larger weight, and the output lies nearer to 10 than to 20.
@@ -68,9 +71,12 @@ show(with_loops(torch.tensor([[1.0, 0.0]]), torch.eye(2), torch.tensor([[10.0], 
 # **Write it without a loop**: two matrix products with a softmax in between. The check counts torch's operations: they must not become
 # more when there are more tokens.
 
+
 # %%
 def without_loops(
-    query: Float[Tensor, "n d_k"], key: Float[Tensor, "m d_k"], value: Float[Tensor, "m d_v"]
+    query: Float[Tensor, "n d_k"],
+    key: Float[Tensor, "m d_k"],
+    value: Float[Tensor, "m d_v"],
 ) -> Float[Tensor, "n d_v"]:
     ### BEGIN SOLUTION
     scores = query @ key.mT  # all n * m dot products at once
@@ -94,8 +100,11 @@ check(without_loops)
 # Tokens are columns now. `V` is $(d_v, n)$, and column $i$ of `A_prime` $(n, n)$ holds the weights of query $i$: its columns sum to 1.
 # The function below was copied from a text that says "the output is A′ times V". With two tokens of width 2 it runs. **Repair it.**
 
+
 # %%
-def mix_in_columns(V: Float[Tensor, "d_v n"], A_prime: Float[Tensor, "n n"]) -> Float[Tensor, "d_v n"]:
+def mix_in_columns(
+    V: Float[Tensor, "d_v n"], A_prime: Float[Tensor, "n n"]
+) -> Float[Tensor, "d_v n"]:
     ### BEGIN SOLUTION
     return V @ A_prime
     ### END SOLUTION
@@ -119,6 +128,7 @@ check(mix_in_columns)
 # $$Q = W^q I, \quad K = W^k I, \quad V = W^v I, \quad A = K^\top Q, \quad A' = \text{softmax of each column of } A, \quad O = V A'$$
 #
 # Write down the shape of each matrix before you type. Where is the score of key $j$ for query $i$: at $A[i, j]$ or at $A[j, i]$?
+
 
 # %%
 def attention_in_columns(

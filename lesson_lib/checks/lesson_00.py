@@ -1,0 +1,31 @@
+"""The warm-up of lesson 00: hand in an answer, wrong and right."""
+
+from lesson_lib.checks.exercise import Number
+
+weighted_sum = Number(
+    name="weighted_sum",
+    title="Your first answer",
+    stars=1,
+    minutes=2,
+    why="all of attention ends in a weighted sum; and you see what a check says",
+    asked="the weights are [0.25, 0.75] and the values 8 and 4; what is the weighted sum?",
+    value=5.0,
+    hints=(
+        "Which weight belongs to which value?",
+        "What is a quarter of 8? What are three quarters of 4?",
+        "And their sum?",
+    ),
+    solution="0.25 * 8 + 0.75 * 4 = 2 + 3 = 5",
+    remember="a weighted sum multiplies each value by its own weight and adds; it lies between the smallest and the largest value",
+    slips={
+        "you swapped the weights: 0.25 belongs to 8, 0.75 to 4": 7,
+        "that is the plain average; the weights are not equal": 6,
+        "that is the plain sum; each value must be multiplied by its weight first": 12,
+        "that is only the first product; add the second, 0.75 * 4": 2,
+        "that is only the second product; add the first, 0.25 * 8": 3,
+        "you averaged the two products; a weighted sum adds them, the weights sum to 1 already": 2.5,
+    },
+    right=(5, "0.25 * 8 + 0.75 * 4", "2 + 3"),
+)
+
+EXERCISES = (weighted_sum,)

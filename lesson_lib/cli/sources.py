@@ -1,0 +1,132 @@
+"""What people write: notebooks/source/*.py (jupytext, py:percent), and the notebooks that each of them describes."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
+
+
+class BuildError(Exception):
+    """A notebook that cannot be built, in one sentence that names it, the cell and the repair."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One notebook to build: its name (02_scoring, exercises/02_scoring ...), its source, its place."""
+
+    name: str
+    source: Path
+    path: Path
+
+    @property
+    def solved(self) -> bool | None:
+        """True for a notebook with answers, False for a learner's, None for a lesson."""
+        folder = self.name.rpartition("/")[0]
+        return {"exercises": False, "solutions": True}.get(folder)
+
+
+def targets(names: Sequence[str] = (), *, root: Path = ROOT) -> list[Target]:
+    """The notebooks that the sources give, in order; with `names`, those only: 02_scoring, exercises/02_scoring, 02.
+
+    Raises BuildError for a name that fits nothing.
+    """
+    folder = root / "notebooks"
+    every = [Target(p.stem, p, folder / f"{p.stem}.ipynb") for p in sorted((folder / "source").glob("*.py"))]
+    for p in sorted((folder / "source" / "exercises").glob("*.py")):
+        every += [
+            Target(f"{k}/{p.stem}", p, folder / k / f"{p.stem}.ipynb") for k in ("exercises", "solutions")
+        ]
+    if not names:
+        return every
+    chosen = []
+    for name in (n.removesuffix(".ipynb").removesuffix(".py").removeprefix("notebooks/") for n in names):
+        fits = [t for t in every if name in (t.name, t.source.stem, t.source.stem.split("_")[0])]
+        if not fits:
+            raise BuildError(
+                f"no notebook is called {name!r}; there are {', '.join(t.name for t in every) or 'none'}"
+            )
+        chosen += [t for t in fits if t not in chosen]
+    return chosen
+
+
+def split_exercise(text: str, *, solved: bool) -> str:
+    """The source of an exercise as the learner gets it, or with the answers.
+
+    Raises BuildError where a region is opened twice, closed without being open, or left open.
+
+    >>> source = "def f(x):\\n    ### BEGIN SOLUTION\\n    return 2 * x\\n    ### END SOLUTION\\n    ### STUB: return None\\n"
+    >>> split_exercise(source, solved=True)
+    'def f(x):\\n    return 2 * x\\n'
+    >>> split_exercise(source, solved=False)
+    'def f(x):\\n    return None\\n'
+    """
+    kept, inside = [], False
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        bare = line.strip()
+        if bare in (BEGIN, END):
+            if inside == (bare == BEGIN):
+                raise BuildError(
+                    f"line {number}: {bare!r} {'inside' if inside else 'outside'} a solution; pair {BEGIN} with {END}"
+                )
+            inside = not inside
+        elif bare.startswith(STUB):
+            if not solved:
+                kept.append(line.replace(f"{STUB} ", "", 1).replace(STUB, "", 1))
+        elif solved or not inside:
+            kept.append(line)
+    if inside:
+        raise BuildError(f"{BEGIN!r} is never closed; add {END}")
+    return "".join(kept)
+
+
+def read_source(target: Target) -> NotebookNode:
+    """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs."""
+    import jupytext
+
+    text = target.source.read_text(encoding="utf-8")
+    if target.solved is not None:
+        text = split_exercise(text, solved=target.solved)
+    elif BEGIN in text or STUB in text:
+        raise BuildError(
+            f"{target.source.name} is a lesson and has a solution region; exercises live in source/exercises"
+        )
+    cells = [c for c in jupytext.reads(text, fmt="py:percent").cells if c.source.strip()]
+    seen: Counter[str] = Counter()
+    made = []
+    for cell in cells:
+        make = {"code": new_code_cell, "markdown": new_markdown_cell}.get(cell.cell_type)
+        if make is None:
+            raise BuildError(
+                f"{target.source.name} has a {cell.cell_type} cell; write code (# %%) or text (# %% [markdown])"
+            )
+        key = f"{cell.cell_type}\n{cell.source}"
+        name = hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:12]
+        seen[key] += 1
+        tags = cell.metadata.get("tags")
+        made.append(make(source=cell.source, id=name, metadata={"tags": list(tags)} if tags else {}))
+    if not made:
+        raise BuildError(f"{target.source.name} has no cells; a cell starts with a line '# %%'")
+    return new_notebook(cells=made, metadata=METADATA)
+
+
+def strays(root: Path = ROOT) -> list[str]:
+    """Notebooks without a source, as paths from the repository's root."""
+    known = {t.path for t in targets(root=root)}
+    folders = [root / "notebooks", root / "notebooks" / "exercises", root / "notebooks" / "solutions"]
+    return [
+        p.relative_to(root).as_posix()
+        for folder in folders
+        for p in sorted(folder.glob("*.ipynb"))
+        if p not in known
+    ]
