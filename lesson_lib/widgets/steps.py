@@ -30,9 +30,11 @@ class SevenStepsExplorer(Explorer):
         self.query = ipywidgets.ToggleButtons(
             options=[("1", 0), ("2", 1), ("3", 2)], description="query", style={"button_width": "40px"}
         )
-        self.kind = ipywidgets.Dropdown(
-            options=["softmax", "softmax of scores / sqrt(3)", "rounded by hand, as the sources do"],
+        self.kind = ipywidgets.ToggleButtons(
+            options=["softmax", "softmax of scores / √3", "rounded by hand"],
             description="weights",
+            tooltips=["as computed", "with the scale 1/sqrt(d)", "as the sources do"],
+            style={"button_width": "auto"},
         )
         self.back.on_click(lambda _: setattr(self.step, "value", max(1, self.step.value - 1)))
         self.forward.on_click(lambda _: setattr(self.step, "value", min(7, self.step.value + 1)))
