@@ -85,7 +85,8 @@ def lines(
     The panel's title is its y axis' name. `log` holds "x", "y" or both. Curves differ by colour, marker and dash.
     Raises ValueError where xs and ys differ in length.
     """
-    figure, grid = canvas(1, len(panels), width=min(8.0, 2.2 + 3.0 * len(panels)), height=height)
+    width = min(8.0, 2.2 + 3.0 * len(panels))
+    figure, grid = canvas(1, len(panels), width=width, height=height)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     dashes = ["-", "--", "-.", ":"]
     with rc_context(STYLE):
@@ -123,13 +124,10 @@ def lines(
                 for axes in grid[0]
                 for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
             }
-            figure.legend(
-                handles.values(),
-                handles.keys(),
-                loc="outside lower center",
-                ncols=min(4, len(names)),
-                frameon=False,
-            )
+            each = 0.6 + 0.085 * max(map(len, handles))  # inches that the longest name takes in the legend
+            columns = max(1, min(len(handles), int(width / each)))
+            place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+            figure.legend(handles.values(), handles.keys(), **place)
     return Picture(figure, alt, caption)
 
 
@@ -152,14 +150,8 @@ def bars(
         axes.bar_label(drawn, fmt="%.2f", padding=2)
         for name, height in (marks or {}).items():
             axes.axhline(height, color="black", linestyle="--", linewidth=1)
-            axes.annotate(
-                f" {name}",
-                (1.0, height),
-                xycoords=("axes fraction", "data"),
-                ha="left",
-                va="center",
-                fontsize=9,
-            )
+            beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
+            axes.annotate(name, (1.0, height), **beside, ha="left", va="center", fontsize=9)
         axes.set_ylabel(y_axis)
         if limits:
             axes.set_ylim(limits)

@@ -63,10 +63,8 @@ check(score_ratio, "score_ratio")
 # %%
 def stable_weights(scores: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
     ### BEGIN SOLUTION
-    shifted = scores - scores.amax(
-        -1, keepdim=True
-    )  # the largest becomes 0: exp cannot overflow
-    exponentials = shifted.exp()
+    largest = scores.amax(-1, keepdim=True)
+    exponentials = (scores - largest).exp()  # at most 1: no overflow
     return exponentials / exponentials.sum(-1, keepdim=True)
     ### END SOLUTION
     ### STUB: return ...
@@ -133,9 +131,8 @@ def additive_scores(
     v: Float[Tensor, " d_hidden"],
 ) -> Float[Tensor, "n m"]:
     ### BEGIN SOLUTION
-    pairs = (query @ w_query)[:, None, :] + (key @ w_key)[
-        None, :, :
-    ]  # (n, m, d_hidden)
+    of_queries, of_keys = query @ w_query, key @ w_key
+    pairs = of_queries[:, None, :] + of_keys[None, :, :]  # (n, m, d_hidden)
     return torch.tanh(pairs) @ v
     ### END SOLUTION
     ### STUB: hidden = torch.tanh(query @ w_query + key @ w_key)
