@@ -125,6 +125,7 @@ def fit(
     except KeyboardInterrupt:
         history.ended = f"interrupted at step {history.rows[-1]['step'] if history.rows else 0}; the model keeps what it learned"
     finally:
+        bar.total = bar.n  # else a bar that ended early stays on the page, in red
         bar.close()
     if best_weights is not None:
         model.load_state_dict(best_weights)

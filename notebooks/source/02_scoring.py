@@ -26,7 +26,7 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.claims import claim, verdict
-from lesson_lib.plots import heatmap, lines
+from lesson_lib.plots import lesson_02 as figures
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.show import show, show_source
 
@@ -76,10 +76,9 @@ $$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}, \qquad \text{output} = \sum_j w_j v_j$$
 
 # %%
 def soft_look_up(query, key, value):
-    scores = query @ key.mT  # one score per query (row) and key (column)
-    powers = (
-        scores - scores.amax(-1, keepdim=True)
-    ).exp()  # minus the largest: same weights, no overflow
+    scores = query @ key.mT  # a row per query, a column per key
+    largest = scores.amax(-1, keepdim=True)
+    powers = (scores - largest).exp()  # the same weights, and no overflow
     weights = powers / powers.sum(-1, keepdim=True)
     return weights @ value, weights
 
@@ -102,12 +101,11 @@ output, 22.1, is close to no single price. It is a mixture.
 """
 
 # %%
-for sharpness in (0.0, 1.0, 5.0, 50.0):
-    query = sharpness * torch.tensor([[0.0, 1.0, 0.0]])
-    output, weights = soft_look_up(query, key, value)
-    print(
-        f"sharpness {sharpness:4.0f}   weights {[round(w, 4) for w in weights[0].tolist()]}   output {output.item():.4f}"
-    )
+coffee = torch.tensor([[0.0, 1.0, 0.0]])
+for sharpness in (0, 1, 5, 50):
+    output, weights = soft_look_up(sharpness * coffee, key, value)
+    shares = "  ".join(f"{share:.4f}" for share in weights[0])
+    print(f"sharpness {sharpness:2}   weights {shares}   output {output.item():.4f}")
 
 # %% [markdown]
 r"""
@@ -198,23 +196,7 @@ answers = {
     width: attend(asked, places, measured, score=bell(width)).output
     for width in (0.05, 0.4, 3.0)
 }
-curves = {
-    f"width {width}": (asked[:, 0].tolist(), a[:, 0].tolist())
-    for width, a in answers.items()
-}
-lines(
-    {
-        "answer": {
-            "the truth, sin": (asked[:, 0].tolist(), asked.sin()[:, 0].tolist()),
-            **curves,
-        }
-    },
-    alt="Three answers of kernel regression against the true sine: narrow bells follow the noise, wide bells flatten the curve.",
-    caption="One attention, three widths of the bell: 0.05 copies the noise, 0.4 finds the sine, 3 says nearly the same everywhere.",
-    x_axis="where we ask",
-    points=False,
-    height=3.4,
-)
+figures.regression(asked, answers, truth=asked.sin())
 
 # %%
 error = {
@@ -341,13 +323,7 @@ words = ["the", "cat", "sleeps"]
 x = torch.nn.functional.normalize(torch.randn(3, 8), dim=-1)  # three tokens of length 1
 w_query, w_key = torch.randn(8, 8), torch.randn(8, 8)
 same, projected = dot(x, x), dot(x @ w_query, x @ w_key)
-heatmap(
-    {"x · x": same, "(x W_q) · (x W_k)": projected},
-    rows=words,
-    columns=words,
-    alt="Two tables of scores for three words: the left one is symmetric with its largest numbers on the diagonal, the right one is not.",
-    caption="Left: a token's own score is the largest in its row, and the table is its own mirror image. Right: projections break both.",
-)
+figures.word_scores(words, same, projected)
 
 # %% [markdown]
 r"""
@@ -366,45 +342,38 @@ The scaled dot product divides by the root of the width. Here is the need for it
 > It grows to 16 times. A dot product is a sum of d products, each with variance 1. Variances of independent things add up to d, so the
 > standard deviation is √d: from 2 to 32.
 > </details>
+
+The third measurement needs one formula. The derivative of weight $i$ with respect to score $j$ is $w_i - w_i^2$ if $i = j$, and $-w_i w_j$ if not; as
+a matrix, $\operatorname{diag}(w) - w w^\top$. The cell checks that against torch, then measures.
 """
+
+
+# %%
+def derivatives(w):  # of softmax: how the weights w move when their scores move
+    return torch.diag_embed(w) - w[..., :, None] * w[..., None, :]
+
+
+row = torch.randn(5)
+by_torch = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), row)
+assert_close(by_torch, derivatives(row.softmax(-1)))
 
 # %%
 widths = [4, 16, 64, 256, 1024]
 spread, largest, slope = {}, {}, {}
 for name, score in {"dot": dot, "scaled dot": scaled_dot}.items():
-    tables = [
-        score(torch.randn(500, d), torch.randn(16, d)) for d in widths
-    ]  # 500 queries, 16 keys
+    tables = [score(torch.randn(500, d), torch.randn(16, d)) for d in widths]
     weights = [table.softmax(-1) for table in tables]
     spread[name] = (widths, [table.std().item() for table in tables])
     largest[name] = (widths, [w.amax(-1).mean().item() for w in weights])
-    slope[name] = (
-        widths,
-        [
-            (torch.diag_embed(w) - w[:, :, None] * w[:, None])
-            .norm(dim=(-2, -1))
-            .mean()
-            .item()
-            for w in weights
-        ],
-    )
-lines(
-    {
-        "spread of the scores": spread,
-        "largest of 16 weights": largest,
-        "gradient through softmax": slope,
-    },
-    alt="Three panels over width: unscaled, the spread of scores grows, the largest weight nears 1, the gradient falls; scaled, all stay flat.",
-    caption="500 random queries against 16 random keys. Scaling keeps all three where they are; without it the gradient dies as d grows.",
-    x_axis="width d",
-    log="x",
-)
+    sizes = [derivatives(w).norm(dim=(-2, -1)).mean().item() for w in weights]
+    slope[name] = (widths, sizes)
+figures.scaling(spread, largest, slope)
 
 # %% [markdown]
 r"""
 **Left:** the standard deviation of the scores follows $\sqrt d$ (2, 4, 8, 16, 32). **Middle:** so the differences grow, and softmax gives nearly
 everything to one key, for no reason but chance: the numbers were random. This is called **saturation**. **Right:** how much the weights
-move when the scores move, the size of softmax's matrix of derivatives, $\operatorname{diag}(w) - w w^\top$. Where one weight is 1 and the rest are 0,
+move when the scores move, the size of that matrix of derivatives. Where one weight is 1 and the rest are 0,
 it is 0: no error signal comes back through the softmax, and the model cannot learn that its guess was wrong.
 """
 
@@ -422,17 +391,9 @@ verdict(
     "at d = 1,024 the gradient is under a third of the scaled one",
     slope["dot"][1][-1] < slope["scaled dot"][1][-1] / 3,
 )
-one_row = torch.randn(5, dtype=torch.float64)
-by_torch = torch.autograd.functional.jacobian(lambda s: s.softmax(-1), one_row)
-assert_close(
-    by_torch,
-    one_row.softmax(-1).diag() - torch.outer(one_row.softmax(-1), one_row.softmax(-1)),
-)
 
 # %% [markdown]
 r"""
-The last three lines check the formula for the derivatives against torch's own.
-
 **When the reason fails.** It rests on a mean of 0 and a variance of 1, and on independent numbers. Give every number a mean of 1:
 
 > **Predict.** $d = 64$, and the parts of `q` and `k` have mean 1 and variance 1. What is the mean of $q \cdot k$?
@@ -625,18 +586,7 @@ live = {
     name: look_up.train(name, 256, lr=1e-2)[1]
     for name in ("dot", "scaled dot", "additive")
 }
-lines(
-    {
-        "right answers on validation lists": {
-            name: (h.column("step"), h.column("score")) for name, h in live.items()
-        }
-    },
-    alt="Accuracy over training steps at width 256: additive and scaled dot rise to .95 within a hundred steps or so, dot levels off far below.",
-    caption="Live: one seed, width 256. The dot product without a scale has not arrived when its 1,000 steps are over.",
-    x_axis="training step",
-    y_limits=(0, 1),
-    points=False,
-)
+figures.learning(live, chance=1 / 8)
 
 # %%
 best = {name: max(history.column("score")) for name, history in live.items()}
@@ -674,16 +624,7 @@ def over_widths(column):
     return table
 
 
-lines(
-    {
-        "test accuracy": over_widths("test"),
-        "steps needed (1,000: never)": over_widths("steps"),
-    },
-    alt="Test accuracy and steps needed over width for four scores: scaled dot and additive get there at every width; dot and bilinear fail from some width on.",
-    caption="Stored run: middle of three seeds, band from lowest to highest. Two of the four scores learn at every width.",
-    x_axis="width d",
-    log="x",
-)
+figures.arrival(over_widths("test"), over_widths("steps"))
 
 # %%
 reached = {(r["score"], r["d"], r["seed"]): r["validation"] >= 0.95 for r in rows}
@@ -695,16 +636,7 @@ for name, where in got_there.items():
     print(f"{name:>10}: .95 with all three seeds at d = {', '.join(map(str, where))}")
 
 # %%
-lines(
-    {
-        "spread of scores, untrained": over_widths("spread_start"),
-        "spread of scores, trained": over_widths("spread_end"),
-    },
-    alt="Spread of the scores over width before and after training, on log scales: dot starts large; after training dot and bilinear are largest at great widths.",
-    caption="Stored run. Left: only the plain dot product starts with a spread of √d. Right: where training failed, the scores have exploded.",
-    x_axis="width d",
-    log="xy",
-)
+figures.explosion(over_widths("spread_start"), over_widths("spread_end"))
 
 # %% [markdown]
 r"""
@@ -803,16 +735,7 @@ with torch.no_grad():
             cpu_seconds(lambda x=x, s=score: attend(x, x, x, score=s), repeats=3)
             for x in tokens.values()
         ]
-lines(
-    {
-        "peak memory, MiB": {name: (lengths, m) for name, m in memory.items()},
-        "processor seconds": {name: (lengths, s) for name, s in seconds.items()},
-    },
-    alt="Memory and time over the number of tokens for dot, additive in pieces and additive at once, on log scales: additive at once is far above dot in both.",
-    caption="Measured where this notebook was built. Cutting the queries into pieces saves memory; the arithmetic stays.",
-    x_axis="tokens",
-    log="xy",
-)
+figures.costs(lengths, memory, seconds)
 
 # %%
 verdict(
@@ -1044,40 +967,30 @@ claim(
 claim("steps-3", {"all nine numbers agree to 1e-12": difference < 1e-12})
 
 
-# %% tags=["claim:steps-4"]
+# %%
 def by_definition(scores):
     return scores.exp() / scores.exp().sum()
 
 
-too_large = {
-    torch.float32: 88.73,
-    torch.float16: 11.09,
-}  # the first score at which exp, or the sum, is infinite
-small = torch.tensor([1.0, 2.0, 3.0])
-claim(
-    "steps-4",
-    {
-        "equal for small scores": torch.allclose(
-            by_definition(small), small.softmax(-1)
-        ),
-        "two scores of 709.5 get the weights 0 and 0 in Python": [
-            power / sum(powers) for power in powers
-        ]
-        == [0.0, 0.0],
-        "nan in float32 from 88.73, in float16 from 11.09": all(
-            by_definition(torch.tensor([s, 0.0], dtype=t)).isnan().any()
-            for t, s in too_large.items()
-        ),
-        "no nan a little below": all(
-            by_definition(torch.tensor([s - 0.02, 0.0], dtype=t)).isfinite().all()
-            for t, s in too_large.items()
-        ),
-        "with the maximum subtracted, none": all(
-            torch.tensor([s, 0.0], dtype=t).softmax(-1).isfinite().all()
-            for t, s in too_large.items()
-        ),
-    },
-)
+# the first score at which exp is infinite, or so large that the sum is
+too_large = {torch.float32: 88.73, torch.float16: 11.09}
+over = [torch.tensor([s, 0.0], dtype=t) for t, s in too_large.items()]
+under = [torch.tensor([s - 0.02, 0.0], dtype=t) for t, s in too_large.items()]
+
+# %% tags=["claim:steps-4"]
+small, in_python = torch.tensor([1.0, 2.0, 3.0]), [p / sum(powers) for p in powers]
+findings = {
+    "equal for small scores": torch.allclose(by_definition(small), small.softmax(-1)),
+    "709.5 twice gets the weights 0 and 0 in Python": in_python == [0.0, 0.0],
+    "nan in float32 from 88.73, in float16 from 11.09": all(
+        by_definition(x).isnan().any() for x in over
+    ),
+    "no nan just below": all(by_definition(x).isfinite().all() for x in under),
+    "none with the maximum subtracted": all(
+        x.softmax(-1).isfinite().all() for x in over
+    ),
+}
+claim("steps-4", findings)
 
 # %% tags=["claim:steps-5"]
 shape = attend(torch.randn(7, 3), torch.randn(7, 3), torch.randn(7, 11)).output.shape
@@ -1093,28 +1006,27 @@ get the worked example out of it, four things must be undone: the scale (multipl
 matrices from 4 × 3 to 4 × 4), the bias, and $W_o$ (make it the identity). It stores its matrices transposed.
 """
 
-# %% tags=["claim:steps-6"]
+# %%
 layer = torch.nn.MultiheadAttention(4, 1, bias=False)
-padded = {
+square = {
     name: torch.nn.functional.pad(matrix, (0, 1)).T
     for name, matrix in example().items()
     if name != "x"
 }
 with torch.no_grad():
-    layer.in_proj_weight.copy_(
-        torch.cat([2 * padded["w_query"], padded["w_key"], padded["w_value"]])
-    )
+    stacked = [2 * square["w_query"], square["w_key"], square["w_value"]]
+    layer.in_proj_weight.copy_(torch.cat(stacked))
     layer.out_proj.weight.copy_(torch.eye(4))
-    from_layer, _ = layer(
-        steps.inputs, steps.inputs, steps.inputs
-    )  # query, key, value, in this order
+    # query, key, value: in this order
+    from_layer, _ = layer(steps.inputs, steps.inputs, steps.inputs)
+
+# %% tags=["claim:steps-6"]
 biased = dict(torch.nn.MultiheadAttention(4, 1).named_parameters())
+same_outputs = torch.allclose(from_layer[:, :3], steps.outputs, atol=1e-5)
 claim(
     "steps-6",
     {
-        "with all four undone, torch's layer gives the example's outputs": torch.allclose(
-            from_layer[:, :3], steps.outputs, atol=1e-5
-        ),
+        "with all four undone, torch's layer gives the example's outputs": same_outputs,
         "it has a last matrix, W_o": "out_proj.weight" in biased,
         "its bias is on q, k and v: 3 times 4 numbers": biased["in_proj_bias"].shape
         == (12,),

@@ -24,8 +24,7 @@ from lesson_lib.attention import attend, attend_columns
 from lesson_lib.claims import claim, verdict
 from lesson_lib.masks import causal
 from lesson_lib.measure import cpu_seconds
-from lesson_lib.plots import bars, heatmap, lines
-from lesson_lib.plots.matrices import equations, products
+from lesson_lib.plots import lesson_03 as figures
 from lesson_lib.scores import dot
 from lesson_lib.show import show, show_source
 
@@ -55,6 +54,7 @@ def attend_in_a_loop(query, key, value):
     return torch.stack(outputs)
 
 
+# %%
 n, d_model, d_k, d_v = 6, 10, 4, 5
 x = torch.randn(n, d_model)
 w_q, w_k, w_v = (
@@ -109,13 +109,7 @@ for size in sizes:
         )
         / 100
     )
-lines(
-    {"processor seconds": {name: (sizes, times) for name, times in seconds.items()}},
-    alt="Processor seconds of loop and product over the number of tokens, on log scales: the loop is slower by orders of magnitude and grows faster.",
-    caption="Measured where this notebook was built. Each step to the right doubles the tokens; the loop's pairs quadruple.",
-    x_axis="tokens n",
-    log="xy",
-)
+figures.loop_and_product(sizes, seconds)
 
 # %%
 verdict(
@@ -134,12 +128,7 @@ The sizes are $n = 6$ tokens, $d_{model} = 10$, $d_k = 4$, $d_v = 5$. The thick 
 """
 
 # %%
-products(
-    list(equations("rows", n, d_model, d_k, d_v).values()),
-    tokens=n,
-    alt="Five matrix products drawn to scale with tokens as rows: Q, K and V from X and a weight matrix, A from Q and K transposed, O from A' and V.",
-    caption="Only the 6 × 6 tables A and A′ have tokens on both sides. They are the ones that grow with the square of the length.",
-)
+figures.to_scale(n, d_model, d_k, d_v)
 
 # %% [markdown]
 r"""
@@ -209,14 +198,7 @@ show_source(attend_columns)
 c = attend_columns(x.T, w_q.T, w_k.T, w_v.T)
 assert_close(c.O, output.T)
 assert_close(c.A_prime, weights.T)
-heatmap(
-    {"rows: A′": weights, "columns: A′": c.A_prime},
-    alt="The same six by six table of weights twice: with tokens as rows each row sums to 1, with tokens as columns it is mirrored at the diagonal.",
-    caption="Left: row 0 holds the weights of query 0. Right: column 0 does. One is the mirror image of the other.",
-    limits=(0, 1),
-    row_axis="left: query · right: key",
-    column_axis="left: key · right: query",
-)
+figures.mirrored(weights, c.A_prime)
 
 # %% [markdown]
 r"""
@@ -310,6 +292,7 @@ class Unprojected(SelfAttention):
         return attend(x, x, x @ self.w_v)
 
 
+# %%
 def right_answers(model, split=1_000_000):  # a generator that training never uses
     tokens, answer, _ = to_device(draw(torch.Generator().manual_seed(split), 500))
     with torch.no_grad():
@@ -320,18 +303,12 @@ def train(kind, seed):
     torch.manual_seed(seed)
     model = kind(16, 8, 8)
     before = model(draw(torch.Generator().manual_seed(7))[0][:1]).weights[0].detach()
-    fit(
-        model,
-        draw,
-        loss,
-        steps=800,
-        lr=3e-2,
-        seed_number=seed,
-        name=f"{kind.__name__}, seed {seed}",
-    )
+    settings = {"steps": 800, "lr": 3e-2, "seed_number": seed, "name": kind.__name__}
+    fit(model, draw, loss, **settings)
     return model, before
 
 
+# %%
 trained = {
     kind.__name__: [train(kind, seed) for seed in range(3)]
     for kind in (SelfAttention, Unprojected)
@@ -340,13 +317,8 @@ accuracy = {
     name: [right_answers(model) for model, _ in models]
     for name, models in trained.items()
 }
-bars(
-    {name: sorted(shares)[1] for name, shares in accuracy.items()},
-    alt="Share of right answers, middle of three seeds: the layer with learned projections is close to 1, the one without stays far below.",
-    caption="Three matrices learn a one-way relation that x · x cannot express. Live, 800 steps, middle of three seeds.",
-    y_axis="right answers",
-    marks={"chance": 1 / 8},
-    limits=(0, 1.1),
+figures.with_and_without(
+    {name: sorted(shares)[1] for name, shares in accuracy.items()}, chance=1 / 8
 )
 
 # %%
@@ -368,17 +340,7 @@ Where did the knowledge go? Look at one sequence before and after training, besi
 model, before = trained["SelfAttention"][0]
 tokens, _, place = to_device(draw(torch.Generator().manual_seed(7)))
 after = model(tokens[:1]).weights[0].detach()
-heatmap(
-    {
-        "before training": before,
-        "after training": after,
-        "who is whose partner": torch.eye(8)[place[0].cpu()],
-    },
-    numbers=False,
-    limits=(0, 1),
-    alt="Weights of one sequence of eight tokens: spread out before training; after it one bright cell per row, in the places of the partners.",
-    caption="The weights were never shown to the layer. It found the partners because that is the only way to the payloads.",
-)
+figures.found_partners(before, after, place[0])
 
 # %% [markdown]
 r"""
@@ -389,14 +351,7 @@ there for *every* sequence:
 # %%
 relation = (model.w_q @ model.w_k.mT)[:8, :8].detach().cpu()
 found = relation.argmax(-1)
-heatmap(
-    {"learned: W_q W_kᵀ, symbols": relation, "secret: partner": torch.eye(8)[partner]},
-    numbers=False,
-    row_axis="symbol that asks",
-    column_axis="symbol that is asked",
-    alt="Left the learned table of scores between eight symbols, right the secret partners: the brightest cell of each row stands in the same place.",
-    caption="Left, what training wrote into two matrices. Right, the secret. The brightest cell of each row agrees.",
-)
+figures.learned_relation(relation, partner)
 
 # %%
 verdict(
@@ -638,63 +593,58 @@ claim(
     },
 )
 
-# %% tags=["claim:mask-1"]
+# %%
 q, k, v = torch.randn(7, 4), torch.randn(7, 4), torch.randn(7, 3)
 before = attend(q, k, v, mask=causal(7)).output
-other_k, other_v = torch.cat([k[:4], 100 * k[4:]]), torch.cat([v[:4], -1e9 * v[4:]])
+other_k = torch.cat([k[:4], 100 * k[4:]])
+other_v = torch.cat([v[:4], -1e9 * v[4:]])
 after = attend(q, other_k, other_v, mask=causal(7)).output
 infinite = torch.cat([v[:4], torch.full((3, 3), torch.inf)])
-fused = torch.nn.functional.scaled_dot_product_attention(
+ours = attend(q, k, infinite, mask=causal(7)).output
+by_torch = torch.nn.functional.scaled_dot_product_attention(
     q, k, infinite, attn_mask=causal(7)
 )
+
+# %% tags=["claim:mask-1"]
 claim(
     "mask-1",
     {
         "the first four outputs are the same to the bit": torch.equal(
             before[:4], after[:4]
         ),
-        "a hidden infinity leaks: 0 · inf is nan": attend(
-            q, k, infinite, mask=causal(7)
-        )
-        .output[:4]
-        .isnan()
-        .any(),
-        "in torch's own function, too": fused[:4].isnan().any(),
+        "a hidden infinity leaks: 0 · inf is nan": ours[:4].isnan().any(),
+        "in torch's own function, too": by_torch[:4].isnan().any(),
     },
 )
 
-# %% tags=["claim:mask-2"]
+# %%
 mask = torch.tensor([[True, False]])
 try:
     torch.zeros(1, 2, dtype=torch.float16).masked_fill(~mask, -1e9)
     refused = False
 except RuntimeError:
     refused = True
+plain = torch.zeros(1, 2).masked_fill(~mask, -1e9).softmax(-1)
 low = torch.tensor([[-2e9, 0.0]])  # the visible key scores -2e9, the hidden one 0
-ours = attend(
-    torch.ones(1, 1), torch.zeros(2, 1), torch.eye(2), score_bias=low, mask=mask
-).weights
+with_1e9 = low.masked_fill(~mask, -1e9).softmax(-1)
+one, zeros = torch.ones(1, 1), torch.zeros(2, 1)
+with_infinity = attend(one, zeros, torch.eye(2), score_bias=low, mask=mask).weights
+
+# %% tags=["claim:mask-2"]
+uniform = scores.masked_fill(~nothing, -1e9).softmax(-1)
+zero = attend(one, scores.mT, torch.eye(3), mask=nothing).weights
 claim(
     "mask-2",
     {
-        "fine in float32 for ordinary scores": torch.zeros(1, 2)
-        .masked_fill(~mask, -1e9)
-        .softmax(-1)
-        .tolist()
-        == [[1.0, 0.0]],
+        "fine in float32 for ordinary scores": plain.tolist() == [[1.0, 0.0]],
         "float16 refuses -1e9": refused,
-        "a row with nothing to see becomes uniform": scores.masked_fill(~nothing, -1e9)
-        .softmax(-1)
-        .allclose(torch.tensor(1 / 3)),
-        "attend gives that row zeros": attend(
-            torch.ones(1, 1), scores.mT, torch.eye(3), mask=nothing
-        ).weights.sum()
-        == 0,
-        "a visible score of -2e9 loses to a hidden -1e9": low.masked_fill(~mask, -1e9)
-        .softmax(-1)
-        .tolist()
+        "a row with nothing to see becomes uniform": uniform.allclose(
+            torch.tensor(1 / 3)
+        ),
+        "attend gives that row zeros": zero.tolist() == [[0.0, 0.0, 0.0]],
+        "a visible score of -2e9 loses to a hidden -1e9": with_1e9.tolist()
         == [[0.0, 1.0]],
-        "with infinity it wins": ours.tolist() == [[1.0, 0.0]],
+        "with infinity it wins": with_infinity.tolist() == [[1.0, 0.0]],
     },
 )
 
