@@ -43,16 +43,8 @@ def run(part: str, folder: Path) -> tuple[int, Counter, list[str]]:
     counts, failed = Counter(), []
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
-            kinds = {child.tag for child in case}
-            kind = (
-                "failed"
-                if "failure" in kinds
-                else "error"
-                if "error" in kinds
-                else "skipped"
-                if "skipped" in kinds
-                else "passed"
-            )
+            tags = {"failure": "failed", "error": "error", "skipped": "skipped"}
+            kind = next((tags[child.tag] for child in case if child.tag in tags), "passed")
             counts[kind] += 1
             if kind in ("failed", "error"):
                 failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
@@ -65,12 +57,8 @@ def in_words(counts: Counter) -> str:
     >>> in_words(Counter(passed=2, failed=1))
     '1 failed, 2 passed'
     """
-    return (
-        ", ".join(
-            f"{counts[kind]} {kind}" for kind in ("failed", "passed", "skipped", "error") if counts[kind]
-        )
-        or "no tests ran"
-    )
+    kinds = [f"{counts[kind]} {kind}" for kind in ("failed", "passed", "skipped", "error") if counts[kind]]
+    return ", ".join(kinds) or "no tests ran"
 
 
 def main(parts: list[str]) -> int:

@@ -194,3 +194,37 @@ def test_check_names_a_damaged_notebook(copy, capsys):
     (copy / "notebooks" / "02_scoring.ipynb").write_text("{", encoding="utf-8")
     assert build.check(root=copy) == 1
     assert "it is no notebook" in capsys.readouterr().out
+
+
+SQUARE = """\
+# %%TAGS
+import base64
+import io
+from pathlib import Path
+
+from IPython.display import display
+from PIL import Image
+
+file = io.BytesIO()
+Image.new("RGB", (8, 8), Path("colour.txt").read_text()).save(file, format="PNG")
+data = {"image/png": base64.b64encode(file.getvalue()).decode(), "text/plain": "A square."}
+display(data, metadata={"image/png": {"alt": "A square."}}, raw=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "tags, stays", [("", False), (' tags=["measured"]', True)], ids=["drawn", "measured"]
+)
+def test_a_picture_that_changes_is_taken_unless_it_shows_seconds(course, capsys, tags, stays):
+    """Text and alt are the same, so nbval sees no difference: the builder must."""
+    (course / "notebooks" / "source" / "02_scoring.py").write_text(
+        SQUARE.replace("TAGS", tags), encoding="utf-8"
+    )
+    (course / "notebooks" / "source" / "exercises" / "02_scoring.py").unlink()
+    pictures = []
+    for colour in ("red", "blue"):
+        (course / "notebooks" / "colour.txt").write_text(colour, encoding="utf-8")
+        assert build.main(root=course) == 0
+        pictures.append(read(course).cells[0].outputs[0].data["image/png"])
+    assert (pictures[0] == pictures[1]) == stays
+    assert ("its picture changed" in capsys.readouterr().out) != stays

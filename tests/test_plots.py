@@ -8,10 +8,10 @@ import pytest
 import torch
 from matplotlib import pyplot
 
-from lesson_lib.plots import CURVES, Picture, bars, heatmap, lines
+from lesson_lib.plots import CURVES, Picture, bars, heatmap, lesson_02, lesson_03, lines
 from lesson_lib.plots.charts import ink
 from lesson_lib.plots.files import all_pictures, film, write_all
-from lesson_lib.plots.matrices import equations, products, seven_steps
+from lesson_lib.plots.matrices import EDGE, Matrix, equations, products, seven_steps
 from lesson_lib.plots.picture import canvas
 from lesson_lib.trace import example
 from lesson_lib.trace import seven_steps as trace
@@ -66,6 +66,46 @@ def test_heatmap_with_too_few_names_gets_a_sentence():
         heatmap(torch.rand(3, 3), alt="A table.", rows=["a", "b"])
 
 
+def test_each_table_may_have_its_own_axis_names_and_as_many_as_there_are_tables():
+    tables = {"a": torch.rand(2, 3), "b": torch.rand(3, 2)}
+    left, right = heatmap(tables, alt="Two tables.", row_axis="row", column_axis=["x", "y"]).figure.axes
+    assert (left.get_xlabel(), right.get_xlabel()) == ("x", "y")
+    assert (left.get_ylabel(), right.get_ylabel()) == ("row", "")  # one name stands on the left only
+    with pytest.raises(ValueError, match="2 tables need one name or 2 names per axis, got 1"):
+        heatmap(tables, alt="Two tables.", row_axis=["row"])
+
+
+@pytest.mark.parametrize("limits, bars_drawn", [(None, 2), ((0, 1), 1)])
+def test_a_colour_bar_stands_where_no_numbers_do(limits, bars_drawn):
+    tables = {"a": torch.rand(3, 3), "b": torch.rand(3, 3)}
+    bare = heatmap(tables, alt="Two tables.", numbers=False, limits=limits, color_axis="weight").figure
+    assert [axes.get_ylabel() for axes in bare.axes[2:]] == ["weight"] * bars_drawn
+    assert len(heatmap(tables, alt="Two tables.", limits=limits).figure.axes) == 2
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3), (30, 9), (2, 40)])
+@pytest.mark.parametrize("names", [[""], ["a", "b", "c"]])
+def test_a_heatmap_leaves_no_white_around_it(shape, names):
+    figure = heatmap({name: torch.rand(shape) for name in names}, alt="Tables.", numbers=False).figure
+    figure.draw_without_rendering()
+    white = figure.get_size_inches() - figure.get_tightbbox().size
+    assert (white < 0.3).all(), f"inches of white beside and above the tables: {white}"
+
+
+def test_measurements_are_dots_with_a_name_and_no_curve():
+    figure = lines(
+        {"y": {"one": ([1, 2], [1, 2])}}, alt="A curve.", x_axis="x", dots={"measured": ([1], [2])}
+    ).figure
+    assert figure.axes[0].collections[0].get_offsets().tolist() == [[1, 2]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "measured"]
+
+
+def test_a_long_log_axis_is_ticked_at_powers_of_two():
+    xs = list(range(20, 1001, 20))
+    axes = lines({"y": {"one": (xs, xs)}}, alt="A curve.", x_axis="x", log="x").figure.axes[0]
+    assert axes.get_xticks().tolist() == [32, 64, 128, 256, 512]
+
+
 def test_curves_differ_by_more_than_colour():
     picture = lines(
         {"y": {"one": ([1, 2], [1, 2]), "two": ([1, 2], [0, 1], [1, 2], [2, 3])}},
@@ -112,10 +152,46 @@ def test_seven_steps_out_of_range_get_a_sentence():
 
 @pytest.mark.parametrize("convention", ["rows", "columns"])
 def test_products_are_drawn_to_scale(convention):
-    line = equations(convention, 2, 3, 5, 7)["A = Q @ K.mT" if convention == "rows" else "A = K.mT @ Q"]
-    picture = products([line], alt="A product.", tokens=2)
-    boxes = [(p.get_height(), p.get_width()) for p in picture.figure.axes[0].patches]
-    assert boxes == [(part[1], part[2]) for part in line if not isinstance(part, str)]
+    lines = list(equations(convention, 2, 3, 5, 7).values())
+    axes = products(lines, alt="Products.").figure.axes[0]
+    sizes = [(m.rows.size, m.columns.size) for line in lines for m in line if isinstance(m, Matrix)]
+    assert [(box.get_height(), box.get_width()) for box in axes.patches] == sizes
+    assert axes.get_aspect() == 1
+
+
+@pytest.mark.parametrize("sizes", [(6, 10, 4, 5), (16, 16, 16, 16), (1, 16, 1, 16), (16, 1, 16, 1)])
+@pytest.mark.parametrize("convention", ["rows", "columns"])
+@pytest.mark.parametrize("count", range(1, 7))
+def test_products_fit_into_one_figure(convention, sizes, count):
+    picture = products(list(equations(convention, *sizes).values())[:count], alt="Products.")
+    width, height = picture.figure.get_size_inches()
+    assert width == 7.5 and height <= 4.3
+    axes = picture.figure.axes[0]
+    right, bottom = axes.get_xlim()[1], axes.get_ylim()[0]
+    assert all(box.get_x() + box.get_width() <= right and box.get_y() >= bottom for box in axes.patches)
+
+
+@pytest.mark.parametrize("convention", ["rows", "columns"])
+def test_only_edges_that_count_tokens_are_orange_even_where_widths_are_as_long(convention):
+    for line in equations(convention, n=5, d_model=5, d_k=5, d_v=5).values():
+        drawn = list(products([line], alt="A product.").figure.axes[0].get_lines())
+        tokens = [
+            side for m in line if isinstance(m, Matrix) for side in (m.rows, m.columns) if side.axis == "n"
+        ]
+        assert len(drawn) == len(tokens) and {edge.get_color() for edge in drawn} == {EDGE}
+
+
+def test_the_figures_of_the_lessons_take_what_the_lessons_have():
+    points, bells = torch.rand(7, 1), {0.4: torch.rand(7, 1)}
+    lesson_02.regression(points, bells, points, places=torch.rand(5, 1), measured=torch.rand(5, 1)).png()
+    panels = lesson_02.scaling(*[{"dot": ([4, 16], [2.0, 4.0])}] * 3).figure.axes
+    assert [axes.get_ylim()[0] for axes in panels] == [0, 0, 0]
+    marks = {"chance": 0.125, "commonest payload": 0.33}
+    assert ">commonest payload<" in lesson_03.with_and_without({"a": 1.0}, marks=marks).svg().decode()
+    left, right = lesson_03.mirrored(torch.rand(3, 3), torch.rand(3, 3)).figure.axes
+    assert (
+        (left.get_ylabel(), left.get_xlabel()) == (right.get_xlabel(), right.get_ylabel()) == ("query", "key")
+    )
 
 
 def test_figures_are_the_same_bytes_every_time():

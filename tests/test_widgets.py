@@ -1,10 +1,11 @@
 """Widgets without a browser: moving a control changes the drawing; the still picture and its sentence are there."""
 
 import pytest
+import torch
 
-from lesson_lib.plots.matrices import equations
+from lesson_lib.plots.matrices import EDGE, Matrix, equations
 from lesson_lib.widgets import Explorer, SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer
-from lesson_lib.widgets.explorer import number, table
+from lesson_lib.widgets.explorer import CSS, number, table
 
 ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer]
 
@@ -78,20 +79,44 @@ def test_weights_by_hand_give_the_sources_outputs():
     assert "exp(2/√3)" in w.drawing.value
 
 
-def test_shapes_switch_between_rows_and_columns():
+def test_shapes_start_in_columns_and_switch_to_rows():
     w = ShapeExplorer()
-    assert "Q = X @ W_q" in w.drawing.value and "X 6×10" in w.drawing.value
-    w.convention.value = "columns"
-    assert "A = K.mT @ Q" in w.drawing.value and "I 10×6" in w.drawing.value
+    assert "Q = W_q.mT @ I" in w.drawing.value and "I 10×6" in w.drawing.value and "columns" in w.still().alt
     w.sizes["n"].value = 3
     assert "I 10×3" in w.drawing.value
+    w.convention.value = "rows"
+    assert "A = Q @ K.mT" in w.drawing.value and "X 3×10" in w.drawing.value and "rows" in w.still().alt
 
 
 @pytest.mark.parametrize("convention", ["rows", "columns"])
-def test_every_product_fits(convention):
+def test_only_edges_that_count_tokens_are_orange(convention):
+    w = ShapeExplorer(n=5, d_model=5, d_k=5, d_v=5)  # every width is as long as the sequence
+    w.convention.value = convention
+    matrices = [part for line in w.equations().values() for part in line if isinstance(part, Matrix)]
+    tokens = [side for matrix in matrices for side in (matrix.rows, matrix.columns) if side.axis == "n"]
+    assert w.drawing.value.count(EDGE) - CSS.count(EDGE) == len(tokens) < 2 * len(matrices)
+
+
+@pytest.mark.parametrize("convention", ["rows", "columns"])
+def test_every_line_of_code_runs_and_has_the_shapes_drawn(convention):
+    n, sizes = 2, {"W_q": (3, 5), "W_k": (3, 5), "W_v": (3, 7)}
+    names = {name: torch.rand(size) for name, size in sizes.items()}
+    names |= {"X": torch.rand(n, 3), "I": torch.rand(3, n)}
+    for code, line in equations(convention, n, 3, 5, 7).items():
+        exec(code, names)
+        for name, rows, columns in (part for part in line if isinstance(part, Matrix)):
+            made = names[name.replace("′", "_prime").removesuffix("ᵀ")]
+            made = made.mT if name.endswith("ᵀ") else made
+            assert made.shape == (rows.size, columns.size), f"{name} in {code}"
+    assert torch.allclose(names["A_prime"].sum(-1 if convention == "rows" else -2), torch.ones(n))
+
+
+@pytest.mark.parametrize("convention", ["rows", "columns"])
+def test_axes_that_meet_in_a_product_are_the_same(convention):
     for line in equations(convention, 2, 3, 5, 7).values():
-        result, _, left, _, right = line
-        assert left[2] == right[1] and (result[1], result[2]) == (left[1], right[2])
+        if "@" in line:
+            result, _, left, _, right = line
+            assert left.columns == right.rows and (result.rows, result.columns) == (left.rows, right.columns)
 
 
 def test_an_unknown_convention_gets_a_sentence():

@@ -13,8 +13,8 @@ from lesson_lib.checks.inputs import drawn, primes, source_of, table
 
 
 def stable_weights(scores: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
-    shifted = scores - scores.amax(-1, keepdim=True)  # the largest becomes 0: exp cannot overflow
-    exponentials = shifted.exp()
+    largest = scores.amax(-1, keepdim=True)
+    exponentials = (scores - largest).exp()  # at most 1: no overflow
     return exponentials / exponentials.sum(-1, keepdim=True)
 
 
@@ -27,7 +27,7 @@ stable = Write(
     title="Scores of a thousand",
     stars=2,
     minutes=8,
-    why="exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and every library has that line",
+    why="exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and attend has it too",
     asked="turn scores (n, m) into weights: each row positive, summing to 1, finite for scores of 1,000 and -1,000, too",
     stages=(
         Stage(
@@ -116,7 +116,7 @@ attention = Write(
     title="Attention in three lines",
     stars=2,
     minutes=10,
-    why="this is the function of the whole course; you will read it in every code base",
+    why="this is the function of the whole course; you will meet it again and again",
     asked="mix the values: softmax(query key^T / sqrt(d_k)) value, one output row per query",
     stages=(
         Stage(
@@ -210,7 +210,8 @@ def additive_scores(
     w_key: Float[Tensor, "d_k d_hidden"],
     v: Float[Tensor, " d_hidden"],
 ) -> Float[Tensor, "n m"]:
-    pairs = (query @ w_query)[:, None, :] + (key @ w_key)[None, :, :]  # (n, m, d_hidden)
+    of_queries, of_keys = query @ w_query, key @ w_key
+    pairs = of_queries[:, None, :] + of_keys[None, :, :]  # (n, m, d_hidden)
     return torch.tanh(pairs) @ v
 
 
@@ -233,7 +234,7 @@ repair = Write(
     title="Every query with every key",
     stars=2,
     minutes=8,
-    why="a wrong broadcast that happens to run is the most common bug in attention code, and no error message comes",
+    why="a wrong broadcast runs whenever n = m, and no error message comes",
     asked="repair the function: score[i, j] = v . tanh(query_i W_query + key_j W_key), for all i and j, shape (n, m)",
     given=lambda query, key, w_query, w_key, v: torch.tanh(query @ w_query + key @ w_key) @ v,
     stages=(

@@ -14,7 +14,7 @@ learned = Number(
     stars=1,
     minutes=4,
     why="attention has few parameters, and none of them counts tokens: that is why it takes inputs of any length",
-    asked="one head, no biases, no W_o: d_model = 512, d_k = 64, d_v = 128, n = 100 tokens. How many learned numbers?",
+    asked="W_q, W_k, W_v and nothing else: d_model = 512, d_k = 64, d_v = 128, n = 100 tokens. How many learned numbers?",
     value=512 * 64 * 2 + 512 * 128,
     tolerance=1e-6,
     hints=(

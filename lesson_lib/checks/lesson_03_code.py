@@ -61,7 +61,7 @@ product = Write(
     title="Three loops, two products",
     stars=2,
     minutes=8,
-    why="the same arithmetic, hundreds of times faster: all tokens are computed in parallel",
+    why="the same arithmetic, without Python in between: all tokens are computed in parallel",
     asked="outputs[i] = sum over j of softmax_j(query_i . key_j) value_j, for all i, without a loop (no 1/sqrt(d) here)",
     stages=(
         Stage(

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
 from torch import Tensor
 
-from lesson_lib.plots.picture import HEAT, MARKERS, STYLE, Picture, canvas, color
+from lesson_lib.plots.picture import HEAT, MARKERS, STYLE, Picture, canvas, color, fit
 
 Names = Sequence[str] | None
 
@@ -20,47 +21,59 @@ def heatmap(
     caption: str = "",
     rows: Names = None,
     columns: Names = None,
-    row_axis: str = "queries",
-    column_axis: str = "keys",
+    row_axis: str | Sequence[str] = "queries",
+    column_axis: str | Sequence[str] = "keys",
+    color_axis: str | Sequence[str] = "value",
     numbers: bool | None = None,
     decimals: int = 2,
     limits: tuple[float, float] | None = None,
 ) -> Picture:
     """One heat map, or several side by side under their names; bright is large.
 
-    `rows` and `columns` name the ticks. `numbers` writes each value into its cell (default: up to 64 cells a table);
-    `limits` fixes the colours' range (default: each table's own). Raises ValueError for a table that has not two axes.
+    `rows` and `columns` name the ticks. `numbers` writes each value into its cell (default: up to 64 cells a table); a table
+    without numbers gets a colour bar, named `color_axis`. `limits` fixes the colours' range for all tables, which then share
+    one bar (default: each table's own). An axis' name is one text for all tables, or a sequence with one per table.
+    Raises ValueError for a table that has not two axes, and for too few or too many names.
     """
     tables = {"": tables} if isinstance(tables, Tensor) else dict(tables)
     arrays = {name: _table(table, name) for name, table in tables.items()}
-    ratio = max(a.shape[0] for a in arrays.values()) / max(a.shape[1] for a in arrays.values())
-    each = min(3.2, 7.2 / len(arrays))
-    figure, grid = canvas(1, len(arrays), width=each * len(arrays) + 0.6, height=min(4.5, each * ratio + 0.9))
+    count = len(arrays)
+    row_names = _per_table([row_axis] + [""] * (count - 1) if isinstance(row_axis, str) else row_axis, count)
+    column_names, color_names = _per_table(column_axis, count), _per_table(color_axis, count)
+    figure, grid = canvas(1, count, width=min(3.2 * count, 7.2) + 0.6, height=4.5)
+    figure.get_layout_engine().set(wspace=0.04)
     with rc_context(STYLE):
-        for axes, (name, array) in zip(grid[0], arrays.items(), strict=True):
+        unwritten = []
+        for i, (axes, (name, array)) in enumerate(zip(grid[0], arrays.items(), strict=True)):
             low, high = limits or (array.min().item(), array.max().item())
             write = numbers if numbers is not None else array.numel() <= 64
-            draw_table(axes, array, low=low, high=high, decimals=decimals if write else None)
+            image = draw_table(axes, array, low=low, high=high, decimals=decimals if write else None)
+            if not write:
+                unwritten.append((image, axes, color_names[i]))
             if name:
                 axes.set_title(name)
             _ticks(axes.set_xticks, columns, array.shape[1])
             _ticks(axes.set_yticks, rows, array.shape[0])
-            axes.set_xlabel(column_axis)
-        grid[0][0].set_ylabel(row_axis)
+            axes.set_xlabel(column_names[i])
+            axes.set_ylabel(row_names[i])
+        for image, axes, label in unwritten[:1] if limits else unwritten:
+            figure.colorbar(image, ax=grid[0][-1] if limits else axes, label=label, fraction=0.05)
+        fit(figure)
     return Picture(figure, alt, caption)
 
 
-def draw_table(axes: Axes, table: Tensor, *, low: float, high: float, decimals: int | None) -> None:
+def draw_table(axes: Axes, table: Tensor, *, low: float, high: float, decimals: int | None) -> AxesImage:
     """Draw a table into axes; `decimals=None` writes no numbers. Text is dark on bright cells, bright on dark ones."""
-    axes.imshow(table.numpy(), cmap=HEAT, vmin=low, vmax=high if high > low else low + 1)
+    image = axes.imshow(table.numpy(), cmap=HEAT, vmin=low, vmax=high if high > low else low + 1)
     axes.spines[:].set_visible(False)
     if decimals is None:
-        return
+        return image
     for i, row in enumerate(table.tolist()):
         for j, value in enumerate(row):
             share = (value - low) / (high - low) if high > low else 0.0
             text = f"{round(value, decimals) + 0.0:.{decimals}f}"
             axes.text(j, i, text, ha="center", va="center", fontsize=9, color=ink(share))
+    return image
 
 
 def ink(share: float) -> str:
@@ -76,13 +89,15 @@ def lines(
     caption: str = "",
     x_axis: str,
     log: str = "",
-    y_limits: tuple[float, float] | None = None,
+    y_limits: tuple[float, float | None] | None = None,
+    dots: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     height: float = 3.0,
     points: bool = True,
 ) -> Picture:
     """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, middles, highs) with a band.
 
-    The panel's title is its y axis' name. `log` holds "x", "y" or both. Curves differ by colour, marker and dash.
+    The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one open, as None.
+    Curves differ by colour, marker and dash; `dots` are grey measurements in every panel, {name: (xs, ys)}.
     Raises ValueError where xs and ys differ in length.
     """
     width = min(8.0, 2.2 + 3.0 * len(panels))
@@ -107,9 +122,13 @@ def lines(
                 axes.plot(xs, ys[len(ys) // 2], label=name, **style)
                 if len(ys) == 3:
                     axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
+            for name, (xs, ys) in (dots or {}).items():
+                axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
             if "x" in log:
                 axes.set_xscale("log", base=2)
                 xs = sorted({x for curve in curves.values() for x in curve[0]})
+                if len(xs) > 8:
+                    xs = [2**k for k in range(64) if xs[0] <= 2**k <= xs[-1]]
                 axes.set_xticks(xs, [f"{x:g}" for x in xs])
                 axes.minorticks_off()
             if "y" in log:
@@ -118,14 +137,14 @@ def lines(
                 axes.set_ylim(y_limits)
             axes.set_title(title, loc="left")
             axes.set_xlabel(x_axis)
-        if len(names) > 1:
+        if len(names) > 1 or dots:
             handles = {
                 label: handle
                 for axes in grid[0]
                 for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
             }
-            each = 0.6 + 0.085 * max(map(len, handles))  # inches that the longest name takes in the legend
-            columns = max(1, min(len(handles), int(width / each)))
+            inches = [0.6 + 0.085 * len(name) for name in handles]  # that each name takes in the legend
+            columns = len(handles) if sum(inches) <= width else max(1, int(width / max(inches)))
             place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
             figure.legend(handles.values(), handles.keys(), **place)
     return Picture(figure, alt, caption)
@@ -165,6 +184,13 @@ def _table(table: Tensor, name: str) -> Tensor:
             f"table {name!r} must be a tensor with two axes and at least one cell, got {got}; pick one head or sequence"
         )
     return table.detach().to("cpu", torch.float64)
+
+
+def _per_table(names: str | Sequence[str], count: int) -> list[str]:
+    names = [names] * count if isinstance(names, str) else list(names)
+    if len(names) != count:
+        raise ValueError(f"{count} tables need one name or {count} names per axis, got {len(names)}: {names}")
+    return names
 
 
 def _ticks(set_ticks: Any, names: Names, count: int) -> None:

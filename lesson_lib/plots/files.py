@@ -27,13 +27,11 @@ def all_pictures() -> dict[str, Picture]:
         ),
         "rows": matrices.products(
             list(matrices.equations("rows", n, d_model, d_k, d_v).values()),
-            tokens=n,
-            alt="The five products of self-attention with tokens as rows, drawn to scale.",
+            alt="The five products of self-attention and its softmax with tokens as rows, drawn to scale.",
         ),
         "columns": matrices.products(
             list(matrices.equations("columns", n, d_model, d_k, d_v).values()),
-            tokens=n,
-            alt="The five products of self-attention with tokens as columns, drawn to scale.",
+            alt="The five products of self-attention and its softmax with tokens as columns, drawn to scale.",
         ),
     }  # fmt: skip
 

@@ -10,17 +10,21 @@ from lesson_lib.plots.picture import Picture
 Curves = Mapping[str, Sequence]
 
 
-def regression(asked: Tensor, answers: Mapping[float, Tensor], truth: Tensor) -> Picture:
-    """Answers of kernel regression, by the width of the bell, against the truth; all of shape (points, 1)."""
+def regression(
+    asked: Tensor, answers: Mapping[float, Tensor], truth: Tensor, places: Tensor, measured: Tensor
+) -> Picture:
+    """Answers of kernel regression, by the width of the bell, with the truth and the measurements; all of shape (points, 1)."""
     xs = asked[:, 0].tolist()
-    curves = {"the truth, sin": (xs, truth[:, 0].tolist())}
+    curves = {"the sine": (xs, truth[:, 0].tolist())}
     curves |= {f"width {width}": (xs, answer[:, 0].tolist()) for width, answer in answers.items()}
     return lines(
         {"answer": curves},
-        alt="Three answers of kernel regression against the true sine: narrow bells follow the noise, wide bells flatten the curve.",
+        alt="Three answers of kernel regression with the true sine and the noisy measurements as dots: narrow bells follow the noise, "
+        "wide bells flatten the curve.",
         caption="One attention, three widths of the bell: the narrowest copies the noise, the middle one finds the sine, "
         "the widest says nearly the same everywhere.",
         x_axis="where we ask",
+        dots={"measured": (places[:, 0].tolist(), measured[:, 0].tolist())},
         points=False,
         height=3.4,
     )
@@ -43,25 +47,27 @@ def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
     return lines(
         {"spread of the scores": spread, "largest of 16 weights": largest, "gradient through softmax": slope},
         alt="Three panels over width: unscaled, the spread of scores grows, the largest weight nears 1, the gradient falls; "
-        "scaled, all stay flat.",
+        "scaled, all are nearly flat.",
         caption="500 random queries against 16 random keys. Scaling keeps all three where they are; without it the gradient "
         "dies as d grows.",
         x_axis="width d",
         log="x",
+        y_limits=(0, None),
     )
 
 
 def learning(histories: Mapping[str, object], chance: float) -> Picture:
     """Validation accuracy over training steps, a curve per history, with the chance level."""
     curves = {name: (h.column("step"), h.column("score")) for name, h in histories.items()}
-    end = max(steps[-1] for steps, _ in curves.values())
+    start, end = min(steps[0] for steps, _ in curves.values()), max(steps[-1] for steps, _ in curves.values())
     return lines(
-        {"right answers on validation lists": curves | {"chance": ([0, end], [chance, chance])}},
-        alt="Accuracy over training steps: additive and scaled dot rise steeply to the target and stop, dot climbs slowly and levels off "
+        {"right answers on validation lists": curves | {"chance": ([start, end], [chance, chance])}},
+        alt="Accuracy over training steps on a log scale: additive and scaled dot rise steeply to the target and stop, dot climbs slowly and levels off "
         "below it; chance is a flat line near the bottom.",
         caption="Live: one seed, width 256. Two curves are short because their models arrived. The dot product without a scale has "
         "not arrived when its 1,000 steps are over.",
         x_axis="training step",
+        log="x",
         y_limits=(0, 1.02),
         points=False,
     )
@@ -85,8 +91,8 @@ def explosion(start: Curves, end: Curves) -> Picture:
         {"spread of scores, untrained": start, "spread of scores, trained": end},
         alt="Spread of the scores over width before and after training, on log scales: dot starts large; after training dot and "
         "bilinear are largest at great widths.",
-        caption="Stored run. Left: only the plain dot product starts with a spread of √d. Right: where training failed, the scores "
-        "have exploded.",
+        caption="Stored run. Left: only the plain dot product starts with a spread of √d. Right: where training failed, the spread "
+        "is larger than anywhere it succeeded.",
         x_axis="width d",
         log="xy",
     )

@@ -22,12 +22,11 @@ def loop_and_product(sizes: Sequence[int], seconds: Mapping[str, Sequence[float]
 
 
 def to_scale(n: int, d_model: int, d_k: int, d_v: int) -> Picture:
-    """The five products of self-attention with tokens as rows, every matrix to scale."""
+    """The five products of self-attention and the softmax between them, tokens as rows, every matrix to one scale."""
     return products(
         list(equations("rows", n, d_model, d_k, d_v).values()),
-        tokens=n,
-        alt="Five matrix products drawn to scale with tokens as rows: Q, K and V from X and a weight matrix, A from Q and K transposed, "
-        "O from A' and V.",
+        alt="Self-attention drawn to scale with tokens as rows: Q, K and V from X and a learned matrix each, A from Q and K transposed, "
+        "A′ by softmax of each row of A, O from A′ and V.",
         caption="Only the tables A and A′ have tokens on both sides. They are the ones that grow with the square of the length.",
     )
 
@@ -39,20 +38,21 @@ def mirrored(rows: Tensor, columns: Tensor) -> Picture:
         alt="The same table of weights twice: with tokens as rows each row sums to 1, with tokens as columns it is mirrored at the diagonal.",
         caption="Left: row 0 holds the weights of query 0. Right: column 0 does. One is the mirror image of the other.",
         limits=(0, 1),
-        row_axis="left: query · right: key",
-        column_axis="left: key · right: query",
+        row_axis=("query", "key"),
+        column_axis=("key", "query"),
+        color_axis="weight",
     )
 
 
-def with_and_without(shares: Mapping[str, float], chance: float) -> Picture:
-    """Share of right answers of each kind of layer."""
+def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | None = None) -> Picture:
+    """Share of right answers of each kind of layer; `marks` are named shares to compare with, e.g. chance."""
     return bars(
         shares,
         alt="Share of right answers, middle of three seeds: the layer with learned projections is close to 1, the one without stays "
         "far below.",
         caption="Three matrices learn a one-way relation that x · x cannot express. Live, middle of three seeds.",
         y_axis="right answers",
-        marks={"chance": chance},
+        marks=marks,
         limits=(0, 1.1),
     )
 
@@ -67,8 +67,9 @@ def found_partners(before: Tensor, after: Tensor, place: Tensor) -> Picture:
         },
         numbers=False,
         limits=(0, 1),
-        row_axis="token that asks",
-        column_axis="token that is asked",
+        row_axis="place of the token\nthat asks",
+        column_axis="place of the token\nthat is asked",
+        color_axis="weight",
         alt="Weights of one sequence of eight tokens: spread out before training; after it one bright cell per row, in the places of "
         "the partners.",
         caption="The weights were never shown to the layer. It found the partners because that is the only way to the payloads.",
@@ -82,6 +83,7 @@ def learned_relation(relation: Tensor, partner: Tensor) -> Picture:
         numbers=False,
         row_axis="symbol that asks",
         column_axis="symbol that is asked",
+        color_axis=("score", "1: partner"),
         alt="Left the learned table of scores between eight symbols, right the secret partners: the brightest cell of each row stands "
         "in the same place.",
         caption="Left, what training wrote into two matrices. Right, the secret. The brightest cell of each row agrees.",

@@ -1,20 +1,42 @@
 """Matrices drawn to scale, with their numbers or only their shapes: the seven steps, and products side by side."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib.plots.charts import draw_table
 from lesson_lib.plots.picture import STYLE, Picture, bare, canvas
 from lesson_lib.trace import SevenSteps
 
-Equation = list[str | tuple[str, int, int]]
+
+class Side(NamedTuple):
+    """A side of a matrix: the name of its axis, as in every signature of the library, and its length."""
+
+    axis: str
+    size: int
+
+
+class Matrix(NamedTuple):
+    """A matrix by name and sides; the axis "n" counts the tokens."""
+
+    name: str
+    rows: Side
+    columns: Side
+
+
+Equation = list[Matrix | str]
+TOKENS = "n"  # the axis that counts tokens
+EDGE, FILL, LINE = "#D55E00", "#DCEAF5", "#0072B2"  # colours of the tokens' edge, of a matrix, and around it
+WIDTH, HEIGHT = 7.5, 4.2  # inches that products take at most
+LABEL, GAP = 0.2, 0.12  # inches of a shape's text, and between equations
 STEP_TEXTS = {
     1: "1. inputs: one row per token",
-    2: "2. three weight matrices, one each for keys, queries and values",
+    2: "2. three learned matrices, for keys, queries and values",
     3: "3. keys, queries, values: inputs times a matrix",
     4: "4. scores: each query · each key",
     5: "5. weights: softmax of each row of scores",
@@ -44,7 +66,7 @@ def seven_steps(
     layout = [
         [(1, "inputs", steps.inputs), (2, "W_key", weights["W_key"]), (2, "W_query", weights["W_query"]), (2, "W_value", weights["W_value"])],
         [None, (3, "keys", steps.keys), (3, "queries", steps.queries), (3, "values", steps.values)],
-        [(4, "scores", steps.scores), (5, "weights", steps.weights), (6, f"weighted values of query {query + 1}", steps.weighted_values[query]), (7, "outputs", steps.outputs)],
+        [(4, "scores", steps.scores), (5, "weights", steps.weights), (6, f"weighted values, query {query + 1}", steps.weighted_values[query]), (7, "outputs", steps.outputs)],
     ]  # fmt: skip
     figure, grid = canvas(3, 4, width=8.0, height=5.2)
     with rc_context(STYLE):
@@ -65,13 +87,14 @@ def seven_steps(
                     high=table.max().item(),
                     decimals=0 if whole else decimals,
                 )
+                shape = "" if step == 6 else f"  {tuple(table.shape)}"  # its name fills the place
                 axes.set_title(
-                    f"{step}  {name}  {tuple(table.shape)}",
+                    f"{step}  {name}{shape}",
                     fontsize=9,
                     fontweight="bold" if step == upto else None,
                 )
                 if step == upto:
-                    axes.spines[:].set(visible=True, color="#D55E00", linewidth=2.5)
+                    axes.spines[:].set(visible=True, color=EDGE, linewidth=2.5)
     alt = (
         f"Step {upto} of 7 of self-attention over {n} tokens: "
         f"{STEP_TEXTS[upto].split('. ', 1)[1].format(query=query + 1)}; the matrices so far, with their numbers."
@@ -84,78 +107,97 @@ def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict
 
     Raises ValueError for another convention.
     """
+    sizes = {"n": n, "d_model": d_model, "d_k": d_k, "d_v": d_v}
+
+    def m(name: str, rows: str, columns: str) -> Matrix:
+        return Matrix(name, Side(rows, sizes[rows]), Side(columns, sizes[columns]))
+
     if convention == "rows":
+        x, a = m("X", "n", "d_model"), m("A′", "n", "n")
+        q, k, v = m("Q", "n", "d_k"), m("K", "n", "d_k"), m("V", "n", "d_v")
         return {
-            "Q = X @ W_q": [("Q", n, d_k), "=", ("X", n, d_model), "@", ("W_q", d_model, d_k)],
-            "K = X @ W_k": [("K", n, d_k), "=", ("X", n, d_model), "@", ("W_k", d_model, d_k)],
-            "V = X @ W_v": [("V", n, d_v), "=", ("X", n, d_model), "@", ("W_v", d_model, d_v)],
-            "A = Q @ K.mT": [("A", n, n), "=", ("Q", n, d_k), "@", ("Kᵀ", d_k, n)],
-            "O = A.softmax(-1) @ V    # each row of A′ sums to 1": [
-                ("O", n, d_v),
-                "=",
-                ("A′", n, n),
-                "@",
-                ("V", n, d_v),
-            ],
-        }
+            "Q = X @ W_q": [q, "=", x, "@", m("W_q", "d_model", "d_k")],
+            "K = X @ W_k": [k, "=", x, "@", m("W_k", "d_model", "d_k")],
+            "V = X @ W_v": [v, "=", x, "@", m("W_v", "d_model", "d_v")],
+            "A = Q @ K.mT": [m("A", "n", "n"), "=", q, "@", m("Kᵀ", "d_k", "n")],
+            "A_prime = A.softmax(-1)    # A′: each row sums to 1": [a, "= softmax of", m("A", "n", "n"), "row by row"],
+            "O = A_prime @ V": [m("O", "n", "d_v"), "=", a, "@", v],
+        }  # fmt: skip
     if convention == "columns":
+        i, a = m("I", "d_model", "n"), m("A′", "n", "n")
+        q, k, v = m("Q", "d_k", "n"), m("K", "d_k", "n"), m("V", "d_v", "n")
         return {
-            "Q = W_q @ I": [("Q", d_k, n), "=", ("W_q", d_k, d_model), "@", ("I", d_model, n)],
-            "K = W_k @ I": [("K", d_k, n), "=", ("W_k", d_k, d_model), "@", ("I", d_model, n)],
-            "V = W_v @ I": [("V", d_v, n), "=", ("W_v", d_v, d_model), "@", ("I", d_model, n)],
-            "A = K.mT @ Q": [("A", n, n), "=", ("Kᵀ", n, d_k), "@", ("Q", d_k, n)],
-            "O = V @ A.softmax(-2)    # each column of A′ sums to 1": [
-                ("O", d_v, n),
-                "=",
-                ("V", d_v, n),
-                "@",
-                ("A′", n, n),
-            ],
-        }
+            "Q = W_q.mT @ I": [q, "=", m("W_qᵀ", "d_k", "d_model"), "@", i],
+            "K = W_k.mT @ I": [k, "=", m("W_kᵀ", "d_k", "d_model"), "@", i],
+            "V = W_v.mT @ I": [v, "=", m("W_vᵀ", "d_v", "d_model"), "@", i],
+            "A = K.mT @ Q": [m("A", "n", "n"), "=", m("Kᵀ", "n", "d_k"), "@", q],
+            "A_prime = A.softmax(-2)    # A′: each column sums to 1": [a, "= softmax of", m("A", "n", "n"), "column by column"],
+            "O = V @ A_prime": [m("O", "d_v", "n"), "=", v, "@", a],
+        }  # fmt: skip
     raise ValueError(f"convention must be 'rows' or 'columns', got {convention!r}")
 
 
-def products(lines: Sequence[Equation], *, alt: str, caption: str = "", tokens: int | None = None) -> Picture:
-    """Matrix equations drawn to scale, one per line: each matrix is a box of its true proportions, with name and shape.
+def products(lines: Sequence[Equation], *, alt: str, caption: str = "") -> Picture:
+    """Matrix equations in two columns, down the left one first, every matrix of the figure at one scale.
 
-    An equation is a row of matrices `(name, rows, columns)` and of signs such as "=" and "@". The side that counts
-    `tokens` is drawn thick, so that the eye finds rows (left side thick) and columns (top side thick).
+    An equation is a row of matrices and of signs such as "=" and "@". Each matrix is a box of its true proportions with name
+    and shape; the edge that counts tokens is thick, so that the eye finds rows (left edge) and columns (top edge).
     """
-    height = sum(max(part[1] for part in line if not isinstance(part, str)) for line in lines)
-    scale = 0.16
-    figure, grid = canvas(len(lines), 1, width=7.5, height=scale * height + 0.75 * len(lines))
+    half = -(-len(lines) // 2)
+    stacks = [stack for stack in (lines[:half], lines[half:]) if stack]
+    scale, widths, heights = _layout(stacks)
+    figure, grid = canvas(width=WIDTH, height=sum(heights))
+    axes = grid[0][0]
+    bare(axes)
+    axes.set(xlim=(-0.05 / scale, WIDTH / scale), ylim=(-sum(heights) / scale, 0), aspect="equal")
     with rc_context(STYLE):
-        for axes, equation in zip(grid[:, 0], lines, strict=True):
-            _equation(axes, equation, tokens)
+        for column, stack in enumerate(stacks):
+            for row, equation in enumerate(stack):
+                middle = sum(heights[:row]) + (heights[row] - LABEL) / 2
+                _equation(axes, equation, sum(widths[:column]) / scale, -middle / scale, scale)
     return Picture(figure, alt, caption)
 
 
-def _equation(axes: Axes, equation: Equation, tokens: int | None) -> None:
-    bare(axes)
-    tall = max(part[1] for part in equation if not isinstance(part, str))
-    x = 0.0
+def _layout(stacks: Sequence[Sequence[Equation]]) -> tuple[float, list[float], list[float]]:
+    """Inches per number, the largest up to 0.16 at which all fits; then inches of each column and of each row of equations."""
+    scale = 0.16
+    while True:
+        widths = [
+            3 * GAP + max(sum(_width(part, scale) for part in line) for line in stack) for stack in stacks
+        ]
+        tall = [max(_tall(stack[i]) for stack in stacks if i < len(stack)) for i in range(len(stacks[0]))]
+        heights = [scale * rows + LABEL + GAP for rows in tall]
+        if scale < 0.01 or (sum(widths) <= WIDTH and sum(heights) <= HEIGHT):
+            return scale, widths, heights
+        scale *= 0.97
+
+
+def _width(part: Matrix | str, scale: float) -> float:
+    """Inches that a part takes: a sign by its letters, a matrix by its columns, and at least what its shape's text takes."""
+    return 0.22 + 0.085 * len(part) if isinstance(part, str) else max(scale * part.columns.size, 0.42)
+
+
+def _tall(equation: Equation) -> int:
+    return max(part.rows.size for part in equation if not isinstance(part, str))
+
+
+def _equation(axes: Axes, equation: Equation, x: float, y: float, scale: float) -> None:
+    """Draw an equation from x on around the height y; lengths count numbers, a number being `scale` inches."""
     for part in equation:
+        width = _width(part, scale) / scale
+        middle = x + width / 2
         if isinstance(part, str):
-            axes.text(x + 1.6, 0, part, ha="center", va="center", fontsize=12)
-            x += 3.2
-            continue
-        name, rows, columns = part
-        axes.add_patch(_box(x, rows, columns))
-        if rows == tokens:
-            axes.plot([x, x], [-rows / 2, rows / 2], color="#D55E00", linewidth=4, solid_capstyle="butt")
-        if columns == tokens:
-            axes.plot(
-                [x, x + columns], [rows / 2, rows / 2], color="#D55E00", linewidth=4, solid_capstyle="butt"
-            )
-        axes.text(x + columns / 2, 0, name, ha="center", va="center", fontsize=11)
-        axes.text(x + columns / 2, -rows / 2 - 0.5, f"{rows} × {columns}", ha="center", va="top", fontsize=8)
-        x += columns
-    axes.set(
-        xlim=(-0.5, max(x, 46) + 0.5), ylim=(-tall / 2 - 2.6, tall / 2 + 0.6), aspect="equal", anchor="W"
-    )
-
-
-def _box(x: float, rows: int, columns: int):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x, -rows / 2), columns, rows, facecolor="#DCEAF5", edgecolor="#0072B2", linewidth=1)
+            axes.text(middle, y, part, ha="center", va="center", fontsize=10)
+        else:
+            name, (row_axis, rows), (column_axis, columns) = part
+            left, top = middle - columns / 2, y + rows / 2
+            axes.add_patch(Rectangle((left, y - rows / 2), columns, rows, facecolor=FILL, edgecolor=LINE))
+            edge = {"color": EDGE, "linewidth": 4, "solid_capstyle": "butt"}
+            if row_axis == TOKENS:
+                axes.plot([left, left], [top - rows, top], **edge)
+            if column_axis == TOKENS:
+                axes.plot([left, left + columns], [top, top], **edge)
+            axes.text(middle, y, name, ha="center", va="center", fontsize=10)
+            below = y - rows / 2 - 0.04 / scale
+            axes.text(middle, below, f"{rows} × {columns}", ha="center", va="top", fontsize=8)
+        x += width

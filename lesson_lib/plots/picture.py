@@ -90,6 +90,15 @@ def canvas(
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def fit(figure: Figure) -> None:
+    """Cut off the white that axes of equal aspect leave above, below or beside them."""
+    with rc_context(STYLE):
+        for _ in range(3):  # a smaller figure moves its contents a little
+            figure.draw_without_rendering()
+            box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+            figure.set_size_inches(min(width, box.width + 0.1), min(height, box.height + 0.1))
+
+
 def color(index: int) -> str:
     """Colour of the curve with that index."""
     return CURVES[index % len(CURVES)]

@@ -3,16 +3,18 @@
 import ipywidgets
 
 from lesson_lib.plots import matrices
-from lesson_lib.plots.matrices import Equation, equations
+from lesson_lib.plots.matrices import EDGE, FILL, LINE, TOKENS, Equation, equations
 from lesson_lib.plots.picture import Picture
 from lesson_lib.widgets.explorer import Explorer
 
 
 class ShapeExplorer(Explorer):
-    """One switch between rows and columns, four sliders for the sizes; the orange edge counts the tokens."""
+    """One switch between columns and rows, four sliders for the sizes; the orange edge counts the tokens."""
 
     def __init__(self, n: int = 6, d_model: int = 10, d_k: int = 4, d_v: int = 5) -> None:
-        self.convention = ipywidgets.ToggleButtons(options=["rows", "columns"], description="tokens are")
+        self.convention = ipywidgets.ToggleButtons(
+            options=["rows", "columns"], value="columns", description="tokens are"
+        )
         sizes = {"n": n, "d_model": d_model, "d_k": d_k, "d_v": d_v}
         self.sizes = {
             name: ipywidgets.IntSlider(
@@ -29,42 +31,37 @@ class ShapeExplorer(Explorer):
 
     def draw(self) -> str:
         return "".join(
-            f"<div style='margin-bottom:6px'><code>{code}</code><br>{_svg(equation, self.sizes['n'].value)}</div>"
+            f"<div style='margin-bottom:6px'><code>{code}</code><br>{_svg(equation)}</div>"
             for code, equation in self.equations().items()
         )
 
     def still(self) -> Picture:
-        n = self.sizes["n"].value
         return matrices.products(
-            list(equations("rows", **{name: slider.value for name, slider in self.sizes.items()}).values()),
-            tokens=n,
-            alt="The shape explorer as it starts: the five products of self-attention with tokens as rows, drawn to scale.",
+            list(self.equations().values()),
+            alt=f"The shape explorer: self-attention with tokens as {self.convention.value}, every matrix drawn to scale.",
         )
 
 
-def _svg(equation: Equation, tokens: int) -> str:
+def _svg(equation: Equation) -> str:
     """An equation as inline SVG, 9 pixels per number."""
-    unit, gap, x, parts = 9, 30, 2, []
-    tall = max(part[1] for part in equation if not isinstance(part, str)) * unit
+    unit, x, parts = 9, 2, []
+    tall = max(part.rows.size for part in equation if not isinstance(part, str)) * unit
     for part in equation:
         if isinstance(part, str):
+            gap = 22 + 7 * len(part)
             parts.append(f'<text x="{x + gap / 2}" y="{4 + tall / 2}" text-anchor="middle">{part}</text>')
             x += gap
             continue
-        name, rows, columns = part
-        width, height = max(columns * unit, 1), rows * unit
+        name, (row_axis, rows), (column_axis, columns) = part
+        width, height = columns * unit, rows * unit
         top = 4 + (tall - height) / 2
         parts.append(
-            f'<rect x="{x}" y="{top}" width="{width}" height="{height}" fill="#DCEAF5" stroke="#0072B2"/>'
+            f'<rect x="{x}" y="{top}" width="{width}" height="{height}" fill="{FILL}" stroke="{LINE}"/>'
         )
-        if rows == tokens:
-            parts.append(
-                f'<line x1="{x}" y1="{top}" x2="{x}" y2="{top + height}" stroke="#D55E00" stroke-width="4"/>'
-            )
-        if columns == tokens:
-            parts.append(
-                f'<line x1="{x}" y1="{top}" x2="{x + width}" y2="{top}" stroke="#D55E00" stroke-width="4"/>'
-            )
+        if row_axis == TOKENS:
+            parts.append(_edge(x, top, x, top + height))
+        if column_axis == TOKENS:
+            parts.append(_edge(x, top, x + width, top))
         label = f"{name} {rows}×{columns}"
         place = x + width / 2
         parts.append(
@@ -72,6 +69,11 @@ def _svg(equation: Equation, tokens: int) -> str:
         )
         x += max(width, 34) + 6
     title = " ".join(
-        part if isinstance(part, str) else f"{part[0]} ({part[1]} by {part[2]})" for part in equation
+        part if isinstance(part, str) else f"{part.name} ({part.rows.size} by {part.columns.size})"
+        for part in equation
     )
     return f'<svg role="img" aria-label="{title}" width="{x + 20}" height="{tall + 24}" font-size="14" fill="#111">{"".join(parts)}</svg>'
+
+
+def _edge(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{EDGE}" stroke-width="4"/>'

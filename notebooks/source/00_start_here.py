@@ -103,7 +103,7 @@ check(weighted_sum, "weighted_sum")
 
 # %% [markdown]
 r"""
-You may type a number, `5.0`, or a sum as text, `"0.25 * 8 + 0.75 * 4"`. Wrong types are answered too: try `None`, or a word.
+You may type a number, such as `3.5`, or a sum as text, such as `"0.5 * 6 + 0.5 * 2"`. Wrong types are answered too: try a list, or a word.
 
 Stuck? Ask:
 """
@@ -125,7 +125,8 @@ r"""
 
 The whole course is one function. You will write it by hand in lesson 02. Here it is at work: two queries, three keys, three values.
 
-> **Predict.** The first query equals the first key. To which of the three values will its output be closest: 10, 20 or 40?
+> **Predict.** The first query points exactly the way of the first key, and is four times as long. To which of the three values will its output
+> be closest: 10, 20 or 40?
 >
 > <details><summary>Answer</summary>
 > To 10. The first row of weights leans to the first key; but the other two values pull, and the output is 13.3, not 10.
@@ -140,8 +141,8 @@ show(weights=weights, output=output)
 
 # %% [markdown]
 r"""
-Each row of the weights sums to 1. A row says how much its query takes from each value. Here is the same table as a picture; pictures in this course
-always have queries as rows and keys as columns, and bright means large.
+Each row of the weights sums to 1. A row says how much its query takes from each value. Here is the same table as a picture. Pictures in this course
+have queries as rows and keys as columns unless they say otherwise, and bright means large.
 """
 
 # %%
@@ -151,7 +152,7 @@ heatmap(
     columns=["key 1", "key 2", "key 3"],
     limits=(0, 1),
     alt="A table of two queries by three keys: query 1 puts most weight on key 1, query 2 on key 2.",
-    caption="Each query puts most of its weight on the key that it equals, and some on the others.",
+    caption="Each query puts most of its weight on the key that it points to.",
 )
 
 # %% [markdown]
@@ -175,7 +176,15 @@ show_source(causal)
 r"""
 ## 5 · Claims
 
-The course follows five Chinese texts about attention and *runs* what they claim. You will see verdicts like these:
+The course follows five Chinese texts and *runs* what they claim. It calls them
+
+- **S0**, an overview of self-attention;
+- **S1**, notes on position and complexity;
+- **S2**, a description of the Transformer, with code;
+- **S3**, lecture notes on self-attention, part 2;
+- **S4**, a worked example of self-attention, with code.
+
+You will see verdicts like these:
 
 | sign | verdict | meaning |
 |---|---|---|
@@ -183,7 +192,7 @@ The course follows five Chinese texts about attention and *runs* what they claim
 | ◐ | holds with a condition | true, but only if something is added that the text leaves out |
 | ✗ | corrected | computed, and found otherwise |
 
-A verdict is printed only after its cell has found it. So far the ledger holds:
+A verdict is printed only after its cell has found it. The list of all claims is called the ledger. So far it holds:
 """
 
 # %%
@@ -194,7 +203,8 @@ for name in VERDICTS:
 
 # %% [markdown]
 r"""
-"Undecided" are the claims of lessons that are still to come.
+Four of the decided claims had to be corrected, ten need a condition that the texts leave out. "Undecided" are the claims of lessons that are
+still to come.
 
 ## 6 · Letters
 
@@ -211,7 +221,7 @@ The same letter means the same thing in every formula, every signature and every
 | $d_v$ | numbers of a value, and of an output |
 
 Tokens are rows: a sequence is $(n, d)$, a batch of them $(b, n, d)$. In signatures you will read `Float[Tensor, "*b n d_k"]`: a tensor of
-floating-point numbers whose last two axes are $n$ and $d_k$, with any number of axes in front. A mask is boolean, and **True means: may look**.
+floating-point numbers whose last two axes are $n$ and $d_k$, with any number of axes in front (a `#` before a name allows size 1 there). A mask is boolean, and **True means: may look**.
 
 > **Predict.** Queries have the shape (2, 7, 5), keys (2, 11, 5), values (2, 11, 3). Which shapes have weights and outputs?
 >
@@ -239,12 +249,16 @@ You need none of these yet. Come back when one is missing.
 | query | 查询 | what is looked for |
 | key | 键 | what a query is compared with |
 | value | 值 | what gets mixed |
+| output | 输出 | the mixture of values that a query receives |
 | score | 注意力分数 | one number per query and key, before softmax |
 | weight | 注意力权重 | a score after softmax; a row sums to 1 |
 | softmax | 归一化指数函数 | positive shares from any numbers |
 | dot product | 点积 | sum of products of two vectors' parts |
 | additive score | 加性注意力 | a small network scores each pair |
 | scale, 1/√d | 缩放 | keeps dot products small at the start of training |
+| temperature | 温度 | what scores are divided by; high means even weights |
+| saturation | 饱和 | one weight near 1, no gradient |
+| projection | 投影 | a learned matrix that makes queries, keys or values from tokens |
 | mask | 掩码 | who may look at whom |
 | causal mask | 因果掩码 | no token looks at later ones |
 | padding | 填充 | filler that makes sequences equally long |
@@ -256,7 +270,7 @@ You need none of these yet. Come back when one is missing.
 | encoder, decoder | 编码器, 解码器 | the half that reads, the half that writes |
 | residual connection | 残差连接 | output plus input of a layer |
 | layer normalisation | 层归一化 | each token brought to mean 0 and variance 1 |
-| convolution | 卷积 | the same weights at every place, near neighbours only |
+| convolution | 卷积 | the same filter at every place, near neighbours only |
 | receptive field | 感受野 | the inputs that can reach an output |
 | recurrent network | 循环神经网络 | reads one token after another, carrying a state |
 | truncated attention | 截断自注意力 | attention within a window |
@@ -264,18 +278,23 @@ You need none of these yet. Come back when one is missing.
 
 ## 8 · Three wrong ideas worth having once
 
-**"I must run every cell exactly once, in order."** You may run a cell again as often as you like. Random numbers do go on from where they were:
+**"I must run every cell exactly once."** You may run a cell again as often as you like, with two things to know. A name means what it was last
+given: if an earlier cell complains after a later one, run all cells from the top. And random numbers go on from where they were.
 
-> **Predict.** The next cell draws twice with the same seed. Are the two numbers equal?
+> **Predict.** The next cell draws a number twice without a seed, and twice with the same seed. Which of the two pairs is equal?
 >
 > <details><summary>Answer</summary>
-> Yes. The seed sets the start; the same start gives the same numbers. Every experiment of this course says its seeds.
+> The second. A seed sets the start, and the same start gives the same numbers. Every experiment of this course says its seeds.
 > </details>
 """
 
 # %%
-for _ in range(2):
-    show(torch.randn((), generator=torch.Generator().manual_seed(7)).item())
+free = [torch.randn(()).item() for _ in range(2)]
+seeded = [
+    torch.randn((), generator=torch.Generator().manual_seed(7)).item() for _ in range(2)
+]
+print("without a seed, equal:", free[0] == free[1])
+print("with the same seed, equal:", seeded[0] == seeded[1])
 
 # %% [markdown]
 r"""

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 02 · Scoring: exercises
 #
-# Seven exercises, about 50 minutes. They follow the lesson `02_scoring`; do them in any order.
+# Seven exercises, about 50 minutes. They follow the lesson `02_scoring`; best in this order.
 #
-# **How it works.** Replace the `...` in a cell, run it, then run the cell with `check`. It says what was asked, what you gave, and
+# **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. It says what was asked, what you gave, and
 # what is wrong, on the smallest example it can find. Three verbs:
 #
 # | you type | you get |
@@ -12,7 +12,7 @@
 # | `hint("name")` | a question that helps; call it again for the next one, three in all |
 # | `solution("name")` | a right answer, and what to remember |
 #
-# The stars say how hard: ★ a minute of thought, ★★ a few lines, ★★★ pencil and paper. Your progress is kept on this computer only;
+# The stars say how hard: ★ short, ★★ some lines, ★★★ pencil and paper. Your progress is kept on this computer only;
 # `progress()` shows it.
 #
 # Throughout, $n$ counts queries, $m$ counts keys, $d_k$ is the width of queries and keys, $d_v$ the width of values. Tokens are rows.
@@ -50,9 +50,9 @@ check(score_ratio, "score_ratio")
 # %% [markdown]
 # ## 2 · Scores of a thousand
 #
-# `★★ · 8 min · exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and every library has that line`
+# `★★ · 8 min · exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and attend has it too`
 #
-# Write softmax over the keys by hand:
+# Write softmax over the keys by hand, from memory, without scrolling back in the lesson:
 #
 # $$\text{weights}[i, j] = \frac{e^{\text{scores}[i, j]}}{\sum_{j'} e^{\text{scores}[i, j']}}$$
 #
@@ -80,7 +80,7 @@ check(stable_weights)
 # %% [markdown]
 # ## 3 · Attention in three lines
 #
-# `★★ · 10 min · this is the function of the whole course; you will read it in every code base`
+# `★★ · 10 min · this is the function of the whole course; you will meet it again and again`
 #
 # $$\text{output} = \text{softmax}\!\left(\frac{\text{query}\;\text{key}^\top}{\sqrt{d_k}}\right)\text{value}$$
 #
@@ -112,13 +112,13 @@ check(scaled_attention)
 # %% [markdown]
 # ## 4 · Every query with every key: a repair
 #
-# `★★ · 8 min · a wrong broadcast that happens to run is the most common bug in attention code, and no error message comes`
+# `★★ · 8 min · a wrong broadcast runs whenever n = m, and no error message comes`
 #
 # The additive score puts a small network between a query and a key:
 #
 # $$\text{score}[i, j] = v \cdot \tanh(\text{query}_i\, W_\text{query} + \text{key}_j\, W_\text{key})$$
 #
-# The function below was written for it. With as many queries as keys it runs without a complaint, and it is wrong. **Repair it.**
+# ($v$ is a learned vector here, not a value; the letter is the paper's.) The function below was written for it. With as many queries as keys it runs without a complaint, and it is wrong. **Repair it.**
 # First guess: with 4 queries and 4 keys, what shape does it return, and what does its second number stand for?
 
 
@@ -187,13 +187,13 @@ picture("unscaled_picture")
 # `★★★ · 8 min · the usual argument for 1/√d assumes mean 0; here you see what the assumption is worth`
 #
 # The lesson showed that $q \cdot k$ has variance $d$ when the parts are independent with mean 0 and variance 1. Now let all parts of
-# $q$ and $k$ be independent with **mean 1** and variance 1, and $d = 64$.
+# $q$ and $k$ be independent with **mean 2** and variance 1, and $d = 16$.
 #
 # **What is the variance of $q \cdot k$?** You need $\text{var}(z) = E[z^2] - E[z]^2$, once.
 
 # %%
 ### BEGIN SOLUTION
-score_variance = "64 * (2 * 2 - 1)"
+score_variance = "16 * (5 * 5 - 4 * 4)"
 ### END SOLUTION
 ### STUB: score_variance = ...
 
@@ -207,7 +207,7 @@ check(score_variance, "score_variance")
 # %% [markdown]
 # ## 7 · Why the root? In your own words
 #
-# `★★ · 6 min · the answer most often given in interviews is wrong`
+# `★★ · 6 min · many give another reason; can you tell them apart?`
 #
 # In two or three sentences: **why divide the scores by $\sqrt{d_k}$, and why not by $d_k$ itself?** The check looks for the ideas that an
 # answer cannot avoid, then shows a model answer. It reads words, not meaning: whether yours is right, you decide by comparing.

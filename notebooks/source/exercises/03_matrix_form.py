@@ -1,10 +1,11 @@
 # %% [markdown]
 # # 03 · Matrix form: exercises
 #
-# Seven exercises, about 45 minutes. They follow the lesson `03_matrix_form`; do them in any order.
+# Seven exercises, about 45 minutes. They follow the lesson `03_matrix_form`; best in this order.
 #
-# **How it works.** Replace the `...` in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
+# **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
+# The stars: ★ short, ★★ some lines, ★★★ pencil and paper.
 #
 # Two conventions meet here. **Rows**: a token is a row, $Q = X W_q$, scores $Q K^\top$, softmax along each row. **Columns**: a token is a
 # column, $Q = W^q I$, scores $A = K^\top Q$, softmax down each column. There is no $1/\sqrt{d_k}$ in this lesson's examples.
@@ -24,7 +25,7 @@ from lesson_lib.show import show
 #
 # `★ · 4 min · attention has few parameters, and none of them counts tokens: that is why it takes inputs of any length`
 #
-# One attention head without biases and without an output matrix. Inputs have width $d_\text{model} = 512$, queries and keys $d_k = 64$,
+# A self-attention layer with the three matrices and nothing else. Inputs have width $d_\text{model} = 512$, queries and keys $d_k = 64$,
 # values $d_v = 128$, and the sentence has $n = 100$ tokens. **How many numbers are learned?** Count by hand; an expression in quotes will do.
 
 # %%
@@ -43,7 +44,7 @@ check(learned_numbers, "learned_numbers")
 # %% [markdown]
 # ## 2 · Three loops, two products
 #
-# `★★ · 8 min · the same arithmetic, hundreds of times faster: all tokens are computed in parallel`
+# `★★ · 8 min · the same arithmetic, without Python in between: all tokens are computed in parallel`
 #
 # Here is attention, number by number:
 
@@ -237,7 +238,7 @@ check(why_not_regroup, "why_not_regroup")
 #
 # 1. Only $W_q$, $W_k$, $W_v$ are learned. Q, K, V and the weights are computed anew for every input; n occurs in no parameter.
 # 2. n · m dot products are one product, `query @ key.mT`; n weighted sums are another, `weights @ value`.
-# 3. A product on the right mixes columns, on the left it mixes rows. So O = V A′ in columns, A V in rows.
+# 3. A product on the right mixes columns, on the left it mixes rows. So O = V A′ in columns, A′ V in rows.
 # 4. Columns are rows transposed: A = KᵀQ, softmax runs down each column.
 # 5. A popular key is a bright column where rows are queries, and a bright row where columns are.
 # 6. (Q Kᵀ) V costs 2 n² d, Q (Kᵀ V) costs 2 n d².
