@@ -166,7 +166,9 @@ def bars(
         drawn = axes.bar(
             list(values), list(values.values()), color=[color(i) for i in range(len(values))], width=0.6
         )
-        axes.bar_label(drawn, fmt="%.2f", padding=2)
+        axes.bar_label(
+            drawn, fmt="%.2f", padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}
+        )
         for name, height in (marks or {}).items():
             axes.axhline(height, color="black", linestyle="--", linewidth=1)
             beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}

@@ -758,7 +758,7 @@ number.
 > </details>
 """
 
-# %% tags=["measured"]
+# %%
 from lesson_lib.measure import cpu_seconds, peak_mib
 
 lengths = [64, 128, 256, 512]
@@ -767,18 +767,20 @@ kinds = {
     "additive, in pieces": Additive(64, 64, 64),
     "additive, at once": Additive(64, 64, 64, max_pairs=10**9),
 }
-tokens = {n: torch.randn(n, 64) for n in lengths}
+
+
+def self_attention(score, n):
+    x = torch.randn(n, 64)
+    return lambda: attend(x, x, x, score=score)
+
+
+# %% tags=["measured"]
 memory, seconds = {}, {}
 with torch.no_grad():
     for name, score in kinds.items():
-        memory[name] = [
-            peak_mib(lambda x=x, s=score: attend(x, x, x, score=s))
-            for x in tokens.values()
-        ]
-        seconds[name] = [
-            cpu_seconds(lambda x=x, s=score: attend(x, x, x, score=s), repeats=3)
-            for x in tokens.values()
-        ]
+        calls = [self_attention(score, n) for n in lengths]
+        memory[name] = [peak_mib(call) for call in calls]
+        seconds[name] = [cpu_seconds(call, repeats=3) for call in calls]
 figures.costs(lengths, memory, seconds)
 
 # %%

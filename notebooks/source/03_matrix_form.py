@@ -337,7 +337,7 @@ verdict(
 # %% [markdown]
 r"""
 With projections all three seeds end close to 1. Without them the layer cannot find the partner. What it can do is name the commonest payload of the
-sequence, which is right for about a third of the tokens (the second line in the figure); it does no better.
+sequence, which is right for about a third of the tokens (the upper dashed line); it does no better.
 
 Where did the knowledge go? Look at one sequence before and after training, beside the truth. Rows and columns are *places* in this sequence, not
 symbols.
