@@ -71,6 +71,16 @@ def test_a_cell_tells_its_formula_with_numbers():
     assert 'tabindex="0"' in w.drawing.value
 
 
+def test_a_cell_marks_the_cells_that_it_is_made_from():
+    """Score (1, 2) is made from query 1 and key 2; two widgets on a page do not mark each other's cells."""
+    one, two = SevenStepsExplorer(), SevenStepsExplorer()
+    at = ":has(td.scores0-1:is(:hover, :focus)) td."
+    assert f".{one.name}{at}queriesr0" in one.drawing.value and f".{one.name}{at}keysr1" in one.drawing.value
+    assert f".{two.name}{at}" not in one.drawing.value
+    one.query.value = 2
+    assert ":has(td.weighted0-1:is(:hover, :focus)) td.weights2-0" in one.drawing.value
+
+
 def test_weights_by_hand_give_the_sources_outputs():
     w = SevenStepsExplorer()
     w.kind.index = 2

@@ -71,7 +71,8 @@ class SevenStepsExplorer(Explorer):
             for row in rows
         ]
         text = matrices.STEP_TEXTS[upto].format(query=i + 1)
-        return f"<p><b>{text}</b></p>" + "".join(f'<div class="ll-row">{row}</div>' for row in shown if row)
+        body = "".join(f'<div class="ll-row">{row}</div>' for row in shown if row)
+        return f"<style>{_origins(self.name, i)}</style><p><b>{text}</b></p>{body}"
 
     def still(self) -> Picture:
         weights = {name.replace("w_", "W_"): self.given[name] for name in ("w_key", "w_query", "w_value")}
@@ -92,6 +93,26 @@ class SevenStepsExplorer(Explorer):
             ]
             for i, row in enumerate(s.scores.tolist())
         ]
+
+
+def _origins(name: str, query: int) -> str:
+    """CSS that marks, for the cell under the pointer or in focus, the cells that its number is made from."""
+    rules = []
+    for i in range(3):
+        for j in range(3):
+            made_from = {
+                f"keys{i}-{j}": [f"inputsr{i}", f"w_keyc{j}"],
+                f"queries{i}-{j}": [f"inputsr{i}", f"w_queryc{j}"],
+                f"values{i}-{j}": [f"inputsr{i}", f"w_valuec{j}"],
+                f"scores{i}-{j}": [f"queriesr{i}", f"keysr{j}"],
+                f"weights{i}-{j}": [f"scoresr{i}"],
+                f"weighted{i}-{j}": [f"weights{query}-{i}", f"values{i}-{j}"],
+                f"outputs{i}-{j}": [f"weightsr{i}", f"valuesc{j}"],
+            }
+            for cell, origins in made_from.items():
+                at = f".{name}:has(td.{cell}:is(:hover, :focus))"
+                rules.append(", ".join(f"{at} td.{origin}" for origin in origins))
+    return ", ".join(rules) + " {box-shadow: inset 0 0 0 3px #D55E00}"
 
 
 def _products(left: Tensor, right: Tensor, name: str) -> list[list[str]]:

@@ -497,7 +497,7 @@ show(weighted_values_of_query_1=steps.weighted_values[0], outputs=steps.outputs)
 r"""
 The first output, 1.9366, is $0.0634\cdot1 + 0.4683\cdot2 + 0.4683\cdot2$: the first numbers of the three values, mixed.
 
-Now play the film. *Do:* choose step 4 and move over the scores (or reach them with Tab): each cell shows its formula with its numbers. *Then:*
+Now play the film. *Do:* choose step 4 and move over the scores (or reach them with Tab): each cell shows its formula with its numbers, and marks the cells it is made from. *Then:*
 switch the weights to "rounded by hand" and watch which row of the outputs moves most.
 
 <details><summary>What you should find</summary>
@@ -735,6 +735,8 @@ verdict(
     "its scores end 20 times larger than scaled dot's",
     min(r["spread_end"] for r in bilinear) > 20 * max(r["spread_end"] for r in scaled),
 )
+
+# %%
 failed = [r["spread_end"] for r in rows if r["validation"] < 0.95]
 arrived = [r["spread_end"] for r in rows if r["validation"] >= 0.95]
 verdict(
