@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.measure import peak_mib
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 
 B, N, M, D_Q, D_K, D_H = 2, 7, 11, 5, 3, 13
@@ -61,6 +62,24 @@ def test_additive_in_chunks_gives_the_same_numbers_and_gradients(max_pairs):
     assert_close(ours, theirs)
     with torch.no_grad():
         assert_close(parts(q, k), whole(q, k), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["forward", "forward+backward"])
+def test_additive_in_chunks_never_holds_all_hidden_layers(training):
+    """512 x 512 pairs with 64 hidden units are 64 MiB at once; in chunks of 2**14 pairs a hidden layer is 4 MiB."""
+    x = torch.randn(512, 16)
+    peaks = {}
+    for max_pairs in (2**14, 2**30):
+        score = Additive(16, 16, 64, max_pairs=max_pairs).to(x.device)
+
+        def call(score=score):
+            with torch.set_grad_enabled(training):
+                total = score(x, x).sum()
+            if training:
+                total.backward()
+
+        peaks[max_pairs] = peak_mib(call)
+    assert peaks[2**14] < 32 < 64 < peaks[2**30]
 
 
 def test_bilinear_starts_with_scores_of_variance_one():

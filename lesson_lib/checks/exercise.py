@@ -4,6 +4,7 @@ Each knows its card, its hints, its solution, its typical wrong answers (`slips`
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ Case = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Exercise:
+class Exercise(ABC):
     """The card of an exercise, and what every kind of exercise has."""
 
     name: str
@@ -36,9 +37,9 @@ class Exercise:
     right: tuple[Any, ...]
     picture: Callable[[], Any] | None = None
 
+    @abstractmethod
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         """The result for an answer that is neither None nor `...`. `watch` is told each step and inputs before a call."""
-        raise NotImplementedError
 
     def result(self, state: Any, diagnosis: str, **more: Any) -> Result:
         """A result of this exercise, with the line that fits the state."""

@@ -599,7 +599,7 @@ The output of `attend` goes through one linear layer to 8 numbers, one per answe
 > lists that they did not train on are right. Who is first, who is last?
 >
 > <details><summary>Answer</summary>
-> Additive first, scaled dot next, both within 200 steps. The plain dot product is not there after 1,000.
+> Additive and scaled dot arrive within 200 steps, close together. The plain dot product is not there after 1,000.
 > </details>
 """
 
@@ -622,8 +622,8 @@ verdict(
 verdict("dot stays below .80", best["dot"] < 0.80, trained=True)
 arrived = {name: history.column("step")[-1] for name, history in live.items()}
 verdict(
-    "additive arrives first, then scaled dot, both within 200 steps",
-    arrived["additive"] < arrived["scaled dot"] <= 200,
+    "additive and scaled dot arrive within 200 steps",
+    max(arrived["additive"], arrived["scaled dot"]) <= 200,
     trained=True,
 )
 
@@ -647,10 +647,8 @@ def over_widths(column):
             sorted(r[column] for r in rows if (r["score"], r["d"]) == (name, d))
             for d in widths
         ]
-        table[name] = (
-            widths,
-            *zip(*cells, strict=True),
-        )  # lowest, middle, highest of three seeds
+        # lowest, middle and highest of three seeds
+        table[name] = (widths, *zip(*cells, strict=True))
     return table
 
 
@@ -705,14 +703,13 @@ def median_steps(table, name, d):
 
 
 same_rate = [r for r in stored if r["lr"] == 0.01]
+print("(scaled dot, additive)")
 for d in widths:
     at_001, at_best = (
         [median_steps(t, name, d) for name in ("scaled dot", "additive")]
         for t in (same_rate, rows)
     )
-    print(
-        f"d = {d:4}   scaled dot, additive: {at_001} steps at rate 0.01, {at_best} at the best rates"
-    )
+    print(f"d = {d:4}   steps at rate 0.01: {at_001}   at the best rates: {at_best}")
 
 # %%
 wide = [r for r in rows if r["d"] == 1024]
