@@ -16,11 +16,13 @@ def test_slider_to_picture(open_notebook, name, capsys):
     assert notebook.run_all(), notebook.troubles()
     for number, widget in enumerate(notebook.widgets(), 1):
         for slider in widget.controls("slider")[:1]:
-            times = []
-            for _ in range(4 * MOVES):  # at an end of the slider a key does nothing: turn round
-                key = "ArrowRight" if len(times) % 6 < 3 else "ArrowLeft"
-                took = widget.press(slider, key, wait_ms=500)
-                times += [took] if took is not None else []
+            times, keys = [], ["ArrowRight", "ArrowLeft"]
+            for _ in range(4 * MOVES):
+                took = widget.press(slider, keys[0], wait_ms=500)
+                if took is None:  # the slider is at its end: turn round
+                    keys.reverse()
+                    continue
+                times.append(took)
                 if len(times) == MOVES:
                     break
             with capsys.disabled():
