@@ -26,7 +26,7 @@ def inputs(*lead, dtype=torch.float32, grad=False):
     ]
 
 
-def close(got, want, dtype):
+def assert_as_close(got, want, dtype):
     assert_close(got, want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
@@ -52,12 +52,12 @@ def test_equal_to_torch_forward_and_backward(dtype, lead, with_mask, with_bias, 
     both = bias if mask is None else mask if bias is None else bias.masked_fill(~mask, -torch.inf)
     got = attend(*ours, mask=mask, score_bias=bias, weights=weights).output
     want = F.scaled_dot_product_attention(*theirs, attn_mask=both)
-    close(got, want, dtype)
+    assert_as_close(got, want, dtype)
     upstream = torch.randn_like(want)
     for a, b in zip(
         torch.autograd.grad(got, ours, upstream), torch.autograd.grad(want, theirs, upstream), strict=True
     ):
-        close(a, b, dtype)
+        assert_as_close(a, b, dtype)
 
 
 @pytest.mark.parametrize("lead", LEADS, ids=str)

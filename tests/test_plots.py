@@ -48,7 +48,7 @@ def test_heatmap_writes_numbers_into_small_tables_only_and_never_minus_zero():
 
 
 def test_heatmap_takes_a_tensor_that_needs_a_gradient_and_a_constant_one():
-    heatmap(torch.ones(2, 3, requires_grad=True), alt="A table.").png()
+    assert heatmap(torch.ones(2, 3, requires_grad=True), alt="A table.").png().startswith(b"\x89PNG")
 
 
 def test_numbers_read_on_every_cell():
