@@ -44,24 +44,25 @@ print("passed" if double(2) == 4 else "not attempted yet")
 """
 
 
-@pytest.fixture
-def course(tmp_path):
+def written(root):
     """A repository with one lesson and one exercise, as sources."""
-    folder = tmp_path / "notebooks" / "source" / "exercises"
+    folder = root / "notebooks" / "source" / "exercises"
     folder.mkdir(parents=True)
     (folder.parent / "02_scoring.py").write_text(LESSON, encoding="utf-8")
     (folder / "02_scoring.py").write_text(EXERCISE, encoding="utf-8")
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def course(tmp_path):
+    """The sources, not built."""
+    return written(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The same, built once."""
-    root = tmp_path_factory.mktemp("built")
-    folder = root / "notebooks" / "source" / "exercises"
-    folder.mkdir(parents=True)
-    (folder.parent / "02_scoring.py").write_text(LESSON, encoding="utf-8")
-    (folder / "02_scoring.py").write_text(EXERCISE, encoding="utf-8")
+    root = written(tmp_path_factory.mktemp("built"))
     assert build.main(root=root) == 0
     return root
 
