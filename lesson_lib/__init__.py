@@ -21,15 +21,19 @@ Lesson -> modules:
     00 start_here   device, show, checks
     02 scoring      scores, attention, trace, experiments
     03 matrix_form  attention (attend_columns), trace, masks
+    04 multi_head   heads, experiments (two_relations)
+    05 positional_encoding   positions, heads, experiments (order)
 """
 
 FLOORS = {
     "scores": 0,
     "masks": 0,
+    "positions": 0,
     "device": 0,
     "show": 0,
     "attention": 1,
     "trace": 2,
+    "heads": 2,
     "training": 6,
     "measure": 6,
     "plots": 6,
