@@ -49,10 +49,14 @@ def stop(error):
     return answer
 
 
+def tensors(arguments):
+    return [x for x in arguments if torch.is_tensor(x)]
+
+
 def changes_first(name):
     def answer(*arguments):
         result = right(name)(*arguments)
-        arguments[0].add_(1)
+        tensors(arguments)[0].logical_not_()
         return result
 
     return answer
@@ -83,13 +87,17 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "a word": (lambda n: lambda *a: "yes", "gives back a string"),
     "float64": (lambda n: lambda *a: right(n)(*a).double(), "torch.float64, the inputs are torch.float32"),
     "integers": (lambda n: lambda *a: right(n)(*a).long(), "torch.int64"),
+    "floats": (
+        lambda n: lambda *a: right(n)(*a).float(),
+        "your result is torch.float32, the inputs are torch.",
+    ),
     "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "torch.complex64"),
     "another shape": (lambda n: lambda *a: right(n)(*a)[None, None], "has shape (1, 1,"),
     "one number": (lambda n: lambda *a: right(n)(*a).sum(), "has shape ()"),
     "another device": (lambda n: lambda *a: right(n)(*a).to("meta"), "on the device meta"),
     "sparse": (lambda n: lambda *a: right(n)(*a).to_sparse(), "a sparse tensor"),
-    "nan": (lambda n: lambda *a: right(n)(*a) * torch.nan, "holds nan at [0, 0]"),
-    "inf": (lambda n: lambda *a: right(n)(*a) + torch.inf, "holds inf at [0, 0]"),
+    "nan": (lambda n: lambda *a: right(n)(*a) * torch.nan, "holds nan at [0, 0"),
+    "inf": (lambda n: lambda *a: right(n)(*a) + torch.inf, "holds inf at [0, 0"),
     "overflow": (lambda n: lambda *a: right(n)(*a) * 10**400, "OverflowError"),
     "an exception": (lambda n: stop(ValueError("no idea")), "stops with ValueError in line 2 of `answer`"),
     "a strange exception": (lambda n: stop(type("Odd", (BaseException,), {})("x")), "stops with Odd"),
@@ -103,12 +111,21 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "input()": (lambda n: lambda *a: input("?"), "nobody answers input()"),
     "breakpoint()": (lambda n: lambda *a: breakpoint(), "cannot stop at breakpoint()"),
     "a generator": (lambda n: lambda *a: (x for x in a), "gives back a generator"),
-    "its own input": (lambda n: lambda *a: a[-1][..., :0], "has shape"),
+    "its own input": (lambda n: lambda *a: tensors(a)[-1][..., :0], "has shape"),
 }
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("name", FUNCTIONS)
+NEEDS = {"floats": False, "float64": True, "integers": True, "nan": True, "inf": True}  # a result of floats?
+
+
+def fits(name, odd):
+    """Whether this oddity is odd for this exercise: floats are not, where floats are asked for."""
+    exercise = EXERCISES[name]
+    asked = exercise.reference(**exercise.stages[0].cases()[0])
+    return NEEDS.get(odd, asked.is_floating_point()) == asked.is_floating_point()
+
+
+@pytest.mark.parametrize("name, odd", [(name, odd) for name in FUNCTIONS for odd in ODD if fits(name, odd)])
 def test_an_odd_answer_is_named_and_harms_nothing(name, odd):
     make, words = ODD[odd]
     start = time.perf_counter()

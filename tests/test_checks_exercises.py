@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from lesson_lib.checks import check, store
 from lesson_lib.checks.engine import EXERCISES, LESSONS
@@ -15,6 +18,7 @@ from lesson_lib.checks.exercise import Choice, Number, Open, Write
 from lesson_lib.checks.inputs import source_of
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
+SESSION = {"torch": torch, "Bool": Bool, "Float": Float, "Int": Int, "Tensor": Tensor}
 RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
 LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}
@@ -53,7 +57,15 @@ def test_a_card_is_complete(name):
     assert all(text[0] == text[0].lower() or text[:2] in ("A ", "A'", "K ", "W_") for text in exercise.slips)
 
 
-@pytest.mark.parametrize("lesson, least", [("exercises/02_scoring", 5), ("exercises/03_matrix_form", 4)])
+@pytest.mark.parametrize(
+    "lesson, least",
+    [
+        ("exercises/02_scoring", 5),
+        ("exercises/03_matrix_form", 4),
+        ("exercises/04_multi_head", 5),
+        ("exercises/05_positional_encoding", 6),
+    ],
+)
 def test_a_lesson_has_every_kind(lesson, least):
     exercises = LESSONS[lesson]
     assert len(exercises) >= least
@@ -66,11 +78,7 @@ def test_a_lesson_has_every_kind(lesson, least):
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Write)])
 def test_the_shown_solution_passes_by_itself(name):
-    import torch
-    from jaxtyping import Float
-    from torch import Tensor
-
-    session = {"torch": torch, "Float": Float, "Tensor": Tensor}
+    session = dict(SESSION)
     exec(EXERCISES[name].solution, session)
     assert check(session[name]).passed
 
@@ -136,10 +144,6 @@ def test_the_notebook_asks_and_checks(name):
 @pytest.mark.parametrize("name", IN_EXERCISES)
 def test_the_notebooks_two_faces(name):
     """With answers it passes; without, it is "not attempted yet"."""
-    import torch
-    from jaxtyping import Float
-    from torch import Tensor
-
     lines = answered(name).splitlines()
     begin, end = ([line.strip() for line in lines].index(f"### {w} SOLUTION") for w in ("BEGIN", "END"))
     solved = [line for line in lines if not line.strip().startswith("###")]
@@ -147,7 +151,7 @@ def test_the_notebooks_two_faces(name):
     stubbed = [re.sub(r"### STUB: ?", "", line) for line in stubbed]
     outcomes = []
     for text in (solved, stubbed):
-        session = {"torch": torch, "Float": Float, "Tensor": Tensor}
+        session = dict(SESSION)
         exec("\n".join(text), session)
         outcomes.append(check(session[name], name).state)
     assert outcomes == ["passed", "open"]
@@ -163,3 +167,13 @@ def test_source_of_gives_the_text_of_a_function():
         return x
 
     assert source_of(f) == textwrap.dedent(inspect.getsource(f)).rstrip()
+
+
+def test_what_learners_write_is_what_the_library_does():
+    from lesson_lib import positions
+    from lesson_lib.checks import lesson_05_code as written
+
+    places, x, w = torch.arange(3.0, 10.0), torch.randn(2, 7, 6), positions.frequencies(6).float()
+    torch.testing.assert_close(written.waves(places, 6), positions.sinusoidal(10, 6)[3:])
+    torch.testing.assert_close(written.shift_matrix(2.5, w), positions.rotation(2.5, 6))
+    torch.testing.assert_close(written.turned(x, places, w), positions.rotary(x, 3))

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from lesson_lib import experiments
-from lesson_lib.experiments import look_up
+from lesson_lib.experiments import look_up, order
+from lesson_lib.positions import Learned
 
 
 @pytest.mark.parametrize("name", experiments.names())
@@ -91,3 +92,111 @@ def test_the_learning_rate_is_chosen_on_the_validation_split():
     slow, fast, never = row(1, 900, 0.96, 0.99), row(2, 300, 0.95, 0.90), row(3, 1000, 0.94, 1.0)
     assert look_up.best_rows([slow, never, fast]) == [fast]
     assert look_up.best_rows([never, row(4, 1000, 0.93, 1.0)]) == [never]
+
+
+def order_row(kind, lr, validation_loss, accuracy=(1.0, 0.5), seed=0, steps=400):
+    return {
+        "kind": kind,
+        "steps": steps,
+        "seed": seed,
+        "lr": lr,
+        "validation_loss": validation_loss,
+        "accuracy": accuracy,
+    }
+
+
+def untrained(kind):
+    torch.manual_seed(1)
+    return order.Order(kind).to("cpu")
+
+
+def test_the_answer_is_the_token_three_places_back_and_the_splits_differ():
+    tokens, right = order.draw(torch.Generator().manual_seed(3), batch=5, length=11)
+    assert tokens.shape == (5, 11) and right.shape == (5, 8)
+    assert all(right[:, i - 3].equal(tokens[:, i - 3]) for i in range(3, 11))
+    perfect = torch.nn.functional.one_hot(tokens.roll(3, -1), 16).float()
+    assert order.loss(lambda _: 50 * perfect, (tokens, right)) == pytest.approx(0, abs=1e-6)
+    one, two = (
+        order.draw(torch.Generator().manual_seed(s), 9)[0] for s in (order.VALIDATION_SEED, order.TEST_SEED)
+    )
+    assert not torch.equal(one, two)
+
+
+def test_rotary_positions_learn_in_400_steps_and_hold_beyond_their_length():
+    model, history = order.train("rotary", lr=1e-2)
+    assert history.rows[-1]["step"] == 400
+    assert order.accuracy(model, 32, order.TEST_SEED) > 0.99
+    assert order.accuracy(model, 64, order.TEST_SEED) > 0.9
+
+
+def test_a_learned_table_is_right_where_it_was_trained_and_at_chance_behind():
+    model, _ = order.train("learned", lr=1e-2)
+    shares = order.right_by_position(model, 64, order.TEST_SEED)
+    assert shares.shape == (61,) and shares[: 32 - 3].min() > 0.95 and shares[32 - 3 :].mean() < 0.15
+    assert order.accuracy(model, 64, order.TEST_SEED) == pytest.approx(shares.mean().item())
+    with pytest.raises(ValueError, match="codes for 32 positions, and 33 are asked for"):
+        Learned(32, 64)(33)
+
+
+@pytest.mark.parametrize("kind, blind", [("none", True), ("none, causal", True), ("rotary", False)])
+def test_without_positions_the_last_token_sees_a_bag_of_tokens(kind, blind):
+    model, tokens = untrained(kind), torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    shuffled = tokens[:, [3, 0, 5, 2, 1, 4, 6]]
+    assert torch.allclose(model(tokens)[:, -1], model(shuffled)[:, -1], atol=1e-5) == blind
+
+
+@pytest.mark.parametrize("kind, blind", [("alibi", True), ("alibi, causal", False), ("rotary", False)])
+def test_alibi_without_a_mask_cannot_tell_left_from_right(kind, blind):
+    model, tokens = untrained(kind), torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    mirrored = model(tokens.flip(-1)).flip(-2)
+    assert torch.allclose(model(tokens), mirrored, atol=1e-5) == blind
+
+
+@pytest.mark.parametrize("kind", ["none", "alibi", "rotary", "shaw"])
+def test_a_causal_kind_never_looks_ahead(kind):
+    tokens = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    changed = tokens.clone()
+    changed[0, -1] = 9
+    for name, equal in ((f"{kind}, causal", True), (kind, False)):
+        model = untrained(name)
+        assert torch.allclose(model(tokens)[:, :-1], model(changed)[:, :-1], atol=1e-6) == equal
+
+
+@pytest.mark.parametrize("kind", ["learned", "sinusoidal"])
+def test_tokens_and_added_codes_start_with_one_size(kind):
+    model = untrained(kind)
+    for table in (model.tokens.weight, model.added(128)):
+        assert table.square().mean().item() == pytest.approx(1, rel=0.1)
+
+
+def test_position_parameters_are_counted_by_hand():
+    spent = {"learned": 128 * 64, "shaw": 2 * 17 * 16, "floater": 64 + (65 + 1) * 32 + (32 + 1) * 64}
+    for kind in order.RECIPE["kinds"]:
+        assert order.position_parameters(order.Order(kind)) == spent.get(kind, 0)
+
+
+@pytest.mark.parametrize("kind", ["Shaw", "rope", "none, windowed", "rotary, "])
+def test_an_unknown_system_of_positions_gets_a_sentence(kind):
+    with pytest.raises(ValueError, match="kind must be one of none, learned, .* causal.* after it, got"):
+        order.Order(kind)
+
+
+def test_rates_are_chosen_on_one_seeds_validation_and_serve_the_others(monkeypatch):
+    tuned = [order_row("none", 1, 0.3, (0.1, 0.1)), order_row("none", 2, 0.2), order_row("none", 3, 0.4)]
+    tuned.append(order_row("none", 5, 0.1, steps=1200))
+    assert [row["lr"] for row in order.best_rows(tuned)] == [2, 5]
+    monkeypatch.setattr(order, "_grid", lambda: tuned)
+    monkeypatch.setattr(order, "_row", lambda kind, **chosen: {"kind": kind} | chosen)
+    assert order.run(0) == tuned
+    assert order.run(2) == [
+        {"kind": "none", "lr": 2, "seed": 2, "steps": 400},
+        {"kind": "none", "lr": 5, "seed": 2, "steps": 1200},
+    ]
+
+
+def test_curves_by_length_hold_lowest_middle_and_highest_of_the_seeds():
+    rows = [order_row("none", 1, 0.1, (a, 1 - a), seed=k) for k, a in enumerate((0.3, 0.9, 0.5))]
+    rows += [order_row("none", 1, 0.1, (0.0, 0.0), steps=1200)]
+    lengths, low, middle, high = order.by_length(rows, 400)["none"]
+    assert lengths == order.RECIPE["lengths"]
+    assert (low, middle, high) == ([0.3, 1 - 0.9], [0.5, 0.5], [0.9, 1 - 0.3])

@@ -1,13 +1,41 @@
 """Widgets without a browser: moving a control changes the drawing; the still picture and its sentence are there."""
 
+import base64
+import io
+import itertools
+import math
+import re
+
 import pytest
 import torch
+from PIL import Image
 
 from lesson_lib.plots.matrices import EDGE, Matrix, equations
-from lesson_lib.widgets import Explorer, SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer
-from lesson_lib.widgets.explorer import CSS, number, table
+from lesson_lib.positions import frequencies, rotation, sinusoidal
+from lesson_lib.widgets import (
+    ClockExplorer,
+    Explorer,
+    HeadExplorer,
+    RotationExplorer,
+    SevenStepsExplorer,
+    ShapeExplorer,
+    SoftmaxExplorer,
+)
+from lesson_lib.widgets.explorer import CSS, cell, number, shade, table
 
-ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer]
+H, N, M = 3, 5, 7  # heads, queries, keys
+
+
+def some_heads():
+    """Three heads over five queries and seven keys: one sharp, one even, one in between; one query of the last is blocked."""
+    weights = torch.full((H, N, M), 1 / M)
+    weights[0] = torch.eye(M)[:N]
+    weights[2] = torch.tensor([0.98, 0.02, 0.0, 0.0, 0.0, 0.0, 0.0])
+    weights[2, 4] = 0.0
+    return HeadExplorer(weights, "abcde", ["itself", "", "first"], keys="tuvwxyz")
+
+
+ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer, some_heads, ClockExplorer, RotationExplorer]
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -134,10 +162,246 @@ def test_an_unknown_convention_gets_a_sentence():
         equations("diagonal", 1, 1, 1, 1)
 
 
+def test_heads_tell_where_they_look():
+    w = some_heads()
+    assert w.words(0, 2) == "looks at 'v' (place 3) with weight 1.00, no other key"
+    assert w.words(1, 0) == "looks at 't' (place 1) with weight 0.14, 6 more share 0.86"
+    assert w.words(2, 0) == "looks at 't' (place 1) with weight 0.98, 1 more share 0.02"
+    assert w.words(2, 4) == "looks at nothing: this query is allowed no key"
+    assert [round(w.effective_keys(h, 0), 4) for h in range(H)] == [1.0, 7.0, 1.103]
+    assert w.effective_keys(2, 4) == 0.0
+    assert "looks at about 1.1 keys" in w.drawing.value and "looks at about 7.0 keys" in w.drawing.value
+    assert "exp(entropy) = exp(−(0.98·ln 0.98 + 0.02·ln 0.02)) = exp(0.10) = 1.1" in w.drawing.value
+
+
+def test_a_weight_is_never_rounded_to_zero_or_one():
+    w = HeadExplorer(torch.tensor([[[0.999, 0.001]]]), ["a"], keys="bc")
+    assert w.words(0, 0) == "looks at 'b' (place 1) with weight more than 0.99, 1 more share less than 0.01"
+
+
+@pytest.mark.parametrize("query", range(1, N + 1))
+@pytest.mark.parametrize("shown", [None, 0, H - 1])
+def test_every_query_of_one_head_and_of_all(query, shown):
+    w = some_heads()
+    w.shown.value, w.query.value = shown, query
+    drawing = w.drawing.value
+    assert f"<b>Query {query}, &#x27;{'abcde'[query - 1]}&#x27;</b>, the row" in drawing
+    heads = range(H) if shown is None else [shown]
+    for head in heads:
+        assert w.words(head, query - 1).replace("'", "&#x27;") in drawing
+    assert drawing.count('class="ll-query"') == (0 if shown is None else 1)
+    assert drawing.count("<svg") == (H if shown is None else 0) and drawing.count("<td><b>") == len(heads)
+
+
+def test_the_frame_lies_on_the_row_of_the_query():
+    w = some_heads()
+    tops = []
+    for w.query.value in range(1, N + 1):
+        tops.append([float(y) for y in re.findall(r'<rect x="\d+" y="([\d.]+)"', w.drawing.value)])
+    assert all(len(set(row)) == 1 and len(row) == H for row in tops)
+    steps = {b[0] - a[0] for a, b in itertools.pairwise(tops)}
+    high = float(re.search(r'<image[^>]* height="(\d+)"', w.drawing.value)[1])
+    assert steps == {high / N}
+
+
+def test_a_map_has_a_pixel_for_each_weight():
+    drawn = re.findall(r'href="data:image/png;base64,([^"]+)"', some_heads().drawing.value)
+    first = Image.open(io.BytesIO(base64.b64decode(drawn[0])))
+    assert len(drawn) == H and first.size == (M, N)
+    pixels = torch.tensor([[sum(first.getpixel((j, i))) for j in range(M)] for i in range(N)])
+    assert torch.equal(pixels.argmax(-1), torch.arange(N))  # each query of head 1 looks at its own place
+
+
+def test_one_head_tells_every_number_and_tab_stops_in_one_row():
+    w = some_heads()
+    w.shown.value = 2
+    assert (
+        "weight of query 1, &#x27;a&#x27;, for key 2, &#x27;u&#x27;: exp(score) / sum of exp(scores) of the row = 0.0200"
+        in w.drawing.value
+    )
+    assert (
+        w.drawing.value.count('tabindex="0"') == M + 1
+    )  # the query's weights, and how many keys it looks at
+    assert ">0.98<" in w.drawing.value
+
+
+def test_the_largest_heads_are_drawn_and_labels_are_escaped():
+    w = HeadExplorer(torch.full((12, 24, 24), 1 / 24), ["<i>extraordinary"] * 24, ["a<b"] * 12)
+    for w.shown.value in (None, 11):
+        assert "<i>" not in w.drawing.value and "a&lt;b" in w.drawing.value
+        assert "&lt;i&gt;extrao…" in w.drawing.value
+    assert w._repr_mimebundle_()[0]["image/png"]
+
+
+def test_weights_of_another_kind_and_half_precision_are_taken():
+    even = torch.full((1, 3, 3), 1 / 3)
+    for weights in (even.bfloat16(), even.double(), even.clone().requires_grad_()):
+        assert "looks at about 3.0 keys" in HeadExplorer(weights, "abc").drawing.value
+
+
+@pytest.mark.parametrize(
+    "weights, labels, words",
+    [
+        (torch.ones(3, 3) / 3, {}, r"\(heads, queries, keys\) of one sequence, got \(3, 3\)"),
+        (torch.ones(2, 1, 3, 3) / 3, {}, r"weights\[0\]"),
+        (torch.ones(0, 3, 3), {}, "got \\(0, 3, 3\\)"),
+        ([[[1.0]]], {}, "got list"),
+        (torch.ones(13, 3, 3) / 3, {}, "at most 12 heads can be drawn, got 13"),
+        (torch.ones(1, 25, 3) / 3, {}, "at most 24 tokens can be drawn, got 25 queries and 3 keys"),
+        (torch.ones(1, 3, 3), {}, "row sums from 3 to 3"),
+        (torch.tensor([[[-1.0, 2.0]]]).expand(1, 3, 2), {"keys": "ab"}, "must be >= 0"),
+        (torch.full((1, 3, 3), torch.nan), {}, "must be >= 0"),
+        (torch.ones(1, 2, 2) / 2, {}, "2 queries need 2 tokens, got 3"),
+        (torch.ones(1, 3, 2) / 2, {}, r"give the keys' labels too"),
+        (torch.ones(1, 3, 2) / 2, {"keys": "abc"}, "2 keys need 2 keys, got 3"),
+        (torch.ones(2, 3, 3) / 3, {"names": ["one"]}, "2 heads need 2 names, got 1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_heads_that_cannot_be_drawn_get_a_sentence(weights, labels, words):
+    with pytest.raises(ValueError, match=words):
+        HeadExplorer(weights, "abc", **labels)
+
+
+PLACES = [(0, 0), (3, 5), (100, 50), (100, -50), (0, -50), (0, 50), (17, -17)]
+D = 6
+
+
+@pytest.mark.parametrize("i, delta", PLACES)
+@pytest.mark.parametrize("make", [ClockExplorer, RotationExplorer])
+def test_codes_are_those_of_sinusoidal_and_before_the_first_token_the_formula_goes_on(make, i, delta):
+    w = make(D)
+    w.position.value, w.offset.value = i, delta
+    code = w.places[i + delta]
+    if i + delta >= 0:
+        assert torch.equal(code, sinusoidal(151, D, dtype=torch.float64)[i + delta])
+    turned = rotation(float(i + delta), D, dtype=torch.float64) @ sinusoidal(1, D, dtype=torch.float64)[0]
+    torch.testing.assert_close(code, turned)
+    assert ("No token stands at" in w.drawing.value) == (i + delta < 0)
+    for column, value in enumerate(code.tolist()):
+        name = ("sin", "cos")[column % 2]
+        assert f"p[{i + delta}, {column}] = {name}({i + delta} · w_{column // 2})" in w.drawing.value
+        assert f"= {number(value, 4)}<" in w.drawing.value
+    assert "-0.00<" not in w.drawing.value
+
+
+def hands(drawing):
+    """The ends of the hands, seen from the middle of each clock: of position i, and of position i + δ."""
+    middle = [
+        float(x) for x in re.search(r'<circle cx="(\d+)" cy="(\d+)" r="(\d+)" fill="#fff"', drawing).groups()
+    ]
+    ends = re.findall(r'<path d="M\d+ \d+L([\d.]+) ([\d.]+)"', drawing)
+    points = [((float(x) - middle[0]) / middle[2], (middle[1] - float(y)) / middle[2]) for x, y in ends]
+    return points[::2], points[1::2]
+
+
+@pytest.mark.parametrize("i, delta", PLACES)
+def test_a_hand_ends_at_the_cosine_to_the_right_and_the_sine_upwards(i, delta):
+    w = ClockExplorer(D)
+    w.position.value, w.offset.value = i, delta
+    for place, ends in zip((i, i + delta), hands(w.drawing.value), strict=True):
+        expected = [(cos, sin) for sin, cos in w.places[place].unflatten(0, (-1, 2)).tolist()]
+        torch.testing.assert_close(torch.tensor(ends), torch.tensor(expected), atol=0.002, rtol=0)
+
+
+def test_the_position_turns_every_hand_and_the_offset_alone_sets_the_angle_between():
+    def angles():
+        here, there = hands(w.drawing.value)
+        first = torch.tensor([math.atan2(y, x) for x, y in here])
+        return first, (torch.tensor([math.atan2(y, x) for x, y in there]) - first).remainder(2 * math.pi)
+
+    w = ClockExplorer(4)
+    start, between = angles()
+    assert torch.allclose(between, 5 * frequencies(4).float(), atol=0.01)
+    w.position.value = 40
+    moved, still = angles()
+    assert ((moved - start).abs() > 0.1).all() and torch.allclose(still, between, atol=0.01)
+    w.offset.value = 25
+    assert ((angles()[1] - between).abs() > 0.1).all()
+
+
+def test_clocks_name_their_wavelength_and_the_angle_between():
+    drawing = ClockExplorer(8).drawing.value
+    for words in (
+        "= 6.3 tokens",
+        "= 62.8 tokens",
+        "= 628.3 tokens",
+        "= 6,283.2 tokens",
+        "5 · w<sub>1</sub> = 0.5 rad",
+    ):
+        assert words in drawing
+    assert "cosine, column 2j + 1, to the right" in drawing and drawing.count('role="img"') == 4
+    assert "of position 3 at 172 degrees, of position 8 at 98 degrees; between them 5 radians" in drawing
+
+
+def test_a_small_angle_is_an_arc_and_a_large_one_a_spiral():
+    w = ClockExplorer(2)
+
+    def arc():
+        points = re.search(r'<polyline points="([^"]+)"', w.drawing.value)[1].split()
+        return torch.tensor([[float(x) - 68 for x in point.split(",")] for point in points]).norm(dim=1)
+
+    assert arc().max() - arc().min() < 0.2
+    w.offset.value = -50  # eight turns
+    assert 10 < arc().max() - arc().min() < 22 and arc().max() < 44  # it stays inside the clock
+
+
+@pytest.mark.parametrize("i, delta", PLACES)
+@pytest.mark.parametrize("d", [2, D, 8])
+def test_the_matrix_turns_the_code_and_the_dot_product_knows_no_position(d, i, delta):
+    w = RotationExplorer(d)
+    w.position.value, w.offset.value = i, delta
+    assert w.largest_difference() < 1e-12 and "largest difference below 1e-12" in w.drawing.value
+    expected = (delta * frequencies(d)).cos().sum().item()
+    assert math.isclose(w.dot_product(), expected, abs_tol=1e-12)
+    assert f"p[{i}] · p[{i + delta}] = {expected + 0.0:.4f}</b>" in w.drawing.value
+    for j, value in enumerate((delta * frequencies(d)).sin().tolist()):
+        assert f"R[{2 * j}, {2 * j + 1}] = sin(δ · w_{j})" in w.drawing.value
+        assert f"= {number(-value, 4)}<" in w.drawing.value
+
+
+def test_only_cells_inside_a_block_carry_a_formula_and_a_product_marks_its_origins():
+    w = RotationExplorer(4)
+    assert (
+        "R[1, 0] = -sin(δ · w_0) = -sin(5 · 1) = 0.9589" in w.drawing.value
+        and "R[0, 2]" not in w.drawing.value
+    )
+    assert "row 0 of R(5), times p[3]: 0.2837 · 0.1411 + -0.9589 · -0.9900 = 0.9894" in w.drawing.value
+    at = f".{w.name}:has(td.turned3-0:is(:hover, :focus)) td."
+    assert all(
+        f"{at}{origin}" in w.drawing.value for origin in ("matrix3-2", "matrix3-3", "here2-0", "here3-0")
+    )
+    assert f"{at}matrix3-1" not in w.drawing.value and f".{w.name} td.matrix3-1" in w.drawing.value
+
+
+def test_a_difference_that_is_more_than_rounding_is_written():
+    w = RotationExplorer(4, base=3e-25)  # a frequency of 2e12: float64 holds few digits of the angle
+    assert w.largest_difference() > 1e-9 and "largest difference below" not in w.drawing.value
+    assert f"largest difference {w.largest_difference():.1e}" in w.drawing.value
+
+
+@pytest.mark.parametrize("make, largest", [(ClockExplorer, 16), (RotationExplorer, 8)])
+def test_widths_that_cannot_be_drawn_get_a_sentence(make, largest):
+    make(largest)
+    for d, words in ((largest + 2, f"at most {largest}"), (5, "even"), (0, "d must be")):
+        with pytest.raises(ValueError, match=words):
+            make(d)
+    with pytest.raises(ValueError, match="base"):
+        make(4, base=0.0)
+
+
+def test_a_cell_without_a_stop_keeps_its_formula():
+    assert "tabindex" in cell("1", "one") and "tabindex" not in cell("1", "one", stop=False)
+    assert 'role="tooltip">one<' in cell("1", "one", stop=False) and "tooltip" not in cell("1")
+    assert shade(-1.0) == shade(0.0) != shade(1.0) == shade(2.0)
+
+
 def test_numbers_and_tables():
     assert number(3.0) == "3" and number(-0.001) == "0.00" and number(2.345, 1) == "2.3"
     text = table([[1.0, 2.0]], "scores", tips=[["a < b", "c"]])
     assert "scores (1, 2)" in text and "a &lt; b" in text
+    assert "(1, 2)" not in table([[1.0, 2.0]], "scores", shape=False)
+    assert shade(0.5) in table([[0.0, 1.0]], "scores", limits=(-1, 1))
 
 
 def test_a_widget_without_a_drawing_is_named():

@@ -17,7 +17,7 @@ from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Result
 from lesson_lib.checks.runner import Call, call, misfit, sentence
 
-Case = Mapping[str, Tensor]
+Case = Mapping[str, Any]  # tensors, and plain numbers such as n_heads
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

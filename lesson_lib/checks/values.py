@@ -157,7 +157,9 @@ def first_difference(value: Tensor, expected: Tensor, tolerance: float | int) ->
     if not wrong.any():
         return ""
     place = wrong.nonzero()[0].tolist()
-    numbers = f"{fixed(x[tuple(place)].item())} where {fixed(y[tuple(place)].item())} is right"
+    write = fixed if expected.is_floating_point() else str  # True, 3
+    one, other = (write(t.detach()[tuple(place)].item()) for t in (value, expected))
+    numbers = f"{one} where {other} is right"
     if not place:
         return numbers
     share = f"{int(wrong.sum())} of {wrong.numel()} numbers differ, the first at {place}: "
@@ -167,7 +169,7 @@ def first_difference(value: Tensor, expected: Tensor, tolerance: float | int) ->
 def _tensor(value: Tensor) -> str:
     if value.layout != torch.strided or value.device.type == "meta" or value.is_complex():
         return f"a tensor of shape {tuple(value.shape)}, {value.dtype}"
-    if value.numel() > LIMIT or value.ndim > 3:
+    if value.numel() > LIMIT or value.ndim > 4:
         return f"tensor of shape {tuple(value.shape)}"
     return _nested(value.detach().as_subclass(Tensor).cpu().tolist(), 0)
 

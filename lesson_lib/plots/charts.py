@@ -40,7 +40,9 @@ def heatmap(
     count = len(arrays)
     row_names = _per_table([row_axis] + [""] * (count - 1) if isinstance(row_axis, str) else row_axis, count)
     column_names, color_names = _per_table(column_axis, count), _per_table(color_axis, count)
-    figure, grid = canvas(1, count, width=min(3.2 * count, 7.2) + 0.6, height=4.5)
+    shapes = [array.shape for array in arrays.values()]
+    ratios = [columns for _, columns in shapes] if len({rows for rows, _ in shapes}) == 1 else None  # equal cells
+    figure, grid = canvas(1, count, width=min(3.2 * count, 7.2) + 0.6, height=4.5, width_ratios=ratios)
     figure.get_layout_engine().set(wspace=0.04)
     with rc_context(STYLE):
         unwritten = []
@@ -52,7 +54,7 @@ def heatmap(
                 unwritten.append((image, axes, color_names[i]))
             if name:
                 axes.set_title(name)
-            _ticks(axes.set_xticks, columns, array.shape[1])
+            _ticks(axes.set_xticks, columns, array.shape[1], every=2 if count > 2 and array.shape[1] > 8 else 1)
             _ticks(axes.set_yticks, rows, array.shape[0])
             axes.set_xlabel(column_names[i])
             axes.set_ylabel(row_names[i])
@@ -195,9 +197,9 @@ def _per_table(names: str | Sequence[str], count: int) -> list[str]:
     return names
 
 
-def _ticks(set_ticks: Any, names: Names, count: int) -> None:
+def _ticks(set_ticks: Any, names: Names, count: int, every: int = 1) -> None:
     if names is None:
-        set_ticks(range(count) if count <= 12 else [])
+        set_ticks(range(0, count, every) if count <= 12 else [])
         return
     if len(names) != count:
         raise ValueError(f"{count} ticks need {count} names, got {len(names)}: {list(names)}")

@@ -3,9 +3,20 @@
 Every widget is moved by keyboard as well as by mouse, shows its formulas on hover or focus, and needs no network.
 """
 
+from lesson_lib.widgets.clocks import ClockExplorer
 from lesson_lib.widgets.explorer import Explorer
+from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
 from lesson_lib.widgets.steps import SevenStepsExplorer
 
-__all__ = ["Explorer", "SevenStepsExplorer", "ShapeExplorer", "SoftmaxExplorer"]
+__all__ = [
+    "ClockExplorer",
+    "Explorer",
+    "HeadExplorer",
+    "RotationExplorer",
+    "SevenStepsExplorer",
+    "ShapeExplorer",
+    "SoftmaxExplorer",
+]

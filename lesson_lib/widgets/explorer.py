@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Sequence
+from functools import cache
 from itertools import count
 
 import ipywidgets
@@ -22,6 +23,7 @@ CSS = """
 .ll-box td .ll-tip {display:none; position:absolute; left:0; top:100%; z-index:9; background:#111; color:#fff; padding:4px 8px;
   white-space:nowrap; border-radius:4px; text-align:left}
 .ll-box td:hover .ll-tip, .ll-box td:focus .ll-tip {display:block}
+.ll-box td.ll-end .ll-tip {left:auto; right:0}
 .ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
 .ll-now {outline:3px solid #D55E00; outline-offset:2px}
 """
@@ -72,26 +74,46 @@ def table(
     tips: Sequence[Sequence[str]] | None = None,
     now: bool = False,
     decimals: int = 2,
+    limits: tuple[float, float] | None = None,
+    shape: bool = True,
 ) -> str:
-    """A table of numbers as HTML: coloured by size, each cell with its formula on hover or focus."""
+    """A table of numbers as HTML: coloured by size, each cell with its formula on hover or focus.
+
+    `limits` fixes the colours' range (default: the table's own); `shape` writes rows and columns after the title.
+    """
     flat = [value for row in rows for value in row]
-    low, high = min(flat), max(flat)
+    low, high = limits or (min(flat), max(flat))
     body = []
     for i, row in enumerate(rows):
         cells = []
         for j, value in enumerate(row):
             share = (value - low) / (high - low) if high > low else 0.0
-            tip = html.escape(tips[i][j]) if tips else ""
-            inner = f'<span class="ll-tip" role="tooltip">{tip}</span>' if tip else ""
-            focus = f' tabindex="0" aria-label="{tip}"' if tip else ""
-            style = f"background:{to_hex(colormaps[HEAT](share))};color:{ink(share)}"
-            cells.append(
-                f'<td class="{key}r{i} {key}c{j} {key}{i}-{j}" style="{style}"{focus}>{number(value, decimals)}{inner}</td>'
-            )
+            tip = tips[i][j] if tips else ""
+            classes = f"{key}r{i} {key}c{j} {key}{i}-{j}"
+            cells.append(cell(number(value, decimals), tip, classes=classes, style=shade(share)))
         body.append(f"<tr>{''.join(cells)}</tr>")
     mark = ' class="ll-now"' if now else ""
-    shape = f"({len(rows)}, {len(rows[0])})"
-    return f"<table{mark}><caption>{html.escape(title)} {shape}</caption>{''.join(body)}</table>"
+    size = f" ({len(rows)}, {len(rows[0])})" if shape else ""
+    return f"<table{mark}><caption>{html.escape(title)}{size}</caption>{''.join(body)}</table>"
+
+
+def cell(text: str, tip: str = "", *, classes: str = "", style: str = "", stop: bool = True) -> str:
+    """A table's cell with its formula on hover, and on focus where Tab is to stop at it."""
+    tip = html.escape(tip)
+    inner = f'<span class="ll-tip" role="tooltip">{tip}</span>' if tip else ""
+    focus = f' tabindex="0" aria-label="{tip}"' if tip and stop else ""
+    return f'<td class="{classes}" style="{style}"{focus}>{text}{inner}</td>'
+
+
+def shade(share: float) -> str:
+    """The style of a cell with that share of the colour map: its ground, and ink that reads well on it."""
+    return _shade(round(255 * min(1.0, max(0.0, share))))
+
+
+@cache
+def _shade(step: int) -> str:
+    """The map holds 256 colours; looking one up takes longer than writing a cell."""
+    return f"background:{to_hex(colormaps[HEAT](step))};color:{ink(step / 255)}"
 
 
 def number(value: float, decimals: int = 2) -> str:
