@@ -8,7 +8,7 @@ import pytest
 import torch
 from matplotlib import pyplot
 
-from lesson_lib.plots import CURVES, Picture, bars, heatmap, lesson_02, lesson_03, lines
+from lesson_lib.plots import CURVES, Picture, bars, heatmap, lesson_02, lesson_03, lesson_05, lines
 from lesson_lib.plots.charts import ink
 from lesson_lib.plots.files import all_pictures, film, write_all
 from lesson_lib.plots.matrices import EDGE, Matrix, equations, products, seven_steps
@@ -192,6 +192,24 @@ def test_the_figures_of_the_lessons_take_what_the_lessons_have():
     assert (
         (left.get_ylabel(), left.get_xlabel()) == (right.get_xlabel(), right.get_ylabel()) == ("query", "key")
     )
+
+
+def test_accuracy_over_length_has_a_panel_for_each_place_where_positions_enter():
+    curve = ([32, 64], [0.1, 0.1], [0.2, 0.2], [0.3, 0.3])
+    figure = lesson_05.extrapolation({"none, causal": curve, "shaw": curve, "alibi, causal": curve}).figure
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["right answers: positions in the attention", "right answers: no positions"]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["Shaw", "ALiBi, causal", "chance", "none, causal"]
+    assert all(len(axes.collections) >= 1 for axes in figure.axes), "a band for each curve"
+    with pytest.raises(ValueError, match="no panel for 'cosine'; the kinds are learned, "):
+        lesson_05.extrapolation({"cosine": curve})
+
+
+def test_accuracy_by_position_counts_from_the_first_answer_and_marks_the_end_of_training():
+    axes = lesson_05.by_position({"learned": torch.rand(61)}).figure.axes[0]
+    curve, edge = axes.get_lines()
+    assert (curve.get_xdata()[0], curve.get_xdata()[-1]) == (3, 63) and list(edge.get_xdata()) == [31, 31]
 
 
 def test_figures_are_the_same_bytes_every_time():

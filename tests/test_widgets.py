@@ -164,9 +164,9 @@ def test_an_unknown_convention_gets_a_sentence():
 
 def test_heads_tell_where_they_look():
     w = some_heads()
-    assert w.words(0, 2) == "looks at 'v' (place 3) with weight 1.00, no other key"
-    assert w.words(1, 0) == "looks at 't' (place 1) with weight 0.14, 6 more share 0.86"
-    assert w.words(2, 0) == "looks at 't' (place 1) with weight 0.98, 1 more share 0.02"
+    assert w.words(0, 2) == "looks at 'v' (place 2) with weight 1.00, no other key"
+    assert w.words(1, 0) == "looks at 't' (place 0) with weight 0.14, 6 more share 0.86"
+    assert w.words(2, 0) == "looks at 't' (place 0) with weight 0.98, 1 more share 0.02"
     assert w.words(2, 4) == "looks at nothing: this query is allowed no key"
     assert [round(w.effective_keys(h, 0), 4) for h in range(H)] == [1.0, 7.0, 1.103]
     assert w.effective_keys(2, 4) == 0.0
@@ -174,21 +174,28 @@ def test_heads_tell_where_they_look():
     assert "exp(entropy) = exp(−(0.98·ln 0.98 + 0.02·ln 0.02)) = exp(0.10) = 1.1" in w.drawing.value
 
 
+def test_heads_are_named_by_number_and_name():
+    assert [some_heads().title(h) for h in range(H)] == ["head 0: itself", "head 1", "head 2: first"]
+    twice = HeadExplorer(torch.ones(1, 1, 1), "a", ["head 0"])
+    assert twice.title(0) == "head 0"
+    assert [label for label, _ in some_heads().shown.options] == ["all", "0", "1", "2"]
+
+
 def test_a_weight_is_never_rounded_to_zero_or_one():
     w = HeadExplorer(torch.tensor([[[0.999, 0.001]]]), ["a"], keys="bc")
-    assert w.words(0, 0) == "looks at 'b' (place 1) with weight more than 0.99, 1 more share less than 0.01"
+    assert w.words(0, 0) == "looks at 'b' (place 0) with weight more than 0.99, 1 more share less than 0.01"
 
 
-@pytest.mark.parametrize("query", range(1, N + 1))
+@pytest.mark.parametrize("query", range(N))
 @pytest.mark.parametrize("shown", [None, 0, H - 1])
 def test_every_query_of_one_head_and_of_all(query, shown):
     w = some_heads()
     w.shown.value, w.query.value = shown, query
     drawing = w.drawing.value
-    assert f"<b>Query {query}, &#x27;{'abcde'[query - 1]}&#x27;</b>, the row" in drawing
+    assert f"<b>Query {query}, &#x27;{'abcde'[query]}&#x27;</b>, the row" in drawing
     heads = range(H) if shown is None else [shown]
     for head in heads:
-        assert w.words(head, query - 1).replace("'", "&#x27;") in drawing
+        assert w.words(head, query).replace("'", "&#x27;") in drawing
     assert drawing.count('class="ll-query"') == (0 if shown is None else 1)
     assert drawing.count("<svg") == (H if shown is None else 0) and drawing.count("<td><b>") == len(heads)
 
@@ -196,7 +203,7 @@ def test_every_query_of_one_head_and_of_all(query, shown):
 def test_the_frame_lies_on_the_row_of_the_query():
     w = some_heads()
     tops = []
-    for w.query.value in range(1, N + 1):
+    for w.query.value in range(N):
         tops.append([float(y) for y in re.findall(r'<rect x="\d+" y="([\d.]+)"', w.drawing.value)])
     assert all(len(set(row)) == 1 and len(row) == H for row in tops)
     steps = {b[0] - a[0] for a, b in itertools.pairwise(tops)}
@@ -209,14 +216,14 @@ def test_a_map_has_a_pixel_for_each_weight():
     first = Image.open(io.BytesIO(base64.b64decode(drawn[0])))
     assert len(drawn) == H and first.size == (M, N)
     pixels = torch.tensor([[sum(first.getpixel((j, i))) for j in range(M)] for i in range(N)])
-    assert torch.equal(pixels.argmax(-1), torch.arange(N))  # each query of head 1 looks at its own place
+    assert torch.equal(pixels.argmax(-1), torch.arange(N))  # each query of head 0 looks at its own place
 
 
 def test_one_head_tells_every_number_and_tab_stops_in_one_row():
     w = some_heads()
     w.shown.value = 2
     assert (
-        "weight of query 1, &#x27;a&#x27;, for key 2, &#x27;u&#x27;: exp(score) / sum of exp(scores) of the row = 0.0200"
+        "query 0, &#x27;a&#x27;, to key 1, &#x27;u&#x27;: weight = exp(score) / sum of exp(scores) of the row = 0.0200"
         in w.drawing.value
     )
     assert (

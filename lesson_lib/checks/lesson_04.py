@@ -14,7 +14,7 @@ counted = Number(
     title="Eight heads, how many numbers?",
     stars=1,
     minutes=4,
-    why="many think that eight heads cost eight times as much; they cost what one of full width costs",
+    why="eight heads do not cost eight times as much; they cost what one of full width costs",
     asked="d_model = 512, 8 heads with d_k = d_v = 64, W_o, no biases, n = 100 tokens: how many learned numbers has the layer?",
     value=4 * 512 * 512,
     tolerance=1e-6,
@@ -103,7 +103,7 @@ why = Open(
     title="One number, two questions",
     stars=3,
     minutes=8,
-    why="the shortest proof in the course, and the best reason for a second head",
+    why="a short proof, and a good reason for a second head",
     asked="only two symbols, x and y: why can ONE head with linear read-outs not name both the token at i-1 and that at i-3?",
     hints=(
         "The values are v_x or v_y, nothing else. Where can a weighted mean of them lie, and how many numbers say where?",
@@ -118,12 +118,13 @@ why = Open(
     remember="one head hands on one weighted mean; two questions at once need two means, or something behind it that is not linear",
     wrong={
         "one head can look at several tokens, half and half; what cannot be done is to tell them apart afterwards": (
-            r"(look|attend)s? (only )?(at|to) (only )?(one|a single) (token|key|position)|only one token"
+            r"(look|attend)s? (only )?(at|to) (only )?(one|a single) (token|key|position)|only one (token|position)|"
+            r"one (token|position|place|key) (only|at a time)|attend to two \w+ at once"
         ),
         "width does not help: with two symbols the outputs lie on one line, however wide the values are": (
             r"\bwider\b|too narrow|too small|too few dimensions|capacity"
         ),
-        "it is no matter of training: there are no weights that do it": r"\btrain|gradient|converge|local minimum",
+        "it is no matter of training: there are no weights that do it": r"(more|longer|better|enough) training|train\w* (longer|more)|gradient|converge|local minimum",
         "several heads of smaller width cost as much as one, and are no faster": r"\bfaster\b|\bcheaper\b|parallel|\bspeed",
         "several heads have as many parameters as one of the full width": r"(more|fewer|enough|extra) parameters",
         "no distance is too far: a head may look at any token": r"too far|out of reach|long distance",

@@ -263,7 +263,7 @@ whole = Write(
     title="The whole layer",
     stars=3,
     minutes=12,
-    why="after this you can read any multi-head layer in any library, and find what is wrong with it",
+    why="the layer as it stands in every library: whoever has written each step finds the one that is wrong",
     asked="project, split into heads, attend in each head with 1/sqrt(d_k), put the heads side by side, multiply by w_output",
     stages=(
         Stage(
@@ -391,7 +391,7 @@ polarity = Write(
     title="True means the opposite",
     stars=2,
     minutes=6,
-    why="two libraries, two meanings of True: the most frequent way to make a model look at its padding",
+    why="two meanings of True; taken for each other, a model looks at its padding and at nothing else",
     asked="from torch's masks, in which True HIDES, make one mask (b, 1, n, m) in which True = may look, for all heads",
     stages=(
         Stage(

@@ -125,7 +125,7 @@ why = Open(
     title="Why does it not know order?",
     stars=2,
     minutes=6,
-    why="it is the reason for this whole lesson, and half of those who use attention cannot explain it",
+    why="it is the reason for this whole lesson: nothing in attention knows where a token stands",
     asked="in two or three sentences: why does shuffling the tokens only shuffle the outputs of self-attention, and what changes that?",
     hints=(
         "Which operations see one token alone, and which ones see several?",
@@ -147,7 +147,9 @@ why = Open(
         "W_q, W_k, W_v are the same for every token: they can know what a token is, and not where": (
             r"(w_q|w_k|w_v|matri\w+|projections?) (learns?|stores?|knows?|contains?|encodes?)\b.*(order|position|place)"
         ),
-        "training does not help: whatever the weights are, a shuffle passes through": r"\btrain",
+        "training does not help: whatever the weights are, a shuffle passes through": (
+            r"(after|with|by|more|enough) training|training (on|makes|teaches|lets)|learns? the order"
+        ),
         "these act on each token alone, so a shuffle passes through them, too": (
             r"residual|layer ?norm|feed-?forward|\bmlp\b|more layers|deeper"
         ),
@@ -160,7 +162,8 @@ why = Open(
             r"\bsum|order of|\bset\b|pair|permut|commut|symmetric|equivarian|whatever order|any order"
         ),
         "how is each query, key and value made: from what, and with which matrices?": (
-            r"same (matri|weight|projection|function|w_)|each token|every token|token alone|own token|shared|token by token|by itself|pair of tokens"
+            r"same (matri|weight|projection|function|w_)|each token|every token|token alone|own token|shared|token by token|by itself|pair of tokens|"
+            r"content|only on the|from (that|its|one) token|\bx ?w|p s p|nothing in|permut\w+ (the )?rows"
         ),
         "what must come in to change it?": (
             r"position|sinus|\bcode|rotary|rotat|causal|offset|distance|place.*(added|known|mask)"

@@ -60,7 +60,7 @@ table_of_waves = Write(
     title="The table of waves",
     stars=2,
     minutes=8,
-    why="five lines, copied a million times, and with the wrong exponent they still draw a handsome picture",
+    why="with a wrong exponent the table still makes a handsome picture, and nothing complains",
     asked="p[i, 2j] = sin(i w_j), p[i, 2j+1] = cos(i w_j), w_j = 10000 ** (-2j/d), for the given positions i and j = 0 ... d/2 - 1",
     stages=(
         Stage(

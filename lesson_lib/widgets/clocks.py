@@ -20,6 +20,7 @@ STYLE = """
 .ll-clocks {display:flex; flex-wrap:wrap; gap:14px 12px; align-items:flex-start; margin:8px 0 4px}
 .ll-clock {width:140px; text-align:center}
 .ll-box .ll-clock table {margin:2px auto}
+.ll-box .ll-clock .ll-tip {top:0}
 .ll-box .ll-clock th {font-weight:600; padding:1px 4px; text-align:right; white-space:nowrap}
 .ll-box .ll-clock td {min-width:32px; padding:2px 4px; border:1px solid #ddd}
 """
@@ -106,7 +107,6 @@ class ClockExplorer(Explorer):
                 cell(
                     number(value),
                     f"p[{at}, {2 * j + k}] = {name}({at} · w_{j}) = {name}({at} · {w:.4g}) = {number(value, 4)}",
-                    classes="ll-end" if at == i + delta else "",
                 )
                 for at in (i, i + delta)
                 for value in [self.places[at][2 * j + k].item()]
@@ -128,7 +128,7 @@ class ClockExplorer(Explorer):
             f"{_arc(i * w, delta * w)}{_hand(i * w, HERE)}{_hand((i + delta) * w, THERE, dashed=True)}</svg>"
         )
         return (
-            f'<div class="ll-clock"><b>w<sub>{j}</sub> = {w:.4g}</b><br>wavelength 2π/w<sub>{j}</sub><br>= {_tokens(w)}<br>{svg}'
+            f'<div class="ll-clock ll-under"><b>w<sub>{j}</sub> = {w:.4g}</b><br>wavelength 2π/w<sub>{j}</sub><br>= {_tokens(w)}<br>{svg}'
             f'<div style="color:#00664A">{turned}</div><table>{head}{rows}</table></div>'
         )
 

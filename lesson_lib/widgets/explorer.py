@@ -23,7 +23,9 @@ CSS = """
 .ll-box td .ll-tip {display:none; position:absolute; left:0; top:100%; z-index:9; background:#111; color:#fff; padding:4px 8px;
   white-space:nowrap; border-radius:4px; text-align:left}
 .ll-box td:hover .ll-tip, .ll-box td:focus .ll-tip {display:block}
-.ll-box td.ll-end .ll-tip {left:auto; right:0}
+.ll-box .ll-under {position:relative}
+.ll-box .ll-under td {position:static}
+.ll-box .ll-under .ll-tip {left:0; width:max-content; max-width:min(560px, 100%); white-space:normal}
 .ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
 .ll-now {outline:3px solid #D55E00; outline-offset:2px}
 """

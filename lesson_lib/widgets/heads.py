@@ -21,6 +21,7 @@ LABEL = 10  # letters of a token that are written; the rest becomes an ellipsis
 MARK = CURVES[1]
 
 STYLE = """
+.ll-box .ll-words .ll-tip {top:auto; bottom:100%}
 .ll-maps {display:flex; flex-wrap:wrap; gap:10px; align-items:flex-end; margin:6px 0 10px}
 .ll-box .ll-words td {text-align:left; padding:2px 10px 2px 0; border:0}
 .ll-box .ll-words td:last-child, .ll-box .ll-words td:first-child {white-space:nowrap}
@@ -28,6 +29,7 @@ STYLE = """
 .ll-box .ll-big thead th {text-align:center; vertical-align:bottom}
 .ll-box .ll-big .ll-up {writing-mode:vertical-rl; transform:rotate(180deg); display:inline-block}
 .ll-box .ll-big td {min-width:26px; height:22px; text-align:center; padding:1px 3px}
+.ll-box .ll-dense thead th {padding:2px 0; line-height:1}
 .ll-box .ll-dense td {min-width:16px; height:18px; padding:0}
 .ll-box .ll-big tbody tr.ll-query th {color:#A63D00; font-weight:700}
 .ll-box .ll-big tr.ll-query td {border-top:3px solid #D55E00; border-bottom:3px solid #D55E00}
@@ -40,7 +42,7 @@ class HeadExplorer(Explorer):
     """Where each head looks: choose a query; see all heads side by side, or one with its numbers.
 
     `weights` is (h, n, m), of one sequence; `tokens` label queries and keys (`keys` label the keys where they are others);
-    `names` say what a head is for. Heads and places count from 1. Raises ValueError for another shape, more than 12 heads or 24
+    `names` say what a head is for. Heads and tokens count from 0. Raises ValueError for another shape, more than 12 heads or 24
     tokens, numbers that are no weights, and too few or too many labels.
     """
 
@@ -66,10 +68,10 @@ class HeadExplorer(Explorer):
         self._table = self.weights.tolist()
         self._images = [_png(table) for table in self.weights]
         self.query = ipywidgets.IntSlider(
-            1, min=1, max=n, description="query", layout=ipywidgets.Layout(width="300px")
+            0, min=0, max=n - 1, description="query", layout=ipywidgets.Layout(width="300px")
         )
         self.shown = ipywidgets.ToggleButtons(
-            options=[("all", None), *((str(h + 1), h) for h in range(n_heads))],
+            options=[("all", None), *((str(h), h) for h in range(n_heads))],
             description="heads",
             tooltips=["all heads", *(self.title(h) for h in range(n_heads))],
             style={"button_width": "auto"},
@@ -78,20 +80,21 @@ class HeadExplorer(Explorer):
         self.watch(self.query, self.shown)
 
     def title(self, head: int) -> str:
-        """A head's number and name, such as 'head 1: previous token'."""
-        return f"head {head + 1}" + (f": {self.names[head]}" if self.names[head] else "")
+        """A head's number and name, such as 'head 0: previous token'."""
+        number, name = f"head {head}", self.names[head]
+        return number if name in ("", number) else f"{number}: {name}"
 
     def draw(self) -> str:
-        query = self.query.value - 1
+        query = self.query.value
         some = range(len(self._table)) if self.shown.value is None else [self.shown.value]
         maps = self._big(some[0], query) if self.shown.value is not None else self._small(query)
         lines = "".join(self._words(head, query) for head in some)
-        asks = html.escape(f"Query {query + 1}, {_quoted(self.tokens[query])}")
+        asks = html.escape(f"Query {query}, {_quoted(self.tokens[query])}")
         scale = ", ".join(to_hex(colormaps[HEAT](share)) for share in (0, 0.25, 0.5, 0.75, 1.0))
         bar = f"<span style='display:inline-block;width:70px;height:11px;background:linear-gradient(90deg, {scale})'></span>"
         return (
             f"<style>{STYLE}</style><p>Rows are queries, columns are keys; colour is weight: 0 {bar} 1.</p>{maps}"
-            f"<p><b>{asks}</b>, the row in the orange frame:</p><table class='ll-words'>{lines}</table>"
+            f"<p><b>{asks}</b>, the row in the orange frame:</p><div class='ll-under'><table class='ll-words'>{lines}</table></div>"
         )
 
     def still(self) -> Picture:
@@ -103,7 +106,7 @@ class HeadExplorer(Explorer):
         )
 
     def words(self, head: int, query: int) -> str:
-        """Where one head looks, as a sentence; head and query are indices, from 0."""
+        """Where one head looks, as a sentence."""
         row = self._table[head][query]
         allowed = sum(w > 0 for w in row)
         if not allowed:
@@ -111,9 +114,7 @@ class HeadExplorer(Explorer):
         largest = max(row)
         at = row.index(largest)
         more = f"{allowed - 1} more share {_share(sum(row) - largest)}" if allowed > 1 else "no other key"
-        return (
-            f"looks at {_quoted(self.key_labels[at])} (place {at + 1}) with weight {_share(largest)}, {more}"
-        )
+        return f"looks at {_quoted(self.key_labels[at])} (place {at}) with weight {_share(largest)}, {more}"
 
     def effective_keys(self, head: int, query: int) -> float:
         """How many keys, evenly looked at, would be as undecided: exp of the entropy; 0 where no key is allowed."""
@@ -130,7 +131,7 @@ class HeadExplorer(Explorer):
         count = self.effective_keys(head, query)
         terms = " + ".join(f"{w:.2g}·ln {w:.2g}" for w in row[:3]) + (" + …" if len(row) > 3 else "")
         tip = f"exp(entropy) = exp(−({terms})) = exp({abs(math.log(count)):.2f}) = {count:.1f}"
-        return f"<tr>{cells}{cell(f'looks at about {count:.1f} keys', tip, classes='ll-end')}</tr>"
+        return f"<tr>{cells}{cell(f'looks at about {count:.1f} keys', tip)}</tr>"
 
     def _small(self, query: int) -> str:
         """All heads, a small map each, the query's row in a frame."""
@@ -167,7 +168,7 @@ class HeadExplorer(Explorer):
                     anchor = "middle" if every else ("start", "middle", "end")[3 * j // m]
                     place = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}"'
                 names.append(f"<text {place}>{html.escape(columns[j])}</text>")
-            label = html.escape(f"{self.title(head)}: query {query + 1} {self.words(head, query)}")
+            label = html.escape(f"{self.title(head)}: query {query} {self.words(head, query)}")
             parts.append(
                 f'<div style="width:{width}px"><b>{html.escape(self.title(head))}</b><br>'
                 f'<svg role="img" aria-label="{label}" width="{width}" height="{height}" font-size="{12 if unit > 11 else 11}" fill="#111">'
@@ -189,9 +190,8 @@ class HeadExplorer(Explorer):
             cells = "".join(
                 cell(
                     f"{w:.2f}" if written else "",
-                    f"weight of query {i + 1}, {_quoted(self.tokens[i])}, for key {j + 1}, {_quoted(self.key_labels[j])}: "
-                    + ("0" if w == 0 else f"exp(score) / sum of exp(scores) of the row = {w:.4f}"),
-                    classes="ll-end" if j >= len(weights) / 2 else "",
+                    f"query {i}, {_quoted(self.tokens[i])}, to key {j}, {_quoted(self.key_labels[j])}: weight = "
+                    + (f"exp(score) / sum of exp(scores) of the row = {w:.4f}" if w else "0"),
                     style=shade(w),
                     stop=i == query,  # Tab stops in one row only, so that a large table is no trap
                 )
@@ -200,7 +200,7 @@ class HeadExplorer(Explorer):
             chosen = ' class="ll-query"' if i == query else ""
             rows.append(f'<tr{chosen}><th scope="row">{html.escape(_short(self.tokens[i]))}</th>{cells}</tr>')
         caption = f"<caption>{html.escape(self.title(head))}</caption>"
-        return f'<table class="ll-big{"" if written else " ll-dense"}">{caption}<thead><tr><th></th>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        return f'<div class="ll-under"><table class="ll-big{"" if written else " ll-dense"}">{caption}<thead><tr><th></th>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def _png(table: Tensor) -> str:

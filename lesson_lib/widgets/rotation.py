@@ -62,10 +62,10 @@ class RotationExplorer(Explorer):
             " + ".join(f"cos({delta} · {f:.4g})" for f in w),
             " + ".join(f"{c:.4f}" for c in matrix.diagonal()[::2].tolist()),
             f"{matrix.diagonal()[::2].sum().item() + 0.0:.4f}",
-        ))  # fmt: skip
+        )[: 3 if self.d > 2 else 2])  # fmt: skip
         return (
             f"<style>{_style(self.name, self.d)}</style>"
-            f'<div class="ll-row ll-equation">{equation}</div>'
+            f'<div class="ll-row ll-equation ll-under">{equation}</div>'
             f"<p>R({delta}) p[{i}] and p[{i + delta}]: <b>largest difference {said}</b>.{before_the_first(i + delta)} "
             "Move the position: R(δ) stays as it is. Move the offset: R(δ) changes.</p>"
             f"<p><b>p[{i}] · p[{i + delta}] = {self.dot_product() + 0.0:.4f}</b>, and Σ<sub>j</sub> cos(δ · w<sub>j</sub>)"

@@ -69,6 +69,90 @@ def test_two_views_of_a_widget_move_together(open_notebook, name):
     assert second.shown() == first.shown()
 
 
+def widget(notebook, made_by: str):
+    """The widget below the first cell that contains `made_by`, once the whole notebook has run."""
+    assert notebook.run_all(), notebook.troubles()
+    index = notebook.find(made_by)
+    return next(widget for widget in notebook.widgets() if widget.cell_index() == index)
+
+
+def assert_all_can_be_read(widget) -> None:
+    """On a wide and on a narrow page: the drawing needs no scroll bar, and no formula is cut off when its cell has the focus."""
+    for width in (1400, 800):
+        widget.page.set_viewport_size({"width": width, "height": 1000})
+        widget.page.wait_for_timeout(300)
+        cut = widget.root.evaluate(
+            """root => {
+                const box = root.querySelector('.ll-box'), cut = [], outer = box.getBoundingClientRect();
+                if (box.scrollWidth > box.clientWidth) cut.push('the drawing is ' + box.scrollWidth + ' pixels wide');
+                for (const cell of box.querySelectorAll('td[tabindex]')) {
+                    cell.focus();
+                    const tip = cell.querySelector('.ll-tip'), at = tip.getBoundingClientRect();
+                    if (!at.width || at.left < outer.left || at.right > outer.right || at.top < outer.top || at.bottom > outer.bottom)
+                        cut.push(tip.textContent);
+                    if (cell.getAttribute('aria-label') !== tip.textContent) cut.push('another label: ' + tip.textContent);
+                }
+                return cut;
+            }"""
+        )
+        assert cut == [], f"{width} pixels wide"
+
+
+def test_the_heads_of_a_layer_are_seen_together_and_alone(open_notebook):
+    heads = widget(open_notebook("04_multi_head.ipynb"), "HeadExplorer(")
+    drawing, slider = heads.root.locator(".ll-box"), heads.controls("slider")[0]
+    maps, asked = drawing.locator("svg").count(), drawing.locator("p b").last
+    assert maps == len(heads.controls("button")) - 1 == drawing.locator(".ll-words tr").count()
+    assert asked.inner_text().startswith("Query 0,")
+    assert heads.press(slider, "ArrowRight") is not None
+    assert asked.inner_text().startswith("Query 1,")
+    assert heads.press(heads.controls("button")[1], "Enter") is not None
+    assert drawing.locator("svg").count() == 0 and drawing.locator(".ll-words tr").count() == 1
+    assert drawing.locator("tr.ll-query").count() == 1
+    assert_all_can_be_read(heads)
+    assert heads.press(heads.controls("button")[0], "Enter") is not None
+    assert drawing.locator("svg").count() == maps
+    assert_all_can_be_read(heads)
+
+
+def test_the_clocks_turn_and_the_angle_between_the_hands_stays(open_notebook):
+    clocks = widget(open_notebook("05_positional_encoding.ipynb"), "ClockExplorer(")
+    position, offset = clocks.controls("slider")
+
+    def hands():
+        return clocks.root.locator("svg path[stroke-width]").evaluate_all(
+            "paths => paths.map(p => p.getAttribute('d'))"
+        )
+
+    def between():
+        return clocks.root.locator(".ll-clock > div").all_inner_texts()
+
+    turned, angles = hands(), between()
+    for _ in range(3):
+        assert clocks.press(position, "ArrowRight") is not None
+    assert between() == angles and all(a != b for a, b in zip(hands(), turned, strict=True))
+    assert clocks.press(offset, "ArrowRight") is not None
+    assert all(a != b for a, b in zip(between(), angles, strict=True))
+    assert_all_can_be_read(clocks)
+
+
+def test_the_position_moves_neither_the_matrix_nor_the_dot_product(open_notebook):
+    rotation = widget(open_notebook("05_positional_encoding.ipynb"), "RotationExplorer(")
+    position, offset = rotation.controls("slider")
+    matrix, product = rotation.root.locator("td[class^=matrix]"), rotation.root.locator("p b").last
+
+    def shown():
+        return matrix.all_inner_texts(), product.inner_text().split("=")[1]
+
+    before, code = shown(), rotation.root.locator("td.here0-0").inner_text()
+    assert rotation.press(position, "ArrowRight") is not None
+    assert shown() == before and rotation.root.locator("td.here0-0").inner_text() != code
+    assert rotation.press(offset, "ArrowRight") is not None
+    assert shown()[0] != before[0] and shown()[1] != before[1]
+    assert "below 1e-12" in rotation.root.inner_text()
+    assert_all_can_be_read(rotation)
+
+
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(open_notebook, name):
     """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""

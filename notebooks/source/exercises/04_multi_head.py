@@ -20,7 +20,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # %% [markdown]
 # ## 1 · Eight heads, how many numbers?
 #
-# `★ · 4 min · many think that eight heads cost eight times as much; they cost what one of full width costs`
+# `★ · 4 min · eight heads do not cost eight times as much; they cost what one of full width costs`
 #
 # A self-attention layer with $d_\text{model} = 512$ and 8 heads. Each head projects the tokens to queries, keys and values of width
 # $d_k = d_v = 64$. The heads' outputs stand side by side, and $W^o$ brings them back to width 512. There are no biases, and the sentence has
@@ -99,7 +99,7 @@ check(heads_together)
 # %% [markdown]
 # ## 4 · The whole layer
 #
-# `★★★ · 12 min · after this you can read any multi-head layer in any library, and find what is wrong with it`
+# `★★★ · 12 min · the layer as it stands in every library: whoever has written each step finds the one that is wrong`
 #
 # Self-attention with several heads, from the tokens to the output:
 #
@@ -142,7 +142,7 @@ check(many_heads)
 # %% [markdown]
 # ## 5 · True means the opposite
 #
-# `★★ · 6 min · two libraries, two meanings of True: the most frequent way to make a model look at its padding`
+# `★★ · 6 min · two meanings of True; taken for each other, a model looks at its padding and at nothing else`
 #
 # `torch.nn.MultiheadAttention` takes two boolean masks: `attn_mask` $(n, m)$, the same for all sequences, and `key_padding_mask` $(b, m)$, which marks the
 # fillers at the end of each sequence. In both, **True hides**. In `attend`, and in torch's own `scaled_dot_product_attention`, True means "may look".
@@ -204,7 +204,7 @@ picture("three_back")
 # %% [markdown]
 # ## 7 · One number, two questions, in your own words
 #
-# `★★★ · 8 min · the shortest proof in the course, and the best reason for a second head`
+# `★★★ · 8 min · a short proof, and a good reason for a second head`
 #
 # A text is written in two symbols only, $x$ and $y$. At every position $i$ a layer is to name two symbols: the one at $i-1$ and the one at $i-3$. It has ONE head,
 # whose weights may be whatever you like at each distance, and two linear read-outs on the head's output. **Why is it impossible?**

@@ -44,7 +44,7 @@ check(wavelength, "wavelength")
 # %% [markdown]
 # ## 2 · The table of waves
 #
-# `★★ · 8 min · five lines, copied a million times, and with the wrong exponent they still draw a handsome picture`
+# `★★ · 8 min · with a wrong exponent the table still makes a handsome picture, and nothing complains`
 #
 # **Write the formula above.** You are given the positions, a row of $n$ numbers, and the even width $d$; the result is $(n, d)$. The positions need not be
 # 0, 1, 2: a rule, unlike a table, has a code for position 2.5 as well.
@@ -219,7 +219,7 @@ check(turned)
 # %% [markdown]
 # ## 8 · Why does it not know order? In your own words
 #
-# `★★ · 6 min · it is the reason for this whole lesson, and half of those who use attention cannot explain it`
+# `★★ · 6 min · it is the reason for this whole lesson: nothing in attention knows where a token stands`
 #
 # Self-attention without positions and without a mask. You shuffle the tokens of a sentence, and the outputs come out shuffled in the same way, with the same numbers.
 # **Why? And what must be added for that to change?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads

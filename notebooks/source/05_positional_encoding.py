@@ -1,0 +1,617 @@
+# %% [markdown]
+r"""
+# 05 · Positional encoding: how does attention know order?
+
+**The question.** *Dog bites man* and *man bites dog* have the same three words. Does attention know which is which?
+
+It does not. This lesson proves that, and then teaches it order in seven ways. One of them is the sinusoid, famous for a property that most courses state and few show: moving it
+by $\delta$ positions is a rotation. You will derive that rotation by hand, let a computer algebra system check it, and measure it.
+
+**After this lesson you can**
+
+- prove in four lines that attention ignores order, and name what breaks the proof;
+- write down the sinusoidal table, and say what every column does;
+- prove that $p_{i+\delta} = R(\delta)\, p_i$, and say what follows and what does not;
+- get from there to rotary positions in three lines;
+- say which of seven ways still works beyond the length it was trained at, from your own measurement.
+
+**Time** about 100 minutes; good places to stop are before section 4 and before section 6. **You need** lessons
+[02](02_scoring.ipynb) to [04](04_multi_head.ipynb), and sine and cosine. **Exercises**: [exercises/05_positional_encoding](exercises/05_positional_encoding.ipynb).
+"""
+
+# %%
+import math
+
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.claims import claim, verdict
+from lesson_lib.device import to_device
+from lesson_lib.experiments import order, results
+from lesson_lib.heads import MultiHeadAttention
+from lesson_lib.masks import causal
+from lesson_lib.plots import lesson_05 as figures
+from lesson_lib.positions import Floater, Learned, Shaw, alibi, frequencies, rotary, rotation, sinusoidal
+from lesson_lib.show import show, show_source
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+r"""
+> **Predict first.** You feed a self-attention layer five tokens, then the same five in another order. Token 2 of the first run stands at place 4 in the
+> second. Is its output the same, nearly the same, or different?
+>
+> <details><summary>Answer</summary>
+> The same, up to rounding. Its query meets the same keys and mixes the same values, only in another order, and sums do not care about order.
+> </details>
+
+## 1 · Attention does not know order
+
+Let $\pi$ be any **permutation**: a new order of the tokens. Write $\pi X$ for the rows of $X$ in that order.
+
+**Claim.** $\operatorname{attend}(\pi X) = \pi \operatorname{attend}(X)$: shuffle the inputs, and the same outputs come out, shuffled. The technical word is **equivariant**: the change
+of the input reappears as the same change of the output.
+
+**Proof.** As a matrix, $\pi$ has one 1 in every row and column, so $\pi^\top \pi$ is the identity.
+
+1. Projections work on rows one by one: the queries of $\pi X$ are $\pi Q$, the keys $\pi K$, the values $\pi V$.
+2. Scores: $(\pi Q)(\pi K)^\top = \pi\, (Q K^\top)\, \pi^\top$. Rows and columns of the table are reordered, and no entry changes.
+3. Softmax works inside a row, and does not care about the order there: the weights are $\pi A' \pi^\top$.
+4. Outputs: $(\pi A' \pi^\top)(\pi V) = \pi A' (\pi^\top \pi) V = \pi\, (A' V)$. ∎
+"""
+
+# %%
+layer = MultiHeadAttention(d_model=16, n_heads=4)
+x = torch.randn(5, 16)
+new_order = torch.tensor([3, 0, 4, 1, 2])
+outputs = layer(x, x, x).output
+of_shuffled = layer(*[x[new_order]] * 3).output
+put_back = of_shuffled[new_order.argsort()]
+figures.shuffled(outputs, of_shuffled, put_back)
+
+# %%
+for _ in range(100):
+    shuffle = torch.randperm(5)
+    assert_close(layer(*[x[shuffle]] * 3).output, outputs[shuffle])
+print("100 random orders: the same outputs, shuffled")
+
+# %% [markdown]
+r"""
+That was a layer with random weights. Does training change it? Here is a task that needs order: *name the token three places back*. There are 16 symbols, so a blind guess is right in
+1/16 of the cases. One layer of attention, four heads, a linear read-out; no positions.
+"""
+
+# %%
+stored = results("order")["rows"]
+best = order.best_rows(stored)
+rate = {row["kind"]: row["lr"] for row in best if row["steps"] == 400}
+live = {"none": order.train("none", lr=rate["none"], steps=400)[0]}
+tokens = to_device(torch.randint(16, (1, 32)))
+shuffle = torch.randperm(32)
+with torch.no_grad():
+    answers, shuffled_answers = live["none"](tokens), live["none"](tokens[:, shuffle])
+assert_close(shuffled_answers, answers[:, shuffle], atol=1e-4, rtol=1e-4)
+verdict("no positions: under 30 % right after training",
+    order.accuracy(live["none"], 32, order.TEST_SEED) < 0.3, trained=True)  # fmt: skip
+
+# %% [markdown]
+r"""
+No training can help: the proof holds for every setting of the weights. (A little over 1/16 is possible without order: a symbol that occurs often in the sequence is a better guess.)
+
+### What breaks the proof
+
+Line 2 breaks when a table is added that does *not* move with the tokens. A causal mask is such a table.
+
+> **Predict.** Put a causal mask on the layer. Are outputs still the same up to order?
+>
+> <details><summary>Answer</summary>
+> No. The first token sees one token, the last sees all: how many you see tells you where you stand.
+> </details>
+"""
+
+# %%
+masked = layer(x, x, x, mask=causal(5)).output
+of_shuffled = layer(*[x[new_order]] * 3, mask=causal(5)).output
+show(largest_difference=(of_shuffled - masked[new_order]).abs().max())
+
+# %% [markdown]
+r"""
+So a model with a causal mask can infer positions without being told (Haviv et al. 2022). The comparison in section 7 has such a row.
+
+## 2 · Add a code to each token
+
+The simplest way in: give every position $i$ a vector $p_i$ of its own, and add it to the token that stands there. The layer sees $x_i + p_i$.
+
+> **Predict.** Why add? Would it not be cleaner to lay $x_i$ and $p_i$ side by side and let a wider matrix read both?
+>
+> <details><summary>Answer</summary>
+> Adding is a special case of that: W(x + p) = Wx + Wp. It is the wide matrix [W W] applied to both side by side, with its two halves tied. It costs no width.
+> </details>
+"""
+
+# %%
+w, token, code = torch.randn(8, 16), torch.randn(16), torch.randn(16)
+added = w @ (token + code)
+side_by_side = torch.cat([w, w], dim=1) @ torch.cat([token, code])
+assert_close(added, side_by_side)
+
+# %% [markdown]
+r"""
+Which vectors? They should differ from each other, at any length. Here is the choice of the Transformer paper. Width $d$, even; pair $j$ of columns has one
+**frequency** $\omega_j$, in radians per token:
+
+$$p_{i,\,2j} = \sin(i\,\omega_j), \qquad p_{i,\,2j+1} = \cos(i\,\omega_j), \qquad \omega_j = 10000^{-2j/d}, \qquad j = 0, \dots, \tfrac d2 - 1$$
+"""
+
+
+# %%
+def codes(n, d):
+    """Rows of sines and cosines, written out."""
+    table = torch.zeros(n, d, dtype=torch.float64)
+    for i in range(n):
+        for j in range(d // 2):
+            angle = i / 10000 ** (2 * j / d)
+            table[i, 2 * j] = math.sin(angle)
+            table[i, 2 * j + 1] = math.cos(angle)
+    return table
+
+
+assert_close(codes(50, 16), sinusoidal(50, 16, dtype=torch.float64))
+show(frequencies=frequencies(4), table=codes(3, 4))
+
+# %% [markdown]
+r"""
+By hand, for $d = 4$: the frequencies are $10000^0 = 1$ and $10000^{-1/2} = 0.01$. Position 0 is $\sin 0, \cos 0, \sin 0, \cos 0 = 0, 1, 0, 1$. Position 1 starts with
+$\sin 1 = 0.8415$. The last two columns hardly move: in two steps they turn by 0.02.
+"""
+
+# %%
+p = sinusoidal(64, 32, dtype=torch.float64)
+figures.table(p)
+
+# %% [markdown]
+r"""
+> **Predict.** Two neighbouring columns, 6 and 7: are they two different frequencies, or one?
+>
+> <details><summary>Answer</summary>
+> One. Both belong to pair 3. A table of width 32 has 16 frequencies.
+> </details>
+"""
+
+# %%
+long = sinusoidal(1000, 32, dtype=torch.float64)
+spectrum = torch.fft.rfft(long - long.mean(0), dim=0).abs()
+print("strongest wave, as full turns in 1,000 rows, columns 0 to 9:")
+print(spectrum.argmax(0)[:10].tolist())
+figures.waves(p, pairs=(1, 3, 5))
+
+# %% [markdown]
+r"""
+The Fourier transform finds each column's strongest wave: the same one in columns 2 and 3 (up to one turn, since a wave need not fit a whole number of times), in 4 and 5, in 6 and 7.
+A sine and a cosine of the same frequency together say *where* on the circle the wave stands; a sine alone says it only up to a mirror. Hence the pairs.
+
+The length of a full turn in tokens is the **wavelength** $2\pi / \omega_j$.
+"""
+
+# %%
+for d in (4, 32, 512):
+    wavelengths = 2 * math.pi / frequencies(d)
+    print(f"d = {d:3}: shortest {wavelengths[0]:.2f} tokens, longest {wavelengths[-1]:,.0f} tokens")
+
+# %% [markdown]
+r"""
+### A counter with round digits
+
+Count in binary: the last bit flips at every step, the one before at every second. Each bit is slower than the last one by a factor of 2. The codes do the same with waves.
+
+> **Predict.** For $d = 16$ each pair is slower than the one before by the factor $10000^{2/16}$. Is that more or less than 2?
+>
+> <details><summary>Answer</summary>
+> More: 3.16. Two pairs make a factor of 10.
+> </details>
+"""
+
+
+# %%
+def changes(column):
+    """How often the sign changes from one row to the next."""
+    return int((column.sign().diff() != 0).sum())
+
+
+p16 = sinusoidal(1000, 16, dtype=torch.float64)
+sines = [changes(p16[:, 2 * j]) for j in range(8)]
+cosines = [changes(p16[:, 2 * j + 1]) for j in range(8)]
+bits = torch.tensor([[i >> b & 1 for b in range(10)] for i in range(1000)])
+flips = [int((bits[:, b].diff() != 0).sum()) for b in range(10)]
+print("sine columns  ", sines)
+print("cosine columns", cosines)
+figures.counters({"sines": sines[:5], "cosines": cosines[:5]}, flips)
+
+# %% [markdown]
+r"""
+318, 101, 32: each about 3.16 times fewer. The slow columns show a trap: a sine starts at exactly 0, so leaving 0 counts as a change, and column by column the counts run
+1, 1, 0, 1, 0: not falling. *Pair by pair* they fall; so "later columns are slower" is true of pairs.
+
+## 3 · Clocks
+
+A pair (cosine, sine) is a point on a circle of radius 1, at the angle $i\,\omega_j$. So a code is a row of clocks. Every clock has one hand; each runs slower than the one
+before. To read the position, read all the hands, as with hours, minutes and seconds.
+
+*Do:* move the position and watch the angle between the two hands of each clock. *Then:* set the offset to 0, and to 44, and look at the first clock.
+
+<details><summary>What you should find</summary>
+All hands turn, and the angle between the two hands of a clock does not: it belongs to the offset. At offset 44 the hands of the first clock meet again, since 44 tokens are seven turns (7 · 2π = 43.98). The second clock tells the two places
+apart.
+</details>
+"""
+
+# %%
+from lesson_lib.widgets import ClockExplorer, RotationExplorer
+
+ClockExplorer(d=8)
+
+# %% [markdown]
+r"""
+> **Predict.** With one clock only ($d = 2$), which of the positions 1 to 44 is closest to position 0? And with 32 clocks?
+>
+> <details><summary>Answer</summary>
+> 44, by the widget. With 32 clocks it is position 1: the slow clocks have hardly moved after one step, and after 44 they have.
+> </details>
+"""
+
+# %%
+for d in (2, 64):
+    p = sinusoidal(45, d, dtype=torch.float64)
+    distance = (p[1:] - p[0]).norm(dim=-1)
+    print(f"d = {d:2}: closest to position 0 is {distance.argmin().item() + 1}, at a distance of {distance.min():.4f}")
+
+# %% [markdown]
+r"""
+A single frequency is ambiguous. Many of them together are not.
+
+## 4 · The proof: moving on is a rotation
+
+Here is what makes sinusoids special. To get from $p_i$ to $p_{i+\delta}$ you turn every clock by $\delta\,\omega_j$. *The same turn from wherever you start.*
+
+**Step 1, by hand.** Two formulas from school:
+
+$$\sin(a + b) = \sin a \cos b + \cos a \sin b \qquad\qquad \cos(a + b) = \cos a \cos b - \sin a \sin b$$
+
+Take one pair, with $a = i\omega$ and $b = \delta\omega$:
+
+$$p_{i+\delta,\,2j} = \sin(i\omega + \delta\omega) = \underbrace{\sin(i\omega)}_{p_{i,2j}} \cos(\delta\omega) + \underbrace{\cos(i\omega)}_{p_{i,2j+1}} \sin(\delta\omega)$$
+$$p_{i+\delta,\,2j+1} = \cos(i\omega + \delta\omega) = -\,\underbrace{\sin(i\omega)}_{p_{i,2j}} \sin(\delta\omega) + \underbrace{\cos(i\omega)}_{p_{i,2j+1}} \cos(\delta\omega)$$
+
+**Step 2, as a matrix.** Both lines are linear in the old pair:
+
+$$\begin{bmatrix} p_{i+\delta,\,2j} \\ p_{i+\delta,\,2j+1} \end{bmatrix} =
+\begin{bmatrix} \cos(\delta\omega_j) & \sin(\delta\omega_j) \\ -\sin(\delta\omega_j) & \cos(\delta\omega_j) \end{bmatrix}
+\begin{bmatrix} p_{i,\,2j} \\ p_{i,\,2j+1} \end{bmatrix}$$
+
+**Step 3, look what is missing.** The position $i$ does not occur in the matrix.
+
+**Step 4, all pairs.** Put the $d/2$ small matrices on the diagonal of a large one, zeros elsewhere. Call it $R(\delta)$. Then, for every $i$:
+
+$$p_{i+\delta} = R(\delta)\, p_i \qquad ∎$$
+
+> **Predict.** What is $R(0)$? And what does $R(\delta)$ look like when $\delta$ is negative?
+>
+> <details><summary>Answer</summary>
+> R(0) is the identity: cos 0 = 1, sin 0 = 0. A negative δ changes the sign of the sines only: R(−δ) is R(δ) transposed, and it walks back.
+> </details>
+
+Now let a computer algebra system do steps 1 and 2, with letters in place of numbers:
+"""
+
+# %%
+import sympy
+
+i, delta, omega = sympy.symbols("i delta omega", real=True)
+
+
+def pair(t):
+    return sympy.Matrix([sympy.sin(t * omega), sympy.cos(t * omega)])
+
+
+turn = sympy.Matrix([
+    [sympy.cos(delta * omega), sympy.sin(delta * omega)],
+    [-sympy.sin(delta * omega), sympy.cos(delta * omega)],
+])  # fmt: skip
+print("turn * pair(i) - pair(i + delta) =", list(sympy.simplify(turn * pair(i) - pair(i + delta))))
+print("turn transposed * turn =", sympy.simplify(turn.T * turn).tolist())
+print("determinant =", sympy.simplify(turn.det()))
+
+# %% [markdown]
+r"""
+Zero, with letters: for *all* $i$, $\delta$ and $\omega$, not only for those that one has tried. The last two lines say that the matrix keeps lengths and angles, and mirrors nothing: a **rotation**.
+
+Then in numbers, for the whole matrix, with widths, positions and offsets drawn at random:
+"""
+
+# %%
+largest = 0.0
+for _ in range(500):
+    d = 2 * int(torch.randint(1, 65, ()))
+    start, step = int(torch.randint(0, 1000, ())), int(torch.randint(0, 1000, ()))
+    table = sinusoidal(2000, d, dtype=torch.float64)
+    moved = rotation(step, d, dtype=torch.float64) @ table[start]
+    largest = max(largest, (moved - table[start + step]).abs().max().item())
+verdict("500 random cases: the largest error is below 1e-6", largest < 1e-6)
+verdict("and even below 1e-12", largest < 1e-12)
+show(turn_by_3=rotation(3, 4))
+
+# %% [markdown]
+r"""
+For $d = 4$: the upper left block turns by 3 radians ($\cos 3 = -0.99$), the lower right one by 0.03 ($\cos 0.03 = 0.9996$).
+
+*Do:* fix the offset and move the position: which of the tables changes? *Then:* find an offset at which the upper left block is close to the identity.
+
+<details><summary>What you should find</summary>
+p[i] and p[i + δ] change with the position; R(δ) does not, and neither does their dot product. At δ = 44 (and −44, 25, −25 roughly) the first block is close to the identity.
+</details>
+"""
+
+# %%
+RotationExplorer(d=6)
+
+# %% [markdown]
+r"""
+### What follows
+
+1. $R(\delta)^\top R(\delta)$ is the identity: a code never grows or shrinks. Every $p_i$ has length $\sqrt{d/2}$, since $\sin^2 + \cos^2 = 1$ for each pair.
+2. $R(a) R(b) = R(a + b)$: two moves are one move.
+3. The dot product of two codes depends on their distance alone:
+
+$$p_i \cdot p_j = \sum_{k} \big(\sin i\omega_k \sin j\omega_k + \cos i\omega_k \cos j\omega_k\big) = \sum_{k} \cos\big(\omega_k (i - j)\big)$$
+"""
+
+# %%
+turns = {a: rotation(a, 16, dtype=torch.float64) for a in (5, 8, 13)}
+assert_close(turns[5].T @ turns[5], torch.eye(16, dtype=torch.float64))
+assert_close(turns[5] @ turns[8], turns[13])
+p = sinusoidal(100, 64, dtype=torch.float64)
+by_pair = p @ p.T
+show(determinant=turns[5].det(), length=p[17].norm(), root_of_half_d=32**0.5)
+figures.products(by_pair)
+
+# %% [markdown]
+r"""
+> **Predict.** Follow one row of this picture away from the diagonal. Does the product fall with every step?
+>
+> <details><summary>Answer</summary>
+> No. It falls first, and then it wobbles: cosines come back. The next cell prints it.
+> </details>
+"""
+
+# %%
+row = by_pair[0]
+first_rise = int((row.diff() > 0).nonzero()[0]) + 1
+print("products with position 0:", " ".join(f"{value:.2f}" for value in row[:9]))
+print("the first rise is at offset", first_rise)
+verdict("5 ahead and 5 behind give the same product", torch.isclose(by_pair[50, 55], by_pair[50, 45]))
+
+# %% [markdown]
+r"""
+It starts at $d/2 = 32$ and rises for the first time at offset 6. And a cosine has no sign: 5 ahead and 5 behind are the same. So these products alone do not tell left from right.
+
+### What does not follow
+
+The layer never computes $p_i \cdot p_j$. It computes $(x_i + p_i)\, W_q W_k^\top\, (x_j + p_j)^\top$. Multiply that out, and one of four terms is $p_i\, W_q W_k^\top\, p_j^\top$: codes with a learned matrix in between.
+
+> **Predict.** With a *random* matrix in between: is the term still a function of $i - j$ alone?
+>
+> <details><summary>Answer</summary>
+> No. The identity in between gave cosines of the distance; a general matrix mixes the pairs, and the place itself comes back.
+> </details>
+"""
+
+# %%
+between = torch.randn(64, 64, dtype=torch.float64) / 8
+offsets = list(range(-20, 21))
+learned_form = p @ between @ p.T
+curves = {f"i = {i}": [learned_form[i, i + k].item() for k in offsets] for i in (25, 45, 65)}
+plain = [by_pair[25, 25 + k].item() for k in offsets]
+figures.product_curve(
+    offsets,
+    {"identity in between, any i": plain} | {f"random matrix, {name}": c for name, c in curves.items()},
+    "score of two positions",
+    "One curve for all places with nothing in between; a curve for each place with a random matrix.",
+)
+
+# %% [markdown]
+r"""
+So sinusoids *offer* relative positions: for every offset there is a matrix, a rotation, that makes the score peak there, and training may find it. Nothing forces it to. The next section forces it.
+
+## 5 · From there to rotary, in three lines
+
+Why add the code at all? Turn the *query* and the *key* themselves, each by its own position, and let them meet:
+
+$$(R(i)^\top q) \cdot (R(j)^\top k) = q^\top R(i)\, R(j)^\top k = q^\top R(i - j)\, k$$
+
+The first step is what a dot product is. The second uses $R(j)^\top = R(-j)$ and $R(a)R(b) = R(a+b)$. The positions have melted into $i - j$, whatever $W_q$ and $W_k$ are. These are **rotary** positions (Su et al. 2021). With tokens as rows:
+"""
+
+
+# %%
+def turned(x):
+    """Row i turned by i positions."""
+    return torch.stack([row @ rotation(i, x.shape[-1]) for i, row in enumerate(x)])
+
+
+q, k = torch.randn(7, 8), torch.randn(7, 8)
+assert_close(turned(q), rotary(q), atol=1e-5, rtol=1e-5)
+show_source(rotary)
+
+# %% [markdown]
+r"""
+The library never builds the matrices: a block-diagonal product is two multiplications per number.
+
+> **Predict.** Give all tokens the same query and the same key, and turn them. What does the table of scores look like?
+>
+> <details><summary>Answer</summary>
+> Constant along every line parallel to the diagonal: the content is the same everywhere, so only i − j is left.
+> </details>
+"""
+
+# %%
+same_q, same_k = torch.randn(8).expand(40, 8), torch.randn(8).expand(40, 8)
+scores = rotary(same_q) @ rotary(same_k).mT
+diagonals = [scores.diagonal(offset) for offset in range(-39, 40)]
+verdict("constant along each diagonal", all(diagonal.std(correction=0) < 1e-5 for diagonal in diagonals))
+verdict("one ahead and one behind differ", (scores[5, 6] - scores[6, 5]).abs() > 1e-3)
+
+# %% [markdown]
+r"""
+And it tells left from right, since $q$ and $k$ differ.
+
+**A trap in published code.** Some code pairs neighbouring columns (0, 1), (2, 3) and so on, as the paper does. Much other code pairs column $j$ with column $j + d/2$. They are equal up to an order of the columns, so each can be trained; but weights trained
+with one and run with the other are wrong, and no error is raised.
+"""
+
+# %%
+order_of_columns = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])  # evens first, then odds
+half_split = rotary(q[:, order_of_columns], pairing="half-split")
+assert_close(half_split, rotary(q)[:, order_of_columns])
+mixed_up = (rotary(q, pairing="half-split") @ rotary(k, pairing="half-split").mT) - rotary(q) @ rotary(k).mT
+show(largest_error_when_mixed_up=mixed_up.abs().max())
+
+# %% [markdown]
+r"""
+## 6 · Four more ways
+
+Each is one line away from `attend`.
+
+| way | where it enters | learned numbers ($n$ positions, width $d$; $h$ heads of width $d_k$) |
+|---|---|---|
+| sinusoidal | `x + sinusoidal(n, d)` | 0 |
+| learned table | `x + learned(n)` | $n\,d$ |
+| FLOATER | `x + floater(n)` | a small network |
+| rotary | `attend(rotary(q), rotary(k), v)` | 0 |
+| Shaw | `score=shaw`, and `+ shaw.values(weights)` | $2\,(2r+1)\,d_k$ |
+| ALiBi | `score_bias=alibi(n, h)` | 0 |
+
+### A learned table
+
+Treat the codes as parameters: a row for each position, up to some largest. BERT and many others do.
+
+> **Predict.** A table has 128 rows. A sequence of 129 tokens arrives. What should happen?
+>
+> <details><summary>Answer</summary>
+> An error that says so. There is no rule for row 129.
+> </details>
+"""
+
+# %%
+learned = Learned(128, 16)
+try:
+    learned(129)
+except ValueError as error:
+    print(error)
+show(a_rule_has_no_end=tuple(sinusoidal(129, 16).shape))
+
+# %% [markdown]
+r"""
+Some code computes the sinusoids once, for 200 positions, and keeps the table. That is a table, too: it ends. Worse is a table with one row: adding it raises nothing, because one row fits every length.
+
+### Distances instead of places: Shaw
+
+A vector for each *distance* $j - i$, added to the key before the score, and another added to the value (Shaw et al. 2018). Distances beyond a radius $r$ share a vector, so there are $2r + 1$ of each.
+
+$$s_{ij} = \frac{q_i \cdot (k_j + a^K_{j-i})}{\sqrt{d_k}}, \qquad z_i = \sum_j w_{ij}\, (v_j + a^V_{j-i})$$
+"""
+
+# %%
+n, radius = 7, 2
+steps_apart = torch.arange(n) - torch.arange(n)[:, None]  # j - i
+which_row = steps_apart.clamp(-radius, radius) + radius
+figures.distances(which_row, radius)
+
+# %%
+shaw = Shaw(d_k=4, radius=2, d_v=3)
+_ = nn.init.normal_(shaw.key_rows), nn.init.normal_(shaw.value_rows)
+q, k, v = torch.randn(7, 4), torch.randn(7, 4), torch.randn(7, 3)
+by_hand = (q[:, None] * (k + shaw.key_rows[which_row])).sum(-1) / 4**0.5
+assert_close(shaw(q, k), by_hand)
+output, weights = attend(q, k, v, score=shaw)
+with_distances = output + shaw.values(weights)
+assert_close(with_distances, (weights[..., None] * (v + shaw.value_rows[which_row])).sum(1))
+
+# %% [markdown]
+r"""
+By hand, `k + key_rows[which_row]` is a table of $n \times n \times d_k$ numbers. The library sorts the terms first and never holds it.
+
+### A code that flows: FLOATER
+
+Let the code be the path of a point. It starts somewhere, and a small learned network $h$ says in which direction it moves on (Liu et al. 2020):
+
+$$\frac{dp}{dt} = h(t, p), \qquad p_i = p(i\,\Delta)$$
+
+A computer follows the path in small steps. The rule of Runge and Kutta looks at the direction four times per step, and averages. We take one step per token: a fixed number of steps gives the same numbers on every machine, and needs no further package.
+"""
+
+# %%
+floater = Floater(d=16)
+show_source(Floater._next)
+
+# %% [markdown]
+r"""
+> **Predict.** How many learned numbers has FLOATER for 32 positions, and how many for 3,200?
+>
+> <details><summary>Answer</summary>
+> The same: the network and the start do not depend on the length. A learned table grows with it.
+> </details>
+"""
+
+# %%
+numbers = sum(parameter.numel() for parameter in floater.parameters())
+print(f"FLOATER of width 16: {numbers:,} numbers for 32 positions, {tuple(floater(3200).shape)} codes from as many")
+print(f"tables of width 16: {32 * 16:,} numbers for 32 positions, {3200 * 16:,} for 3,200")
+
+# %% [markdown]
+r"""
+### A slope: ALiBi
+
+No vectors at all. Each head subtracts a multiple of the distance from its scores, so that far tokens weigh less, more so in some heads (Press et al. 2021). It was made for causal models; without a mask it cannot tell left from right.
+"""
+
+# %%
+show(bias_of_head_0=alibi(4, n_heads=8)[0])
+
+# %% [markdown]
+r"""
+## 7 · One run that compares them
+
+The task of section 1 again: name the token three places back. All systems are trained at 32 tokens, and tested at 32, 48, 64 and 128. Two of them live:
+
+> **Predict.** Which of the two will still be right at 128 tokens, four times the length it has seen: sinusoidal codes, or rotary ones?
+>
+> <details><summary>Answer</summary>
+> Look at the picture. The sinusoid <i>has</i> codes for every length, but the layer behind it never saw them.
+> </details>
+"""
+
+# %%
+for kind in ("sinusoidal", "rotary"):
+    live[kind] = order.train(kind, lr=rate[kind], steps=400)[0]
+lengths = order.RECIPE["lengths"]
+reached = {
+    kind: [order.accuracy(model, n, order.TEST_SEED) for n in lengths] for kind, model in live.items()
+}
+
+# %% tags=["nbval-ignore-output"]
+figures.live(lengths, reached)
+
+# %%
+verdict("sinusoidal: over 85 % at the length of training", reached["sinusoidal"][0] > 0.85, trained=True)
+verdict("sinusoidal: under 60 % at 128 tokens", reached["sinusoidal"][-1] < 0.6, trained=True)
+verdict("rotary: over 85 % at 128 tokens", reached["rotary"][-1] > 0.85, trained=True)
+
+# %% [markdown]
+r"""
+Now all of them: three seeds, a learning rate chosen on validation sequences of 32 tokens, and two lengths of training. Two rows have a causal mask.
+"""
+
+# %%
+PLACEHOLDER
