@@ -14,7 +14,7 @@ BASE = 10_000.0
 
 
 def frequencies(
-    d: int, *, base: float = BASE, device: torch.device | None = None
+    d: int, *, base: float | int = BASE, device: torch.device | None = None
 ) -> Float[Tensor, " half_d"]:
     """The d/2 angular frequencies of a code of width d, in radians per token: `w_j = base ** (-2j / d)`, j = 0 ... d/2 - 1.
 
@@ -36,7 +36,7 @@ def sinusoidal(
     n: int,
     d: int,
     *,
-    base: float = BASE,
+    base: float | int = BASE,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Float[Tensor, "n d"]:
@@ -54,10 +54,10 @@ def sinusoidal(
 
 
 def rotation(
-    delta: float,
+    delta: float | int,
     d: int,
     *,
-    base: float = BASE,
+    base: float | int = BASE,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Float[Tensor, "d d"]:
@@ -78,7 +78,7 @@ def rotation(
 
 
 def rotary(
-    x: Float[Tensor, "*b n d"], start: int = 0, *, base: float = BASE, pairing: str = "interleaved"
+    x: Float[Tensor, "*b n d"], start: int = 0, *, base: float | int = BASE, pairing: str = "interleaved"
 ) -> Float[Tensor, "*b n d"]:
     """Queries or keys, each turned by its own position: token i becomes `x[i] @ rotation(start + i, d)`.
 
@@ -235,7 +235,7 @@ class Shaw(nn.Module):
 
 
 def _angles(
-    n: int, start: int, d: int, base: float, device: torch.device | None
+    n: int, start: int, d: int, base: float | int, device: torch.device | None
 ) -> Float[Tensor, "n half_d"]:
     _at_least(n, 0, "n")
     _at_least(start, 0, "start")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lesson_lib import experiments
-from lesson_lib.experiments import look_up, order
+from lesson_lib.experiments import look_up, order, two_relations
 from lesson_lib.positions import Learned
 
 
@@ -200,3 +200,36 @@ def test_curves_by_length_hold_lowest_middle_and_highest_of_the_seeds():
     lengths, low, middle, high = order.by_length(rows, 400)["none"]
     assert lengths == order.RECIPE["lengths"]
     assert (low, middle, high) == ([0.3, 1 - 0.9], [0.5, 0.5], [0.9, 1 - 0.3])
+
+
+def test_two_names_are_the_tokens_one_and_three_back():
+    tokens, names = two_relations.draw(torch.Generator().manual_seed(3), batch=5)
+    for row, wanted in zip(tokens.tolist(), names.tolist(), strict=True):
+        assert wanted == [[row[i - 1], row[i - 3]] for i in range(3, 12)]
+
+
+def test_heads_change_nothing_but_the_heads():
+    sizes = {
+        s: sum(p.numel() for p in two_relations.make(s).parameters()) for s in two_relations.RECIPE["systems"]
+    }
+    assert sizes["1 head"] == sizes["2 heads"] == sizes["8 heads"] < sizes["1 head + MLP"]
+    with pytest.raises(ValueError, match="system must be one of 1 head, 2 heads"):
+        two_relations.make("3 heads")
+
+
+def test_values_of_two_names_see_no_places():
+    model = two_relations.make("1 head").to("cpu")
+    tokens = torch.full((1, 12), 5, device="cpu")
+    logits, weights = model(tokens)
+    assert weights[0, 0].std() > 0, "the weights do see places"
+    torch.testing.assert_close(logits, logits[:, :1].expand_as(logits))  # equal tokens: equal mixtures
+
+
+def test_two_heads_learn_two_names_and_the_rate_is_chosen_on_validation():
+    model, history = two_relations.train("2 heads", lr=1e-2, steps=300)
+    assert min(two_relations.accuracy(model, two_relations.TEST_SEED)) > 0.9
+    assert history.column("score")[-1] > 0.9
+    rows = [
+        {"system": "1 head", "seed": 0, "validation": v, "one back": t} for v, t in ((0.5, 1.0), (0.6, 0.1))
+    ]
+    assert two_relations.best_rows(rows) == [rows[1]]

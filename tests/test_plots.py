@@ -196,13 +196,16 @@ def test_the_figures_of_the_lessons_take_what_the_lessons_have():
 
 def test_accuracy_over_length_has_a_panel_for_each_place_where_positions_enter():
     curve = ([32, 64], [0.1, 0.1], [0.2, 0.2], [0.3, 0.3])
-    figure = lesson_05.extrapolation({"none, causal": curve, "shaw": curve, "alibi, causal": curve}).figure
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["right answers: positions in the attention", "right answers: no positions"]
-    names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names == ["Shaw", "ALiBi, causal", "chance", "none, causal"]
-    assert all(len(axes.collections) >= 1 for axes in figure.axes), "a band for each curve"
-    with pytest.raises(ValueError, match="no panel for 'cosine'; the kinds are learned, "):
+    given = dict.fromkeys(["learned", "none, causal", "shaw", "alibi, causal"], curve)
+    added, scored = lesson_05.extrapolation(given).figure.axes
+    names = [[line.get_label() for line in axes.get_lines()] for axes in (added, scored)]
+    assert names[0] == ["learned", "none, causal", "chance"]
+    assert names[1] == ["none, causal", "Shaw", "ALiBi, causal", "chance"]
+    assert [len(axes.collections) for axes in (added, scored)] == [2, 3], "a band for each kind"
+    assert added.get_title(loc="left") == "right answers: codes added to tokens"
+    (alone,) = lesson_05.extrapolation({"rotary": curve}).figure.axes
+    assert alone.get_title(loc="left") == "right answers: positions in the scores"
+    with pytest.raises(ValueError, match="no panel for 'cosine'; the kinds are none, learned, "):
         lesson_05.extrapolation({"cosine": curve})
 
 

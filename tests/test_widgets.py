@@ -57,6 +57,25 @@ def test_two_widgets_have_different_names(make):
     assert make().name != make().name
 
 
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (some_heads, ("query", "shown")),
+        (ClockExplorer, ("position", "offset")),
+        (RotationExplorer, ("position", "offset")),
+    ],
+)
+def test_each_control_alone_moves_the_drawing_to_both_of_its_ends(make, names):
+    for name in names:
+        w = make()
+        control = getattr(w, name)
+        ends = (control.min, control.max) if hasattr(control, "min") else (0, H - 1)
+        for end in ends:
+            before, moved = w.drawing.value, control.value != end
+            control.value = end
+            assert (w.drawing.value != before) == moved
+
+
 def test_softmax_moves():
     w = SoftmaxExplorer()
     assert "0.0634" in w.drawing.value and "0.4683" in w.drawing.value

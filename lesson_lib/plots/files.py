@@ -5,9 +5,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from lesson_lib.plots import matrices
+from lesson_lib.plots import lesson_05, matrices
 from lesson_lib.plots.charts import heatmap
 from lesson_lib.plots.picture import Picture
+from lesson_lib.positions import sinusoidal
 from lesson_lib.trace import example, seven_steps
 
 FRAME_MS = 1600
@@ -33,6 +34,7 @@ def all_pictures() -> dict[str, Picture]:
             list(matrices.equations("columns", n, d_model, d_k, d_v).values()),
             alt="The five products of self-attention and its softmax with tokens as columns, drawn to scale.",
         ),
+        "positions": lesson_05.table(sinusoidal(64, 32)),
     }  # fmt: skip
 
 

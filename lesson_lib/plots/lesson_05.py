@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib.plots.charts import lines
+from lesson_lib.plots.charts import heatmap, lines
 from lesson_lib.plots.picture import Picture
 
 PANELS = {
-    "right answers: codes added to the tokens": ("learned", "sinusoidal", "floater"),
-    "right answers: positions in the attention": ("shaw", "rotary", "alibi"),
-    "right answers: no positions": ("none",),
+    "right answers: codes added to tokens": ("none", "learned", "sinusoidal", "floater"),
+    "right answers: positions in the scores": ("none", "shaw", "rotary", "alibi"),
 }
 NAMES = {"shaw": "Shaw", "floater": "FLOATER", "alibi": "ALiBi"}
 
@@ -18,17 +17,18 @@ NAMES = {"shaw": "Shaw", "floater": "FLOATER", "alibi": "ALiBi"}
 def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 16) -> Picture:
     """Test accuracy over length: {kind: (lengths, lowest, middle, highest)}, as `order.by_length` gives it, with the chance level.
 
-    A panel for each place at which positions enter, so far as one of its kinds is given. Draws up to 7 kinds; with more, colours
-    repeat. Raises ValueError for a kind that is none of the experiment's.
+    A panel for each place at which positions enter; a kind without positions is drawn in both. Up to 6 kinds are easy to tell
+    apart. Raises ValueError for a kind that is none of the experiment's.
     """
     panels = {title: {} for title in PANELS}
     for kind, curve in rows_by_kind.items():
         name, comma, mask = kind.partition(", ")
-        title = next((title for title, kinds in PANELS.items() if name in kinds), None)
-        if title is None:
-            known = ", ".join(known for kinds in PANELS.values() for known in kinds)
+        titles = [title for title, kinds in PANELS.items() if name in kinds]
+        if not titles:
+            known = ", ".join(dict.fromkeys(known for kinds in PANELS.values() for known in kinds))
             raise ValueError(f"no panel for {kind!r}; the kinds are {known}, and each with a mask")
-        panels[title][NAMES.get(name, name) + comma + mask] = curve
+        for title in titles:
+            panels[title][NAMES.get(name, name) + comma + mask] = curve
     lengths = sorted({length for lengths, *_ in rows_by_kind.values() for length in lengths})
     floor = {"chance": ([lengths[0], lengths[-1]], [chance, chance])}
     return lines(
@@ -48,7 +48,7 @@ def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int =
     curves = {
         name: (list(range(first, first + len(values))), values.tolist()) for name, values in shares.items()
     }
-    edge = {"longest position trained": ([trained - 1, trained - 1], [0.0, 1.0])}
+    edge = {"last position trained": ([trained - 1, trained - 1], [0.0, 1.0])}
     return lines(
         {"right answers": curves | edge},
         alt="Accuracy at each position of a long test: a learned table is right up to the last position of its training and falls to chance right "
@@ -58,4 +58,122 @@ def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int =
         y_limits=(0, 1.04),
         points=False,
         height=3.2,
+    )
+
+
+def shuffled(outputs: Tensor, of_shuffled: Tensor, put_back: Tensor) -> Picture:
+    """Outputs of five tokens, outputs of the same tokens shuffled, and those put back in place; (n, d) each."""
+    return heatmap(
+        {"outputs": outputs, "outputs of shuffled tokens": of_shuffled, "the same, put back": put_back},
+        numbers=False,
+        limits=(outputs.min().item(), outputs.max().item()),
+        row_axis="tokens",
+        column_axis=[""] * 3,
+        alt="Three tables of five rows: the second has the rows of the first in another order, the third is the first again.",
+        caption="Shuffle the tokens, and the same rows come out, shuffled. No row shows where its token stood.",
+    )
+
+
+def table(codes: Tensor) -> Picture:
+    """The table of sinusoidal codes (n, d)."""
+    return heatmap(
+        codes,
+        numbers=False,
+        limits=(-1, 1),
+        row_axis="position i",
+        column_axis="column: sine, cosine, sine, cosine …",
+        color_axis="p[i, column]",
+        alt="Heat map of the sinusoidal codes: the left columns change from row to row, columns further right ever more slowly, the last ones not visibly.",
+        caption="One row per position. Columns come in pairs, a sine and a cosine; pairs further right turn more slowly.",
+    )
+
+
+def waves(codes: Tensor, pairs: Sequence[int]) -> Picture:
+    """Some pairs of columns over the positions; codes (n, d)."""
+    xs = list(range(len(codes)))
+    return lines(
+        {
+            f"pair {j}": {
+                "sine, column 2j": (xs, codes[:, 2 * j].tolist()),
+                "cosine, column 2j + 1": (xs, codes[:, 2 * j + 1].tolist()),
+            }
+            for j in pairs
+        },
+        alt="Pairs of columns over the positions: in each panel a sine and a cosine of the same wavelength, longer from panel to panel.",
+        caption="Two columns of a pair are one wave, a quarter of a wavelength apart.",
+        x_axis="position i",
+        points=False,
+        height=2.6,
+    )
+
+
+def counters(codes: Mapping[str, Sequence[int]], bits: Sequence[int]) -> Picture:
+    """Sign changes of the columns and flips of a binary counter's bits, from fastest to slowest."""
+    panels = {
+        "sign changes in 1,000 rows": {
+            name: (list(range(len(counts))), list(counts)) for name, counts in codes.items()
+        },
+        "flips in counting to 1,000": {"bits of a counter": (list(range(len(bits))), list(bits))},
+    }
+    return lines(
+        panels,
+        alt="Left, sign changes of sine and cosine columns over the pair's index; right, flips of a counter's bits: both fall by a constant factor "
+        "from one to the next.",
+        caption="On a log scale both are straight lines: each pair is slower than the one before by the same factor, as each bit is.",
+        x_axis="index of the pair, or of the bit",
+        log="y",
+        height=3.0,
+    )
+
+
+def products(by_pair: Tensor) -> Picture:
+    """Dot products of all pairs of codes (n, n)."""
+    return heatmap(
+        by_pair,
+        numbers=False,
+        row_axis="position i",
+        column_axis="position j",
+        color_axis="p_i · p_j",
+        alt="Heat map of the dot products of all positions: bright along the diagonal, and constant along each line parallel to it.",
+        caption="Every line parallel to the diagonal has one colour: the product depends on i − j alone. And it is its own mirror image.",
+    )
+
+
+def product_curve(
+    offsets: Sequence[int], curves: Mapping[str, Sequence[float]], title: str, caption: str
+) -> Picture:
+    """A score over the offset j - i, a curve per name."""
+    return lines(
+        {title: {name: (offsets, values) for name, values in curves.items()}},
+        alt="A score over the offset between two positions, one curve for each place of the first token.",
+        caption=caption,
+        x_axis="offset j − i",
+        points=False,
+        height=3.0,
+    )
+
+
+def distances(index: Tensor, radius: int) -> Picture:
+    """The row of Shaw's table that each pair uses, (n, n)."""
+    return heatmap(
+        index,
+        decimals=0,
+        row_axis="token i",
+        column_axis="token j",
+        alt="A table of whole numbers: constant along diagonals, rising from left to right, and the same number in the corners beyond the radius.",
+        caption=f"Radius {radius}: the rows 0 to {2 * radius} of the table. Everything further away shares the first or the last row.",
+    )
+
+
+def live(lengths: Sequence[int], right: Mapping[str, Sequence[float]]) -> Picture:
+    """Test accuracy over length of the models trained live."""
+    return lines(
+        {"right answers": {name: (lengths, values) for name, values in right.items()}},
+        alt="Accuracy over test length of sinusoidal and rotary positions: both start high at the length of training; beyond it the first falls and "
+        "the second stays.",
+        caption="Live, one seed: trained at 32 tokens.",
+        x_axis="tokens in the test",
+        log="x",
+        y_limits=(0, 1.04),
+        height=3.0,
     )

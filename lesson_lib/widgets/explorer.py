@@ -25,7 +25,7 @@ CSS = """
 .ll-box td:hover .ll-tip, .ll-box td:focus .ll-tip {display:block}
 .ll-box .ll-under {position:relative}
 .ll-box .ll-under td {position:static}
-.ll-box .ll-under .ll-tip {left:0; width:max-content; max-width:min(560px, 100%); white-space:normal}
+.ll-box .ll-under .ll-tip {left:0; width:max-content; max-width:min(560px, 100%); white-space:normal; box-sizing:border-box}
 .ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
 .ll-now {outline:3px solid #D55E00; outline-offset:2px}
 """

@@ -29,6 +29,7 @@ STYLE = """
 .ll-box .ll-big thead th {text-align:center; vertical-align:bottom}
 .ll-box .ll-big .ll-up {writing-mode:vertical-rl; transform:rotate(180deg); display:inline-block}
 .ll-box .ll-big td {min-width:26px; height:22px; text-align:center; padding:1px 3px}
+.ll-box .ll-big td:focus {box-shadow:inset 0 0 0 2px #fff}
 .ll-box .ll-dense thead th {padding:2px 0; line-height:1}
 .ll-box .ll-dense td {min-width:16px; height:18px; padding:0}
 .ll-box .ll-big tbody tr.ll-query th {color:#A63D00; font-weight:700}

@@ -266,7 +266,16 @@ You need none of these yet. Come back when one is missing.
 | embedding | 嵌入 | a learned vector for a symbol |
 | head | 头 | one attention of several side by side |
 | multi-head attention | 多头注意力 | several attentions, mixed by one matrix |
+| cross-attention | 交叉注意力 | queries from one sequence, keys and values from another |
+| linear read-out | 线性读出 | a matrix and a bias that name an answer from an output |
+| ablation | 消融 | take a part away and measure what is missing |
+| equivariant | 等变 | shuffle the input, and the output is shuffled the same way |
 | positional encoding | 位置编码 | what tells a token where it stands |
+| sinusoid | 正弦曲线 | a sine or cosine wave |
+| frequency, wavelength | 频率, 波长 | turn per token; tokens per full turn |
+| rotation matrix | 旋转矩阵 | turns vectors and keeps their lengths |
+| relative position | 相对位置 | how far apart two tokens stand, and on which side |
+| rotary positions | 旋转位置编码 | queries and keys turned by their own positions |
 | encoder, decoder | 编码器, 解码器 | the half that reads, the half that writes |
 | residual connection | 残差连接 | output plus input of a layer |
 | layer normalisation | 层归一化 | each token brought to mean 0 and variance 1 |
@@ -340,7 +349,7 @@ r"""
 
 - Exercises: after each lesson, in `exercises/`.
 - Next: [02 · Scoring](02_scoring.ipynb), where you write attention by hand. Lesson 01, the history, is still to come.
-- Then: [03 · Matrix form](03_matrix_form.ipynb).
+- Then: [03 · Matrix form](03_matrix_form.ipynb), [04 · Multi-head attention](04_multi_head.ipynb), [05 · Positional encoding](05_positional_encoding.ipynb).
 - In any notebook: `progress()` shows where you stand.
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong. Change cells: it is your copy. Rows are queries, columns are keys, True means: may

@@ -741,5 +741,5 @@ Open [exercises/03_matrix_form](exercises/03_matrix_form.ipynb). Every answer is
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; Hung-yi Lee, *Machine Learning* 2021, self-attention part 2 (the column convention);
 the course's own sources S0, S2, S3.
 
-**Next**: lesson 04, several heads: what one table of weights cannot do.
+**Next**: [04 · Multi-head attention](04_multi_head.ipynb): what one table of weights cannot do.
 """

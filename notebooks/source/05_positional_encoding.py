@@ -20,6 +20,7 @@ by $\delta$ positions is a rotation. You will derive that rotation by hand, let 
 """
 
 # %%
+import itertools
 import math
 
 import torch
@@ -33,7 +34,16 @@ from lesson_lib.experiments import order, results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal
 from lesson_lib.plots import lesson_05 as figures
-from lesson_lib.positions import Floater, Learned, Shaw, alibi, frequencies, rotary, rotation, sinusoidal
+from lesson_lib.positions import (
+    Floater,
+    Learned,
+    Shaw,
+    alibi,
+    frequencies,
+    rotary,
+    rotation,
+    sinusoidal,
+)
 from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
@@ -198,7 +208,9 @@ The length of a full turn in tokens is the **wavelength** $2\pi / \omega_j$.
 # %%
 for d in (4, 32, 512):
     wavelengths = 2 * math.pi / frequencies(d)
-    print(f"d = {d:3}: shortest {wavelengths[0]:.2f} tokens, longest {wavelengths[-1]:,.0f} tokens")
+    print(
+        f"d = {d:3}: shortest {wavelengths[0]:.2f} tokens, longest {wavelengths[-1]:,.0f} tokens"
+    )
 
 # %% [markdown]
 r"""
@@ -265,7 +277,9 @@ r"""
 for d in (2, 64):
     p = sinusoidal(45, d, dtype=torch.float64)
     distance = (p[1:] - p[0]).norm(dim=-1)
-    print(f"d = {d:2}: closest to position 0 is {distance.argmin().item() + 1}, at a distance of {distance.min():.4f}")
+    print(
+        f"d = {d:2}: closest to position 0 is {distance.argmin().item() + 1}, at a distance of {distance.min():.4f}"
+    )
 
 # %% [markdown]
 r"""
@@ -319,7 +333,10 @@ turn = sympy.Matrix([
     [sympy.cos(delta * omega), sympy.sin(delta * omega)],
     [-sympy.sin(delta * omega), sympy.cos(delta * omega)],
 ])  # fmt: skip
-print("turn * pair(i) - pair(i + delta) =", list(sympy.simplify(turn * pair(i) - pair(i + delta))))
+print(
+    "turn * pair(i) - pair(i + delta) =",
+    list(sympy.simplify(turn * pair(i) - pair(i + delta))),
+)
 print("turn transposed * turn =", sympy.simplify(turn.T * turn).tolist())
 print("determinant =", sympy.simplify(turn.det()))
 
@@ -349,7 +366,7 @@ For $d = 4$: the upper left block turns by 3 radians ($\cos 3 = -0.99$), the low
 *Do:* fix the offset and move the position: which of the tables changes? *Then:* find an offset at which the upper left block is close to the identity.
 
 <details><summary>What you should find</summary>
-p[i] and p[i + δ] change with the position; R(δ) does not, and neither does their dot product. At δ = 44 (and −44, 25, −25 roughly) the first block is close to the identity.
+p[i] and p[i + δ] change with the position; R(δ) does not, and neither does their dot product. At δ = 44 and at −44 the first block is close to the identity: seven turns.
 </details>
 """
 
@@ -390,7 +407,10 @@ row = by_pair[0]
 first_rise = int((row.diff() > 0).nonzero()[0]) + 1
 print("products with position 0:", " ".join(f"{value:.2f}" for value in row[:9]))
 print("the first rise is at offset", first_rise)
-verdict("5 ahead and 5 behind give the same product", torch.isclose(by_pair[50, 55], by_pair[50, 45]))
+verdict(
+    "5 ahead and 5 behind give the same product",
+    torch.isclose(by_pair[50, 55], by_pair[50, 45]),
+)
 
 # %% [markdown]
 r"""
@@ -411,11 +431,14 @@ The layer never computes $p_i \cdot p_j$. It computes $(x_i + p_i)\, W_q W_k^\to
 between = torch.randn(64, 64, dtype=torch.float64) / 8
 offsets = list(range(-20, 21))
 learned_form = p @ between @ p.T
-curves = {f"i = {i}": [learned_form[i, i + k].item() for k in offsets] for i in (25, 45, 65)}
+curves = {
+    f"i = {i}": [learned_form[i, i + k].item() for k in offsets] for i in (25, 45, 65)
+}
 plain = [by_pair[25, 25 + k].item() for k in offsets]
 figures.product_curve(
     offsets,
-    {"identity in between, any i": plain} | {f"random matrix, {name}": c for name, c in curves.items()},
+    {"identity in between, any i": plain}
+    | {f"random matrix, {name}": c for name, c in curves.items()},
     "score of two positions",
     "One curve for all places with nothing in between; a curve for each place with a random matrix.",
 )
@@ -459,7 +482,10 @@ The library never builds the matrices: a block-diagonal product is two multiplic
 same_q, same_k = torch.randn(8).expand(40, 8), torch.randn(8).expand(40, 8)
 scores = rotary(same_q) @ rotary(same_k).mT
 diagonals = [scores.diagonal(offset) for offset in range(-39, 40)]
-verdict("constant along each diagonal", all(diagonal.std(correction=0) < 1e-5 for diagonal in diagonals))
+verdict(
+    "constant along each diagonal",
+    all(diagonal.std(correction=0) < 1e-5 for diagonal in diagonals),
+)
 verdict("one ahead and one behind differ", (scores[5, 6] - scores[6, 5]).abs() > 1e-3)
 
 # %% [markdown]
@@ -474,7 +500,9 @@ with one and run with the other are wrong, and no error is raised.
 order_of_columns = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])  # evens first, then odds
 half_split = rotary(q[:, order_of_columns], pairing="half-split")
 assert_close(half_split, rotary(q)[:, order_of_columns])
-mixed_up = (rotary(q, pairing="half-split") @ rotary(k, pairing="half-split").mT) - rotary(q) @ rotary(k).mT
+mixed_up = (
+    rotary(q, pairing="half-split") @ rotary(k, pairing="half-split").mT
+) - rotary(q) @ rotary(k).mT
 show(largest_error_when_mixed_up=mixed_up.abs().max())
 
 # %% [markdown]
@@ -536,7 +564,9 @@ by_hand = (q[:, None] * (k + shaw.key_rows[which_row])).sum(-1) / 4**0.5
 assert_close(shaw(q, k), by_hand)
 output, weights = attend(q, k, v, score=shaw)
 with_distances = output + shaw.values(weights)
-assert_close(with_distances, (weights[..., None] * (v + shaw.value_rows[which_row])).sum(1))
+assert_close(
+    with_distances, (weights[..., None] * (v + shaw.value_rows[which_row])).sum(1)
+)
 
 # %% [markdown]
 r"""
@@ -566,8 +596,12 @@ r"""
 
 # %%
 numbers = sum(parameter.numel() for parameter in floater.parameters())
-print(f"FLOATER of width 16: {numbers:,} numbers for 32 positions, {tuple(floater(3200).shape)} codes from as many")
-print(f"tables of width 16: {32 * 16:,} numbers for 32 positions, {3200 * 16:,} for 3,200")
+print(
+    f"FLOATER of width 16: {numbers:,} numbers for 32 positions, {tuple(floater(3200).shape)} codes from as many"
+)
+print(
+    f"tables of width 16: {32 * 16:,} numbers for 32 positions, {3200 * 16:,} for 3,200"
+)
 
 # %% [markdown]
 r"""
@@ -597,15 +631,24 @@ for kind in ("sinusoidal", "rotary"):
     live[kind] = order.train(kind, lr=rate[kind], steps=400)[0]
 lengths = order.RECIPE["lengths"]
 reached = {
-    kind: [order.accuracy(model, n, order.TEST_SEED) for n in lengths] for kind, model in live.items()
+    kind: [order.accuracy(model, n, order.TEST_SEED) for n in lengths]
+    for kind, model in live.items()
 }
 
 # %% tags=["nbval-ignore-output"]
 figures.live(lengths, reached)
 
 # %%
-verdict("sinusoidal: over 85 % at the length of training", reached["sinusoidal"][0] > 0.85, trained=True)
-verdict("sinusoidal: under 60 % at 128 tokens", reached["sinusoidal"][-1] < 0.6, trained=True)
+verdict(
+    "sinusoidal: over 85 % at the length of training",
+    reached["sinusoidal"][0] > 0.85,
+    trained=True,
+)
+verdict(
+    "sinusoidal: under 60 % at 128 tokens",
+    reached["sinusoidal"][-1] < 0.6,
+    trained=True,
+)
 verdict("rotary: over 85 % at 128 tokens", reached["rotary"][-1] > 0.85, trained=True)
 
 # %% [markdown]
@@ -614,4 +657,454 @@ Now all of them: three seeds, a learning rate chosen on validation sequences of 
 """
 
 # %%
-PLACEHOLDER
+curves = order.by_length(stored, steps=400)
+figures.extrapolation(
+    {k: c for k, c in curves.items() if "causal" not in k and k != "none"}
+)
+
+# %%
+spent = {row["kind"]: row["parameters"] for row in best}
+print(
+    "400 steps, middle of three seeds   learned numbers    right answers at "
+    + ", ".join(map(str, lengths))
+)
+for kind, (_, _, middle, _) in curves.items():
+    print(
+        f"{kind:34} {spent[kind]:15,}    "
+        + "   ".join(f"{share:.2f}" for share in middle)
+    )
+
+# %% [markdown]
+r"""
+PROSE-ABOUT-TABLE
+"""
+
+# %%
+longer = order.by_length(stored, steps=1200)
+for kind in ("learned", "sinusoidal", "floater", "alibi", "none, causal"):
+    before, after = curves[kind][2], longer[kind][2]
+    print(f"{kind:14} 400 steps: " + "  ".join(f"{a:.2f}" for a in before)
+          + "    1,200 steps: " + "  ".join(f"{a:.2f}" for a in after))  # fmt: skip
+
+# %% [markdown]
+r"""
+PROSE-ABOUT-LONGER
+
+### The FLOATER paper's Table 1, from our own run
+
+The paper sorts four ways by three questions. **Inductive**: can it be used at lengths never trained? **Data-driven**: does it learn from data? **Parameter-efficient**: does its size not grow with the length? We answer
+the first question twice: does it *run* at 128 tokens, and is it still *right* there (over 85 %)?
+"""
+
+# %%
+paper = {
+    "sinusoidal": "yes no  yes",
+    "learned": "no  yes no ",
+    "shaw": "no  yes yes",
+    "floater": "yes yes yes",
+}
+
+
+def runs_at(kind, n):
+    try:
+        Learned(32, 8)(n) if kind == "learned" else order.Order(kind).added(n)
+    except ValueError:
+        return False
+    return True
+
+
+def yes(truth):
+    return "yes" if truth else "no "
+
+
+print("              paper: ind data eff     ours: runs  right  data  eff")
+for kind in paper:
+    grows = kind == "learned"  # the only one with a row per position
+    still_right = longer[kind][2][-1] > 0.85
+    answers = (runs_at(kind, 128), still_right, spent[kind] > 0, not grows)
+    print(f"{kind:20} {paper[kind]}           " + "   ".join(map(yes, answers)))
+
+# %% [markdown]
+r"""
+PROSE-TABLE1
+
+## 8 · What the sources say
+
+Each claim, with what this notebook has just found. ✓ holds, ◐ holds with a condition, ✗ corrected.
+"""
+
+# %% tags=["claim:position-1"]
+y = torch.randn(5, 16)
+same = layer(*[y[new_order]] * 3).output
+claim(
+    "position-1",
+    {
+        "shuffled inputs give the same outputs, shuffled": torch.allclose(
+            same, layer(y, y, y).output[new_order], atol=1e-6
+        ),
+        "also after training": torch.allclose(
+            shuffled_answers, answers[:, shuffle], atol=1e-4
+        ),
+        "a causal mask breaks it": not torch.allclose(
+            of_shuffled, masked[new_order], atol=1e-2
+        ),
+    },
+)
+
+# %% tags=["claim:position-2"]
+claim(
+    "position-2",
+    {
+        "the formula and the library agree to 1e-12": (
+            codes(200, 64) - sinusoidal(200, 64, dtype=torch.float64)
+        )
+        .abs()
+        .max()
+        < 1e-12
+    },
+)
+
+# %% tags=["claim:position-3"]
+claim(
+    "position-3",
+    {
+        "width 8 has the pairs j = 0, 1, 2, 3": len(frequencies(8)) == 4,
+        "with j = 4 there would be 10 columns": 2 * len(range(0, 8 // 2 + 1)) == 10,
+    },
+)
+
+# %% tags=["claim:position-4"]
+claim(
+    "position-4",
+    {
+        "pair by pair, sines change sign ever less, down to 1": sines
+        == sorted(sines, reverse=True),
+        "column by column they do not": [
+            c for both in zip(sines, cosines) for c in both
+        ][-6:]
+        == [2, 1, 1, 0, 1, 0],
+        "each bit of a counter flips about half as often as the one before": all(
+            a // 2 == b for a, b in itertools.pairwise(flips)
+        ),
+    },
+)
+
+# %% tags=["claim:position-5"]
+claim(
+    "position-5",
+    {
+        "columns 6 and 7 have their strongest wave at the same place": spectrum[
+            :, 6
+        ].argmax()
+        == spectrum[:, 7].argmax(),
+        "they are sine and cosine of one angle: squares sum to 1": torch.allclose(
+            long[:, 6] ** 2 + long[:, 7] ** 2, torch.ones(1000, dtype=torch.float64)
+        ),
+        "32 columns, 16 frequencies": len(frequencies(32)) == 16,
+    },
+)
+
+# %% tags=["claim:position-6"]
+claim(
+    "position-6",
+    {
+        "with letters: the difference is zero": sympy.simplify(
+            turn * pair(i) - pair(i + delta)
+        )
+        == sympy.zeros(2, 1),
+        "in 500 random cases: below 1e-6": largest < 1e-6,
+        "determinant 1": torch.isclose(
+            turns[5].det(), torch.tensor(1.0, dtype=torch.float64)
+        ),
+    },
+)
+
+# %% tags=["claim:position-7"]
+diagonal_spread = max(by_pair.diagonal(k).std(correction=0) for k in range(-90, 91))
+claim(
+    "position-7",
+    {
+        "p_i · p_j is constant along diagonals": diagonal_spread < 1e-9,
+        "it is the same for i − j and j − i": torch.allclose(by_pair, by_pair.T),
+        "it rises again at offset 6": first_rise == 6,
+        "a random matrix in between makes it depend on i": learned_form.diagonal(
+            3
+        ).std()
+        > 1,
+    },
+)
+
+# %% [markdown]
+r"""
+One source says that *multiplying sinusoids shifts the phase*. Multiplying by the rotation matrix does. A plain product of two sinusoids makes two new waves, of the sum and of the difference of the frequencies.
+"""
+
+# %% tags=["claim:position-8"]
+t = torch.arange(1000, dtype=torch.float64) * 2 * math.pi / 1000
+product = (50 * t).sin() * (8 * t).sin()
+strongest = torch.fft.rfft(product).abs().topk(2).indices.sort().values
+claim(
+    "position-8",
+    {
+        "50 turns times 8 turns has waves of 42 and 58 turns": strongest.tolist()
+        == [42, 58],
+        "the rotation keeps the frequency": changes(
+            (p16 @ rotation(5, 16, dtype=torch.float64).T)[:, 0]
+        )
+        in (317, 318, 319),
+    },
+)
+
+# %% tags=["claim:position-9"]
+cached = sinusoidal(200, 16)[None]  # a table made once, for 200 positions
+try:
+    torch.randn(1, 201, 16) + cached[:, :201]
+    fails = False
+except RuntimeError:
+    fails = True
+try:
+    learned(129)
+    told = ""
+except ValueError as error:
+    told = str(error)
+claim(
+    "position-9",
+    {
+        "a table of 200 rows fails at 201": fails,
+        "ours says how many it has": "128 positions" in told,
+        "a table of one row would be added silently": (
+            torch.randn(1, 201, 16) + cached[:, :1]
+        ).shape
+        == (1, 201, 16),
+        "a rule has no end": len(sinusoidal(100_000, 2)) == 100_000,
+    },
+)
+
+# %% tags=["claim:position-10"]
+claim(
+    "position-10",
+    {
+        "sinusoidal spends no parameters, Shaw and FLOATER some that do not grow": spent[
+            "sinusoidal"
+        ]
+        == 0
+        < min(spent["shaw"], spent["floater"]),
+        "a learned table spends a row per position": spent["learned"] == 128 * 64,
+        "it is the only one that fails beyond its length": not runs_at("learned", 128)
+        and all(runs_at(k, 128) for k in ("sinusoidal", "shaw", "floater")),
+        "Shaw is still right at 128, against the table": longer["shaw"][1][-1] > 0.85,
+        "sinusoidal and FLOATER run at 128 and are not right": max(
+            longer["sinusoidal"][3][-1], longer["floater"][3][-1]
+        )
+        < 0.6,
+    },
+)
+
+# %% tags=["claim:position-11"]
+p6 = sinusoidal(500, 6, dtype=torch.float64)
+found = torch.linalg.lstsq(p6[:-5], p6[5:]).solution.T  # one matrix for all positions
+claim(
+    "position-11",
+    {
+        "one matrix moves the codes of ALL positions on by 5": torch.allclose(
+            p6[:-5] @ found.T, p6[5:], atol=1e-8
+        ),
+        "least squares finds the rotation": torch.allclose(
+            found, rotation(5, 6, dtype=torch.float64), atol=1e-6
+        ),
+    },
+)
+
+# %% tags=["claim:position-12"]
+two_texts = torch.randn(2, 7, 16)
+claim(
+    "position-12",
+    {
+        "two texts get the same P": torch.allclose(
+            *((two_texts + sinusoidal(7, 16)) - two_texts), atol=1e-5
+        ),
+        "a random order of the tokens changes nothing in it": torch.equal(
+            sinusoidal(7, 16), sinusoidal(7, 16)
+        ),
+    },
+)
+
+# %% tags=["claim:position-13"]
+one_clock, many = (
+    sinusoidal(45, 2, dtype=torch.float64),
+    sinusoidal(45, 64, dtype=torch.float64),
+)
+claim(
+    "position-13",
+    {
+        "one frequency: 44 is closest to 0": (one_clock[1:] - one_clock[0])
+        .norm(dim=-1)
+        .argmin()
+        + 1
+        == 44,
+        "32 frequencies: 1 is closest to 0": (many[1:] - many[0]).norm(dim=-1).argmin()
+        + 1
+        == 1,
+        "d = 512: the longest wave has 60,611 tokens": round(
+            (2 * math.pi / frequencies(512)[-1]).item()
+        )
+        == 60_611,
+    },
+)
+
+# %% tags=["claim:position-14"]
+claim(
+    "position-14",
+    {
+        "W (a + e) = [W W] (a, e)": torch.allclose(added, side_by_side, atol=1e-5),
+        "with codes the task is learned, without them it is not": reached["sinusoidal"][
+            0
+        ]
+        > 0.85
+        and order.accuracy(live["none"], 32, order.TEST_SEED) < 0.3,
+    },
+    trained=True,
+)
+
+# %% [markdown]
+r"""
+Two sources say that convolutions and recurrent nets carry positions by themselves. A convolution knows *offsets*: the neighbour on the left has a weight of its own. Where it stands it does not know, except near the border, where zeros are padded:
+"""
+
+# %% tags=["claim:position-15"]
+ones = torch.ones(1, 1, 9)
+third = torch.full((1, 1, 3), 1 / 3)
+padded = torch.nn.functional.conv1d(ones, third, padding=1)
+on_a_ring = torch.nn.functional.conv1d(
+    torch.cat([ones[..., -1:], ones, ones[..., :1]], -1), third
+)
+recurrent = nn.RNN(16, 16, batch_first=True)
+in_order, reordered = recurrent(x[None])[0][0], recurrent(x[new_order][None])[0][0]
+claim(
+    "position-15",
+    {
+        "a recurrent net notices the order": not torch.allclose(
+            reordered, in_order[new_order], atol=1e-2
+        ),
+        "a convolution of equal inputs is equal everywhere on a ring": bool(
+            (on_a_ring - 1).abs().max() < 1e-6
+        ),
+        "with zero padding the border shows": bool(padded[0, 0, 0] < 0.7),
+        "one layer deep, two tokens only": int((padded[0, 0] < 0.99).sum()) == 2,
+    },
+)
+
+# %% [markdown]
+r"""
+And a lecture gives an example of what positions are good for: *verbs are rare at the start of a sentence*. Two real texts that come with Python: its "Zen", 19 sentences that state something, and the descriptions of the
+methods of `str`, which command. The Zen's first words, for you to judge:
+"""
+
+# %%
+import codecs
+import contextlib
+import io
+
+with contextlib.redirect_stdout(io.StringIO()):
+    import this
+zen = codecs.decode(this.s, "rot13").splitlines()[2:]
+openings = [sentence.split()[0] for sentence in zen]
+print(", ".join(openings))
+commands = [
+    getattr(str, name).__doc__.split()[0]
+    for name in dir(str)
+    if name.islower() and name[0] != "_"
+]
+
+# %% tags=["claim:position-16"]
+claim(
+    "position-16",
+    {
+        "of 19 statements none begins with a verb": len(openings) == 19
+        and not {"Is", "Do", "Are", "Make", "Let", "Refuse"} & set(openings),
+        "though 'is' occurs in more than ten of them": sum(
+            " is " in sentence for sentence in zen
+        )
+        >= 10,
+        "of the commands more than half begin with the verb 'Return'": commands.count(
+            "Return"
+        )
+        > len(commands) / 2,
+    },
+)
+
+# %% tags=["claim:position-17"]
+at_32 = {kind: longer[kind][2][0] for kind in ("learned", "sinusoidal")}
+claim(
+    "position-17",
+    {
+        "both kinds learn the task at the length of training": min(at_32.values())
+        > 0.9,
+        "they differ by less than 10 points there": abs(
+            at_32["learned"] - at_32["sinusoidal"]
+        )
+        < 0.1,
+    },
+)
+
+# %% [markdown]
+r"""
+## 9 · Three wrong ideas worth having once
+
+**"The model knows that 5 is close to 6, because their codes are close."** Being close helps only if somebody compares the codes *as they are*.
+
+> **Predict.** Shuffle the 64 rows of the table, once and for all, and give position $i$ the row $\pi(i)$. Is a learned attention layer lost?
+>
+> <details><summary>Answer</summary>
+> Each position still has a row of its own, so a layer can learn what it needs, position by position. What is lost is the rule: the rotation.
+> </details>
+"""
+
+# %%
+table = sinusoidal(64, 32, dtype=torch.float64)
+mixed = table[torch.randperm(64)]
+for name, rows in {"in order": table, "shuffled": mixed}.items():
+    fit = torch.linalg.lstsq(rows[:-3], rows[3:]).solution
+    error = (rows[:-3] @ fit - rows[3:]).abs().max().item()
+    print(
+        f"{name:8}: one matrix for 'three on' leaves an error {'below 1e-6' if error < 1e-6 else 'above 0.1' if error > 0.1 else error}"
+    )
+
+# %% [markdown]
+r"""
+**"Sinusoids extrapolate, because the formula works for every position."** The formula does; the layer behind it saw 32 positions. Section 7 measured what happens.
+
+**"Rotary positions are added to the tokens."** Nothing is added, and the values are not touched: the length of a query does not change, only its direction.
+
+> **Predict.** What happens to the score of a token with *itself* when queries and keys are turned?
+>
+> <details><summary>Answer</summary>
+> Nothing. Both are turned by the same angle, and i − j = 0.
+> </details>
+"""
+
+# %%
+q, k = torch.randn(6, 8), torch.randn(6, 8)
+assert_close(rotary(q).norm(dim=-1), q.norm(dim=-1))
+assert_close((rotary(q) * rotary(k)).sum(-1), (q * k).sum(-1), atol=1e-5, rtol=1e-5)
+print("lengths kept, and each token's score with itself")
+
+# %% [markdown]
+r"""
+## 10 · Exercises
+
+Open [exercises/05_positional_encoding](exercises/05_positional_encoding.ipynb). Writing the rotation matrix once, with the sign in the right place, is worth more than reading it five times.
+
+## 11 · Summary
+
+- Attention without positions is equivariant: shuffle the inputs, and the outputs are shuffled. A causal mask breaks this.
+- Codes are added: $x_i + p_i$. Sinusoids come in pairs, one frequency each; every pair is a clock.
+- $p_{i+\delta} = R(\delta)\, p_i$ with a rotation that does not depend on $i$: two angle-addition formulas. So $p_i \cdot p_j = \sum \cos(\omega (i-j))$: distance only, no direction, not monotone.
+- A learned matrix between the codes undoes that. Rotary positions turn queries and keys, and the scores see $i - j$ whatever is learned.
+- A table ends where it ends. A rule runs at every length; whether the *layer* is still right there is another question, and only a test answers it.
+
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; Gehring et al. 2017 (arXiv:1705.03122); Shaw, Uszkoreit & Vaswani 2018 (arXiv:1803.02155); Devlin et al. 2018 (arXiv:1810.04805); Liu et al. 2020 (arXiv:2003.09229); Su et al. 2021
+(arXiv:2104.09864); Press, Smith & Lewis 2021 (arXiv:2108.12409); Haviv et al. 2022 (arXiv:2203.16634); Hung-yi Lee, Machine Learning 2021; the course's own sources S1, S2, S3.
+
+**Next**: lesson 06 puts heads, positions, masks and two more parts together: the Transformer.
+"""

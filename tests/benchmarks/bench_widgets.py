@@ -1,12 +1,39 @@
-"""Slider to picture, in a browser: the median of 20 moves by keyboard for each widget of each lesson."""
+"""Slider to picture, in a browser: the median of 20 moves by keyboard for each widget of each lesson.
+
+And without one: what the largest drawings cost the kernel.
+"""
 
 import statistics
 
 import pytest
+import torch
 
 from lesson_lib.cli import lab as copies
+from lesson_lib.widgets import ClockExplorer, HeadExplorer, RotationExplorer
 
 MOVES = 20
+
+
+def heads(shown: int | None) -> HeadExplorer:
+    """As many heads and tokens as are drawn; all of them, or one."""
+    widget = HeadExplorer(torch.randn(12, 24, 24).softmax(-1), [f"token {i}" for i in range(24)])
+    widget.shown.value = shown
+    return widget
+
+
+LARGEST = {
+    "12 heads of 24 tokens": lambda: heads(None),
+    "one of them": lambda: heads(0),
+    "8 clocks": lambda: ClockExplorer(16),
+    "rotation of width 8": lambda: RotationExplorer(8),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_the_largest_drawings(benchmark, name):
+    widget = LARGEST[name]()
+    benchmark(widget.refresh)
+    benchmark.extra_info["kilobytes"] = len(widget.drawing.value) // 1000
 
 
 @pytest.mark.browser

@@ -83,11 +83,12 @@ def assert_all_can_be_read(widget) -> None:
         widget.page.wait_for_timeout(300)
         cut = widget.root.evaluate(
             """root => {
-                const box = root.querySelector('.ll-box'), cut = [], outer = box.getBoundingClientRect();
+                const box = root.querySelector('.ll-box'), cut = [];
                 if (box.scrollWidth > box.clientWidth) cut.push('the drawing is ' + box.scrollWidth + ' pixels wide');
                 for (const cell of box.querySelectorAll('td[tabindex]')) {
-                    cell.focus();
-                    const tip = cell.querySelector('.ll-tip'), at = tip.getBoundingClientRect();
+                    cell.focus();  // the page may scroll
+                    const tip = cell.querySelector('.ll-tip');
+                    const at = tip.getBoundingClientRect(), outer = box.getBoundingClientRect();
                     if (!at.width || at.left < outer.left || at.right > outer.right || at.top < outer.top || at.bottom > outer.bottom)
                         cut.push(tip.textContent);
                     if (cell.getAttribute('aria-label') !== tip.textContent) cut.push('another label: ' + tip.textContent);

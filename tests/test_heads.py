@@ -1,0 +1,248 @@
+"""Several heads: equal to torch's layer, one path for rotary, Shaw, windows and a cache, memory in proportion to n, plain errors."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.device import device
+from lesson_lib.heads import (
+    Cache,
+    MultiHeadAttention,
+    ShawAttention,
+    masks_from_torch,
+    merge_heads,
+    split_heads,
+)
+from lesson_lib.masks import causal, padding, window
+from lesson_lib.measure import growth_exponent, peak_mib
+from lesson_lib.positions import Shaw, alibi, rotary
+from lesson_lib.scores import dot
+
+B, H, N, M, D = 2, 3, 7, 11, 24
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+def pair(**options):
+    theirs = nn.MultiheadAttention(D, H, batch_first=True, **options).eval()
+    for name, parameter in theirs.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter)  # they start at 0, which would test nothing
+    return theirs, MultiHeadAttention.from_torch(theirs)
+
+
+def test_split_and_merge_by_hand():
+    x = torch.arange(12.0).reshape(3, 4)
+    heads = split_heads(x, 2)
+    assert heads.tolist() == [[[0, 1], [4, 5], [8, 9]], [[2, 3], [6, 7], [10, 11]]]
+    assert_close(merge_heads(heads), x)
+    x = torch.randn(B, 5, N, 12)
+    assert split_heads(x, 3).shape == (B, 5, 3, N, 4)
+    assert_close(merge_heads(split_heads(x, 3)), x)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+def test_equals_torch(bias, weights):
+    theirs, ours = pair(bias=bias)
+    query, source = torch.randn(B, N, D), torch.randn(B, M, D)
+    for key in (query, source):
+        expected, table = theirs(query, key, key, average_attn_weights=False)
+        attended = ours(query, key, key, weights=weights)
+        assert_close(attended.output, expected, **CLOSE)
+        assert attended.weights is None if not weights else torch.allclose(attended.weights, table, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("kind", ["causal", "padding", "both", "per head", "float"])
+def test_equals_torch_under_its_masks(kind, weights):
+    theirs, ours = pair()
+    x = torch.randn(B, N, D)
+    hidden = ~causal(N)
+    filler = torch.tensor([[False] * N, [False] * 5 + [True] * 2])
+    per_head = (torch.rand(B * H, N, N) < 0.3) & ~torch.eye(N, dtype=torch.bool)
+    masks = {
+        "causal": {"attn_mask": hidden},
+        "padding": {"key_padding_mask": filler},
+        "both": {"attn_mask": hidden, "key_padding_mask": filler},
+        "per head": {"attn_mask": per_head, "key_padding_mask": filler & False},
+        "float": {"attn_mask": torch.randn(N, N)},
+    }[kind]
+    expected, table = theirs(x, x, x, average_attn_weights=False, **masks)
+    attended = ours(x, x, x, weights=weights, **masks_from_torch(**masks, n_heads=H))
+    assert_close(attended.output, expected, **CLOSE)
+    if weights:
+        assert_close(attended.weights, table, **CLOSE)
+
+
+def test_torchs_mask_means_the_opposite():
+    assert torch.equal(masks_from_torch(~causal(N))["mask"], causal(N))
+    lengths = torch.tensor([N, 5])
+    assert torch.equal(masks_from_torch(None, ~padding(lengths, N)[:, 0])["mask"], padding(lengths, N))
+    assert masks_from_torch() == {"mask": None, "score_bias": None}
+    both = masks_from_torch(torch.zeros(N, N), torch.ones(B, N))
+    assert both["mask"] is None
+    assert both["score_bias"].shape == (B, N, N)
+
+
+def test_the_future_does_not_leak():
+    layer, x = MultiHeadAttention(D, H), torch.randn(B, N, D)
+    disturbed = x.clone()
+    disturbed[:, -1] = 1e4
+    for weights in (False, True):
+        before, after = (layer(y, y, y, mask=causal(N), weights=weights).output for y in (x, disturbed))
+        assert_close(before[:, :-1], after[:, :-1])
+
+
+def test_masks_of_every_rank():
+    layer, x = MultiHeadAttention(D, H), torch.randn(B, N, D)
+    shared, per_sequence = causal(N), causal(N).expand(B, N, N)
+    per_head = causal(N).expand(B, H, N, N)
+    expected = layer(x, x, x, mask=shared).output
+    for mask in (per_sequence, per_head, per_head[:, :1]):
+        assert_close(layer(x, x, x, mask=mask).output, expected)
+    one = layer(x[0], x[0], x[0], mask=per_head[0]).output  # no batch
+    assert_close(one, expected[0], **CLOSE)
+    only_head_1 = torch.zeros(B, H, N, N, dtype=torch.bool)
+    only_head_1[:, 1] = True
+    assert layer(x, x, x, mask=only_head_1).weights[:, 0].sum() == 0
+
+
+def test_a_row_that_sees_nothing_brings_only_the_bias():
+    layer, x = MultiHeadAttention(D, H, bias=True), torch.randn(B, N, D, requires_grad=True)
+    nn.init.normal_(layer.w_output.bias)
+    mask = torch.ones(N, N, dtype=torch.bool)
+    mask[4] = False
+    attended = layer(x, x, x, mask=mask)
+    assert_close(attended.output[:, 4], layer.w_output.bias.expand(B, D))
+    attended.output.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("how", ["plain", "rotary", "shaw"])
+def test_a_cache_gives_the_same_outputs_token_by_token(how):
+    options = {
+        "plain": {},
+        "rotary": {"rotate": rotary},
+        "shaw": {"attention": ShawAttention(Shaw(D // H, radius=2))},
+    }[how]
+    if how == "shaw":
+        (
+            nn.init.normal_(options["attention"].shaw.key_rows),
+            nn.init.normal_(options["attention"].shaw.value_rows),
+        )
+    layer, x = MultiHeadAttention(D, H, **options), torch.randn(B, N, D)
+    expected = layer(x, x, x, mask=causal(N)).output
+    cache, outputs, seen = Cache(), [], 0
+    for part in x.split([3, 1, 1, 2], dim=1):
+        seen += part.shape[1]
+        outputs.append(layer(part, part, part, cache=cache, mask=causal(seen)[-part.shape[1] :]).output)
+    assert len(cache) == N
+    assert_close(torch.cat(outputs, 1), expected, **CLOSE)
+
+
+def test_rotary_makes_the_weights_depend_on_offsets():
+    layer, x = MultiHeadAttention(D, H, rotate=rotary), torch.randn(B, N, D)
+    padded = torch.cat([torch.zeros(B, 4, D), x], 1)
+    mask = torch.ones(N + 4, N + 4, dtype=torch.bool)
+    mask[:, :4] = False
+    moved = layer(padded, padded, padded, mask=mask).weights[..., 4:, 4:]
+    assert_close(moved, layer(x, x, x).weights, **CLOSE)
+
+
+def test_shaws_two_terms():
+    shaw = Shaw(D // H, radius=2)
+    nn.init.normal_(shaw.key_rows), nn.init.normal_(shaw.value_rows)
+    layer, x = MultiHeadAttention(D, H, attention=ShawAttention(shaw)), torch.randn(B, N, D)
+    q, k, v = (split_heads(p(x), H) for p in (layer.w_query, layer.w_key, layer.w_value))
+    output, weights = attend(q, k, v, score=shaw)
+    assert_close(layer(x, x, x).output, layer.w_output(merge_heads(output + shaw.values(weights))))
+    assert layer(x, x, x, weights=False).weights is None
+    assert {"attention.shaw.key_rows", "attention.shaw.value_rows"} <= set(layer.state_dict())
+
+
+def test_any_attention_fits():
+    x = torch.randn(B, N, D)
+    plain = MultiHeadAttention(D, H)
+    other = MultiHeadAttention(D, H, attention=partial(attend, score=dot))
+    other.load_state_dict(plain.state_dict())
+    assert not torch.allclose(plain(x, x, x).output, other(x, x, x).output)
+    assert plain(x, x, x, mask=window(N, 1)).weights[0, 0, 0, 2:].sum() == 0
+    biased = plain(x, x, x, score_bias=alibi(N, H)[None].expand(B, H, N, N)).weights
+    assert not torch.allclose(biased, plain(x, x, x).weights)
+
+
+def test_widths_are_free():
+    layer = MultiHeadAttention(D, 5, d_k=7, d_v=13)
+    attended = layer(torch.randn(B, N, D), torch.randn(B, M, D), torch.randn(B, M, D))
+    assert attended.output.shape == (B, N, D)
+    assert attended.weights.shape == (B, 5, N, M)
+    assert sum(p.numel() for p in layer.parameters()) == D * 5 * (2 * 7 + 2 * 13)
+
+
+def test_weights_are_returned_and_not_stored():
+    layer, x = MultiHeadAttention(D, H), torch.randn(B, N, D)
+    before = set(vars(layer))
+    layer(x, x, x)
+    assert set(vars(layer)) == before
+    assert_close(layer(x, x, x).weights.sum(-1), torch.ones(B, H, N))
+
+
+def test_dropout_falls_in_training_only():
+    layer, x = MultiHeadAttention(D, H, dropout=0.5), torch.randn(B, N, D)
+    assert not torch.equal(layer(x, x, x).output, layer(x, x, x).output)
+    layer.eval()
+    assert torch.equal(layer(x, x, x).output, layer(x, x, x).output)
+
+
+def test_memory_without_weights_grows_with_n():
+    layer, sizes = MultiHeadAttention(64, 4).eval(), (256, 1024, 4096)
+    inputs = {n: torch.randn(1, n, 64, device=device()) for n in sizes}
+    with torch.no_grad():
+        lean = [peak_mib(lambda n=n: layer(*[inputs[n]] * 3, weights=False)) for n in sizes]
+        tables = [peak_mib(lambda n=n: layer(*[inputs[n]] * 3)) for n in sizes]
+    assert growth_exponent(sizes, lean) < 1.2
+    assert growth_exponent(sizes, tables) > 1.6
+
+
+X = torch.randn(B, N, D)
+
+
+@pytest.mark.parametrize(
+    "call, error, said",
+    [
+        (lambda layer: layer(None, X, X), TypeError, "query must be a tensor"),
+        (lambda layer: layer(X, X[..., :5], X), ValueError, "key must have shape"),
+        (lambda layer: layer(X, X, X.double()), ValueError, "convert one"),
+        (lambda layer: layer(X, X, X, mask=torch.ones(1, 1, B, N, N).bool()), ValueError, "5 axes"),
+        (lambda layer: layer(X, X, X, mask="causal"), TypeError, "mask must be a tensor"),
+        (lambda layer: layer(X, X, X, mask=torch.ones(N, N)), TypeError, "mask must be boolean"),
+        (lambda layer: MultiHeadAttention(D, 5), ValueError, "heads that fit"),
+        (lambda layer: MultiHeadAttention(D, 0), ValueError, "n_heads must be"),
+        (lambda layer: MultiHeadAttention(D, H, rotate=3), TypeError, "rotate must be a function"),
+        (lambda layer: MultiHeadAttention(D, H, attention=None), TypeError, "attention must be a function"),
+        (lambda layer: MultiHeadAttention.from_torch(layer), TypeError, "torch.nn.MultiheadAttention"),
+        (
+            lambda layer: MultiHeadAttention.from_torch(nn.MultiheadAttention(D, H, kdim=5)),
+            ValueError,
+            "kdim = vdim",
+        ),
+        (lambda layer: masks_from_torch(torch.ones(B * H, N, N).bool()), ValueError, "needs n_heads"),
+        (lambda layer: masks_from_torch(torch.ones(N).bool()), ValueError, "attn_mask must have shape"),
+        (lambda layer: masks_from_torch(None, torch.ones(N).bool()), ValueError, "key_padding_mask must"),
+        (lambda layer: split_heads(X, 7), ValueError, "no multiple of n_heads"),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, error, said):
+    with pytest.raises(error, match=said):
+        call(MultiHeadAttention(D, H))
+
+
+def test_a_cache_of_another_batch_is_refused():
+    layer, cache = MultiHeadAttention(D, H), Cache()
+    layer(X, X, X, cache=cache)
+    with pytest.raises(ValueError, match=r"start each batch with a new Cache"):
+        layer(X[:1], X[:1], X[:1], cache=cache)
