@@ -138,7 +138,11 @@ def test_a_learned_table_is_right_where_it_was_trained_and_at_chance_behind():
         Learned(32, 64)(33)
 
 
-@pytest.mark.parametrize("kind, blind", [("none", True), ("none, causal", True), ("rotary", False)])
+@pytest.mark.parametrize(
+    "kind, blind",
+    [("none", True), ("none, causal", True)]
+    + [(kind, False) for kind in ("learned", "sinusoidal", "floater", "rotary", "alibi", "alibi, causal")],
+)
 def test_without_positions_the_last_token_sees_a_bag_of_tokens(kind, blind):
     model, tokens = untrained(kind), torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
     shuffled = tokens[:, [3, 0, 5, 2, 1, 4, 6]]
@@ -182,7 +186,7 @@ def test_an_unknown_system_of_positions_gets_a_sentence(kind):
 
 
 def test_rates_are_chosen_on_one_seeds_validation_and_serve_the_others(monkeypatch):
-    tuned = [order_row("none", 1, 0.3, (0.1, 0.1)), order_row("none", 2, 0.2), order_row("none", 3, 0.4)]
+    tuned = [order_row("none", 1, 0.3, (0.1, 0.1)), order_row("none", 2, 0.2), order_row("none", 3, 0.2)]
     tuned.append(order_row("none", 5, 0.1, steps=1200))
     assert [row["lr"] for row in order.best_rows(tuned)] == [2, 5]
     monkeypatch.setattr(order, "_grid", lambda: tuned)
@@ -192,6 +196,11 @@ def test_rates_are_chosen_on_one_seeds_validation_and_serve_the_others(monkeypat
         {"kind": "none", "lr": 2, "seed": 2, "steps": 400},
         {"kind": "none", "lr": 5, "seed": 2, "steps": 1200},
     ]
+
+
+def test_the_stored_rates_lie_inside_the_grid():
+    chosen = {row["lr"] for row in order.best_rows(experiments.results("order")["rows"])}
+    assert not {min(order.RECIPE["rates"]), max(order.RECIPE["rates"])} & chosen
 
 
 def test_curves_by_length_hold_lowest_middle_and_highest_of_the_seeds():

@@ -631,25 +631,40 @@ for kind in ("sinusoidal", "rotary"):
     live[kind] = order.train(kind, lr=rate[kind], steps=400)[0]
 lengths = order.RECIPE["lengths"]
 reached = {
-    kind: [order.accuracy(model, n, order.TEST_SEED) for n in lengths]
-    for kind, model in live.items()
+    kind: [order.accuracy(live[kind], n, order.TEST_SEED) for n in lengths]
+    for kind in ("sinusoidal", "rotary")
 }
 
 # %% tags=["nbval-ignore-output"]
 figures.live(lengths, reached)
 
 # %%
+for kind, shares in reached.items():
+    verdict(f"{kind}: over 85 % right at 32", shares[0] > 0.85, trained=True)
+lost = {kind: shares[0] - shares[-1] for kind, shares in reached.items()}
 verdict(
-    "sinusoidal: over 85 % at the length of training",
-    reached["sinusoidal"][0] > 0.85,
+    "sinusoidal loses over 20 points from 32 to 128",
+    lost["sinusoidal"] > 0.2,
     trained=True,
 )
 verdict(
-    "sinusoidal: under 60 % at 128 tokens",
-    reached["sinusoidal"][-1] < 0.6,
+    "rotary loses less, by over 10 points",
+    lost["sinusoidal"] - lost["rotary"] > 0.1,
     trained=True,
 )
-verdict("rotary: over 85 % at 128 tokens", reached["rotary"][-1] > 0.85, trained=True)
+
+# %% [markdown]
+r"""
+A mean over all positions hides where the answers are right. Here they are position by position, in tests of 128 tokens:
+"""
+
+# %% tags=["nbval-ignore-output"]
+figures.by_position(
+    {
+        kind: order.right_by_position(live[kind], 128, order.TEST_SEED)
+        for kind in reached
+    }
+)
 
 # %% [markdown]
 r"""
@@ -676,7 +691,16 @@ for kind, (_, _, middle, _) in curves.items():
 
 # %% [markdown]
 r"""
-PROSE-ABOUT-TABLE
+Read it column by column. **At 32 tokens** five systems are perfect. Two are not: without positions nothing can be learned (the 0.15 are lucky guesses), and ALiBi, whose slope knows near from far but not "three", hardly does better.
+A causal mask helps both a little: 0.21 and 0.22.
+
+**At 128 tokens** the picture is another one. Shaw is perfect still: it learned "distance three", and distance three is the same everywhere. Rotary positions lose a fifth. Everything that was *added* falls apart.
+
+> **Predict.** The learned table has 0.67, 0.51 and 0.28. Suppose it is always right at the positions 3 to 31, which were trained, and guesses (1 in 16) behind them. What share would that be at 48, 64 and 128 tokens?
+>
+> <details><summary>Answer</summary>
+> (29 + 16/16) / 45 = 0.67; (29 + 32/16) / 61 = 0.51; (29 + 96/16) / 125 = 0.28. Exactly what was measured: it knows all it has seen, and nothing else.
+> </details>
 """
 
 # %%
@@ -688,12 +712,15 @@ for kind in ("learned", "sinusoidal", "floater", "alibi", "none, causal"):
 
 # %% [markdown]
 r"""
-PROSE-ABOUT-LONGER
+The learned table gains nothing: more steps cannot train rows that never occur. FLOATER gains most, and the sinusoid some. Neither comes near Shaw.
+
+*What this does not show.* One layer, one small task, random tokens. The learning rate was chosen on sequences of 32 tokens, as it must be, and at that length many rates are perfect; they differ at 128 (the sinusoid ranges from 0.33 to 0.52 at
+400 steps). FLOATER's paper adds its codes in every layer of a full Transformer, and so may do better than our small form. Large models with rotary positions lose, too, beyond their length, and are trained further to be stretched.
 
 ### The FLOATER paper's Table 1, from our own run
 
 The paper sorts four ways by three questions. **Inductive**: can it be used at lengths never trained? **Data-driven**: does it learn from data? **Parameter-efficient**: does its size not grow with the length? We answer
-the first question twice: does it *run* at 128 tokens, and is it still *right* there (over 85 %)?
+the first question twice: does it *run* at 128 tokens, and is it still *right* there (in three of four answers or more)?
 """
 
 # %%
@@ -720,13 +747,14 @@ def yes(truth):
 print("              paper: ind data eff     ours: runs  right  data  eff")
 for kind in paper:
     grows = kind == "learned"  # the only one with a row per position
-    still_right = longer[kind][2][-1] > 0.85
-    answers = (runs_at(kind, 128), still_right, spent[kind] > 0, not grows)
-    print(f"{kind:20} {paper[kind]}           " + "   ".join(map(yes, answers)))
+    still_right = longer[kind][2][-1] >= 0.75
+    ours = (runs_at(kind, 128), still_right, spent[kind] > 0, not grows)
+    print(f"{kind:20} {paper[kind]}           " + "   ".join(map(yes, ours)))
 
 # %% [markdown]
 r"""
-PROSE-TABLE1
+Columns two and three agree: what is learned, and what grows, can be counted. The first column does not. Shaw's distances are clipped, so they exist at every length, and in our task they are right at every length: the table says "no". Sinusoids and FLOATER
+run at every length, as the table says, and are wrong where they were not trained. *Inductive* means "can be computed", then, and not "will be right".
 
 ## 8 · What the sources say
 
@@ -780,7 +808,7 @@ claim(
         "pair by pair, sines change sign ever less, down to 1": sines
         == sorted(sines, reverse=True),
         "column by column they do not": [
-            c for both in zip(sines, cosines) for c in both
+            c for both in zip(sines, cosines, strict=True) for c in both
         ][-6:]
         == [2, 1, 1, 0, 1, 0],
         "each bit of a counter flips about half as often as the one before": all(
@@ -893,10 +921,10 @@ claim(
         "it is the only one that fails beyond its length": not runs_at("learned", 128)
         and all(runs_at(k, 128) for k in ("sinusoidal", "shaw", "floater")),
         "Shaw is still right at 128, against the table": longer["shaw"][1][-1] > 0.85,
-        "sinusoidal and FLOATER run at 128 and are not right": max(
+        "sinusoidal and FLOATER run at 128, and miss more than one in four": max(
             longer["sinusoidal"][3][-1], longer["floater"][3][-1]
         )
-        < 0.6,
+        < 0.75,
     },
 )
 
