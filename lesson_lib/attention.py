@@ -76,7 +76,8 @@ def attend(
         scores = scores.masked_fill(~mask, -torch.inf)
     known = mask is None and score_bias is None and score in (dot, scaled_dot)  # then no score can be -inf
     if known and not torch.is_grad_enabled():
-        table = torch.softmax(scores, -1, out=scores)  # no second (n, m) table: a third less time when it is large
+        # in place, without a second (n, m) table: a third less time when it is large
+        table = torch.softmax(scores, -1, out=scores)
     else:
         table = scores.softmax(-1) if known else _softmax(scores)
     mixed = F.dropout(table, dropout) @ value if dropout else table @ value

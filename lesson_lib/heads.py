@@ -109,8 +109,8 @@ class MultiHeadAttention(nn.Module):
         """Outputs (*b, n, d_model) and weights (*b, h, n, m), or None in their place where `weights` is False.
 
         `mask` (True = may look) and `score_bias` are shared by all heads where they have the shape (n, m) or (*b, n, m); one
-        with an axis more, (*b, h, n, m), is per head. With a `cache`, keys and values are appended to it, and m counts all
-        that it then holds: the mask of n new tokens is `causal(m)[-n:]`.
+        with an axis more, (*b, h, n, m), is per head, so a table (h, n, m) for a batch needs `[None]`. With a `cache`, keys and
+        values are appended to it, and m counts all that it then holds: the mask of n new tokens is `causal(m)[-n:]`.
         """
         for name, x in {"query": query, "key": key, "value": value}.items():
             self._check(name, x)

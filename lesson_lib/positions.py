@@ -109,7 +109,8 @@ def rotary(
 def alibi(n: int, n_heads: int, *, device: torch.device | None = None) -> Float[Tensor, "h n n"]:
     """A score bias that falls with distance, `-slope_h |i - j|`, steeper in some heads: slopes 2^(-8/h), 2^(-16/h) ... 2^-8.
 
-    No learned numbers. The paper uses it under a causal mask; without one it cannot tell left from right.
+    No learned numbers. In a MultiHeadAttention over a batch it is `score_bias=alibi(n, h)[None]`, with an axis for the batch.
+    The paper uses it under a causal mask; without one it cannot tell left from right.
     Raises ValueError where a count is less than 1.
     Source: Press, Smith & Lewis 2021, arXiv:2108.12409.
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from lesson_lib.plots.picture import HEAT, MARKERS, STYLE, Picture, canvas, color, fit
 
 Names = Sequence[str] | None
+STEPS = [step * 10**k for k in range(9) for step in (2, 5, 10)]  # between the ticks of a long axis
 
 
 def heatmap(
@@ -164,13 +165,20 @@ def bars(
     y_axis: str,
     marks: Mapping[str, float] | None = None,
     limits: tuple[float, float] | None = None,
+    kinds: int | None = None,
 ) -> Picture:
-    """One bar per name, its value written on top; `marks` are named horizontal lines, e.g. chance."""
+    """One bar per name, its value written on top; `marks` are named horizontal lines, e.g. chance.
+
+    Every bar has a colour of its own, or with `kinds` the bars take turns in that many colours.
+    """
     figure, grid = canvas(width=min(7.5, 1.5 + 1.1 * len(values)), height=3.0)
     axes = grid[0][0]
     with rc_context(STYLE):
         drawn = axes.bar(
-            list(values), list(values.values()), color=[color(i) for i in range(len(values))], width=0.6
+            list(values),
+            list(values.values()),
+            color=[color(i % (kinds or len(values))) for i in range(len(values))],
+            width=0.6,
         )
         axes.bar_label(
             drawn, fmt="%.2f", padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}
@@ -203,7 +211,7 @@ def _per_table(names: str | Sequence[str], count: int) -> list[str]:
 
 def _ticks(set_ticks: Any, names: Names, count: int, every: int = 1) -> None:
     if names is None:
-        set_ticks(range(0, count, every) if count <= 12 else [])
+        set_ticks(range(0, count, every if count <= 12 else next(s for s in STEPS if count / s <= 8)))
         return
     if len(names) != count:
         raise ValueError(f"{count} ticks need {count} names, got {len(names)}: {list(names)}")

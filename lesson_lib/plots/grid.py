@@ -48,7 +48,7 @@ def clocks(
     """
     across = min(4, len(hands))
     down = math.ceil(len(hands) / across)
-    figure, grid = canvas(down, across, width=1.8 * across, height=2.1 * down + 0.3)
+    figure, grid = canvas(down, across, width=1.8 * across, height=2.3 * down + 0.5)
     around = torch.linspace(0, 2 * math.pi, 200)
     with rc_context(STYLE):
         for axes in grid.flat[len(hands) :]:

@@ -14,7 +14,7 @@ def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> P
         {"right names, of all 64 pairs": {name: (shares, values) for name, values in right.items()}},
         alt="Right names over the weight on the token one back: below a half only the token three back is read, above a half only the "
         "token one back; the curves swap places at a half and are never high together.",
-        caption="Every weight a single head can give. Whichever token has more than half is read; the other is lost.",
+        caption="Eighteen weights from 0 to 1, without the tie at a half. Whichever token has more than half is read; the other is lost.",
         x_axis="weight on the token one back (the rest is on the token three back)",
         y_limits=(0, 1.05),
         height=3.2,
@@ -45,7 +45,7 @@ def split_wrongly(right: Tensor, wrong: Tensor) -> Picture:
         tables,
         alt="Four tables of three rows by two columns: the two right ones hold one column pair of all tokens, the two wrong ones hold all "
         "columns of the first tokens and of the last tokens.",
-        caption="The view alone has the right shape. Its head 0 holds token 0 twice over and half of token 1; head 1 has the rest.",
+        caption="The view alone has the right shape. Its head 0 holds token 0 in two halves, and half of token 1; head 1 has the rest.",
         decimals=0,
         limits=(0, right.max().item()),
         row_axis="rows",
@@ -58,7 +58,7 @@ def maps(weights: Tensor, names: Sequence[str], title: str) -> Picture:
     return heatmap(
         dict(zip(names, weights, strict=True)),
         numbers=False,
-        limits=(0, 1),
+        limits=(0, weights.max().item()),
         row_axis="place of the token that asks",
         column_axis="place asked",
         color_axis="weight",
@@ -76,18 +76,19 @@ def right_names(shares: Mapping[str, float], chance: float, caption: str) -> Pic
         y_axis="right names",
         marks={"chance": chance},
         limits=(0, 1.15),
+        kinds=2,
     )
 
 
-def ablation(shares: Mapping[str, float], whole: float) -> Picture:
-    """Mean share of right names after single heads are silenced, a bar per head."""
+def ablation(shares: Mapping[str, float]) -> Picture:
+    """Mean share of right names of the whole layer and after single heads are silenced, a bar each."""
     return bars(
         shares,
-        alt="Share of right names with one head silenced at a time, a bar per head: some bars stay at the level of the whole layer, others fall.",
+        alt="Share of right names of the whole layer, and with one head silenced at a time: some bars are as high as the first, others lower.",
         caption="Live: each bar is the trained layer with that one head's output set to 0, and nothing trained again.",
         y_axis="right names, mean of both",
-        marks={"all heads": whole},
         limits=(0, 1.15),
+        kinds=1,
     )
 
 

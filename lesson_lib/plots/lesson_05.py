@@ -51,8 +51,8 @@ def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int =
     edge = {"last position trained": ([trained - 1, trained - 1], [0.0, 1.0])}
     return lines(
         {"right answers": curves | edge},
-        alt="Accuracy at each position of a long test: a learned table is right up to the last position of its training and falls to chance right "
-        "behind it; the others fall later or not at all.",
+        alt="Accuracy at each position of a long test, with a line at the last position trained: the sinusoid's curve is high before the line and falls "
+        "and wobbles behind it, the rotary curve changes less.",
         caption="One test length, seen position by position. A mean over all positions hides where the answers are right.",
         x_axis="position of the token",
         y_limits=(0, 1.04),
@@ -64,7 +64,7 @@ def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int =
 def shuffled(outputs: Tensor, of_shuffled: Tensor, put_back: Tensor) -> Picture:
     """Outputs of five tokens, outputs of the same tokens shuffled, and those put back in place; (n, d) each."""
     return heatmap(
-        {"outputs": outputs, "outputs of shuffled tokens": of_shuffled, "the same, put back": put_back},
+        {"outputs": outputs, "of shuffled tokens": of_shuffled, "the same, put back": put_back},
         numbers=False,
         limits=(outputs.min().item(), outputs.max().item()),
         row_axis="tokens",

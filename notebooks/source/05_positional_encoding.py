@@ -79,7 +79,7 @@ new_order = torch.tensor([3, 0, 4, 1, 2])
 outputs = layer(x, x, x).output
 of_shuffled = layer(*[x[new_order]] * 3).output
 put_back = of_shuffled[new_order.argsort()]
-figures.shuffled(outputs, of_shuffled, put_back)
+figures.shuffled(outputs[:, :8], of_shuffled[:, :8], put_back[:, :8])
 
 # %%
 for _ in range(100):
@@ -608,6 +608,7 @@ r"""
 ### A slope: ALiBi
 
 No vectors at all. Each head subtracts a multiple of the distance from its scores, so that far tokens weigh less, more so in some heads (Press et al. 2021). It was made for causal models; without a mask it cannot tell left from right.
+In a layer it is `layer(x, x, x, score_bias=alibi(n, h)[None])`: the `[None]` is the axis of the batch.
 """
 
 # %%
@@ -668,6 +669,36 @@ figures.by_position(
 
 # %% [markdown]
 r"""
+The sinusoid's curve breaks at the vertical line: position 31 was the last one trained. Behind it the curve comes and goes, like the waves it is made of. The rotary curve knows no such line: it depends on offsets, and "three back" is three back everywhere. But it has steps. Ask the model which offsets it looks at:
+"""
+
+# %% tags=["nbval-ignore-output"]
+many_tokens = to_device(torch.randint(16, (50, 128)))
+with torch.no_grad():
+    x128 = live["rotary"].tokens(many_tokens)
+    table = (
+        live["rotary"].layer(x128, x128, x128).weights.mean((0, 1))
+    )  # sequences, heads
+by_offset = {k: table.diagonal(k).mean().item() for k in range(-127, 128)}
+strongest = sorted(by_offset, key=by_offset.get, reverse=True)[:4]
+for offset in strongest:
+    print(f"offset {offset:4}: mean weight {by_offset[offset]:.2f}")
+
+# %%
+verdict("the strongest offset is −3", strongest[0] == -3, trained=True)
+strange = [offset for offset in strongest if abs(offset) > 31]
+verdict(
+    "of the next three at least two were never trained", len(strange) >= 2, trained=True
+)
+
+# %% [markdown]
+r"""
+Training saw the offsets −31 to 31. A few of the others happen to score high, since nothing ever taught the layer that they should not. Such an offset exists for some positions only: a token can look 100 places ahead only if it stands near
+the start. Hence the steps.
+"""
+
+# %% [markdown]
+r"""
 Now all of them: three seeds, a learning rate chosen on validation sequences of 32 tokens, and two lengths of training. Two rows have a causal mask.
 """
 
@@ -712,7 +743,7 @@ for kind in ("learned", "sinusoidal", "floater", "alibi", "none, causal"):
 
 # %% [markdown]
 r"""
-The learned table gains nothing: more steps cannot train rows that never occur. FLOATER gains most, and the sinusoid some. Neither comes near Shaw.
+The learned table gains nothing: more steps cannot train rows that never occur. FLOATER gains most (its rate was chosen anew, so this is rate and length of training together), and the sinusoid some. Neither comes near Shaw.
 
 *What this does not show.* One layer, one small task, random tokens. The learning rate was chosen on sequences of 32 tokens, as it must be, and at that length many rates are perfect; they differ at 128 (the sinusoid ranges from 0.33 to 0.52 at
 400 steps). FLOATER's paper adds its codes in every layer of a full Transformer, and so may do better than our small form. Large models with rotary positions lose, too, beyond their length, and are trained further to be stretched.
