@@ -119,7 +119,7 @@ def counters(codes: Mapping[str, Sequence[int]], bits: Sequence[int]) -> Picture
         panels,
         alt="Left, sign changes of sine and cosine columns over the pair's index; right, flips of a counter's bits: both fall by a constant factor "
         "from one to the next.",
-        caption="On a log scale both are straight lines: each pair is slower than the one before by the same factor, as each bit is.",
+        caption="On a log scale both are straight lines until the counts come down to 1: each pair is slower than the one before by the same factor, as each bit is.",
         x_axis="index of the pair, or of the bit",
         log="y",
         height=3.0,
@@ -139,14 +139,18 @@ def products(by_pair: Tensor) -> Picture:
     )
 
 
-def product_curve(
-    offsets: Sequence[int], curves: Mapping[str, Sequence[float]], title: str, caption: str
+def product_curves(
+    offsets: Sequence[int], plain: Sequence[float], mixed: Mapping[str, Sequence[float]]
 ) -> Picture:
-    """A score over the offset j - i, a curve per name."""
+    """Scores of two positions over their offset j - i: with nothing in between, and with a random matrix, a curve per place i."""
     return lines(
-        {title: {name: (offsets, values) for name, values in curves.items()}},
-        alt="A score over the offset between two positions, one curve for each place of the first token.",
-        caption=caption,
+        {
+            "nothing in between": {"any i": (offsets, plain)},
+            "a random matrix in between": {name: (offsets, values) for name, values in mixed.items()},
+        },
+        alt="Scores of two positions over their offset, two panels: one symmetric curve with its peak in the middle for all places, and three "
+        "curves that have nothing in common.",
+        caption="One curve for all places with nothing in between; a curve for each place with a random matrix.",
         x_axis="offset j − i",
         points=False,
         height=3.0,
