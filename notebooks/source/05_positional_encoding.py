@@ -22,11 +22,9 @@ system check it, and measure it.
 """
 
 # %%
-import itertools
 import math
 
 import torch
-from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
@@ -619,7 +617,7 @@ figures.distances(which_row, radius)
 
 # %%
 shaw = Shaw(d_k=4, radius=2, d_v=3)
-_ = nn.init.normal_(shaw.key_rows), nn.init.normal_(shaw.value_rows)
+_ = torch.nn.init.normal_(shaw.key_rows), torch.nn.init.normal_(shaw.value_rows)
 q, k, v = torch.randn(7, 4), torch.randn(7, 4), torch.randn(7, 3)
 by_hand = (q[:, None] * (k + shaw.key_rows[which_row])).sum(-1) / 4**0.5
 assert_close(shaw(q, k), by_hand)
@@ -957,7 +955,7 @@ claim(
         ][-6:]
         == [2, 1, 1, 0, 1, 0],
         "each bit of a counter flips about half as often as the one before": all(
-            a // 2 == b for a, b in itertools.pairwise(flips)
+            flips[b + 1] == flips[b] // 2 for b in range(9)
         ),
     },
 )
@@ -1141,7 +1139,7 @@ padded = torch.nn.functional.conv1d(ones, third, padding=1)
 on_a_ring = torch.nn.functional.conv1d(
     torch.cat([ones[..., -1:], ones, ones[..., :1]], -1), third
 )
-recurrent = nn.RNN(16, 16, batch_first=True)
+recurrent = torch.nn.RNN(16, 16, batch_first=True)
 in_order, reordered = recurrent(x[None])[0][0], recurrent(x[new_order][None])[0][0]
 claim(
     "position-15",
