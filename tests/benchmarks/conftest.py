@@ -2,7 +2,9 @@
 
 import jaxtyping
 import pytest
+import torch
 
+from lesson_lib.device import device
 from tests.browser.conftest import browser, lab, open_notebook, scratch
 
 __all__ = [
@@ -16,5 +18,7 @@ __all__ = [
 @pytest.fixture(autouse=True)
 def _no_shape_checks():
     jaxtyping.config.update("jaxtyping_disable", True)
+    torch.set_default_device(None)  # a default device is a mode, and under a mode torch's layers leave their fast path
     yield
+    torch.set_default_device(device())
     jaxtyping.config.update("jaxtyping_disable", False)
