@@ -19,6 +19,7 @@ Floors: a module imports from lower floors only, never from its own (`FLOORS` be
 Lesson -> modules:
 
     00 start_here   device, show, checks
+    01 history      data (tagging, digits, dates), models (tagger, glimpse, translator), recurrent, experiments (the same three)
     02 scoring      scores, attention, trace, experiments
     03 matrix_form  attention (attend_columns), trace, masks
     04 multi_head   heads, experiments (two_relations)
@@ -34,6 +35,9 @@ FLOORS = {
     "attention": 1,
     "trace": 2,
     "heads": 2,
+    "recurrent": 3,
+    "data": 4,
+    "models": 5,
     "training": 6,
     "measure": 6,
     "plots": 6,

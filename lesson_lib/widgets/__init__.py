@@ -10,6 +10,7 @@ from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
 from lesson_lib.widgets.steps import SevenStepsExplorer
+from lesson_lib.widgets.timeline import TimelineExplorer
 
 __all__ = [
     "ClockExplorer",
@@ -19,4 +20,5 @@ __all__ = [
     "SevenStepsExplorer",
     "ShapeExplorer",
     "SoftmaxExplorer",
+    "TimelineExplorer",
 ]

@@ -1,0 +1,83 @@
+"""The milestones to walk through: each with its problem, its idea, what it could not do yet, and where the course runs it."""
+
+import html
+
+import ipywidgets
+
+from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
+from lesson_lib.plots.picture import Picture
+from lesson_lib.plots.timeline import SHADES, rows, timeline
+from lesson_lib.widgets.explorer import Explorer
+
+LESSONS = {
+    "01": "this lesson", "02": "02 scoring", "03": "03 matrix form", "04": "04 multi-head", "05": "05 positional encoding",
+    "06": "06 transformer", "07": "07 attention and CNN", "08": "08 attention and RNN", "09": "09 truncated attention",
+    "10": "10 graph attention", "11": "11 efficient attention",
+}  # fmt: skip
+
+
+class TimelineExplorer(Explorer):
+    """The timeline, one entry open at a time; arrow keys on the slider go through the years."""
+
+    def __init__(self, start: str = "Bahdanau's attention") -> None:
+        names = [m.name for m in MILESTONES]
+        if start not in names:
+            raise ValueError(f"start must be one of {'; '.join(names)}, got {start!r}")
+        self.entry = ipywidgets.SelectionSlider(
+            options=[(f"{m.year}: {m.name}", m) for m in MILESTONES],
+            index=names.index(start),
+            description="entry",
+            continuous_update=True,
+            layout=ipywidgets.Layout(width="620px", max_width="100%"),
+        )
+        super().__init__([self.entry])
+        self.watch(self.entry)
+
+    def draw(self) -> str:
+        chosen = self.entry.value
+        head = "".join(
+            f'<th scope="col" style="border-bottom:3px solid {SHADES[thread]}">{html.escape(thread)}</th>'
+            for thread in THREADS
+        )
+        body = "".join(
+            f'<tr><th scope="row">{year}</th>{"".join(f"<td>{_names(cell, chosen)}</td>" for cell in columns)}</tr>'
+            for year, columns in rows()
+        )
+        return (
+            f"<style>{_style(self.name)}</style>{_card(chosen)}"
+            f'<table class="ll-years"><tr><th scope="col">year</th>{head}</tr>{body}</table>'
+        )
+
+    def still(self) -> Picture:
+        return timeline()
+
+
+def _names(cell: list[Milestone], chosen: Milestone) -> str:
+    return "".join(
+        f'<div class="{"ll-now" if m is chosen else ""}"{" aria-current=true" if m is chosen else ""}>{html.escape(m.name)}</div>'
+        for m in cell
+    )
+
+
+def _card(m: Milestone) -> str:
+    lines = {
+        "Problem": m.problem, "Idea": m.idea, "Not yet": m.not_yet,
+        "Runs in": "; ".join(LESSONS[number] for number in m.lessons), "Source": m.source,
+    }  # fmt: skip
+    listed = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in lines.items())
+    return (
+        f'<div class="ll-card" style="border-left:6px solid {SHADES[m.thread]}"><b>{m.year} · {html.escape(m.name)}</b>'
+        f"<p><code>{html.escape(m.formula)}</code></p><dl>{listed}</dl></div>"
+    )
+
+
+def _style(name: str) -> str:
+    box = f".{name}"
+    return (
+        f"{box} .ll-card {{padding:4px 12px; margin-bottom:10px; min-height:11.5em}} {box} .ll-card p {{margin:4px 0}}"
+        f"{box} dl {{display:grid; grid-template-columns:5em 1fr; gap:2px 8px; margin:0}} {box} dt {{font-weight:600}} {box} dd {{margin:0}}"
+        f"{box} .ll-years {{table-layout:fixed; width:100%; max-width:760px; font-size:12px}}"
+        f"{box} .ll-years th {{text-align:left; padding:2px 6px; color:#111}} {box} .ll-years th:first-child {{width:3em}}"
+        f"{box} .ll-years td {{text-align:left; padding:2px 6px; border:0; border-top:1px solid #ddd; vertical-align:top}}"
+        f"{box} .ll-years td div {{padding:1px 3px; margin:1px 0}}"
+    )
