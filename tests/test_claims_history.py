@@ -1,19 +1,14 @@
 """The claims about history: one test each, named after its id."""
 
-from statistics import median
-
 import pytest
 import torch
 
-from lesson_lib.data.milestones import MILESTONES
 from lesson_lib.data.tagging import TAGS, limit, patterns, read, window
 from lesson_lib.experiments import results, tagger
 
 
 def stored(experiment, **wanted):
-    found = [
-        row for row in results(experiment)["rows"] if all(row.get(k) == v for k, v in wanted.items())
-    ]
+    found = [row for row in results(experiment)["rows"] if all(row.get(k) == v for k, v in wanted.items())]
     assert found, wanted
     return found
 
@@ -39,7 +34,7 @@ def test_history_4():
 
 
 def test_position_16_in_the_grammar_of_lesson_01():
-    classes, tags, probability = patterns()
+    _, tags, probability = patterns()
     verb = torch.isin(tags, torch.tensor([TAGS.index("past"), TAGS.index("base")]))
     command = tags[:, 0] == TAGS.index("base")
     question = tags[:, 0] == TAGS.index("auxiliary")

@@ -18,7 +18,8 @@ __all__ = [
 @pytest.fixture(autouse=True)
 def _no_shape_checks():
     jaxtyping.config.update("jaxtyping_disable", True)
-    torch.set_default_device(None)  # a default device is a mode, and under a mode torch's layers leave their fast path
+    # A default device is a mode, and under a mode torch's layers leave their fast path.
+    torch.set_default_device(None)
     yield
     torch.set_default_device(device())
     jaxtyping.config.update("jaxtyping_disable", False)
