@@ -96,8 +96,8 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "one number": (lambda n: lambda *a: right(n)(*a).sum(), "has shape ()"),
     "another device": (lambda n: lambda *a: right(n)(*a).to("meta"), "on the device meta"),
     "sparse": (lambda n: lambda *a: right(n)(*a).to_sparse(), "a sparse tensor"),
-    "nan": (lambda n: lambda *a: right(n)(*a) * torch.nan, "holds nan at [0, 0"),
-    "inf": (lambda n: lambda *a: right(n)(*a) + torch.inf, "holds inf at [0, 0"),
+    "nan": (lambda n: lambda *a: right(n)(*a) * torch.nan, "holds nan at [0"),
+    "inf": (lambda n: lambda *a: right(n)(*a) + torch.inf, "holds inf at [0"),
     "overflow": (lambda n: lambda *a: right(n)(*a) * 10**400, "OverflowError"),
     "an exception": (lambda n: stop(ValueError("no idea")), "stops with ValueError in line 2 of `answer`"),
     "a strange exception": (lambda n: stop(type("Odd", (BaseException,), {})("x")), "stops with Odd"),
@@ -116,12 +116,16 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
 
 
 NEEDS = {"floats": False, "float64": True, "integers": True, "nan": True, "inf": True}  # a result of floats?
+SHAPED = ("a numpy array", "a nested list", "another shape", "one number", "nan", "inf")  # needs axes
 
 
 def fits(name, odd):
-    """Whether this oddity is odd for this exercise: floats are not, where floats are asked for."""
+    """Whether this oddity is odd for this exercise: floats are not, where floats are asked for; nor is one number, where one is."""
     exercise = EXERCISES[name]
-    asked = exercise.reference(**exercise.stages[0].cases()[0])
+    case = exercise.stages[0].cases()[0]
+    asked = exercise.reference(**case)
+    if (odd in SHAPED and not asked.ndim) or (odd == "changes its input" and not tensors(case.values())):
+        return False
     return NEEDS.get(odd, asked.is_floating_point()) == asked.is_floating_point()
 
 
@@ -399,7 +403,7 @@ def test_a_picture_comes_after_the_guess():
     assert "predict first" in repr(picture("unscaled_picture"))
     check("c", "unscaled_picture")
     assert "Two heat maps" in repr(picture("unscaled_picture"))
-    assert "these have: unscaled_picture" in repr(picture("score_ratio"))
+    assert "these have: read_alignment, unscaled_picture" in repr(picture("score_ratio"))
 
 
 def test_progress_lists_and_says_what_is_next():
@@ -410,7 +414,7 @@ def test_progress_lists_and_says_what_is_next():
     check(first.right[0], first.name)
     text = repr(progress())
     assert "Exercises: 1 of" in text and "2 attempts" in text
-    assert f"{second.name}, in exercises/02_scoring.ipynb" in text
+    assert f"{second.name}, in exercises/01_history.ipynb" in text
 
 
 @pytest.mark.parametrize(

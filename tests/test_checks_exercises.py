@@ -60,6 +60,7 @@ def test_a_card_is_complete(name):
 @pytest.mark.parametrize(
     "lesson, least",
     [
+        ("exercises/01_history", 7),
         ("exercises/02_scoring", 5),
         ("exercises/03_matrix_form", 4),
         ("exercises/04_multi_head", 5),
@@ -177,3 +178,29 @@ def test_what_learners_write_is_what_the_library_does():
     torch.testing.assert_close(written.waves(places, 6), positions.sinusoidal(10, 6)[3:])
     torch.testing.assert_close(written.shift_matrix(2.5, w), positions.rotation(2.5, 6))
     torch.testing.assert_close(written.turned(x, places, w), positions.rotary(x, 3))
+
+
+def test_the_tables_of_lesson_01_are_those_that_are_judged():
+    from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN
+    from lesson_lib.checks.lesson_01_code import best_share
+
+    text = (SOURCES / "exercises/01_history.py").read_text("utf-8")
+    rows = [[cell.strip(" *") for cell in line[3:-1].split("|")] for line in re.findall(r"# \|.*\|", text)]
+    start = next(i for i, row in enumerate(rows) if tuple(row[1:]) == READ)
+    shown = rows[start + 2 : start + 2 + len(WRITTEN)]
+    assert [row[0] for row in shown] == list(WRITTEN)
+    assert [[float(cell) for cell in row[1:]] for row in shown] == [list(row) for row in ALIGNMENT]
+    torch.testing.assert_close(torch.tensor(ALIGNMENT).sum(1), torch.ones(len(WRITTEN)))
+
+    counts = [row for row in rows if row[1] in ("saw", "cut")]
+    pairs = [(row[:2], tag) for row in counts for tag in range(3) for _ in range(int(row[2 + tag]))]
+    tags = torch.tensor([tag for _, tag in pairs])
+    for sight, share in (
+        (lambda pair: pair, 21 / 25),
+        (lambda pair: pair[1:], 17 / 25),
+        (lambda pair: pair[:1], 19 / 25),
+    ):
+        looks = [" ".join(sight(pair)) for pair, _ in pairs]
+        seen = torch.tensor([sorted(set(looks)).index(look) for look in looks])
+        assert best_share(seen, tags).item() == pytest.approx(share)
+    assert check(best_share(seen, tags), "word_before").diagnosis.startswith("that sees the word before")

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from lesson_lib.checks import lesson_00, lesson_02, lesson_03, lesson_04, lesson_05, runner, store
+from lesson_lib.checks import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, runner, store
 from lesson_lib.checks.exercise import Case, Exercise
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, SIGNS, WORDS, Counterexample, Note, Result
 from lesson_lib.checks.values import copies, described
@@ -12,6 +12,7 @@ from lesson_lib.checks.values import copies, described
 # Notebook that asks them -> exercises, in order.
 LESSONS: Mapping[str, tuple[Exercise, ...]] = {
     "00_start_here": lesson_00.EXERCISES,
+    "exercises/01_history": lesson_01.EXERCISES,
     "exercises/02_scoring": lesson_02.EXERCISES,
     "exercises/03_matrix_form": lesson_03.EXERCISES,
     "exercises/04_multi_head": lesson_04.EXERCISES,
