@@ -7,8 +7,10 @@ from jaxtyping import install_import_hook
 with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.attention
     import lesson_lib.checks
+    import lesson_lib.data.tagging
     import lesson_lib.heads
     import lesson_lib.masks
+    import lesson_lib.models.tagger
     import lesson_lib.positions
     import lesson_lib.scores
     import lesson_lib.trace  # noqa: F401

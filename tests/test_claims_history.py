@@ -3,8 +3,14 @@
 import pytest
 import torch
 
-from lesson_lib.data.tagging import TAGS, limit, patterns, read, window
+from lesson_lib.data import tagging
+from lesson_lib.data.tagging import TAGS, limit, patterns, window
+from lesson_lib.device import to_device
 from lesson_lib.experiments import results, tagger
+
+
+def read(sentence):
+    return to_device(tagging.read(sentence))
 
 
 def stored(experiment, **wanted):
@@ -26,7 +32,7 @@ def test_history_4():
     for system, reached in {"window 3": False, "recurrent": True}.items():
         words = read("did the man that saw the duck near me cut the nail")
         other = words.clone()
-        other[0, 0] = read("will")
+        other[0, 0] = read("will")[0, 0]
         model = tagger.make(system).eval()
         assert bool((model(words)[0, -1] - model(other)[0, -1]).abs().max() > 0) == reached, system
     recurrent = tagger.make("recurrent").eval()
@@ -35,7 +41,7 @@ def test_history_4():
 
 def test_position_16_in_the_grammar_of_lesson_01():
     _, tags, probability = patterns()
-    verb = torch.isin(tags, torch.tensor([TAGS.index("past"), TAGS.index("base")]))
+    verb = torch.isin(tags, torch.tensor([TAGS.index("past"), TAGS.index("base")], device="cpu"))
     command = tags[:, 0] == TAGS.index("base")
     question = tags[:, 0] == TAGS.index("auxiliary")
     statement = ~command & ~question

@@ -28,7 +28,7 @@ from lesson_lib.data.tagging import (
 
 
 def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
+    return torch.Generator("cpu").manual_seed(seed)
 
 
 def test_every_word_is_in_one_class():
@@ -52,7 +52,7 @@ def test_the_probability_of_a_pattern_by_hand():
     # I saw a saw: SHORT occurs only in pairs, so: SENTENCE -> STATEMENT -> SUBJECT VERB OBJECT
     classes, tags, probability = patterns()
     wanted = [CLASSES.index(name) for name in ("I", "saw", "the", "saw")]
-    row = (classes[:, :4] == torch.tensor(wanted)).all(1) & (classes[:, 4:] == PADDING).all(1)
+    row = (classes[:, :4] == torch.tensor(wanted, device="cpu")).all(1) & (classes[:, 4:] == PADDING).all(1)
     by_hand = 0.5 * 0.2 * 0.3 * (0.75 * 0.35) * (0.8 * 0.4 * 0.2)
     assert probability[row].tolist() == pytest.approx([by_hand])
     assert [TAGS[tag] for tag in tags[row][0, :4]] == ["pronoun", "past", "determiner", "noun"]
@@ -100,7 +100,9 @@ def test_a_window_of_one_is_enough_for_saw_and_watch():
 
 def test_no_tagger_of_single_words_beats_the_limit():
     given = draw(generator(3), 3000)
-    ambiguous = torch.isin(given.classes, torch.tensor([CLASSES.index(name) for name in AMBIGUOUS]))
+    ambiguous = torch.isin(
+        given.classes, torch.tensor([CLASSES.index(name) for name in AMBIGUOUS], device="cpu")
+    )
     best = sum(
         max((given.tags[given.words == word] == tag).sum() for tag in range(len(TAGS)))
         for word in given.words[ambiguous].unique()
@@ -166,7 +168,7 @@ def test_more_sentences_than_can_be_memorised():
 
 
 @pytest.mark.parametrize("wrong", ["", "   ", None, 3])
-def test_read_wants_words(wrong):
+def test_read_wants_words(wrong, no_shape_hook):
     with pytest.raises(ValueError, match="with spaces between"):
         read(wrong)
 

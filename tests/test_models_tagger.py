@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from lesson_lib.data.tagging import PADDING, TAGS, draw, read
+from lesson_lib.data import tagging
+from lesson_lib.data.tagging import PADDING, TAGS, draw
+from lesson_lib.device import to_device
 from lesson_lib.experiments import tagger as experiment
 from lesson_lib.models import tagger
 
@@ -11,17 +13,21 @@ SYSTEMS = experiment.RECIPE["systems"]
 SENTENCE = "did the man that saw the duck near me cut the nail"
 
 
+def read(sentence):
+    return to_device(tagging.read(sentence))
+
+
 def model(system):
     torch.manual_seed(0)
-    return experiment.make(system).eval()
+    return to_device(experiment.make(system)).eval()
 
 
 def moved(system, changed):
     """Which tokens' scores change when the word at place `changed` is another one."""
-    words, tagging = read(SENTENCE), model(system)
+    words, trained = read(SENTENCE), model(system)
     other = words.clone()
-    other[0, changed] = read("window")
-    return ((tagging(words) - tagging(other)).abs().amax(-1)[0] > 0).nonzero().flatten().tolist()
+    other[0, changed] = read("window")[0, 0]
+    return ((trained(words) - trained(other)).abs().amax(-1)[0] > 0).nonzero().flatten().tolist()
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ def moved(system, changed):
         "attention": [*range(12)],
     }.items(),
 )
-def test_a_word_reaches_as_far_as_the_tagger_sees(system, reached):
+def test_a_word_reaches_as_far_as_the_trainedsees(system, reached):
     assert moved(system, changed=4) == reached
 
 
@@ -73,14 +79,14 @@ def test_look_gives_the_weights_of_both_layers_and_the_same_scores():
 
 
 def test_the_loss_does_not_count_padding():
-    given = draw(torch.Generator().manual_seed(1), 5)
+    given = to_device(draw(torch.Generator("cpu").manual_seed(1), 5))
     longer = type(given)(*(torch.nn.functional.pad(t, (0, 7), value=PADDING) for t in given))
     one = model("one word")
     torch.testing.assert_close(tagger.loss(one, given), tagger.loss(one, longer))
 
 
 def test_right_counts_no_padding():
-    given = draw(torch.Generator().manual_seed(1), 5)
+    given = to_device(draw(torch.Generator("cpu").manual_seed(1), 5))
     hits = tagger.right(model("one word"), given)
     assert not hits[given.tags == PADDING].any()
 

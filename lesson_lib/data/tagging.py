@@ -12,7 +12,7 @@ says nothing beyond its class.
 Source of the example sentence: Hung-yi Lee's lecture on self-attention, 2021. Grammar and words are ours.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -109,16 +109,21 @@ def patterns() -> Patterns:
     )
 
 
+def _cpu(numbers: Sequence, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Patterns, counts and draws are made on the CPU, so that every device gets the same sentences."""
+    return torch.tensor(numbers, dtype=dtype, device="cpu")
+
+
 @cache
 def _written_out(symbol: str) -> tuple[Tensor, Tensor]:
     """Codes (ways, n) of class and tag, and the probability of each way; padding may stand anywhere in a row."""
     if symbol not in GRAMMAR:
         name, _, tag = symbol.partition("/")
         code = CLASSES.index(name) * len(TAGS) + TAGS.index(tag or ONLY[name])
-        return torch.tensor([[code]], dtype=torch.int16), torch.ones(1, dtype=torch.float64)
+        return _cpu([[code]], torch.int16), _cpu([1.0])
     ways = []
     for text, share in GRAMMAR[symbol].items():
-        codes, probability = torch.empty(1, 0, dtype=torch.int16), torch.tensor([share], dtype=torch.float64)
+        codes, probability = _cpu([[]], torch.int16), _cpu([share])
         for part in text.split():
             more, its = _written_out(part)
             codes = torch.cat([codes.repeat_interleave(len(more), 0), more.repeat(len(codes), 1)], dim=1)
@@ -167,7 +172,7 @@ def whole(classes: Tensor) -> Tensor:
     """Sight of the whole sentence, and of one's own place in it."""
     sentence = before(classes)[:, -1]
     number = sentence.unique(return_inverse=True)[1]
-    return (number[:, None] << 4) + torch.arange(classes.shape[1])
+    return (number[:, None] << 4) + torch.arange(classes.shape[1], device=classes.device)
 
 
 def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -> float:
@@ -181,10 +186,10 @@ def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -
     if unknown or not among:
         raise ValueError(f"among must name classes of {', '.join(CLASSES)}, got {list(among)}")
     classes, tags, probability = patterns()
-    counted = torch.isin(classes, torch.tensor([CLASSES.index(name) for name in among]))
+    counted = torch.isin(classes, _cpu([CLASSES.index(name) for name in among], torch.int64))
     mass = probability[:, None].expand_as(classes)[counted]
     seen = sight(classes)[counted].unique(return_inverse=True)[1]
-    table = torch.zeros(int(seen.max()) + 1, len(TAGS), dtype=torch.float64)
+    table = mass.new_zeros(int(seen.max()) + 1, len(TAGS))
     table.view(-1).index_add_(0, seen * len(TAGS) + tags[counted], mass)
     return min(
         1.0, (table.amax(1).sum() / mass.sum()).item()
@@ -206,7 +211,7 @@ def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sen
     while found < batch:
         rows = torch.multinomial(probability, 2 * batch, replacement=True, generator=generator)
         words = _words(classes[rows], generator)
-        fits = torch.isin(_part(words), torch.tensor(SPLITS[split]))
+        fits = torch.isin(_part(words), _cpu(SPLITS[split], torch.int64))
         kept.append(Sentences(words[fits], classes[rows][fits], tags[rows][fits]))
         found += int(fits.sum())
     joined = Sentences(*(torch.cat(parts)[:batch] for parts in zip(*kept, strict=True)))
@@ -216,7 +221,7 @@ def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sen
 
 def _words(classes: Tensor, generator: torch.Generator) -> Tensor:
     """A word of each class, all equally likely."""
-    sizes = torch.tensor([len(words) for words in WORDS.values()])
+    sizes = _cpu([len(words) for words in WORDS.values()], torch.int64)
     first = sizes.cumsum(0) - sizes
     share = torch.rand(classes.shape, generator=generator, device="cpu", dtype=torch.float64)
     return torch.where(classes == PADDING, PADDING, first[classes] + (share * sizes[classes]).long())
@@ -246,7 +251,7 @@ def read(sentence: str) -> Int[Tensor, "1 n"]:
             f"not among the {len(VOCABULARY)} words of this grammar: {', '.join(unknown)}; "
             f"some that are: {', '.join(name for name in CLASSES)}, {', '.join(WORDS['man'][:6])}"
         )
-    return torch.tensor([[VOCABULARY.index(word) for word in words]])
+    return _cpu([[VOCABULARY.index(word) for word in words]], torch.int64)
 
 
 def text(words: Int[Tensor, " n"]) -> str:
@@ -257,5 +262,5 @@ def text(words: Int[Tensor, " n"]) -> str:
 def count_sentences() -> int:
     """How many different sentences the grammar can write: for each pattern the product of its classes' sizes."""
     classes, _, _ = patterns()
-    sizes = torch.tensor([len(words) for words in WORDS.values()], dtype=torch.float64)
+    sizes = _cpu([len(words) for words in WORDS.values()])
     return int(torch.where(classes == PADDING, 1.0, sizes[classes]).prod(1).sum())
