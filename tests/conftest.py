@@ -7,11 +7,14 @@ from jaxtyping import install_import_hook
 with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.attention
     import lesson_lib.checks
+    import lesson_lib.data.dates
     import lesson_lib.data.tagging
     import lesson_lib.heads
     import lesson_lib.masks
     import lesson_lib.models.tagger
+    import lesson_lib.models.translator
     import lesson_lib.positions
+    import lesson_lib.recurrent
     import lesson_lib.scores
     import lesson_lib.trace  # noqa: F401
     from lesson_lib.device import device

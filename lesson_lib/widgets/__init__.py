@@ -3,8 +3,10 @@
 Every widget is moved by keyboard as well as by mouse, shows its formulas on hover or focus, and needs no network.
 """
 
+from lesson_lib.widgets.alignment import AlignmentExplorer
 from lesson_lib.widgets.clocks import ClockExplorer
 from lesson_lib.widgets.explorer import Explorer
+from lesson_lib.widgets.glimpses import GlimpseExplorer
 from lesson_lib.widgets.heads import HeadExplorer
 from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
@@ -13,8 +15,10 @@ from lesson_lib.widgets.steps import SevenStepsExplorer
 from lesson_lib.widgets.timeline import TimelineExplorer
 
 __all__ = [
+    "AlignmentExplorer",
     "ClockExplorer",
     "Explorer",
+    "GlimpseExplorer",
     "HeadExplorer",
     "RotationExplorer",
     "SevenStepsExplorer",

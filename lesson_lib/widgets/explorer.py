@@ -1,6 +1,8 @@
 """What all widgets share: controls above a drawing made of HTML, and a still picture where no kernel runs."""
 
+import base64
 import html
+import io
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
@@ -8,6 +10,8 @@ from itertools import count
 import ipywidgets
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
+from PIL import Image
+from torch import Tensor
 
 from lesson_lib.plots.charts import ink
 from lesson_lib.plots.picture import HEAT, Picture
@@ -125,3 +129,10 @@ def number(value: float, decimals: int = 2) -> str:
         if value == round(value) and abs(value) < 1e6
         else f"{round(value, decimals) + 0.0:.{decimals}f}"
     )
+
+
+def pixels(table: Tensor) -> str:
+    """A table as a picture with a pixel per cell, as a data address."""
+    file = io.BytesIO()
+    Image.fromarray(colormaps[HEAT](table.numpy(), bytes=True)[..., :3].copy()).save(file, format="PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

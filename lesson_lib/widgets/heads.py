@@ -1,20 +1,17 @@
 """Several heads over one sequence: where each of them looks, as small maps and in words."""
 
-import base64
 import html
-import io
 import math
 from collections.abc import Sequence
 
 import ipywidgets
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
-from PIL import Image
 from torch import Tensor
 
 from lesson_lib.plots.grid import heads
 from lesson_lib.plots.picture import CURVES, HEAT, Picture
-from lesson_lib.widgets.explorer import Explorer, cell, shade
+from lesson_lib.widgets.explorer import Explorer, cell, pixels, shade
 
 MAX_HEADS, MAX_TOKENS = 12, 24
 LABEL = 10  # letters of a token that are written; the rest becomes an ellipsis
@@ -67,7 +64,7 @@ class HeadExplorer(Explorer):
             ["" for _ in range(n_heads)] if names is None else _labels(names, n_heads, "names", "heads")
         )
         self._table = self.weights.tolist()
-        self._images = [_png(table) for table in self.weights]
+        self._images = [pixels(table) for table in self.weights]
         self.query = ipywidgets.IntSlider(
             0, min=0, max=n - 1, description="query", layout=ipywidgets.Layout(width="300px")
         )
@@ -202,13 +199,6 @@ class HeadExplorer(Explorer):
             rows.append(f'<tr{chosen}><th scope="row">{html.escape(_short(self.tokens[i]))}</th>{cells}</tr>')
         caption = f"<caption>{html.escape(self.title(head))}</caption>"
         return f'<div class="ll-under"><table class="ll-big{"" if written else " ll-dense"}">{caption}<thead><tr><th></th>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _png(table: Tensor) -> str:
-    """A table as a picture with a pixel per cell, as a data address."""
-    file = io.BytesIO()
-    Image.fromarray(colormaps[HEAT](table.numpy(), bytes=True)[..., :3].copy()).save(file, format="PNG")
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def _bold(chosen: bool) -> str:

@@ -1,0 +1,160 @@
+"""Where a translator looked: type an input, walk along the output, see the weights over the input's characters."""
+
+import html
+from collections.abc import Sequence
+
+import ipywidgets
+
+from lesson_lib.models.translator import Translation, Translator, translate
+from lesson_lib.plots.alignment import LARGEST, alignment_map, visible
+from lesson_lib.plots.picture import CURVES, Picture
+from lesson_lib.widgets.explorer import Explorer, pixels
+
+LONGEST_OUTPUT = 40
+BAR, LEFT = 64, 40  # pixels: the height of a weight of 1, and the room for the output's characters
+MARK = CURVES[1]
+
+STYLE = """
+.ll-align text {font:12px ui-monospace, "DejaVu Sans Mono", monospace; fill:#111}
+.ll-align .ll-here {font-weight:700; fill:#A63D00}
+.ll-align .ll-axis {font:11px system-ui, sans-serif; fill:#555}
+"""
+
+
+class AlignmentExplorer(Explorer):
+    """A translator's alignment: pick or type an input, choose an output character, see where the decoder looked for it.
+
+    `examples` are inputs to pick from; the first one starts. The model translates once for each new input; moving along the output
+    only draws. Characters count from 0. Raises TypeError where the model is no Translator or an example no text, ValueError without
+    examples, and for a model whose decoder returns no weights.
+    """
+
+    def __init__(self, model: Translator, examples: Sequence[str]) -> None:
+        if not isinstance(model, Translator):
+            raise TypeError(
+                f"model must be a trained models.translator.Translator, got {type(model).__name__}"
+            )
+        examples = [examples] if isinstance(examples, str) else list(examples or ())
+        if not examples:
+            raise ValueError("examples must hold at least one input to start with, such as '3. märz 2021'")
+        if not all(isinstance(example, str) for example in examples):
+            raise TypeError(f"examples must be texts, got {examples[:2]}; of a pair take pair.source")
+        self.model, self.start = model, examples[0]
+        wide = {"style": {"description_width": "initial"}, "layout": ipywidgets.Layout(width="440px")}
+        self.example = ipywidgets.Dropdown(options=examples, description="pick an input", **wide)
+        self.text = ipywidgets.Text(
+            self.start, description="or type one, then Enter", continuous_update=False, **wide
+        )
+        self.at = ipywidgets.IntSlider(0, min=0, max=0, description="output character", **wide)
+        self._translate()
+        if self.trouble:
+            raise ValueError(f"the first example cannot be shown: {self.trouble}")
+        super().__init__([self.example, self.text, self.at])
+        self.example.observe(self._picked, names="value")
+        self.text.observe(self._typed, names="value")
+        self.watch(self.at)
+
+    def words(self, at: int) -> str:
+        """Where the decoder looked for one output character, as a sentence."""
+        weights = self.made.weights[at].tolist()
+        first, *more = sorted(range(len(weights)), key=lambda j: -weights[j])[:4]
+        named = [f"{_named(self.source[j], j)}: {weights[j]:.2f}" for j in more if weights[j] >= 0.02]
+        then = f", then at {'; '.join(named)}" if named else ""
+        return (
+            f"Output character {at}, {self.made.text[at]!r}, looks most at {_named(self.source[first], first)}, "
+            f"weight {weights[first]:.2f}{then}."
+        )
+
+    def draw(self) -> str:
+        if self.trouble:
+            return f"<p role='alert'>{html.escape(self.trouble)}</p>"
+        at = self.at.value
+        cut = f" (cut after {LONGEST_OUTPUT} characters)" if len(self.made.text) == LONGEST_OUTPUT else ""
+        return (
+            f"<style>{STYLE}</style><p><b>{html.escape(self.source)} → {html.escape(self.made.text)}</b>{cut}</p>"
+            f"<p role='status'>{html.escape(self.words(at))}</p>{self._svg(at)}"
+            "<p>Top: the weights of the chosen output character, a bar for each character of the input; they sum to 1. Below: the "
+            "weights of all output characters, bright is large; the chosen row is framed.</p>"
+        )
+
+    def still(self) -> Picture:
+        return alignment_map(
+            self.made.weights,
+            self.source,
+            self.made.text,
+            alt="The alignment explorer as it starts: weights of a translation, a row for each output character and a column for each "
+            "input character.",
+        )
+
+    def _picked(self, change: dict) -> None:
+        self.text.value = change["new"]
+
+    def _typed(self, _change: dict) -> None:
+        self._translate()
+        self.refresh()
+
+    def _translate(self) -> None:
+        """Translate the text that was typed; `trouble` says why that cannot be, or is empty."""
+        text = " ".join(self.text.value.lower().split())
+        try:
+            if len(text) > LARGEST:
+                raise ValueError(f"type at most {LARGEST} characters; these are {len(text)}")
+            (made,) = translate(self.model, [text], longest=LONGEST_OUTPUT)
+        except ValueError as error:
+            self.trouble = str(error)
+            return
+        self.trouble = "" if made.text else f"the model makes nothing of {text!r}"
+        if made.weights is None:
+            self.trouble = "this model's decoder does not look at the input: it returns no weights"
+        if not self.trouble:
+            self.source, self.made = text, Translation(made.text, made.weights.double())
+            self._image = pixels(self.made.weights)
+            self.at.max = len(made.text) - 1
+
+    def _svg(self, at: int) -> str:
+        source, target, weights = (
+            visible(self.source),
+            visible(self.made.text),
+            self.made.weights[at].tolist(),
+        )
+        unit = max(9, min(20, 860 // len(source)))  # pixels of a column
+        high = min(unit, 14)
+        top, width, height = BAR + 24, unit * len(source), high * len(target)
+        parts = [
+            f'<text class="ll-axis" x="{LEFT - 8}" y="10" text-anchor="end">1</text>'
+            f'<text class="ll-axis" x="0" y="{top - 8}">input</text>'
+        ]
+        for j, (character, weight) in enumerate(zip(source, weights, strict=True)):
+            x, tall = LEFT + unit * j, BAR * weight
+            title = html.escape(f"{_named(self.source[j], j)}: weight {weight:.4f}")
+            parts.append(
+                f"<g><title>{title}</title>"
+                f'<rect x="{x}" y="0" width="{unit}" height="{top}" fill="#fff"/>'
+                f'<rect x="{x + 1}" y="{BAR - tall:.1f}" width="{unit - 2}" height="{tall:.1f}" fill="{CURVES[0]}"/>'
+                f'<text x="{x + unit / 2}" y="{top - 8}" text-anchor="middle"{_here(weight >= 0.1)}>{html.escape(character)}</text></g>'
+            )
+        parts.append(
+            f'<image href="{self._image}" x="{LEFT}" y="{top}" width="{width}" height="{height}" preserveAspectRatio="none" '
+            'style="image-rendering:pixelated"/>'
+        )
+        for i, character in enumerate(target):
+            y = top + high * (i + 1) - 3
+            parts.append(
+                f'<text x="{LEFT - 8}" y="{y}" text-anchor="end"{_here(i == at)}>{html.escape(character)}</text>'
+            )
+        parts.append(
+            f'<rect x="{LEFT - 1}" y="{top + high * at - 1}" width="{width + 2}" height="{high + 2}" fill="none" stroke="{MARK}" '
+            f'stroke-width="2"/><path d="M{LEFT} {BAR}h{width}M{LEFT} 0.5h{width}" stroke="#999"/>'
+        )
+        return (
+            f'<svg class="ll-align" role="img" aria-label="{html.escape(self.words(at))}" width="{LEFT + width + 4}" '
+            f'height="{top + height + 4}">{"".join(parts)}</svg>'
+        )
+
+
+def _here(chosen: bool) -> str:
+    return ' class="ll-here"' if chosen else ""
+
+
+def _named(character: str, place: int) -> str:
+    return f"{character!r} (place {place})"

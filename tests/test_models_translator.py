@@ -1,0 +1,327 @@
+"""The translator around any encoder and decoder, and the experiment on dates that it serves."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib import experiments
+from lesson_lib.data.dates import Pair, characters, draw
+from lesson_lib.device import device, to_device
+from lesson_lib.experiments import dates
+from lesson_lib.models import translator
+from lesson_lib.models.translator import (
+    END,
+    PAD,
+    START,
+    Batch,
+    Batches,
+    Logits,
+    Translator,
+    Vocabulary,
+    loss,
+    translate,
+)
+from lesson_lib.recurrent import AttentionDecoder, FixedVectorDecoder, TwoWayEncoder
+
+D_TOKEN, D_HALF, D_STATE = 5, 7, 11
+TEXTS = ["3. märz 2021", "mar 3, 1987", "12 mai 2001; 3.3.2021", "2021. gada 3. marts"]
+SYSTEMS = ["additive", "scaled dot", "fixed vector"]
+
+
+def small(make=AttentionDecoder):
+    encoder = TwoWayEncoder(D_TOKEN, D_HALF)
+    decoder = make(D_TOKEN, encoder.d_memory, D_STATE)
+    return to_device(Translator(Vocabulary(characters()), encoder, decoder, d_token=D_TOKEN))
+
+
+class Speller(nn.Module):
+    """A decoder without recurrence that says "ab" whatever the input; encoded is the input's embedding."""
+
+    d_output = 6
+
+    def step(self, encoded, x, state):
+        wanted = [3, 4, END][state] if state < 3 else PAD
+        row = torch.zeros(len(x), self.d_output, device=x.device)
+        row[:, wanted] = 1.0
+        return row, state + 1, torch.full(encoded.shape[:2], 1 / encoded.shape[1], device=x.device)
+
+    def start(self, encoded):
+        return 0
+
+
+class FirstLook(nn.Module):
+    """An encoder that is no encoder."""
+
+    def forward(self, x, lengths):
+        return x
+
+
+def speller():
+    model = Translator(Vocabulary("abc"), FirstLook(), Speller(), d_token=D_TOKEN)
+    with torch.no_grad():
+        model.read.weight.copy_(torch.eye(6))
+        model.read.bias.zero_()
+    return to_device(model)
+
+
+def test_characters_become_numbers_and_come_back():
+    vocabulary = Vocabulary("abc")
+    tokens, lengths = vocabulary.encode(["cab", "b"])
+    assert (PAD, START, END, len(vocabulary)) == (0, 1, 2, 6)
+    assert tokens.tolist() == [[5, 3, 4], [4, 0, 0]] and lengths.tolist() == [3, 1]
+    assert tokens.device.type == lengths.device.type == "cpu"
+    assert vocabulary.decode(torch.tensor([[5, 3, 2, 4], [4, 2, 0, 0], [2, 3, 3, 3], [3, 3, 3, 3]])) == [
+        "ca", "b", "", "aaaa",
+    ]  # fmt: skip
+
+
+def test_a_batch_frames_its_answers_and_pads():
+    source, lengths, target = Vocabulary("abc").batch([("ab", "c"), ("c", "ba")])
+    assert source.tolist() == [[3, 4], [5, 0]] and lengths.tolist() == [2, 1]
+    assert target.tolist() == [[START, 5, END, PAD], [START, 4, 3, END]]
+    pair = Vocabulary("abc").batch([Pair("ab", "c"), Pair("c", "ba")])
+    assert all(map(torch.equal, pair, (source, lengths, target)))
+
+
+@pytest.mark.parametrize("characters_given", ["", "aba", None, 3, ["a", "b"]])
+def test_a_vocabulary_of_nothing_or_of_twins_is_refused(characters_given, no_shape_hook):
+    with pytest.raises(ValueError, match="characters must be a text of at least one character, none of them"):
+        Vocabulary(characters_given)
+
+
+def test_texts_that_cannot_be_encoded_get_a_sentence():
+    with pytest.raises(ValueError, match="'a7é' holds '7', 'é', which this vocabulary lacks"):
+        Vocabulary("abc").encode(["abc", "a7é"])
+    with pytest.raises(ValueError, match="there is nothing to translate"):
+        Vocabulary("abc").batch([("", "a")])
+
+
+def test_the_loss_is_the_mean_over_real_characters():
+    batch = Vocabulary("abc").batch([("ab", "c"), ("c", "ba")])  # 2 + 3 characters to name, END included
+    right = torch.nn.functional.one_hot(batch.target[:, 1:], 6).float()
+
+    class Knows(nn.Module):
+        def forward(self, source, lengths, before):
+            return Logits(self.scores, None)
+
+    def model(scores):
+        known = Knows()
+        known.scores = scores
+        return known
+
+    assert loss(model(torch.zeros(2, 3, 6)), batch).item() == pytest.approx(math.log(6))
+    assert loss(model(1e3 * right), batch).item() == pytest.approx(0, abs=1e-6)
+    poisoned = 1e3 * right
+    poisoned[0, 2] = torch.randn(6) * 1e9  # behind the END of the first row
+    assert loss(model(poisoned), batch).item() == pytest.approx(0, abs=1e-6)
+    wrong = 1e3 * right
+    wrong[1, 0] = 0.0  # one of five does not know
+    assert loss(model(wrong), batch).item() == pytest.approx(math.log(6) / 5)
+
+
+def test_batches_hold_texts_of_about_one_length_and_every_pair_once():
+    asked = []
+
+    def pairs(generator, count):
+        asked.append(count)
+        lengths = torch.randint(1, 60, (count,), generator=generator, device="cpu").tolist()
+        return [("a" * length, "b") for length in lengths]
+
+    served = Batches(Vocabulary("ab"), pairs, batch=5, pool=7)
+    generator = torch.Generator("cpu").manual_seed(0)
+    lengths = [served(generator).lengths.tolist() for _ in range(7)]
+    assert asked == [35]
+    assert all(batch == sorted(batch) and len(batch) == 5 for batch in lengths)
+    assert sum(max(batch) - min(batch) for batch in lengths) <= 60, "hardly any padding"
+    assert [batch[0] for batch in lengths] != sorted(batch[0] for batch in lengths), "in random order"
+    again = Batches(Vocabulary("ab"), pairs, batch=5, pool=7)
+    generator = torch.Generator("cpu").manual_seed(0)
+    assert [again(generator).lengths.tolist() for _ in range(7)] == lengths
+    again(generator)
+    assert asked == [35, 35, 35]
+
+
+def test_any_encoder_and_decoder_of_that_kind_will_do():
+    (one, other) = translate(speller(), ["cc", "abcab"])
+    assert one.text == other.text == "ab"
+    assert one.weights.shape == (2, 2) and other.weights.shape == (2, 5)
+
+
+def test_the_longest_answer_is_cut_and_texts_keep_their_order(monkeypatch):
+    assert [made.text for made in translate(speller(), ["c", "a"], longest=1)] == ["a", "a"]
+    model = small()
+    together = translate(model, TEXTS, longest=9)
+    for text, made in zip(TEXTS, together, strict=True):
+        (alone,) = translate(model, [text], longest=9)
+        assert alone.text == made.text
+        assert_close(alone.weights, made.weights)
+        assert made.weights.shape == (len(made.text), len(text))
+        assert_close(made.weights.sum(-1), torch.ones(len(made.text)).to(made.weights))
+    monkeypatch.setattr(translator, "AT_ONCE", 1)
+    assert [made.text for made in translate(model, TEXTS, longest=9)] == [made.text for made in together]
+    assert translate(model, []) == []
+
+
+@pytest.mark.parametrize("make", [AttentionDecoder, FixedVectorDecoder])
+def test_greedy_is_the_likeliest_character_after_the_ones_before(make):
+    model = small(make)
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    tokens, looks = model.greedy(source, lengths, 13)
+    before = torch.cat([torch.full_like(tokens[:, :1], START), tokens[:, :-1]], 1)
+    with torch.no_grad():
+        logits, weights = model(source, lengths, before)
+    logits[..., :END] = -torch.inf
+    assert torch.equal(logits.argmax(-1), tokens)
+    assert (weights is None) == (looks[0] is None) == (make is FixedVectorDecoder)
+    if weights is not None:
+        assert_close(torch.stack(looks, 1), weights)
+
+
+def test_padding_and_start_are_never_said():
+    model = small()
+    with torch.no_grad():
+        model.read.bias[[PAD, START]] = 1e9
+        model.read.bias[7] = 1e6
+    assert translate(model, TEXTS[:1], longest=3)[0].text == 3 * characters()[4]
+
+
+@pytest.mark.parametrize("longest", [0, -1, 2.0, None, "40", True])
+def test_an_odd_longest_gets_a_sentence(longest, no_shape_hook):
+    with pytest.raises(ValueError, match="longest must be a whole number of characters >= 1"):
+        translate(speller(), ["a"], longest=longest)
+
+
+@pytest.mark.parametrize("texts", ["3. märz 2021", None, 3])
+def test_one_text_is_no_list_of_texts(texts, no_shape_hook):
+    with pytest.raises(TypeError, match=r"texts must be a list of texts, got \w+; one text is \[text\]"):
+        translate(small(), texts)
+    with pytest.raises(TypeError, match="a text must be a str, got tuple"):
+        translate(small(), [("3. märz 2021", "2021-03-03")])
+
+
+@pytest.mark.parametrize("name", ["batch", "pool"])
+@pytest.mark.parametrize("value", [0, None, 1.5, "4"])
+def test_batches_of_nothing_get_a_sentence(name, value, no_shape_hook):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number >= 1, got {value!r}"):
+        Batches(Vocabulary("a"), draw, **{"batch": 2, "pool": 3} | {name: value})
+
+
+def test_a_text_with_an_unknown_character_is_named():
+    with pytest.raises(ValueError, match="'3 марта' holds 'а', 'м', 'р', 'т'"):
+        translate(small(), ["3 марта"])
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_few_steps_of_training_lower_the_loss_on_days_never_seen(system):
+    steps = 12
+    start = to_device(dates.make(system))
+    model, history = dates.train(system, dates=1, lr=1e-2, steps=steps)
+    assert history.rows[-1]["step"] == steps
+    held_out = dates.texts(1, "validation")[:100]
+    assert dates.cross_entropy(model, held_out) < dates.cross_entropy(start, held_out) - 1
+    assert next(model.parameters()).device.type == device().type
+
+
+def test_the_fixed_vector_gets_the_most_parameters_and_only_the_score_differs_among_the_others():
+    sizes = {system: {n: p.numel() for n, p in dates.make(system).named_parameters()} for system in SYSTEMS}
+    totals = {system: sum(size.values()) for system, size in sizes.items()}
+    assert totals["fixed vector"] > totals["additive"] > totals["scaled dot"]
+    only = sizes["additive"].keys() - sizes["scaled dot"].keys()
+    assert only == {f"decoder.score.{name}" for name in ("v", "w_query.weight", "w_key.weight")}
+    assert totals["additive"] - totals["scaled dot"] == 64 + 2 * 128 * 64
+    with pytest.raises(
+        ValueError, match="system must be one of additive, scaled dot, fixed vector, got 'dot'"
+    ):
+        dates.make("dot")
+
+
+def test_the_judging_texts_are_the_same_every_time_and_share_no_day():
+    one, two = dates.texts(2, "validation"), dates.texts(2, "test")
+    assert one == dates.texts(2, "validation") and len(one) == len(two) == dates.RECIPE["texts"]
+    assert not {d for p in one for d in p.target.split(";")} & {d for p in two for d in p.target.split(";")}
+    with pytest.raises(ValueError, match="split must be validation or test, got 'training'"):
+        dates.texts(2, "training")
+
+
+def test_an_answer_is_judged_whole_date_by_date_and_by_length(monkeypatch):
+    pairs = [
+        Pair("x" * 8, "2021-03-03;1999-12-31"),
+        Pair("x" * 19, "2021-03-03;1999-12-31"),
+        Pair("x" * 12, "2021-03-03;1999-12-31"),
+        Pair("x" * 13, "2021-03-03;1999-12-31"),
+    ]
+    said = ["2021-03-03;1999-12-31", "2021-03-03;1999-12-30", "1999-12-31;2021-03-03", "1999-12-31"]
+    monkeypatch.setattr(dates, "texts", lambda count, split: pairs)
+    monkeypatch.setattr(dates, "translate", lambda model, sources: [SimpleNamespace(text=t) for t in said])
+    judged = dates.judge(small(), 2)
+    assert judged == {"exact": 0.25, "single dates": 3 / 8, "by_length": [[0, 1, 1.0], [10, 3, 0.0]]}
+
+
+def row(system="additive", lr=1, validation_loss=0.5, exact=0.9, seed=0, steps=500, count=2, **more):
+    return {
+        "kind": "trained", "system": system, "lr": lr, "validation_loss": validation_loss, "exact": exact, "seed": seed,
+        "steps": steps, "dates": count, "by_length": [[10, 40, exact], [20, 29, 0.0]],
+    } | more  # fmt: skip
+
+
+def test_rates_are_chosen_on_validation_and_serve_the_other_seeds(monkeypatch):
+    settings = [
+        ["additive", 500, [1, 2], 500],
+        ["fixed vector", 900, [3], 500],
+        ["fixed vector", 500, [2], 500],
+    ]
+    tuned = [row(lr=1, validation_loss=0.3, exact=1.0), row(lr=2, validation_loss=0.2, exact=0.1)]
+    tuned += [row("fixed vector", 4, 0.1), row("fixed vector", 8, 0.2)]
+    assert [r["lr"] for r in dates.best_rows(tuned)] == [2, 4]
+    monkeypatch.setitem(dates.RECIPE, "settings", settings)
+    monkeypatch.setattr(dates, "_grid", lambda: tuned)
+    monkeypatch.setattr(dates, "_trained", lambda **setting: (setting, None))
+    monkeypatch.setattr(dates, "_map", lambda model, text, seed: {"kind": "map", "seed": seed})
+    assert dates.run(1) == [
+        {"system": "additive", "dates": 1, "steps": 500, "seed": 1, "lr": 2},
+        {"system": "additive", "dates": 2, "steps": 500, "seed": 1, "lr": 2},
+        {"system": "fixed vector", "dates": 3, "steps": 900, "seed": 1, "lr": 4},
+        {"system": "fixed vector", "dates": 2, "steps": 500, "seed": 1, "lr": 4},
+    ]
+    assert dates.run(0) == [
+        {"system": "additive", "dates": 1, "steps": 500, "seed": 0, "lr": 2},
+        {"kind": "map", "seed": 0},
+        *tuned[:2],
+        {"system": "fixed vector", "dates": 3, "steps": 900, "seed": 0, "lr": 4},
+        *tuned[2:],
+    ]
+
+
+def test_curves_hold_lowest_middle_and_highest_of_the_seeds():
+    rows = [row(exact=e, seed=s, count=c) for s, e in enumerate((0.5, 0.9, 0.7)) for c in (1, 2)]
+    rows += [row(lr=2, validation_loss=0.6, exact=0.0), {"kind": "map", "seed": 0}]
+    assert dates.by_dates(rows) == {("additive", 500): ([1, 2], [0.5, 0.5], [0.7, 0.7], [0.9, 0.9])}
+    assert dates.over_length(rows, 500) == {
+        1: {"additive": ([14.5], [0.5], [0.7], [0.9])}, 2: {"additive": ([14.5], [0.5], [0.7], [0.9])},
+    }  # fmt: skip
+    assert dates.over_length(rows, 400) == {}
+
+
+def test_the_stored_results_have_a_map_and_rates_inside_the_grid():
+    rows = experiments.results("dates")["rows"]
+    weights, source, target = dates.stored_map(rows)
+    assert weights.shape == (len(target), len(source)) and source == dates.RECIPE["map"]["text"]
+    assert_close(weights.sum(-1), torch.ones(len(target)).to(weights), atol=0.02, rtol=0)
+    chosen = {r["lr"] for r in dates.best_rows(rows)}
+    assert not {min(dates.RECIPE["rates"]), max(dates.RECIPE["rates"])} & chosen
+    kept = {(s, steps, count) for s, steps, counts, _ in dates.RECIPE["settings"] for count in counts}
+    for seed in dates.RECIPE["seeds"]:
+        best = dates.best_rows(rows)
+        assert {(r["system"], r["steps"], r["dates"]) for r in best if r["seed"] == seed} == kept
+
+
+def test_batches_of_dates_fit_the_model_shapes():
+    model = small()
+    batch = model.vocabulary.batch(draw(torch.Generator("cpu").manual_seed(0), 3, dates=2))
+    assert isinstance(batch, Batch)
+    logits, weights = model(*to_device(batch[:2]), to_device(batch.target[:, :-1]))
+    assert logits.shape == (3, 22, len(model.vocabulary)) and weights.shape == (3, 22, batch.source.shape[1])

@@ -1,0 +1,163 @@
+"""The alignment explorer without a browser: it translates once per input and draws for every character."""
+
+import re
+
+import pytest
+import torch
+
+from lesson_lib.data.dates import characters
+from lesson_lib.device import to_device
+from lesson_lib.models.translator import Translator, Vocabulary
+from lesson_lib.recurrent import AttentionDecoder, FixedVectorDecoder, TwoWayEncoder
+from lesson_lib.widgets import AlignmentExplorer
+from lesson_lib.widgets import alignment as module
+
+TEXTS = ["3. märz 2021", "mar 3, 1987; 3.3.2021"]
+
+
+def untrained(make=AttentionDecoder):
+    torch.manual_seed(0)
+    encoder = TwoWayEncoder(5, 7)
+    return to_device(Translator(Vocabulary(characters()), encoder, make(5, encoder.d_memory, 11), d_token=5))
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often a model was asked."""
+    counted, true = [], module.translate
+
+    def translate(model, texts, **options):
+        counted.append(texts)
+        return true(model, texts, **options)
+
+    monkeypatch.setattr(module, "translate", translate)
+    return counted
+
+
+def test_a_still_picture_stands_for_the_widget():
+    data, metadata = AlignmentExplorer(untrained(), TEXTS)._repr_mimebundle_()
+    assert data["image/png"].startswith("iVBOR")
+    assert data["text/plain"] == metadata["image/png"]["alt"] and data["text/plain"].endswith(".")
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_nothing_is_loaded_from_a_network_and_two_widgets_have_different_names():
+    one, two = (AlignmentExplorer(untrained(), TEXTS) for _ in range(2))
+    drawing = one.drawing.value
+    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
+    assert one.name != two.name
+
+
+def test_every_output_character_is_drawn_and_the_model_is_asked_once(calls):
+    w = AlignmentExplorer(untrained(), TEXTS)
+    drawn = set()
+    for at in range(w.at.max + 1):
+        w.at.value = at
+        drawn.add(w.drawing.value)
+        assert f"Output character {at}, " in w.drawing.value
+    assert len(drawn) == w.at.max + 1 == len(w.made.text) and len(calls) == 1
+
+
+def test_picking_and_typing_translate_once_each(calls):
+    w = AlignmentExplorer(untrained(), TEXTS)
+    w.example.value = TEXTS[1]
+    assert w.text.value == w.source == TEXTS[1] and calls == [[TEXTS[0]], [TEXTS[1]]]
+    w.text.value = "  Mittwoch, 3.  MÄRZ 2021 "
+    assert w.source == "mittwoch, 3. märz 2021" and len(calls) == 3
+    assert "mittwoch, 3. märz 2021 →" in w.drawing.value
+
+
+def test_bars_stand_on_their_characters_and_are_as_high_as_the_weights():
+    w = AlignmentExplorer(untrained(), TEXTS)
+    row = torch.tensor([0.0] * 4 + [0.75, 0.25] + [0.0] * 6)
+    w.made = w.made._replace(weights=row.repeat(len(w.made.text), 1).double())
+    w.refresh()
+    bars = re.findall(
+        rf'y="([\d.]+)" width="\d+" height="([\d.]+)" fill="{module.CURVES[0]}"', w.drawing.value
+    )
+    heights = [float(height) for _, height in bars]
+    assert heights == [0.0] * 4 + [0.75 * module.BAR, 0.25 * module.BAR] + [0.0] * 6
+    assert all(float(y) + height == module.BAR for (y, _), height in zip(bars, heights, strict=True))
+    assert "&#x27;ä&#x27; (place 4): weight 0.7500" in w.drawing.value
+    assert "&#x27;m&#x27; (place 3): weight 0.0000" in w.drawing.value
+    assert w.words(0).endswith("looks most at 'ä' (place 4), weight 0.75, then at 'r' (place 5): 0.25.")
+
+
+def test_the_frame_moves_with_the_character():
+    w = AlignmentExplorer(untrained(), TEXTS)
+    tops = []
+    for at in range(3):
+        w.at.value = at
+        tops.append(
+            float(
+                re.search(r'<rect x="\d+" y="(\d+)" width="\d+" height="\d+" fill="none"', w.drawing.value)[1]
+            )
+        )
+    assert tops[1] - tops[0] == tops[2] - tops[1] > 0
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "there is nothing to translate"),
+        ("3 марта", "which this vocabulary lacks"),
+        ("<b>", "which this vocabulary lacks"),
+        ("3. märz 2021; " * 9, "type at most 120 characters; these are 125"),
+    ],
+)
+def test_odd_input_gets_a_sentence_and_the_next_one_is_drawn(text, words):
+    w = AlignmentExplorer(untrained(), TEXTS)
+    before = w.drawing.value
+    w.text.value = text
+    assert words in w.drawing.value and "role='alert'" in w.drawing.value and "<b>" not in w.drawing.value
+    w.text.value = TEXTS[0]
+    assert w.drawing.value == before
+
+
+def test_the_slider_never_points_behind_a_shorter_answer():
+    model = untrained()
+    with torch.no_grad():
+        model.read.bias[2] -= 1e9  # never END: 40 characters
+    w = AlignmentExplorer(model, TEXTS)
+    assert w.at.max == 39 and "cut after 40 characters" in w.drawing.value
+    w.at.value = 39
+    with torch.no_grad():
+        model.read.bias[2] += 2e9  # END at once
+    w.text.value = TEXTS[1]
+    assert "the model makes nothing of" in w.drawing.value
+
+
+@pytest.mark.parametrize("model, examples", [(None, TEXTS), ("model", TEXTS)])
+def test_what_is_no_translator_is_named(model, examples, no_shape_hook):
+    with pytest.raises(TypeError, match=r"model must be a trained models\.translator\.Translator, got"):
+        AlignmentExplorer(model, examples)
+
+
+def test_examples_that_are_no_texts_are_named(no_shape_hook):
+    with pytest.raises(TypeError, match=r"examples must be texts, got .*; of a pair take pair\.source"):
+        AlignmentExplorer(untrained(), [("3. märz 2021", "2021-03-03")])
+    with pytest.raises(ValueError, match="at least one input"):
+        AlignmentExplorer(untrained(), None)
+
+
+def test_a_decoder_that_does_not_look_and_no_examples_are_refused():
+    with pytest.raises(ValueError, match="does not look at the input"):
+        AlignmentExplorer(untrained(FixedVectorDecoder), TEXTS)
+    with pytest.raises(ValueError, match="at least one input"):
+        AlignmentExplorer(untrained(), [])
+    with pytest.raises(ValueError, match=r"the first example cannot be shown: .* lacks"):
+        AlignmentExplorer(untrained(), ["3 марта"])
+    assert AlignmentExplorer(untrained(), TEXTS[0]).source == TEXTS[0]
+
+
+def test_the_longest_input_answers_fast():
+    import time
+
+    w = AlignmentExplorer(untrained(), TEXTS)
+    w.text.value = "3. märz 2021; " * 8  # warm
+    times = []
+    for at in range(1, 8):
+        start = time.perf_counter()
+        w.at.value = at
+        times.append(time.perf_counter() - start)
+    assert sorted(times)[3] < 0.1
