@@ -8,9 +8,11 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.attention
     import lesson_lib.checks
     import lesson_lib.data.dates
+    import lesson_lib.data.digits
     import lesson_lib.data.tagging
     import lesson_lib.heads
     import lesson_lib.masks
+    import lesson_lib.models.glimpse
     import lesson_lib.models.tagger
     import lesson_lib.models.translator
     import lesson_lib.positions

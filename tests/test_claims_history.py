@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from lesson_lib.data import tagging
+from lesson_lib.data.milestones import MILESTONES
 from lesson_lib.data.tagging import TAGS, limit, patterns, window
 from lesson_lib.device import to_device
-from lesson_lib.experiments import results, tagger
+from lesson_lib.experiments import dates, glimpse, results, tagger
 
 
 def read(sentence):
@@ -17,6 +18,27 @@ def stored(experiment, **wanted):
     found = [row for row in results(experiment)["rows"] if all(row.get(k) == v for k, v in wanted.items())]
     assert found, wanted
     return found
+
+
+def test_history_1():
+    """Learned places beat drawn ones and the centre, every seed; with everything in view they gain nothing."""
+    rows = results("glimpse")["rows"]
+    policy, plain = glimpse.by_name(rows, "policy"), glimpse.by_name(rows, "plain")
+    assert {len(seeds) for seeds in policy.values()} == {3}
+    assert min(policy["learned"]) > max(policy["random"]) > min(policy["random"]) > max(policy["centre"])
+    assert abs(sorted(plain["learned"])[1] - sorted(plain["random"])[1]) < 0.02
+    before = {m.name: m.year for m in MILESTONES if m.thread == "vision" and m.year < 2014}
+    assert before == {"Learned fovea": 1991, "VISIT": 1991, "Foveal glimpses": 2010}
+
+
+def test_history_2():
+    """At equal steps one vector falls behind attention as dates are added; eight times the steps bring most of it back."""
+    spread = dates.by_dates(results("dates")["rows"])
+    for system in ("additive", "scaled dot"):
+        assert min(spread[system, 500][1]) > 0.9  # the lowest seed, at one, two and three dates
+    _, lowest, _, highest = spread["fixed vector", 500]
+    assert lowest[0] > 0.7 and max(highest[1:]) < 0.01
+    assert spread["fixed vector", 4000][0] == [3] and spread["fixed vector", 4000][1][0] > 0.7
 
 
 def test_history_3():

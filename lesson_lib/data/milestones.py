@@ -62,7 +62,7 @@ MILESTONES = (
         "Looking at one place is a choice, and a choice has no gradient.",
         "Draw the place at random, and make lucky draws more probable (REINFORCE).",
         "Noisy learning; one place at a time.",
-        "output = v_j, with j drawn from the weights", ("01",),
+        "output = glimpse(place), place ~ Normal(f(state), σ²)", ("01",),
         "Mnih et al. 2014, arXiv:1406.6247",
     ),
     Milestone(
@@ -75,7 +75,7 @@ MILESTONES = (
     ),
     Milestone(
         2014, "Bahdanau's attention", "language",
-        "One vector is too small for a long sentence.",
+        "All that was read must pass through one vector.",
         "Before each word that it writes, the decoder looks over all that was read, and mixes.",
         "Still recurrent: one step after the other, in reading and in writing.",
         "score(q, k) = v · tanh(W_q q + W_k k)", ("01", "02"),
@@ -100,10 +100,10 @@ MILESTONES = (
     Milestone(
         2016, "Attention within a text", "language",
         "A recurrent network's memory of one text is one vector, too.",
-        "While it reads a text, the network looks back over that same text: queries and keys from one sequence.",
+        "While it reads a text, the network looks back over that same text: queries and keys come from one sequence.",
         "The recurrent network stays.",
         "attend(x, x, x), beside a recurrent network", ("01", "03"),
-        "Cheng, Dong & Lapata 2016, arXiv:1601.06733; Lin et al. 2017, arXiv:1703.03130",
+        "Cheng, Dong & Lapata 2016, arXiv:1601.06733",
     ),
     Milestone(
         2017, "Transformer", "attention alone",
@@ -150,7 +150,7 @@ MILESTONES = (
         "Labelled sentences are few, sentences are many.",
         "Hide words, guess them from both sides, and keep the network for other tasks.",
         "It fills gaps; it does not write.",
-        "p(hidden words | the words left), no causal mask", ("06",),
+        "p(hidden words | words not hidden), no causal mask", ("06",),
         "Devlin et al. 2018, arXiv:1810.04805",
     ),
     Milestone(

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from lesson_lib.plots import lesson_05, matrices
+from lesson_lib.plots import glimpses, lesson_05, matrices
 from lesson_lib.plots.charts import heatmap
 from lesson_lib.plots.picture import Picture
+from lesson_lib.plots.timeline import timeline
 from lesson_lib.positions import sinusoidal
 from lesson_lib.trace import example, seven_steps
 
@@ -35,6 +36,8 @@ def all_pictures() -> dict[str, Picture]:
             alt="The five products of self-attention and its softmax with tokens as columns, drawn to scale.",
         ),
         "positions": lesson_05.table(sinusoidal(64, 32)),
+        "timeline": timeline(),
+        "glimpses": glimpses.paths(*glimpses.stored_paths(6)),
     }  # fmt: skip
 
 
@@ -58,7 +61,7 @@ def film() -> bytes:
 
 
 def write_all(folder: Path | str) -> list[Path]:
-    """Write every figure as SVG and PNG, and the film as GIF, into a folder; returns what was written."""
+    """Write every figure as SVG and PNG, and the films as GIF, into a folder; returns what was written."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -69,6 +72,8 @@ def write_all(folder: Path | str) -> list[Path]:
         ):
             path.write_bytes(content)
             written.append(path)
-    path = folder / "seven_steps.gif"
-    path.write_bytes(film())
-    return [*written, path]
+    for name, frames in {"seven_steps": film(), "glimpses": glimpses.film(*glimpses.stored_paths(4))}.items():
+        path = folder / f"{name}.gif"
+        path.write_bytes(frames)
+        written.append(path)
+    return written

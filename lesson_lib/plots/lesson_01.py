@@ -81,7 +81,7 @@ def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Seq
     return Picture(
         figure,
         alt="Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1 on, for cut it climbs slowly and is "
-        "still below 1 at the largest radius; the trained networks lie on or under the lines.",
+        "still below 1 at the largest radius; the trained networks lie close to the lines.",
         caption="Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
     )
 

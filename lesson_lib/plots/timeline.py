@@ -75,18 +75,19 @@ class Cards:
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<th scope='col'>{name}</th>" for name in ("", "problem", "idea", "not yet", "lesson")
-        )
+        left = "style='text-align:left; vertical-align:top'"
+        names = ("", "problem", "idea", "not yet", "lesson")
+        head = "".join(f"<th scope='col' {left}>{name}</th>" for name in names)
         body = "".join(
-            f"<tr><th scope='row'>{m.year}<br>{escape(m.name)}</th>"
+            f"<tr><th scope='row' {left}>{m.year}<br>{escape(m.name)}</th>"
             + "".join(
-                f"<td>{escape(text)}</td>" for text in (m.problem, m.idea, m.not_yet, ", ".join(m.lessons))
+                f"<td {left}>{escape(text)}</td>"
+                for text in (m.problem, m.idea, m.not_yet, ", ".join(m.lessons))
             )
             + "</tr>"
             for m in self.milestones
         )
-        return f"<table style='text-align:left'><tr>{head}</tr>{body}</table>"
+        return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def cards(*names: str) -> Cards:

@@ -5,6 +5,7 @@ import html
 import io
 
 import ipywidgets
+import torch
 from jaxtyping import Float, Int
 from matplotlib import colormaps
 from PIL import Image
@@ -20,6 +21,7 @@ MARK = CURVES[1]
 
 STYLE = """
 .ll-looks {display:flex; flex-wrap:wrap; gap:8px 22px; align-items:flex-start; margin:8px 0}
+.ll-box .ll-classes {margin:0}
 .ll-box .ll-classes td, .ll-box .ll-classes th {padding:0 6px; text-align:left; border:0; height:19px; font-weight:400}
 .ll-box .ll-classes .ll-bar {display:inline-block; height:12px; background:#999; vertical-align:middle}
 .ll-box .ll-classes .ll-true th {font-weight:700; color:#00664A}
@@ -67,19 +69,19 @@ class GlimpseExplorer(Explorer):
         place = self.places[which, step - 1]
         patches = retina(self.canvases[which][None], place[None], self.patch, self.n_scales)[0]
         shown = "".join(
-            f"<div><b>{_wide(self.patch * 2**k, self.patch)}</b>{_image(pixels, 12, self._seen(k, step))}</div>"
+            f"<div>{_wide(self.patch * 2**k, self.patch)}{_image(pixels, 12, self._seen(k, step))}</div>"
             for k, pixels in enumerate(patches)
         )
         x, y = place.tolist()
         return (
             f"<style>{STYLE}</style><p><b>Glimpse {step} of {self.places.shape[1]}</b>, at x = {x:.2f}, y = {y:.2f}. {html.escape(self.words())}</p>"
-            f'<div class="ll-looks">{self._canvas(which, step)}{shown}{self._classes(which, step)}</div>'
+            f'<div class="ll-looks">{self._canvas(which, step)}<div>{shown}</div>{self._classes(which, step)}</div>'
             "<p>Solid square: the sharp patch. Dashed: the wide one, seen coarsely. Outside both the model saw nothing in this glimpse.</p>"
         )
 
     def still(self) -> Picture:
         which, step = self.picture.value, self.step.value
-        rows = Tensor(self.probabilities[which])
+        rows = torch.tensor(self.probabilities[which], device="cpu")
         label, options = self.labels[which], {"patch": self.patch, "n_scales": self.n_scales}
         return glance(self.canvases[which], self.places[which], rows, label, upto=step, **options)
 

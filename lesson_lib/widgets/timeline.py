@@ -27,7 +27,7 @@ class TimelineExplorer(Explorer):
             options=[(f"{m.year}: {m.name}", m) for m in MILESTONES],
             index=names.index(start),
             description="entry",
-            continuous_update=True,
+            readout=False,  # the card names the entry
             layout=ipywidgets.Layout(width="620px", max_width="100%"),
         )
         super().__init__([self.entry])
@@ -75,7 +75,7 @@ def _style(name: str) -> str:
     box = f".{name}"
     return (
         f"{box} .ll-card {{padding:4px 12px; margin-bottom:10px; min-height:11.5em}} {box} .ll-card p {{margin:4px 0}}"
-        f"{box} dl {{display:grid; grid-template-columns:5em 1fr; gap:2px 8px; margin:0}} {box} dt {{font-weight:600}} {box} dd {{margin:0}}"
+        f"{box} dl {{display:grid; grid-template-columns:5.5em 1fr; gap:2px 8px; margin:0}} {box} dt {{font-weight:600; white-space:nowrap}} {box} dd {{margin:0}}"
         f"{box} .ll-years {{table-layout:fixed; width:100%; max-width:760px; font-size:12px}}"
         f"{box} .ll-years th {{text-align:left; padding:2px 6px; color:#111}} {box} .ll-years th:first-child {{width:3em}}"
         f"{box} .ll-years td {{text-align:left; padding:2px 6px; border:0; border-top:1px solid #ddd; vertical-align:top}}"

@@ -123,7 +123,7 @@ progress()
 r"""
 ## 4 · The one function
 
-The whole course is one function. You will write it by hand in lesson 02. Here it is at work: two queries, three keys, three values.
+The whole course is one function. You will meet it in lesson 01, and take it apart in lesson 02. Here it is at work: two queries, three keys, three values.
 
 > **Predict.** The first query points exactly the way of the first key, and is four times as long. To which of the three values will its output
 > be closest: 10, 20 or 40?
@@ -203,8 +203,7 @@ for name in VERDICTS:
 
 # %% [markdown]
 r"""
-Four of the decided claims had to be corrected, ten need a condition that the texts leave out. "Undecided" are the claims of lessons that are
-still to come.
+More claims need a condition than hold as they stand: texts leave things out. "Undecided" are the claims of lessons that are still to come.
 
 ## 6 · Letters
 
@@ -258,6 +257,14 @@ You need none of these yet. Come back when one is missing.
 | scale, 1/√d | 缩放 | keeps dot products small at the start of training |
 | temperature | 温度 | what scores are divided by; high means even weights |
 | saturation | 饱和 | one weight near 1, no gradient |
+| kernel regression | 核回归 | a mean of measured values, the near ones weighted more |
+| hard attention, soft attention | 硬注意力, 软注意力 | one place, drawn by chance; a mixture of all places |
+| glimpse | 瞥视 | a small piece of a picture, looked at sharply |
+| REINFORCE, policy gradient | 策略梯度 | make choices that were rewarded more probable |
+| baseline | 基线 | the reward that was to be expected; only what is better counts |
+| alignment | 对齐 | which input a piece of output comes from |
+| part of speech | 词性 | noun, verb, and so on |
+| Bayes limit | 贝叶斯上限 | the best share of right answers for anybody who sees no more |
 | projection | 投影 | a learned matrix that makes queries, keys or values from tokens |
 | mask | 掩码 | who may look at whom |
 | causal mask | 因果掩码 | no token looks at later ones |
@@ -348,8 +355,8 @@ r"""
 ## 9 · The way from here
 
 - Exercises: after each lesson, in `exercises/`.
-- Next: [02 · Scoring](02_scoring.ipynb), where you write attention by hand. Lesson 01, the history, is still to come.
-- Then: [03 · Matrix form](03_matrix_form.ipynb), [04 · Multi-head attention](04_multi_head.ipynb), [05 · Positional encoding](05_positional_encoding.ipynb).
+- Next: [01 · History](01_history.ipynb), where you train what led to attention; in a hurry, go on to 02.
+- Then: [02 · Scoring](02_scoring.ipynb), where you write attention by hand, [03 · Matrix form](03_matrix_form.ipynb), [04 · Multi-head attention](04_multi_head.ipynb), [05 · Positional encoding](05_positional_encoding.ipynb).
 - In any notebook: `progress()` shows where you stand.
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong. Change cells: it is your copy. Rows are queries, columns are keys, True means: may

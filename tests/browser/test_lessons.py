@@ -99,6 +99,34 @@ def assert_all_can_be_read(widget) -> None:
         assert cut == [], f"{width} pixels wide"
 
 
+def test_the_timeline_opens_one_entry_after_the_other(open_notebook):
+    years = widget(open_notebook("01_history.ipynb"), "TimelineExplorer(")
+    drawing, slider = years.root.locator(".ll-box"), years.controls("slider")[0]
+    card, open_entry = drawing.locator(".ll-card"), drawing.locator("[aria-current=true]")
+    assert "1409.0473" in card.inner_text() and open_entry.inner_text() == "Bahdanau's attention"
+    assert years.press(slider, "ArrowRight") is not None
+    assert "1502.03044" in card.inner_text() and open_entry.inner_text() == "Show, attend and tell"
+    for term in ("Problem", "Idea", "Not yet", "Runs in", "Source"):
+        assert term in card.inner_text()
+    assert_all_can_be_read(years)
+
+
+def test_a_date_is_typed_and_its_answer_walked_along(open_notebook):
+    explorer = widget(open_notebook("01_history.ipynb"), "AlignmentExplorer(")
+    said = explorer.root.locator("p[role=status]")
+    first = said.inner_text()
+    assert first.startswith("Output character 0,")
+    assert explorer.press(explorer.controls("slider")[0], "ArrowRight") is not None
+    assert said.inner_text().startswith("Output character 1,") and said.inner_text() != first
+    box = explorer.root.locator("input[type=text]").first
+    box.fill("Samstag, 1. Mai 2021")
+    box.press("Enter")
+    explorer.root.locator("b", has_text="samstag, 1. mai 2021").wait_for()
+    box.fill("日")
+    box.press("Enter")
+    explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
+
+
 def test_the_heads_of_a_layer_are_seen_together_and_alone(open_notebook):
     heads = widget(open_notebook("04_multi_head.ipynb"), "HeadExplorer(")
     drawing, slider = heads.root.locator(".ll-box"), heads.controls("slider")[0]

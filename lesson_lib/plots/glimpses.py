@@ -1,0 +1,289 @@
+"""Pictures of looking: a path over its canvas, what the eye saw, and what learning to look is worth."""
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from PIL import Image
+from torch import Tensor
+
+from lesson_lib.data import digits
+from lesson_lib.models.glimpse import first_pixel, retina
+from lesson_lib.plots.charts import lines
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, bare, color, fit
+from lesson_lib.plots.picture import canvas as sheet
+
+STORED = Path(__file__).parents[1] / "experiments" / "results" / "glimpse.json"
+FRAME_MS, LAST_MS = 1000, 2200
+PATH = CURVES[1]
+
+
+def stored_paths(
+    count: int,
+) -> tuple[
+    Float[Tensor, "b size size"],
+    Float[Tensor, "b t 2"],
+    Float[Tensor, "b t classes"],
+    Int[Tensor, "b"],
+]:
+    """Canvases, places, probabilities and labels of the first `count` digits whose paths the long run stored.
+
+    Raises ValueError where it stored none.
+    """
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    row = next((row for row in stored["rows"] if row["kind"] == "paths"), None)
+    if row is None:
+        raise ValueError(f"{STORED.name} holds no paths; run: python -m lesson_lib experiments glimpse")
+    images, labels = digits.pictures("test")
+    picture, corners = (torch.tensor(row[key][:count], device="cpu") for key in ("pictures", "corners"))
+    canvases = digits.place(images[picture], corners, stored["recipe"]["size"])
+    places, probabilities = (
+        torch.tensor(row[key][:count], device="cpu") for key in ("places", "probabilities")
+    )
+    return canvases, places, probabilities, labels[picture]
+
+
+def glance(
+    canvas: Float[Tensor, "size size"],
+    places: Float[Tensor, "t 2"],
+    probabilities: Float[Tensor, "t classes"],
+    label: int,
+    *,
+    upto: int,
+    patch: int = 8,
+    n_scales: int = 2,
+) -> Picture:
+    """One canvas after `upto` glimpses: the path, the patches of the last glimpse, and the probabilities after it.
+
+    Raises ValueError where `upto` is not 1 ... t.
+    """
+    if not 1 <= upto <= len(places):
+        raise ValueError(f"upto must be 1 ... {len(places)} glimpses, got {upto}")
+    seen = retina(canvas[None].cpu(), places[upto - 1][None].cpu(), patch, n_scales)[0]
+    widths = [1.15, *[0.7] * n_scales, 1.0]
+    figure, grid = sheet(1, len(widths), width=7.6, height=2.5, gridspec_kw={"width_ratios": widths})
+    whole, *patches, bars = grid[0]
+    with rc_context(STYLE):
+        _path(whole, canvas, places[:upto], patch, n_scales)
+        whole.set_title(f"glimpse {upto} of {len(places)}")
+        for k, (axes, pixels) in enumerate(zip(patches, seen, strict=True)):
+            axes.imshow(pixels.numpy(), cmap=HEAT, vmin=0, vmax=1)
+            bare(axes)
+            axes.set_title("sharp" if k == 0 else f"{2**k} × as wide")
+        values = probabilities[upto - 1].tolist()
+        bars.barh(
+            range(len(values)), values, color=[PATH if d == label else "0.65" for d in range(len(values))]
+        )
+        bars.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=range(len(values)))
+        bars.invert_yaxis()
+        bars.set_title(f"probability (it is a {label})")
+    return Picture(
+        figure,
+        "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last glimpse, and a bar for the "
+        "probability of each digit.",
+        "Square: the sharp patch of the glimpse. Dashed: the wide patch. The orange bar is the right digit.",
+    )
+
+
+def paths(
+    canvases: Float[Tensor, "b size size"],
+    places: Float[Tensor, "b t 2"],
+    probabilities: Float[Tensor, "b t classes"],
+    labels: Int[Tensor, "b"],
+    *,
+    caption: str = "",
+) -> Picture:
+    """Some canvases, four in a row, with the whole path of each and the last guess."""
+    across = min(4, len(canvases))
+    down = math.ceil(len(canvases) / across)
+    figure, grid = sheet(down, across, width=1.9 * across + 0.1, height=2.2 * down)
+    with rc_context(STYLE):
+        for axes in grid.flat[len(canvases) :]:
+            axes.set_axis_off()
+        for i, axes in zip(range(len(canvases)), grid.flat, strict=False):
+            _path(axes, canvases[i], places[i])
+            guess = probabilities[i, -1].argmax().item()
+            verdict = "right" if guess == labels[i] else f"it is a {labels[i].item()}"
+            axes.set_title(f"says {guess}: {verdict}")
+        fit(figure)
+    return Picture(
+        figure,
+        "Canvases with a digit each; a numbered path starts at the centre of the canvas and runs to the digit.",
+        caption
+        or "Numbers count the glimpses; the square is the sharp patch of the last. The canvases are the first of the test split, not chosen.",
+    )
+
+
+def film(
+    canvases: Float[Tensor, "b size size"],
+    places: Float[Tensor, "b t 2"],
+    probabilities: Float[Tensor, "b t classes"],
+    labels: Int[Tensor, "b"],
+) -> bytes:
+    """The glimpses at each canvas, one after the other, as an animated GIF; the same bytes for the same numbers."""
+    frames, times, t = [], [], places.shape[1]
+    for i in range(len(canvases)):
+        for upto in range(1, t + 1):
+            picture = glance(canvases[i], places[i], probabilities[i], labels[i].item(), upto=upto)
+            frame = Image.open(io.BytesIO(picture.png())).convert("RGB")
+            frames.append(
+                frame.resize((frame.width * 2 // 3, frame.height * 2 // 3), Image.Resampling.LANCZOS)
+            )
+            times.append(LAST_MS if upto == t else FRAME_MS)
+    palette = frames[t - 1].quantize(64, dither=Image.Dither.NONE)
+    frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    file = io.BytesIO()
+    options = {"append_images": frames[1:], "duration": times, "loop": 0, "optimize": False}
+    frames[0].save(file, format="GIF", save_all=True, **options)
+    return file.getvalue()
+
+
+def policies(
+    accuracies: Mapping[str, Sequence[float]], *, chance: float = 1 / digits.CLASSES, caption: str = ""
+) -> Picture:
+    """Test accuracy, {name: [accuracy of each seed]}: a dot for each seed, the middle one written."""
+    return _dots(
+        accuracies,
+        marks={"chance": chance},
+        alt="Test accuracy of the policies, a dot for each seed: learned places are ahead of random ones, and those of always looking at "
+        "the centre; being told the place is ahead of all three.",
+        caption=caption
+        or "Same model, same number of glimpses; only who moves the eye differs. The last two rows see the whole canvas at once.",
+        x_limits=(0, 1.08),
+    )
+
+
+def departures(
+    accuracies: Mapping[str, Sequence[float]], base: Sequence[float], *, caption: str = ""
+) -> Picture:
+    """Test accuracy after single changes, {change: [accuracy of each seed]}, against the model as it is."""
+    middle = sorted(base)[len(base) // 2]
+    return _dots(
+        {"as it is": base} | dict(accuracies),
+        marks={"as it is": middle},
+        alt="Test accuracy after single changes of the model, a dot for each seed, and a line for the model as it is: small batches and the "
+        "rectifier core cost most, the other changes little.",
+        caption=caption
+        or "One change at a time, all at the learning rate that is best for the model as it is. A dot for each seed, the middle one written.",
+        x_limits=(None, 1.02),
+    )
+
+
+def by_glimpses(curves: Mapping[str, Mapping[int, Sequence[float]]], *, caption: str = "") -> Picture:
+    """Test accuracy over the number of glimpses, {policy: {glimpses: [accuracy of each seed]}}; a band from lowest to highest."""
+    drawn = {}
+    for policy, points in curves.items():
+        ranked = [sorted(values) for values in points.values()]
+        low, middle, high = ([values[k] for values in ranked] for k in (0, len(ranked[0]) // 2, -1))
+        drawn[policy] = (list(points), low, middle, high)
+    return lines(
+        {"test accuracy": drawn},
+        alt="Test accuracy over the number of glimpses: learned places gain most from the second glimpse, random places a little from each.",
+        caption=caption
+        or "Each point is a model that was trained with that number of glimpses; the first is at the centre for all.",
+        x_axis="glimpses",
+        y_limits=(0, 1.04),
+        height=3.2,
+    )
+
+
+def gradient_noise(rows: Sequence[Mapping[str, float]], *, paths: int, caption: str = "") -> Picture:
+    """Length and noise of a batch's policy gradient while it trains; rows as the experiment stores them, `paths` as in its recipe.
+
+    A signal that so many paths cannot tell from 0 is drawn at the smallest that they can.
+    """
+    panels = {}
+    for size in sorted({row["size"] for row in rows}, reverse=True):
+        mine = [row for row in rows if row["size"] == size]
+        times = sorted({row["trained"] for row in mine})
+        columns = {name: [] for name in ("noise without", "noise", "signal squared")}
+        for time in times:
+            at = [row for row in mine if row["trained"] == time]
+            mean = {name: sum(row[name] for row in at) / len(at) for name in columns}
+            least = mean["noise"] ** 2 / paths / len(at) ** 0.5
+            mean["signal squared"] = max(mean["signal squared"], least) ** 0.5
+            for name, column in columns.items():
+                column.append(mean[name])
+        shares = [100 * time for time in times]
+        panels[f"canvas {size} by {size}: gradient, length"] = {
+            "noise, no baseline": (shares, columns["noise without"]),
+            "noise, learned baseline": (shares, columns["noise"]),
+            "signal": (shares, columns["signal squared"]),
+        }
+    low = min(min(ys) for curves in panels.values() for _, ys in curves.values())
+    return lines(
+        panels,
+        alt="Noise and signal of the policy gradient while the model trains, on the large and on the small canvas, log scale: the noise is far "
+        "above the signal in both, the learned baseline lowers it, and on the small canvas the signal vanishes.",
+        caption=caption
+        or "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: spread of one batch's estimate about it. Means over three seeds.",
+        x_axis="trained, in %",
+        log="y",
+        y_limits=(low / 1.5, None),
+        height=3.4,
+    )
+
+
+def _dots(
+    values: Mapping[str, Sequence[float]],
+    *,
+    marks: Mapping[str, float],
+    alt: str,
+    caption: str,
+    x_limits: tuple[float | None, float],
+) -> Picture:
+    """A row for each name, a dot for each value, the middle one written; `marks` are named vertical lines."""
+    figure, grid = sheet(width=7.2, height=0.3 * len(values) + 1.0)
+    axes = grid[0][0]
+    with rc_context(STYLE):
+        for i, some in enumerate(values.values()):
+            middle = sorted(some)[len(some) // 2]
+            axes.plot([min(some), max(some)], [i, i], color="0.8", linewidth=3, zorder=1)
+            for k, value in enumerate(some):
+                axes.plot(value, i, marker=MARKERS[k], color=color(k), markersize=5, linestyle="none")
+            axes.annotate(
+                f"{middle:.2f}", (1.0, i), xycoords=("axes fraction", "data"), xytext=(4, 0),
+                textcoords="offset points", va="center", fontsize=9,
+            )  # fmt: skip
+        for name, place in marks.items():
+            axes.axvline(place, color="black", linestyle="--", linewidth=1, zorder=0)
+            axes.annotate(
+                name, (place, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
+                textcoords="offset points", ha="center", fontsize=9,
+            )  # fmt: skip
+        axes.set_yticks(range(len(values)), list(values))
+        axes.set_ylim(len(values) - 0.5, -0.5)
+        axes.set_xlim(*x_limits)
+        axes.set_xlabel("test accuracy")
+    return Picture(figure, alt, caption)
+
+
+def _path(axes: Axes, canvas: Tensor, places: Tensor, patch: int = 8, n_scales: int = 1) -> None:
+    """A canvas, the squares of the last glimpse, and the path so far with its numbers."""
+    side = canvas.shape[-1]
+    axes.imshow(canvas.cpu().numpy(), cmap=HEAT, vmin=0, vmax=1)
+    xs, ys = ((places.cpu() + 1) / 2 * side - 0.5).T.tolist()  # a pixel's middle is a whole number here
+    for k in range(n_scales):
+        size = patch * 2**k
+        column, row = first_pixel(places[-1].cpu(), canvas.shape, size).tolist()
+        frame = {
+            "fill": False,
+            "edgecolor": PATH,
+            "linewidth": 2.0 - 0.8 * k,
+            "linestyle": "-" if k == 0 else "--",
+        }
+        axes.add_patch(Rectangle((column - 0.5, row - 0.5), size, size, clip_on=True, **frame))
+    axes.plot(xs, ys, color="white", linewidth=2.5)
+    axes.plot(xs, ys, color=PATH, linewidth=1.5)
+    for t, (x, y) in enumerate(zip(xs, ys, strict=True), start=1):
+        circle = {"boxstyle": "circle,pad=0.1", "facecolor": "white", "edgecolor": PATH, "linewidth": 0.8}
+        axes.text(x, y, str(t), ha="center", va="center", fontsize=6, bbox=circle)
+    axes.set(xlim=(-0.5, side - 0.5), ylim=(side - 0.5, -0.5))
+    bare(axes)
