@@ -76,8 +76,12 @@ def test_the_same_generator_draws_the_same_and_another_does_not():
         (lambda: draw("test", 3, generator(), size="24"), "got '24'"),
         (lambda: place(torch.zeros(1, 8, 8), torch.tensor([[0, 6]]), 13), r"in 0 \.\.\. 5.*got 0 \.\.\. 6"),
         (lambda: place(torch.zeros(1, 8, 8), torch.tensor([[-1, 0]]), 13), r"got -1 \.\.\. 0"),
+        (lambda: place(torch.zeros(8, 8), torch.zeros(1, 2).long(), 13), r"one image is image\[None\]"),
+        (lambda: place(torch.zeros(3, 8, 8), torch.zeros(2, 2).long(), 13), r"\(3, 8, 8\) and \(2, 2\)"),
+        (lambda: place(None, torch.zeros(1, 2).long(), 13), "images must be a tensor, got NoneType"),
+        (lambda: place(torch.zeros(1, 8, 8), "corner", 13), "corner must be a tensor, got str"),
     ],
 )
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((ValueError, TypeError), match=said):
         call()

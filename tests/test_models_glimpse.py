@@ -131,6 +131,9 @@ X = torch.rand(B, 9, 9)
         (lambda: Glimpser(n_glimpses=0), ValueError, "n_glimpses must be at least 1, got 0"),
         (lambda: Glimpser("told")(X), ValueError, "needs the places of the digits"),
         (lambda: experiment.train(lr=1e-3, departure="adam"), ValueError, "departure must be one of rect"),
+        (lambda: retina(X, torch.zeros(B, 2), 4, 0), ValueError, "n_scales must be at least 1, got 0"),
+        (lambda: experiment.held_out("train"), ValueError, "'validation' or 'test', got 'train'"),
+        (lambda: experiment.gradient_noise(None, None, paths=1), ValueError, "at least 2, got 1"),
         (lambda: experiment.whole("vit"), ValueError, "kind must be one of fully connected, convolution"),
     ],
 )
@@ -309,6 +312,7 @@ def test_every_departure_trains(monkeypatch, departure):
 
 def test_a_little_training_beats_chance_where_everything_is_in_view(monkeypatch):
     monkeypatch.setitem(experiment.RECIPE, "validation", 200)
+    monkeypatch.setitem(experiment.RECIPE, "batch", 64)
     model, _ = experiment.train("centre", lr=6e-3, steps=40, size=8)
     assert experiment.accuracy(model, "validation", 8)[-1] > 0.5
     assert experiment.pixels_off(model, "validation")[0] == pytest.approx(6.5, abs=0.5)
@@ -364,7 +368,7 @@ def test_other_seeds_run_with_the_tuned_rates(monkeypatch):
     assert ("policy", "told", {"lr": 3, "seed": 1}) in other
     assert ("departure", "no baseline", {"lr": 0, "seed": 1}) in other
     assert ("glimpses", "random", {"lr": 1, "seed": 1, "n_glimpses": 6}) in other
-    assert other[-1] == (1, 0, 5) and len(other) == 6 + 9 + 5 + 1
+    assert other[-1] == (1, 0, 5) and len(other) == 6 + 10 + 5 + 1
     assert experiment.run(0)[:6] == tuned and len(experiment.run(0)) == len(other)
 
 

@@ -50,8 +50,16 @@ def place(
 ) -> Float[Tensor, "b {size} {size}"]:
     """Canvases of zeros with an image each, its top left pixel at `corner`, (column, row).
 
-    Raises ValueError where an image would not lie wholly on its canvas.
+    Raises TypeError for what is no tensor, ValueError for other shapes and where an image would not lie wholly on its canvas.
     """
+    for name, x in (("images", images), ("corner", corner)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
+    if images.ndim != 3 or images.shape[1:] != (SIDE, SIDE) or corner.shape != (len(images), 2):
+        raise ValueError(
+            f"images must be (b, {SIDE}, {SIDE}) and corner (b, 2), got {tuple(images.shape)} and {tuple(corner.shape)}; "
+            "one image is image[None]"
+        )
     if corner.min() < 0 or corner.max() > size - SIDE:
         raise ValueError(
             f"corner must be in 0 ... {size - SIDE}, so that {SIDE} by {SIDE} pixels fit on a canvas of {size}, "

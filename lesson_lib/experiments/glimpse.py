@@ -29,6 +29,7 @@ RECIPE = {
     "departures": {
         "rectifier core": {"core": "rectifier"},
         "batches of 20, 3,000 steps": {"batch": 20, "steps": 3000},
+        "the same, random places": {"batch": 20, "steps": 3000, "policy": "random"},
         "policy gradient stops at the core": {"into_core": False},
         "first glimpse anywhere": {"start": "random"},
         "no baseline": {"baseline": False},
@@ -103,8 +104,16 @@ def draw(
 
 
 def held_out(split: str, size: int = RECIPE["size"]) -> digits.Placed:
-    """The canvases on which accuracy is measured: always the same, of the split "validation" or "test"."""
-    seed = {"validation": VALIDATION_SEED, "test": TEST_SEED}[split]
+    """The canvases on which accuracy is measured: always the same, of the split "validation" or "test".
+
+    Raises ValueError for another split.
+    """
+    seeds = {"validation": VALIDATION_SEED, "test": TEST_SEED}
+    if split not in seeds:
+        raise ValueError(
+            f"split must be 'validation' or 'test', got {split!r}; accuracy is not measured on train"
+        )
+    seed = seeds[split]
     return to_device(digits.draw(split, RECIPE[split], torch.Generator().manual_seed(seed), size=size))
 
 
@@ -134,7 +143,10 @@ def gradient_noise(
 
     "noise" is the root of the summed variances of one batch's estimate, with the learned baseline, "noise without" that
     without one. "signal squared" is the squared length of the mean estimate less what chance adds to it, so it may be negative.
+    Raises ValueError for fewer than 2 paths, which have no spread.
     """
+    if paths < 2:
+        raise ValueError(f"paths must be at least 2, got {paths}; one path has no spread")
     training, generator = model.training, torch.Generator().manual_seed(0)
     parameters = list(model.locate.parameters())
     estimates: dict[str, list[Tensor]] = {"noise": [], "noise without": []}
@@ -266,7 +278,8 @@ def _row(kind: str, name: str, *, lr: float, seed: int, n_glimpses: int = RECIPE
             options |= {"size": plain["size"], "steps": plain["steps"]}
         if kind == "departure":
             options |= {"departure": name}
-        model, history = train("learned" if kind == "departure" else name, **options)
+        policy = RECIPE["departures"][name].get("policy", "learned") if kind == "departure" else name
+        model, history = train(policy, **options)
         each = accuracy(model, "test", options.get("size", RECIPE["size"]))
         row |= {"test": each[-1], "test after each": each}
         row |= {"pixels off": pixels_off(model, "test")} if kind != "plain" else {}

@@ -81,8 +81,10 @@ def retina(
 ) -> Float[Tensor, "b n_scales {size} {size}"]:
     """What the eye sees: patches `size`, 2 `size`, 4 `size` ... wide about one place, each averaged down to `size` by `size`.
 
-    Raises ValueError where `size` is odd: patches would not share a centre.
+    Raises ValueError where `size` is odd (patches would not share a centre), and where `n_scales` is less than 1.
     """
+    if n_scales < 1:
+        raise ValueError(f"n_scales must be at least 1, got {n_scales}; 1 is the sharp patch alone")
     if size % 2:
         raise ValueError(f"size must be even, so that all patches share a centre, got {size}")
     widths = [size * 2**k for k in range(n_scales)]

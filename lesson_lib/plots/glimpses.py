@@ -115,9 +115,10 @@ def paths(
         fit(figure)
     return Picture(
         figure,
-        "Canvases with a digit each; a numbered path starts at the centre of the canvas and runs to the digit.",
+        "Canvases with a digit each, and a numbered path from the centre of the canvas: the second glimpse lands on the digit or beside it, "
+        "later ones often wander off.",
         caption
-        or "Numbers count the glimpses; the square is the sharp patch of the last. The canvases are the first of the test split, not chosen.",
+        or "Numbers count the glimpses; the square is the sharp patch of the last one. The canvases are the first of the test split, not chosen.",
     )
 
 
@@ -137,7 +138,11 @@ def film(
                 frame.resize((frame.width * 2 // 3, frame.height * 2 // 3), Image.Resampling.LANCZOS)
             )
             times.append(LAST_MS if upto == t else FRAME_MS)
-    palette = frames[t - 1].quantize(64, dither=Image.Dither.NONE)
+    width, height = frames[0].size
+    every = Image.new("RGB", (width, height * len(frames)))  # one palette that suits all frames
+    for k, frame in enumerate(frames):
+        every.paste(frame, (0, height * k))
+    palette = every.quantize(96, dither=Image.Dither.NONE)
     frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     file = io.BytesIO()
     options = {"append_images": frames[1:], "duration": times, "loop": 0, "optimize": False}
@@ -171,7 +176,8 @@ def departures(
         alt="Test accuracy after single changes of the model, a dot for each seed, and a line for the model as it is: small batches and the "
         "rectifier core cost most, the other changes little.",
         caption=caption
-        or "One change at a time, all at the learning rate that is best for the model as it is. A dot for each seed, the middle one written.",
+        or "One change at a time, at the learning rate that is best for the model as it is. The rectifier core and the batches of 20 are the "
+        "paper's own choices; that the gradient stops at the core is one reading of it. A dot for each seed, the middle one written.",
         x_limits=(None, 1.02),
     )
 
@@ -223,7 +229,8 @@ def gradient_noise(rows: Sequence[Mapping[str, float]], *, paths: int, caption: 
         alt="Noise and signal of the policy gradient while the model trains, on the large and on the small canvas, log scale: the noise is far "
         "above the signal in both, the learned baseline lowers it, and on the small canvas the signal vanishes.",
         caption=caption
-        or "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: spread of one batch's estimate about it. Means over three seeds.",
+        or "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: spread of one batch's estimate about it. "
+        "Means over the seeds; a signal too small to be told from 0 is drawn at the smallest that can be told.",
         x_axis="trained, in %",
         log="y",
         y_limits=(low / 1.5, None),

@@ -41,7 +41,11 @@ class AlignmentExplorer(Explorer):
             raise TypeError(f"examples must be texts, got {examples[:2]}; of a pair take pair.source")
         self.model, self.start = model, examples[0]
         wide = {"style": {"description_width": "initial"}, "layout": ipywidgets.Layout(width="440px")}
-        self.example = ipywidgets.Dropdown(options=examples, description="pick an input", **wide)
+        self.example = ipywidgets.ToggleButtons(
+            options=examples,
+            description="pick an input",
+            style={"button_width": "auto", "description_width": "initial"},
+        )
         self.text = ipywidgets.Text(
             self.start, description="or type one, then Enter", continuous_update=False, **wide
         )
