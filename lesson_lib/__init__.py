@@ -24,6 +24,7 @@ Lesson -> modules:
     03 matrix_form  attention (attend_columns), trace, masks
     04 multi_head   heads, experiments (two_relations)
     05 positional_encoding   positions, heads, experiments (order)
+    06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt), experiments
 """
 
 FLOORS = {
@@ -35,6 +36,7 @@ FLOORS = {
     "attention": 1,
     "trace": 2,
     "heads": 2,
+    "blocks": 3,
     "recurrent": 3,
     "data": 4,
     "models": 5,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lesson_lib.attention import Attended, attend
@@ -49,9 +49,18 @@ class Cache:
                     f"the cache holds keys of a batch with leading axes {tuple(self.key.shape[:-2])}, the new ones have "
                     f"{tuple(key.shape[:-2])}; start each batch with a new Cache()"
                 )
+            if key.shape[-2] == 0:  # nothing new, as in attention to a source that does not grow
+                return self.key, self.value
             key, value = torch.cat((self.key, key), -2), torch.cat((self.value, value), -2)
         self.key, self.value = key, value
         return key, value
+
+    def take(self, rows: Int[Tensor, " rows"]) -> "Cache":
+        """A new cache with those sequences of the batch, in that order; one may be taken twice, as a beam search does."""
+        taken = Cache()
+        if self.key is not None and self.value is not None:
+            taken.key, taken.value = self.key[rows], self.value[rows]
+        return taken
 
 
 class MultiHeadAttention(nn.Module):

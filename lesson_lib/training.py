@@ -55,7 +55,7 @@ def fit(
     *,
     steps: int,
     lr: float = 1e-3,
-    schedule: str = "one-cycle",
+    schedule: str | Callable[[int], float] = "one-cycle",
     clip: float = 1.0,
     validate: Callable[[nn.Module], float] | None = None,
     every: int | None = None,
@@ -67,9 +67,10 @@ def fit(
     """Train `model` in place with Adam and return its history, a row every `every` steps (default: ten rows).
 
     `draw(generator)` makes a batch with a CPU generator, so that every device trains on the same data; `loss(model, batch)`
-    is a scalar. `schedule` is "one-cycle" (warm up over 10 % of the steps, then fall along a cosine) or "constant". `clip`
-    bounds the norm of the gradient. `validate(model)` is the score on a VALIDATION split, higher is better: it is a column
-    of the history, training ends once it has not risen for `patience` reports or has reached `stop_at`, and the best weights
+    is a scalar. `schedule` is "one-cycle" (warm up over 10 % of the steps, then fall along a cosine), "constant", or a function
+    of the step (1 for the first) whose value is multiplied with `lr`, such as a partial of `warmup` with lr=1. `clip` bounds
+    the norm of the gradient. `validate(model)` is the score on a VALIDATION split, higher is better: it is a column of the
+    history, training ends once it has not risen for `patience` reports or has reached `stop_at`, and the best weights
     seen are put back. Stopping the kernel (the ■ button) ends training the same way, with the history so far.
     A bar shows progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps.
     Raises ValueError for settings that do not fit, and where the loss is not finite.
@@ -81,8 +82,9 @@ def fit(
     to_device(model).train()
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(parameters, lr=lr)
-    factor = {"one-cycle": lambda step: _one_cycle(step, steps), "constant": lambda step: 1.0}[schedule]
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    factors = {"one-cycle": lambda step: _one_cycle(step - 1, steps), "constant": lambda step: 1.0}
+    factor = schedule if callable(schedule) else factors[schedule]
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: factor(done + 1))
     history, best, best_weights, waited = History(), -math.inf, None, 0
     start, total = time.process_time(), 0.0
     bar = _bar(steps, name)
@@ -134,6 +136,21 @@ def fit(
     return history
 
 
+def warmup(step: int, d_model: int, warmup_steps: int = 4000) -> float:
+    """The published learning rate at a step (1 for the first): `d_model ** -0.5 * min(step ** -0.5, step * warmup_steps ** -1.5)`.
+
+    It rises linearly for `warmup_steps` steps and falls with the root of the step from then on. Raises ValueError where a count is less than 1.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 5.3.
+
+    >>> warmup(1, 4, warmup_steps=1), warmup(4, 4, warmup_steps=1)
+    (0.5, 0.25)
+    """
+    for label, value in (("step", step), ("d_model", d_model), ("warmup_steps", warmup_steps)):
+        if not value >= 1:
+            raise ValueError(f"{label} must be >= 1, got {value}; the first step is step 1")
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
 def _score(model: nn.Module, validate: Callable[[nn.Module], float]) -> float:
     model.eval()
     with torch.no_grad():
@@ -163,7 +180,7 @@ def _cell(value: float) -> str:
 def _check(
     steps: int,
     lr: float,
-    schedule: str,
+    schedule: str | Callable[[int], float],
     clip: float,
     validate: Any,
     patience: int | None,
@@ -175,7 +192,9 @@ def _check(
         raise ValueError(f"lr must be > 0, got {lr}; 1e-3 is a common start")
     if not clip > 0:
         raise ValueError(f"clip must be > 0, got {clip}; math.inf turns clipping off")
-    if schedule not in ("one-cycle", "constant"):
-        raise ValueError(f"schedule must be 'one-cycle' or 'constant', got {schedule!r}")
+    if not callable(schedule) and schedule not in ("one-cycle", "constant"):
+        raise ValueError(
+            f"schedule must be 'one-cycle', 'constant' or a function of the step, got {schedule!r}"
+        )
     if validate is None and (patience is not None or stop_at is not None):
         raise ValueError("patience and stop_at judge the score on a validation split; give validate as well")
