@@ -50,6 +50,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b d_model"]:
         """As wide as x, token by token."""
+        _wide(x, len(self.weight))
         return torch.addcmul(self.bias, standardize(x, -1, self.eps), self.weight)
 
 
@@ -73,6 +74,7 @@ class BatchNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b d_model"]:
         """As wide as x; in training mode the running means move."""
+        _wide(x, len(self.weight))
         if not self.training:
             normal = (x - self.running_mean) * (self.running_var + self.eps).rsqrt()
             return torch.addcmul(self.bias, normal, self.weight)
@@ -108,6 +110,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b d_model"]:
         """As wide as x, token by token."""
+        _wide(x, self.w_in.in_features)
         return self.w_out(self.activation(self.w_in(x)))
 
 
@@ -118,7 +121,7 @@ class _Layer(nn.Module):
         self, d_model: int, *, n_sublayers: int, dropout: float, norm_first: bool, norm: Any
     ) -> None:
         super().__init__()
-        self.norm_first, self.dropout = norm_first, nn.Dropout(dropout)
+        self.norm_first, self.dropout = norm_first, _dropout(dropout)
         self.norms = nn.ModuleList(norm(d_model) for _ in range(n_sublayers))
 
     def _around(self, i: int, x: Tensor, sublayer: Callable[[Tensor], Attended]) -> Attended:
@@ -376,24 +379,17 @@ class TokenEmbedding(nn.Module):
         _positive(n_tokens=n_tokens, d_model=d_model)
         self.n_tokens, self.d_model, self.positions = n_tokens, d_model, positions
         self.table = nn.Parameter(torch.randn(n_tokens, d_model) * d_model**-0.5)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = _dropout(dropout)
 
     def forward(self, tokens: Int[Tensor, "b n"], start: int = 0) -> Float[Tensor, "b n d_model"]:
         """The tokens' rows, the first of them at position `start` (the length of a cache)."""
-        if not isinstance(tokens, Tensor) or tokens.is_floating_point():
-            got = tokens.dtype if isinstance(tokens, Tensor) else type(tokens).__name__
-            raise TypeError(f"tokens must be a tensor of token numbers (b, n), got {got}; use .long()")
+        _numbers(tokens, self.n_tokens)
         end = start + tokens.shape[-1]
         if self.positions is not None:
             codes = self.positions(end)
         else:
             codes = sinusoidal(end, self.d_model, dtype=self.table.dtype, device=tokens.device)
-        try:
-            rows = nn.functional.embedding(tokens, self.table)
-        except IndexError:
-            raise ValueError(
-                f"tokens must be numbers from 0 to {self.n_tokens - 1}, got {int(tokens.min())} to {int(tokens.max())}"
-            ) from None
+        rows = nn.functional.embedding(tokens, self.table)
         return self.dropout(rows * self.d_model**0.5 + codes[start:])
 
     def logits(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b n_tokens"]:
@@ -458,29 +454,28 @@ class Transformer(nn.Module):
 
         `lengths` says how many tokens of each source are real; None: all.
         """
-        mask = None if lengths is None else padding(lengths, source.shape[1])
-        encoded = self.encoder(self.embedding(source), mask=mask, weights=weights)
-        ahead = causal(before.shape[1], device=before.device)
-        decoded = self.decoder(
-            self.embedding(before), encoded.output, mask=ahead, memory_mask=mask, weights=weights
-        )
+        x, y = self.embedding(source), self.embedding(before)
+        mask = None if lengths is None else padding(lengths, x.shape[1])
+        encoded = self.encoder(x, mask=mask, weights=weights)
+        ahead = causal(y.shape[1], device=y.device)
+        decoded = self.decoder(y, encoded.output, mask=ahead, memory_mask=mask, weights=weights)
         logits = self.embedding.logits(decoded.output)
         return Predicted(logits, encoded, decoded) if weights else Predicted(logits)
 
     def start(self, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"] | None) -> State:
         """Encode, and open empty caches: the state before the first output token."""
-        mask = None if lengths is None else padding(lengths, source.shape[1])
-        return State(self.encoder(self.embedding(source), mask=mask).output, mask, self.decoder.caches())
+        x = self.embedding(source)
+        mask = None if lengths is None else padding(lengths, x.shape[1])
+        return State(self.encoder(x, mask=mask).output, mask, self.decoder.caches())
 
     def step(self, tokens: Int[Tensor, "b n"], state: State, *, weights: bool = False) -> Predicted:
         """Logits after the new tokens, usually one; their keys and values join the caches of `state`."""
         past = len(state.caches[0].own)
-        n = tokens.shape[1]
-        ahead = causal(past + n, device=tokens.device)[-n:] if n > 1 else None
-        decoded = self.decoder(
-            self.embedding(tokens, past), state.memory,
-            mask=ahead, memory_mask=state.mask, caches=state.caches, weights=weights,
-        )  # fmt: skip
+        x = self.embedding(tokens, past)
+        n = x.shape[1]
+        ahead = causal(past + n, device=x.device)[-n:] if n > 1 else None
+        options = {"mask": ahead, "memory_mask": state.mask, "caches": state.caches, "weights": weights}
+        decoded = self.decoder(x, state.memory, **options)
         return Predicted(self.embedding.logits(decoded.output), None, decoded if weights else None)
 
 
@@ -509,3 +504,41 @@ def _positive(**counts: Any) -> None:
     for name, value in counts.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+
+
+def _dropout(share: Any) -> nn.Dropout:
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+        raise ValueError(
+            f"dropout must be a number between 0 and 1, got {share!r}; the published share is 0.1"
+        )
+    return nn.Dropout(share)
+
+
+def _wide(x: Any, d_model: int) -> None:
+    """A width of 1 would be stretched silently."""
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        got = x.dtype if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(
+            f"x must be a tensor of floats (..., {d_model}), got {got}; use torch.tensor(...).float()"
+        )
+    if not x.ndim or x.shape[-1] != d_model:
+        raise ValueError(
+            f"x must have shape (..., {d_model}), got {tuple(x.shape)}; this module was made with d_model={d_model}"
+        )
+
+
+def _numbers(tokens: Any, n_tokens: int) -> None:
+    """On a GPU a number out of range would end the process, so it is looked for here."""
+    if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.dtype == torch.bool:
+        got = tokens.dtype if isinstance(tokens, Tensor) else type(tokens).__name__
+        raise TypeError(
+            f"tokens must be a tensor of token numbers (b, n), got {got}; use torch.tensor(...).long()"
+        )
+    if tokens.ndim != 2:
+        raise ValueError(
+            f"tokens must have shape (b, n), got {tuple(tokens.shape)}; a single text is tokens[None]"
+        )
+    if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < n_tokens:
+        raise ValueError(
+            f"tokens must be numbers from 0 to {n_tokens - 1}, got {int(tokens.min())} to {int(tokens.max())}"
+        )

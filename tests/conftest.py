@@ -6,13 +6,19 @@ from jaxtyping import install_import_hook
 
 with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.attention
+    import lesson_lib.blocks
     import lesson_lib.checks
+    import lesson_lib.data.agreement
     import lesson_lib.data.dates
     import lesson_lib.data.digits
     import lesson_lib.data.tagging
+    import lesson_lib.data.topics
     import lesson_lib.heads
     import lesson_lib.masks
+    import lesson_lib.models.bert
     import lesson_lib.models.glimpse
+    import lesson_lib.models.gpt
+    import lesson_lib.models.ngrams
     import lesson_lib.models.tagger
     import lesson_lib.models.translator
     import lesson_lib.positions

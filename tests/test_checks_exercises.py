@@ -65,6 +65,7 @@ def test_a_card_is_complete(name):
         ("exercises/03_matrix_form", 4),
         ("exercises/04_multi_head", 5),
         ("exercises/05_positional_encoding", 6),
+        ("exercises/06_transformer", 8),
     ],
 )
 def test_a_lesson_has_every_kind(lesson, least):
@@ -178,6 +179,21 @@ def test_what_learners_write_is_what_the_library_does():
     torch.testing.assert_close(written.waves(places, 6), positions.sinusoidal(10, 6)[3:])
     torch.testing.assert_close(written.shift_matrix(2.5, w), positions.rotation(2.5, 6))
     torch.testing.assert_close(written.turned(x, places, w), positions.rotary(x, 3))
+
+
+def test_what_learners_write_in_lesson_06_is_what_the_library_does():
+    from lesson_lib import blocks
+    from lesson_lib.checks import lesson_06_code as written
+
+    x, norm = torch.randn(2, 5, 7), blocks.LayerNorm(7)
+    torch.testing.assert_close(written.norm_of_tokens(x, norm.weight, norm.bias, norm.eps), norm(x))
+    stack = blocks.Encoder(2, 6, 2, 5, dropout=0.0, norm_first=True)
+    parts = []
+    for layer in stack.layers:
+        parts += [lambda y, a=layer.attention: a(y[None], y[None], y[None]).output[0], layer.feed_forward]
+    tokens = torch.randn(3, 6)
+    made = written.pre_norm_stack(tokens, tuple(parts), stack.norm)
+    torch.testing.assert_close(made, stack(tokens[None]).output[0])
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():

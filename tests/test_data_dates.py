@@ -7,7 +7,17 @@ import torch
 from babel import Locale
 
 from lesson_lib.data import dates
-from lesson_lib.data.dates import LOCALES, SEPARATOR, STYLES, characters, days, draw, written
+from lesson_lib.data.dates import (
+    LOCALES,
+    SEPARATOR,
+    STYLES,
+    characters,
+    days,
+    draw,
+    language,
+    readings,
+    written,
+)
 
 COUNT, IN_A_ROW = 29, 3
 YEAR = [date.fromordinal(date(2020, 1, 1).toordinal() + i) for i in range(366)]
@@ -113,3 +123,49 @@ def test_a_day_that_cannot_be_written_gets_a_sentence(no_shape_hook):
         written(date(2021, 3, 3), "ar", "long")
     with pytest.raises(ValueError, match="style must be one of medium, long, full, got 'short'"):
         written(date(2021, 3, 3), "de", "short")
+
+
+def test_every_text_is_read_back_as_the_day_and_by_who_wrote_it():
+    for day in (date(2020, 2, 29), date(1957, 11, 30), date(2021, 3, 3)):
+        for locale in LOCALES:
+            for style in STYLES:
+                (found,) = readings(written(day, locale, style))
+                assert (day, locale, style) in found and {reading.day for reading in found} == {day}
+
+
+def test_dates_in_a_row_are_read_one_by_one_whatever_case_and_spaces():
+    german, english = readings("  Mittwoch, 3.  MÄRZ 2021;MAR 3, 1987 ")
+    assert german == [(date(2021, 3, 3), "de", "full")] and english == [(date(1987, 3, 3), "en", "medium")]
+    assert readings("3 mars 2021") == [
+        [(date(2021, 3, 3), locale, style) for locale in ("fr", "sv") for style in ("medium", "long")]
+    ]
+    assert readings("3. märz 1850") == [[(date(1850, 3, 3), "de", "long")]], "no such year was ever drawn"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hello", "31. februar 2021", "29. februar 2021", "donnerstag, 3. märz 2021", "2021-03-03", "3. märz 21",
+     "3. märz", "3. märz 2021 2021", "1 2 3 4 5 6 7 8 9 2021 2022", "0000", "3. märz 0021", "٣. märz 2021", "3. mars 2021"],
+)  # fmt: skip
+def test_what_no_language_writes_has_no_reading(text):
+    assert readings(text) == [[]]
+    assert readings(f"3. märz 2021; {text}") == [[(date(2021, 3, 3), "de", "long")], []]
+
+
+@pytest.mark.parametrize("text", [None, 3, ["3. märz 2021"]])
+def test_only_texts_are_read(text, no_shape_hook):
+    with pytest.raises(TypeError, match="text must be a str, got"):
+        readings(text)
+
+
+def test_reading_is_fast_enough_for_a_widget():
+    import time
+
+    readings("3. 5. 2021")  # loads the languages
+    start = time.process_time()
+    readings("30. maj 2021; 3. 5. 2021; torsdag den 3. marts 2022")
+    assert time.process_time() - start < 0.15  # 50 ms a date
+
+
+def test_languages_have_names():
+    assert [language(name) for name in ("de", "cs", "lv")] == ["German", "Czech", "Latvian"]

@@ -24,7 +24,7 @@ def test_a_changed_recipe_is_refused(monkeypatch):
 
 
 def test_unknown_and_missing_results_get_a_sentence(monkeypatch, tmp_path):
-    with pytest.raises(ValueError, match="no experiment 'lookup'; choose from: dates, glimpse, look_up"):
+    with pytest.raises(ValueError, match=r"no experiment 'lookup'; choose from: .*dates.*look_up"):
         experiments.results("lookup")
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     with pytest.raises(ValueError, match="no results of 'look_up' yet"):

@@ -246,3 +246,35 @@ def test_a_cache_of_another_batch_is_refused():
     layer(X, X, X, cache=cache)
     with pytest.raises(ValueError, match=r"start each batch with a new Cache"):
         layer(X[:1], X[:1], X[:1], cache=cache)
+
+
+def test_taking_rows_of_a_cache():
+    cache, rows = Cache(), torch.tensor([1, 1, 0])
+    assert len(cache.take(rows)) == 0  # an empty one has nothing to take
+    key, value = torch.randn(B, H, 5, 8), torch.randn(B, H, 5, 13)
+    cache.append(key, value)
+    taken = cache.take(rows)
+    assert torch.equal(taken.key, key[rows]) and torch.equal(taken.value, value[rows])
+    taken.append(torch.zeros(3, H, 2, 8), torch.zeros(3, H, 2, 13))
+    assert (len(cache), len(taken)) == (5, 7)  # the first does not grow with it
+    assert torch.equal(cache.key, key)
+
+
+def test_a_cache_goes_on_where_its_rows_were_taken():
+    layer, x, rows = MultiHeadAttention(D, H), torch.randn(B, N, D), torch.tensor([1, 0, 1])
+    expected, cache = layer(x, x, x, mask=causal(N)).output, Cache()
+    start, last = x[:, :-1], x[rows, -1:]
+    layer(start, start, start, cache=cache, mask=causal(N - 1))
+    assert_close(layer(last, last, last, cache=cache.take(rows)).output, expected[rows, -1:], **CLOSE)
+
+
+def test_nothing_new_leaves_a_cache_as_it_is():
+    layer, x, source, cache = MultiHeadAttention(D, H), torch.randn(B, N, D), torch.randn(B, M, D), Cache()
+    expected = layer(x, source, source, cache=cache)
+    key, value, nothing = cache.key, cache.value, source[:, :0]
+    again = layer(x, nothing, nothing, cache=cache)
+    assert cache.key is key and cache.value is value and len(cache) == M
+    assert_close(again.output, expected.output)
+    assert again.weights.shape == (B, H, N, M)
+    with pytest.raises(ValueError, match="start each batch with a new Cache"):
+        layer(x[:1], nothing[:1], nothing[:1], cache=cache)

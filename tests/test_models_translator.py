@@ -1,5 +1,6 @@
 """The translator around any encoder and decoder, and the experiment on dates that it serves."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -20,9 +21,14 @@ from lesson_lib.models.translator import (
     Batch,
     Batches,
     Logits,
+    Step,
+    TransformerTranslator,
     Translator,
     Vocabulary,
+    beam,
+    greedy,
     loss,
+    opened,
     translate,
 )
 from lesson_lib.recurrent import AttentionDecoder, FixedVectorDecoder, TwoWayEncoder
@@ -36,6 +42,28 @@ def small(make=AttentionDecoder):
     encoder = TwoWayEncoder(D_TOKEN, D_HALF)
     decoder = make(D_TOKEN, encoder.d_memory, D_STATE)
     return to_device(Translator(Vocabulary(characters()), encoder, decoder, d_token=D_TOKEN))
+
+
+def transformer(vocabulary=None, norm_first=True, seed=1, scale=4, **options):
+    """With `scale` 1 as it starts, in single precision; else with larger layers, or it only repeats the character before."""
+    torch.manual_seed(seed)
+    sizes = {"n_layers": 2, "d_model": 6, "n_heads": 3, "d_inner": 11, "dropout": 0.0}
+    vocabulary = vocabulary or Vocabulary(characters())
+    model = TransformerTranslator(vocabulary, norm_first=norm_first, **sizes | options)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.mul_(scale if ".w_" in name else 1)
+    return to_device(model if scale == 1 else model.double()).eval()
+
+
+MACHINES = {
+    "attention": small,
+    "fixed vector": lambda: small(FixedVectorDecoder),
+    "pre-norm": transformer,
+    "post-norm": lambda: transformer(norm_first=False),
+    "as it starts": lambda: transformer(scale=1),
+}
+every_machine = pytest.mark.parametrize("make", MACHINES.values(), ids=MACHINES)
 
 
 class Speller(nn.Module):
@@ -166,19 +194,265 @@ def test_the_longest_answer_is_cut_and_texts_keep_their_order(monkeypatch):
     assert translate(model, []) == []
 
 
-@pytest.mark.parametrize("make", [AttentionDecoder, FixedVectorDecoder])
-def test_greedy_is_the_likeliest_character_after_the_ones_before(make):
-    model = small(make)
-    source, lengths = to_device(model.vocabulary.encode(TEXTS))
-    tokens, looks = model.greedy(source, lengths, 13)
+def parallel(model, source, lengths, tokens):
+    """Logits and weights of all places at once, the right tokens before each given."""
     before = torch.cat([torch.full_like(tokens[:, :1], START), tokens[:, :-1]], 1)
+    options = {"weights": True} if isinstance(model, TransformerTranslator) else {}
     with torch.no_grad():
-        logits, weights = model(source, lengths, before)
+        return model(source, lengths, before, **options)
+
+
+@every_machine
+def test_greedy_is_the_likeliest_character_after_the_ones_before(make):
+    model = make()
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    tokens, looks = greedy(model, source, lengths, 13)
+    logits, weights = parallel(model, source, lengths, tokens)
     logits[..., :END] = -torch.inf
     assert torch.equal(logits.argmax(-1), tokens)
-    assert (weights is None) == (looks[0] is None) == (make is FixedVectorDecoder)
+    assert (weights is None) == (looks is None) == (make is MACHINES["fixed vector"])
     if weights is not None:
-        assert_close(torch.stack(looks, 1), weights)
+        assert_close(looks, weights)
+
+
+@every_machine
+def test_teacher_forcing_gives_the_logits_of_one_step_after_the_other(make):
+    """Unequal lengths: the padding of shorter texts is hidden in both, poison does not change that."""
+    model = make()
+    source, lengths, target = to_device(
+        model.vocabulary.batch([(t, "2021-03-03"[: 3 + i]) for i, t in enumerate(TEXTS)])
+    )
+    before = target[:, :-1]
+    with torch.no_grad():
+        together = model(source, lengths, before)
+        state, steps = model.start(source, lengths), []
+        for tokens in before.unbind(1):
+            steps.append(model.step(tokens, state))
+            state = steps[-1].state
+        assert all(isinstance(step, Step) for step in steps)
+        assert_close(torch.stack([step.logits for step in steps], 1), together.logits, atol=1e-5, rtol=1e-5)
+        source[torch.arange(source.shape[1], device=source.device) >= lengths[:, None]] = 7
+        assert_close(model(source, lengths, before).logits, together.logits, atol=1e-5, rtol=1e-5)
+        changed = torch.cat([before[:, :5], torch.full_like(before[:, 5:], 7)], 1)
+        assert_close(
+            model(source, lengths, changed).logits[:, :5], together.logits[:, :5], atol=1e-5, rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("make", ["pre-norm", "post-norm", "as it starts"])
+def test_the_cache_changes_neither_logits_nor_tokens(make):
+    """Without a cache: everything said so far goes through the decoder again, at each step."""
+    model = MACHINES[make]()
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    state, said = model.start(source, lengths), torch.full((len(TEXTS), 1), START, device=source.device)
+    with torch.no_grad():
+        for past in range(1, 10):
+            assert len(state.caches[0].own) == past - 1 and len(state.caches[0].cross) in (0, source.shape[1])
+            cached, state, _ = model.step(said[:, -1], state)
+            again = model(source, lengths, said).logits[:, -1]
+            assert_close(cached, again, atol=1e-5, rtol=1e-5)
+            said = torch.cat([said, again[:, END:].argmax(-1, keepdim=True) + END], 1)
+    found = greedy(model, source, lengths, 9).tokens
+    assert torch.equal(found, said[:, 1 : 1 + found.shape[1]])
+    assert make == "as it starts" or len({tuple(row) for row in found.tolist()}) > 1, "not all the same"
+
+
+@every_machine
+def test_rows_of_a_state_can_be_taken_in_any_order_and_twice(make):
+    model = make()
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    rows = torch.tensor([2, 0, 0, 3, 1, 2, 2], device=source.device)
+    with torch.no_grad():
+        _, state, _ = model.step(torch.full_like(lengths, START), model.start(source, lengths))
+        taken = state.take(rows)
+        tokens = torch.tensor([5, 7, 11, 13], device=source.device)
+        whole, _, looks = model.step(tokens, state)
+        some, _, seen = model.step(tokens[rows], taken)
+    assert_close(some, whole[rows])
+    assert seen is looks is None or torch.allclose(seen, looks[rows], atol=1e-6)
+
+
+@every_machine
+def test_a_beam_of_one_is_greedy(make):
+    model = make()
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    one, other = greedy(model, source, lengths, 13), beam(model, source, lengths, 13, 1)
+    assert model.vocabulary.decode(one.tokens) == model.vocabulary.decode(other.tokens)
+    if one.weights is not None:
+        for row, text in enumerate(model.vocabulary.decode(one.tokens)):
+            assert_close(one.weights[row, : len(text)], other.weights[row, : len(text)])
+
+
+def likelihoods(model, text, longest):
+    """The log-probability of EVERY answer: all that end, and all that are cut at `longest`; nothing is searched."""
+    found, known = {}, range(END, len(model.vocabulary))
+    source, lengths = to_device(model.vocabulary.encode([text]))
+    for n in range(1, longest + 1):
+        answers = [
+            answer
+            for answer in itertools.product(known, repeat=n)
+            if END not in answer[:-1] and (n == longest or answer[-1] == END)
+        ]
+        tokens = torch.tensor(answers, device=source.device)
+        logits = parallel(model, source.expand(len(answers), -1), lengths.expand(len(answers)), tokens).logits
+        sums = logits.log_softmax(-1).gather(-1, tokens[..., None]).sum((1, 2))
+        found |= dict(zip(answers, sums.tolist(), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["attention", "transformer"])
+def test_a_wide_beam_finds_what_an_exhaustive_search_finds_and_greedy_does_not_always(kind):
+    texts, longest, missed = ["ab", "baaab", "b"], 3, 0
+    for seed in range(3):
+        vocabulary = Vocabulary("ab")
+        if kind == "transformer":
+            model = transformer(vocabulary, seed=seed)
+        else:
+            torch.manual_seed(seed)
+            encoder = TwoWayEncoder(D_TOKEN, D_HALF)
+            decoder = AttentionDecoder(D_TOKEN, encoder.d_memory, D_STATE)
+            model = to_device(Translator(vocabulary, encoder, decoder, d_token=D_TOKEN))
+        source, lengths = to_device(vocabulary.encode(texts))
+        wide, quick = (beam(model, source, lengths, longest, w).tokens.tolist() for w in (27, 1))
+        for text, searched, first in zip(texts, wide, quick, strict=True):
+            scores = likelihoods(model, text, longest)
+            best = max(scores, key=scores.get)
+            assert tuple(searched[: len(best)]) == best and set(searched[len(best) :]) <= {END}
+            missed += tuple(first[: len(best)]) != best
+    assert missed, "a search that finds no more than greedy proves nothing"
+
+
+@every_machine
+def test_a_beam_returns_the_weights_of_the_answer_it_returns(make):
+    model = make()
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    tokens, looks = beam(model, source, lengths, 7, 5)
+    _, weights = parallel(model, source, lengths, tokens)
+    assert (looks is None) == (weights is None)
+    for row, text in enumerate(model.vocabulary.decode(tokens)):
+        if looks is not None:
+            assert_close(looks[row, : len(text)], weights[row, : len(text)])
+    (alone,) = translate(model, TEXTS[:1], longest=7, width=5)
+    assert alone.text == model.vocabulary.decode(tokens)[0], "the batch does not matter"
+
+
+def test_a_hand_made_beam():
+    """Greedy begins with the likelier a (0.6) and goes on with 0.5; the beam finds b (0.4), which then is sure of its end."""
+
+    class Model(nn.Module):
+        vocabulary = Vocabulary("ab")
+
+        def start(self, source, lengths):
+            return State(torch.zeros(len(source), device=source.device))
+
+        def step(self, tokens, state):
+            after = {
+                START: [0, 0, 0, 0.6, 0.4],
+                3: [0, 0, 0.5, 0.25, 0.25],
+                4: [0, 0, 1, 0, 0],
+                END: [1, 0, 0, 0, 0],
+            }
+            rows = torch.tensor([after[token] for token in tokens.tolist()], device=tokens.device)
+            return Step(rows.clamp(min=1e-9).log(), State(state.steps + 1), None)
+
+    class State:
+        def __init__(self, steps):
+            self.steps = steps
+
+        def take(self, rows):
+            return State(self.steps[rows])
+
+    source, lengths = to_device(Vocabulary("ab").encode(["a"]))
+    assert greedy(Model(), source, lengths, 2).tokens.tolist() == [[3, END]]
+    assert beam(Model(), source, lengths, 2, 2).tokens.tolist() == [[4, END]]
+    assert beam(Model(), source, lengths, 1, 2).tokens.tolist() == [[3]], "cut: a is likelier"
+
+
+@pytest.mark.parametrize("width", [0, -1, 2.0, None, "4", True])
+def test_an_odd_width_gets_a_sentence(width, no_shape_hook):
+    with pytest.raises(ValueError, match="width must be a whole number of beginnings >= 1"):
+        translate(small(), ["3"], width=width)
+    source, lengths = to_device(small().vocabulary.encode(["3"]))
+    with pytest.raises(ValueError, match="width must be a whole number of beginnings >= 1"):
+        beam(small(), source, lengths, 3, width)
+
+
+def test_the_alignment_is_one_layers_cross_attention_averaged_over_its_heads():
+    batch = to_device(Vocabulary("abc").batch([("abca", "ab"), ("b", "abc")]))
+    tables = []
+    for aligned in (0, 1, -1):
+        model = transformer(Vocabulary("abc"), aligned=aligned)
+        logits, weights = model(*batch[:2], batch.target[:, :-1], weights=True)
+        assert weights.shape == (2, 4, 4)
+        assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+        assert not weights[1, :, 1:].any(), "padding"
+        inside = model.transformer(*batch[:2], batch.target[:, :-1], weights=True).decoder.weights
+        assert_close(weights, inside[aligned].cross.sum(1) / 3)
+        plain = model(*batch[:2], batch.target[:, :-1])
+        assert_close(plain.logits, logits) and plain.weights is None
+        tables.append(weights)
+    assert_close(tables[1], tables[2])
+    assert not torch.allclose(tables[0], tables[1])
+
+
+@pytest.mark.parametrize("aligned", [2, -3, 1.0, None, True, "last"])
+def test_a_layer_that_is_not_there_cannot_be_the_alignment(aligned, no_shape_hook):
+    with pytest.raises(ValueError, match="aligned must be the number of one of the 2 decoder layers, got"):
+        TransformerTranslator(Vocabulary("ab"), aligned=aligned)
+
+
+def test_an_opened_model_shows_every_layer_of_both_stacks():
+    model, text = transformer(), TEXTS[0]
+    inside, (made,) = opened(model, text), translate(model, [text])
+    assert inside.source == list(text) and inside.target == ["start", *made.text]
+    n, m = len(inside.target), len(text)
+    assert inside.encoder.output.shape == (1, m, 6) and inside.decoder.output.shape == (1, n, 6)
+    assert [table.shape for table in inside.encoder.weights] == [(1, 3, m, m)] * 2
+    assert [(t.own.shape, t.cross.shape) for t in inside.decoder.weights] == [
+        ((1, 3, n, n), (1, 3, n, m))
+    ] * 2
+    assert len(inside.encoder.stream) == len(inside.decoder.stream) == 3
+    assert not inside.decoder.weights[0].own.triu(1).any()
+    assert_close(inside.decoder.weights[model.aligned].cross[0].mean(0)[: n - 1].cpu(), made.weights)
+    said = model.transformer.embedding.logits(inside.decoder.output)[0, :, END:].argmax(-1) + END
+    assert model.vocabulary.decode(said[None, : n - 1]) == [made.text], (
+        "from each place comes the next character"
+    )
+    assert not inside.decoder.output.requires_grad
+
+
+def test_a_model_that_says_nothing_can_be_opened_too():
+    model = transformer()
+    with torch.no_grad():
+        model.transformer.decoder.norm.weight.zero_()
+        model.transformer.decoder.norm.bias.copy_(model.transformer.embedding.table[END] * 9)
+        model.transformer.embedding.table[END] *= 9
+    assert opened(model, "3").target == ["start"]
+
+
+@pytest.mark.parametrize("model", [None, "model", 3])
+def test_only_a_transformer_can_be_opened(model, no_shape_hook):
+    with pytest.raises(TypeError, match="model must be a TransformerTranslator, got"):
+        opened(model, "3")
+    with pytest.raises(TypeError, match="got Translator; others have no layers to open"):
+        opened(small(), "3")
+    with pytest.raises(TypeError, match="a text must be a str"):
+        opened(transformer(), None)
+    with pytest.raises(ValueError, match="which this vocabulary lacks"):
+        opened(transformer(), "£")
+
+
+@pytest.mark.parametrize("search", [greedy, lambda *asked: beam(*asked, 3)])
+def test_a_transformer_says_neither_padding_nor_start(search):
+    model = transformer()
+    with torch.no_grad():
+        model.transformer.decoder.norm.bias.copy_(1e3 * torch.ones(6))
+        model.transformer.embedding.table[[PAD, START]] = 10.0
+    source, lengths = to_device(model.vocabulary.encode(TEXTS))
+    first = model.start(source, lengths)
+    logits, _, _ = model.step(torch.full_like(lengths, START), first)
+    assert (logits.argmax(-1) < END).all(), "it wants to"
+    assert (search(model, source, lengths, 7).tokens >= END).all()
 
 
 def test_padding_and_start_are_never_said():
@@ -199,6 +473,8 @@ def test_an_odd_longest_gets_a_sentence(longest, no_shape_hook):
 def test_one_text_is_no_list_of_texts(texts, no_shape_hook):
     with pytest.raises(TypeError, match=r"texts must be a list of texts, got \w+; one text is \[text\]"):
         translate(small(), texts)
+    with pytest.raises(TypeError, match="a text must be a str, got NoneType None"):
+        translate(small(), ["3. märz 2021", None])
     with pytest.raises(TypeError, match="a text must be a str, got tuple"):
         translate(small(), [("3. märz 2021", "2021-03-03")])
 
@@ -280,7 +556,7 @@ def test_rates_are_chosen_on_validation_and_serve_the_other_seeds(monkeypatch):
     monkeypatch.setitem(dates.RECIPE, "settings", settings)
     monkeypatch.setattr(dates, "_grid", lambda: tuned)
     monkeypatch.setattr(dates, "_trained", lambda **setting: (setting, None))
-    monkeypatch.setattr(dates, "_map", lambda model, text, seed: {"kind": "map", "seed": seed})
+    monkeypatch.setattr(dates, "map_row", lambda model, text, seed: {"kind": "map", "seed": seed})
     assert dates.run(1) == [
         {"system": "additive", "dates": 1, "steps": 500, "seed": 1, "lr": 2},
         {"system": "additive", "dates": 2, "steps": 500, "seed": 1, "lr": 2},

@@ -1,12 +1,13 @@
 """The one training loop: it learns, it is repeatable, it stops when it should, and it survives being stopped."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
 
-from lesson_lib.training import History, fit
+from lesson_lib.training import History, fit, warmup
 
 
 def line():
@@ -123,6 +124,7 @@ def test_history_reads_as_text_and_as_a_table():
         ({"lr": 0}, "lr must be"),
         ({"clip": 0}, "math.inf"),
         ({"schedule": "linear"}, "one-cycle"),
+        ({"schedule": None}, "'one-cycle', 'constant' or a function of the step, got None"),
         ({"patience": 3}, "validation split"),
     ],
 )
@@ -134,3 +136,52 @@ def test_bad_settings_get_a_sentence(change, words):
 def test_a_loss_that_explodes_gets_a_sentence():
     with pytest.raises(ValueError, match="lower lr"):
         fit(line(), draw, lambda m, b: loss(m, b) * math.nan, steps=5)
+
+
+def test_a_schedule_is_a_function_of_the_step_from_1_on(monkeypatch):
+    asked, rates = [], []
+    true = torch.optim.Adam.step
+
+    def noted(optimizer, *arguments, **options):
+        rates.append(optimizer.param_groups[0]["lr"])
+        return true(optimizer, *arguments, **options)
+
+    def schedule(step):
+        asked.append(step)
+        return 1 / step
+
+    monkeypatch.setattr(torch.optim.Adam, "step", noted)
+    fit(line(), draw, loss, steps=5, lr=0.6, schedule=schedule)
+    assert asked[:5] == [1, 2, 3, 4, 5]
+    assert rates == pytest.approx([0.6, 0.3, 0.2, 0.15, 0.12])
+    rates.clear()
+    fit(line(), draw, loss, steps=5, lr=1, schedule=partial(warmup, d_model=64, warmup_steps=3))
+    assert rates == pytest.approx([warmup(step, 64, 3) for step in range(1, 6)])
+
+
+def test_a_schedule_decides_what_is_learned():
+    model = line()
+    before = model.weight.item()
+    fit(model, draw, loss, steps=5, lr=0.1, schedule=lambda step: 0.0)
+    assert model.weight.item() == before
+    constant, function = line(), line()
+    fit(constant, draw, loss, steps=5, lr=0.1, schedule="constant")
+    fit(function, draw, loss, steps=5, lr=0.1, schedule=lambda step: 1.0)
+    assert constant.weight.item() == function.weight.item() != before
+
+
+def test_warm_up_by_hand():
+    assert warmup(4000, 512) == pytest.approx(512**-0.5 * 4000**-0.5)  # the two branches meet here
+    assert warmup(1000, 512) == pytest.approx(warmup(4000, 512) / 4)
+    assert warmup(16_000, 512) == pytest.approx(warmup(4000, 512) / 2)
+    assert warmup(4000, 512) == max(warmup(step, 512) for step in range(1, 10_000))
+    assert f"{warmup(4000, 512):.7f}" == "0.0006988"
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [((0, 512), "step must be >= 1, got 0"), ((1, 0), "d_model must"), ((1, 512, 0), "warmup_steps must")],
+)
+def test_a_warm_up_that_cannot_be_gets_a_sentence(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        warmup(*arguments)

@@ -7,7 +7,7 @@ import torch
 
 from lesson_lib.data.dates import characters
 from lesson_lib.device import to_device
-from lesson_lib.models.translator import Translator, Vocabulary
+from lesson_lib.models.translator import TransformerTranslator, Translation, Translator, Vocabulary
 from lesson_lib.recurrent import AttentionDecoder, FixedVectorDecoder, TwoWayEncoder
 from lesson_lib.widgets import AlignmentExplorer
 from lesson_lib.widgets import alignment as module
@@ -19,6 +19,15 @@ def untrained(make=AttentionDecoder):
     torch.manual_seed(0)
     encoder = TwoWayEncoder(5, 7)
     return to_device(Translator(Vocabulary(characters()), encoder, make(5, encoder.d_memory, 11), d_token=5))
+
+
+def transformer():
+    torch.manual_seed(0)
+    sizes = {"n_layers": 2, "d_model": 6, "n_heads": 3, "d_inner": 7, "norm_first": True}
+    model = to_device(TransformerTranslator(Vocabulary(characters()), **sizes)).eval()
+    with torch.no_grad():
+        model.transformer.embedding.table[2] = 0.0  # END is not what comes first
+    return model
 
 
 @pytest.fixture
@@ -127,9 +136,52 @@ def test_the_slider_never_points_behind_a_shorter_answer():
     assert "the model makes nothing of" in w.drawing.value
 
 
+def test_a_transformer_will_do_as_well(calls, monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_OUTPUT", 3)
+    w = AlignmentExplorer(transformer(), TEXTS)
+    assert f"{TEXTS[0]} → " in w.drawing.value and "Output character 0, " in w.drawing.value
+    assert w.made.weights.shape == (len(w.made.text), len(TEXTS[0])) and len(calls) == 1
+    for text in ("hello", "", "31. februar 2021", "£", "3. MÄRZ  2021 ", "日", "\n", "; ;", "0" * 121):
+        w.text.value = text
+        assert ("role='alert'" in w.drawing.value) != ("→" in w.drawing.value)
+    for text in ("hello", "31. februar 2021"):
+        w.text.value = text
+        assert f"<b>{text} → " in w.drawing.value and "; the model has guessed." in w.drawing.value
+    w.text.value = "3 £"
+    assert "&#x27;3 £&#x27; holds &#x27;£&#x27;, which this vocabulary lacks; leave it out" in w.drawing.value
+
+
+@pytest.mark.parametrize(
+    "text, answer, words",
+    [
+        ("3. märz 2021", "2021-03-03", "German, long: right."),
+        ("3. märz 2021", "2021-03-08", "German, long: wrong, it means 2021-03-03."),
+        ("3. märz 2021", "ä;ä", "German, long: wrong, it means 2021-03-03."),
+        ("3 mars 2021", "2021-03-03", "French, medium and long, or Swedish, medium and long: right."),
+        ("3. märz 2021; mar 3, 1987", "2021-03-03;1987-03-03", "German, long; English, medium: right."),
+        ("3. märz 2021; mar 3, 1987", "2021-03-03",
+         "German, long; English, medium: wrong, it means 2021-03-03;1987-03-03."),
+        ("hello", "2021-03-03", "None of the fifteen languages writes 2021-03-03 like this; the model has guessed."),
+        ("hello", "<b>", "None of the fifteen languages writes a day like this; the model has guessed."),
+        ("3. märz 2021; 31. februar 2021", "2021-03-03;2021-02-31",
+         "None of the fifteen languages writes a day like part 2 of this; the model has guessed."),
+    ],
+)  # fmt: skip
+def test_an_answer_is_judged(text, answer, words, monkeypatch):
+    assert module.judged(text, answer) == words
+    said = Translation(answer, torch.full((len(answer), len(text)), 1 / len(text)))
+    w = AlignmentExplorer(untrained(), TEXTS)
+    monkeypatch.setattr(module, "translate", lambda model, texts, **options: [said])
+    w.text.value = text.upper() if text == "hello" else f" {text} "
+    assert f'<span class="ll-judged">{words}</span>' in w.drawing.value
+
+
 @pytest.mark.parametrize("model, examples", [(None, TEXTS), ("model", TEXTS)])
 def test_what_is_no_translator_is_named(model, examples, no_shape_hook):
-    with pytest.raises(TypeError, match=r"model must be a trained models\.translator\.Translator, got"):
+    with pytest.raises(
+        TypeError,
+        match=r"model must be a trained models\.translator\.Translator or TransformerTranslator, got",
+    ):
         AlignmentExplorer(model, examples)
 
 

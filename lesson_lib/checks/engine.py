@@ -4,7 +4,17 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from lesson_lib.checks import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, runner, store
+from lesson_lib.checks import (
+    lesson_00,
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_05,
+    lesson_06,
+    runner,
+    store,
+)
 from lesson_lib.checks.exercise import Case, Exercise
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, SIGNS, WORDS, Counterexample, Note, Result
 from lesson_lib.checks.values import copies, described
@@ -17,6 +27,7 @@ LESSONS: Mapping[str, tuple[Exercise, ...]] = {
     "exercises/03_matrix_form": lesson_03.EXERCISES,
     "exercises/04_multi_head": lesson_04.EXERCISES,
     "exercises/05_positional_encoding": lesson_05.EXERCISES,
+    "exercises/06_transformer": lesson_06.EXERCISES,
 }
 EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
 

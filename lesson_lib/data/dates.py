@@ -9,11 +9,14 @@ The days from 1950 to 2049 are split once and for all: a tenth for testing, a te
 text of a test day, in any language, is ever trained on. Writing a date takes about ten microseconds, so it is done on demand.
 """
 
+import re
+from calendar import monthrange
 from datetime import date
 from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from babel import Locale
 from babel.dates import format_date
 from jaxtyping import Int
 from torch import Tensor
@@ -32,6 +35,14 @@ class Pair(NamedTuple):
     target: str
 
 
+class Reading(NamedTuple):
+    """A day that a text means, and a language and a style that write it exactly so."""
+
+    day: date
+    locale: str
+    style: str
+
+
 def written(day: date, locale: str, style: str) -> str:
     """The day in that language, in lower case, with plain spaces.
 
@@ -48,6 +59,29 @@ def written(day: date, locale: str, style: str) -> str:
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     return " ".join(format_date(day, style, locale=locale).lower().split())
+
+
+def language(locale: str) -> str:
+    """The language's name in English.
+
+    >>> language("de")
+    'German'
+    """
+    return Locale.parse(locale).get_language_name("en")
+
+
+def readings(text: str) -> list[list[Reading]]:
+    """For each date of a row, all its readings: which day it means, and who writes it so; an empty list where it is no date of ours.
+
+    Upper case and spaces more or less do not count. Years have four digits; those before 1950 and after 2049 are read too.
+    Raises TypeError where `text` is no text.
+
+    >>> [[tuple(reading)[1:] for reading in one] for one in readings("Mar 3, 2021; 31. Februar 2021")]
+    [[('en', 'medium')], []]
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, got {type(text).__name__}; such as '3. märz 2021'")
+    return [_read(" ".join(part.lower().split())) for part in text.split(SEPARATOR)]
 
 
 @cache
@@ -88,6 +122,23 @@ def draw(generator: torch.Generator, count: int, *, dates: int = 1, split: str =
     return [
         _pair(*([names[i] for i in row] for names, row in zip((known, LOCALES, STYLES), drawn, strict=True)))
         for drawn in rows
+    ]
+
+
+def _read(text: str) -> list[Reading]:
+    """Readings of one date. Every language writes day and year as numbers, so that only the month is to be tried."""
+    numbers = re.findall("[0-9]+", text)
+    if len(numbers) > 3:
+        return []
+    years = {int(number) for number in numbers if len(number) == 4 and number[0] != "0"}
+    numbered = {int(number) for number in numbers if len(number) <= 2} & set(range(1, 32))
+    possible = [(y, m, d) for y in years for m in range(1, 13) for d in numbered if d <= monthrange(y, m)[1]]
+    return [
+        Reading(day, locale, style)
+        for day in sorted(date(*each) for each in possible)
+        for locale in LOCALES
+        for style in STYLES
+        if written(day, locale, style) == text
     ]
 
 

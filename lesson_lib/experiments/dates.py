@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lesson_lib.data import dates as data
 from lesson_lib.device import to_device
@@ -85,7 +85,7 @@ def train(
 
 
 @torch.no_grad()
-def cross_entropy(model: Translator, pairs: Sequence[data.Pair]) -> float:
+def cross_entropy(model: nn.Module, pairs: Sequence[data.Pair]) -> float:
     """Mean cross-entropy of a character, over pairs with one number of dates."""
     ordered = sorted(pairs, key=lambda pair: len(pair.source))
     parts = [ordered[i : i + 250] for i in range(0, len(ordered), 250)]
@@ -93,14 +93,14 @@ def cross_entropy(model: Translator, pairs: Sequence[data.Pair]) -> float:
     return float(sum(losses)) / len(ordered)
 
 
-def judge(model: Translator, dates: int, split: str = "test") -> dict[str, Any]:
-    """What the model gets right on that many dates in a row: "exact", "single dates" and "by_length".
+def judge(model: nn.Module, dates: int, split: str = "test", **options: int) -> dict[str, Any]:
+    """What the model gets right on that many dates in a row: "exact", "single dates" and "by_length". Options are those of `translate`.
 
     "exact" is the share of texts without a wrong character, "single dates" the share of dates, each in its place. "by_length" holds,
     for inputs of every `bin` characters, [first length, number of texts, share of them without a wrong character].
     """
     pairs = texts(dates, split)
-    made = [translation.text for translation in translate(model, [pair.source for pair in pairs])]
+    made = [translation.text for translation in translate(model, [pair.source for pair in pairs], **options)]
     single, bins = 0, {}
     for text, pair in zip(made, pairs, strict=True):
         said = text.split(data.SEPARATOR)
@@ -129,7 +129,7 @@ def run(seed: int) -> list[dict]:
             row, model = _trained(**setting, lr=rates[system, tuned_steps])
             rows.append(row)
             if setting.items() <= shown.items():
-                rows.append(_map(model, shown["text"], seed))
+                rows.append(map_row(model, shown["text"], seed))
     return rows
 
 
@@ -150,7 +150,7 @@ def by_dates(rows: list[dict], column: str = "exact") -> dict[tuple[str, int], t
     found: dict[tuple[str, int], dict[int, list[float]]] = {}
     for row in best_rows(rows):
         found.setdefault((row["system"], row["steps"]), {}).setdefault(row["dates"], []).append(row[column])
-    return {setting: _spread(values) for setting, values in found.items()}
+    return {setting: spread(values) for setting, values in found.items()}
 
 
 def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list, list, list, list]]]:
@@ -165,9 +165,14 @@ def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list,
             for low, count, share in row["by_length"]:
                 if count >= 30:
                     values.setdefault(low + (RECIPE["bin"] - 1) / 2, []).append(share)
-    return {
-        dates: {name: _spread(values) for name, values in found[dates].items()} for dates in sorted(found)
-    }
+    return {dates: {name: spread(values) for name, values in found[dates].items()} for dates in sorted(found)}
+
+
+def map_row(model: nn.Module, text: str, seed: int) -> dict:
+    """An alignment as a row; a line of weights per output character, so that the file stays readable."""
+    (made,) = translate(model, [text])
+    lines = [" ".join(f"{weight:.3f}" for weight in row) for row in made.weights.tolist()]
+    return {"kind": "map", "seed": seed, "source": text, "target": made.text, "weights": lines}
 
 
 def stored_map(rows: list[dict]) -> tuple[Tensor, str, str]:
@@ -177,7 +182,8 @@ def stored_map(rows: list[dict]) -> tuple[Tensor, str, str]:
     return torch.tensor(weights, device="cpu"), row["source"], row["target"]
 
 
-def _spread(values: dict[Any, list[float]]) -> tuple[list, list, list, list]:
+def spread(values: dict[Any, list[float]]) -> tuple[list, list, list, list]:
+    """The keys in order, and the lowest, middle and highest value of each."""
     xs = sorted(values)
     ranked = [sorted(values[x]) for x in xs]
     low, middle, high = ([column[k] for column in ranked] for k in (0, len(ranked[0]) // 2, -1))
@@ -204,10 +210,3 @@ def _trained(*, system: str, dates: int, steps: int, seed: int, lr: float) -> tu
         "cpu_s": history.cpu_s, "parameters": sum(p.numel() for p in model.parameters()),
     }  # fmt: skip
     return row, model
-
-
-def _map(model: Translator, text: str, seed: int) -> dict:
-    """An alignment as a row; a line of weights per output character, so that the file stays readable."""
-    (made,) = translate(model, [text])
-    lines = [" ".join(f"{weight:.3f}" for weight in row) for row in made.weights.tolist()]
-    return {"kind": "map", "seed": seed, "source": text, "target": made.text, "weights": lines}

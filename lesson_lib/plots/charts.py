@@ -131,6 +131,8 @@ def lines(
                     axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
             for name, (xs, ys) in (dots or {}).items():
                 axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
+            if all(x == int(x) for curve in curves.values() for x in curve[0]):
+                axes.xaxis.get_major_locator().set_params(integer=True)  # no ticks between whole numbers
             if "x" in log:
                 axes.set_xscale("log", base=2)
                 xs = sorted({x for curve in curves.values() for x in curve[0]})

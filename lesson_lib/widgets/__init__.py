@@ -5,9 +5,11 @@ Every widget is moved by keyboard as well as by mouse, shows its formulas on hov
 
 from lesson_lib.widgets.alignment import AlignmentExplorer
 from lesson_lib.widgets.clocks import ClockExplorer
+from lesson_lib.widgets.continuation import ContinuationExplorer
 from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.glimpses import GlimpseExplorer
 from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.machine import MachineExplorer
 from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
@@ -17,9 +19,11 @@ from lesson_lib.widgets.timeline import TimelineExplorer
 __all__ = [
     "AlignmentExplorer",
     "ClockExplorer",
+    "ContinuationExplorer",
     "Explorer",
     "GlimpseExplorer",
     "HeadExplorer",
+    "MachineExplorer",
     "RotationExplorer",
     "SevenStepsExplorer",
     "ShapeExplorer",

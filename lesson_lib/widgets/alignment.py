@@ -1,11 +1,13 @@
 """Where a translator looked: type an input, walk along the output, see the weights over the input's characters."""
 
 import html
+import re
 from collections.abc import Sequence
 
 import ipywidgets
 
-from lesson_lib.models.translator import Translation, Translator, translate
+from lesson_lib.data.dates import SEPARATOR, Reading, language, readings
+from lesson_lib.models.translator import TransformerTranslator, Translation, Translator, translate
 from lesson_lib.plots.alignment import LARGEST, alignment_map, visible
 from lesson_lib.plots.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer, pixels
@@ -13,6 +15,7 @@ from lesson_lib.widgets.explorer import Explorer, pixels
 LONGEST_OUTPUT = 40
 BAR, LEFT = 64, 40  # pixels: the height of a weight of 1, and the room for the output's characters
 MARK = CURVES[1]
+DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 STYLE = """
 .ll-align text {font:12px ui-monospace, "DejaVu Sans Mono", monospace; fill:#111}
@@ -24,15 +27,17 @@ STYLE = """
 class AlignmentExplorer(Explorer):
     """A translator's alignment: pick or type an input, choose an output character, see where the decoder looked for it.
 
-    `examples` are inputs to pick from; the first one starts. The model translates once for each new input; moving along the output
-    only draws. Characters count from 0. Raises TypeError where the model is no Translator or an example no text, ValueError without
-    examples, and for a model whose decoder returns no weights.
+    `model` is a Translator or a TransformerTranslator, trained on dates; `examples` are inputs to pick from, the first one starts. The model
+    translates once for each new input; moving along the output only draws. A sentence says whether the answer is right. Characters
+    count from 0. Raises TypeError where the model is neither of the two or an example no text, ValueError without examples, and for a model
+    whose decoder returns no weights.
     """
 
-    def __init__(self, model: Translator, examples: Sequence[str]) -> None:
-        if not isinstance(model, Translator):
+    def __init__(self, model: Translator | TransformerTranslator, examples: Sequence[str]) -> None:
+        if not isinstance(model, Translator | TransformerTranslator):
             raise TypeError(
-                f"model must be a trained models.translator.Translator, got {type(model).__name__}"
+                "model must be a trained models.translator.Translator or TransformerTranslator, "
+                f"got {type(model).__name__}"
             )
         examples = [examples] if isinstance(examples, str) else list(examples or ())
         if not examples:
@@ -75,7 +80,8 @@ class AlignmentExplorer(Explorer):
         at = self.at.value
         cut = f" (cut after {LONGEST_OUTPUT} characters)" if len(self.made.text) == LONGEST_OUTPUT else ""
         return (
-            f"<style>{STYLE}</style><p><b>{html.escape(self.source)} → {html.escape(self.made.text)}</b>{cut}</p>"
+            f"<style>{STYLE}</style><p><b>{html.escape(self.source)} → {html.escape(self.made.text)}</b>{cut}<br>"
+            f'<span class="ll-judged">{html.escape(self.judged)}</span></p>'
             f"<p role='status'>{html.escape(self.words(at))}</p>{self._svg(at)}"
             "<p>Top: the weights of the chosen output character, a bar for each character of the input; they sum to 1. Below: the "
             "weights of all output characters, bright is large; the chosen row is framed.</p>"
@@ -112,6 +118,7 @@ class AlignmentExplorer(Explorer):
             self.trouble = "this model's decoder does not look at the input: it returns no weights"
         if not self.trouble:
             self.source, self.made = text, Translation(made.text, made.weights.double())
+            self.judged = judged(text, made.text)
             self._image = pixels(self.made.weights)
             self.at.max = len(made.text) - 1
 
@@ -154,6 +161,34 @@ class AlignmentExplorer(Explorer):
             f'<svg class="ll-align" role="img" aria-label="{html.escape(self.words(at))}" width="{LEFT + width + 4}" '
             f'height="{top + height + 4}">{"".join(parts)}</svg>'
         )
+
+
+def judged(text: str, answer: str) -> str:
+    """Whether an answer is right, as a sentence: which languages write the day so, or that none does and the model has guessed.
+
+    >>> judged("3. märz 2021", "2021-03-03"), judged("3. märz 2021", "2021-03-30")
+    ('German, long: right.', 'German, long: wrong, it means 2021-03-03.')
+    """
+    means, said = readings(text), answer.split(SEPARATOR)
+    if not all(means):
+        shown = answer if DATE.fullmatch(answer) else "a day"
+        which = f"{shown} like this" if len(means) == 1 else f"a day like part {means.index([]) + 1} of this"
+        return f"None of the fifteen languages writes {which}; the model has guessed."
+    written_by = "; ".join(map(_who, means))
+    right = [one[0].day.isoformat() for one in means]
+    return (
+        f"{written_by}: right."
+        if said == right
+        else f"{written_by}: wrong, it means {SEPARATOR.join(right)}."
+    )
+
+
+def _who(one: list[Reading]) -> str:
+    """'German, long', or 'French, medium and long, or Swedish, medium and long'."""
+    styles: dict[str, list[str]] = {}
+    for reading in one:
+        styles.setdefault(language(reading.locale), []).append(reading.style)
+    return ", or ".join(f"{name}, {' and '.join(some)}" for name, some in styles.items())
 
 
 def _here(chosen: bool) -> str:

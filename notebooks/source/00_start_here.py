@@ -283,9 +283,18 @@ You need none of these yet. Come back when one is missing.
 | rotation matrix | 旋转矩阵 | turns vectors and keeps their lengths |
 | relative position | 相对位置 | how far apart two tokens stand, and on which side |
 | rotary positions | 旋转位置编码 | queries and keys turned by their own positions |
-| encoder, decoder | 编码器, 解码器 | the half that reads, the half that writes |
-| residual connection | 残差连接 | output plus input of a layer |
-| layer normalisation | 层归一化 | each token brought to mean 0 and variance 1 |
+| encoder, decoder | 编码器, 解码器 | the stack that reads the input; the stack that writes the output |
+| residual connection | 残差连接 | a sub-layer's input added to its output |
+| feed-forward network | 前馈网络 | two linear maps with a ReLU between, for each token alone |
+| layer normalisation | 层归一化 | each token brought to mean 0 and variance 1 by its own numbers |
+| batch normalisation | 批归一化 | each column brought there by the whole batch |
+| dropout | 随机失活 | while training, numbers set to 0 at random |
+| warm-up | 学习率预热 | a learning rate that starts small and rises |
+| teacher forcing | 教师强制 | training a decoder with the right words before each place |
+| greedy decoding, beam search | 贪心解码, 束搜索 | the likeliest next word; several likely texts side by side |
+| masked language model | 掩码语言模型 | guesses hidden words from both sides |
+| autoregressive | 自回归 | writes one word after the other, each seeing those before |
+| perplexity | 困惑度 | how many equally likely next characters a model hesitates between |
 | convolution | 卷积 | the same filter at every place, near neighbours only |
 | receptive field | 感受野 | the inputs that can reach an output |
 | recurrent network | 循环神经网络 | reads one token after another, carrying a state |

@@ -127,6 +127,40 @@ def test_a_date_is_typed_and_its_answer_walked_along(open_notebook):
     explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
 
 
+def test_the_machine_is_opened_layer_by_layer(open_notebook):
+    machine = widget(open_notebook("06_transformer.ipynb"), "MachineExplorer(")
+    said = machine.root.locator("p[role=status]")
+    assert said.inner_text().startswith("Encoder, layer 1, head 0: query 0,")
+    layer, head, token = machine.controls("slider")[:3]
+    assert machine.press(layer, "ArrowRight") is not None
+    assert machine.press(head, "ArrowRight") is not None
+    assert machine.press(token, "ArrowRight") is not None
+    assert said.inner_text().startswith("Encoder, layer 2, head 1: query 1,")
+    box = machine.root.locator("input[type=text]").first
+    box.fill("1. Mai 1999")
+    box.press("Enter")
+    machine.root.locator("b", has_text="1. Mai 1999 →").wait_for()
+    box.fill("日")
+    box.press("Enter")
+    machine.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
+    assert_all_can_be_read(machine)
+
+
+def test_a_text_is_typed_and_continued(open_notebook):
+    explorer = widget(open_notebook("06_transformer.ipynb"), "ContinuationExplorer(")
+    said, text = explorer.root.locator("p[role=status]"), explorer.root.locator("pre")
+    assert said.inner_text().startswith("Made at temperature 1.00") and text.inner_text().startswith("The ")
+    assert explorer.press(explorer.controls("slider")[0], "ArrowLeft") is not None
+    assert "Press" in said.inner_text()
+    box = explorer.root.locator("input[type=text]").first
+    box.fill("def ")
+    box.press("Enter")
+    explorer.root.locator("pre b", has_text="def").wait_for()
+    box.fill("日")
+    box.press("Enter")
+    explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
+
+
 def test_the_heads_of_a_layer_are_seen_together_and_alone(open_notebook):
     heads = widget(open_notebook("04_multi_head.ipynb"), "HeadExplorer(")
     drawing, slider = heads.root.locator(".ll-box"), heads.controls("slider")[0]
