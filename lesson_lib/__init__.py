@@ -24,7 +24,7 @@ Lesson -> modules:
     03 matrix_form  attention (attend_columns), trace, masks
     04 multi_head   heads, experiments (two_relations)
     05 positional_encoding   positions, heads, experiments (order)
-    06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt), experiments
+    06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt, ngrams), experiments (norms, translation, bert, gpt)
 """
 
 FLOORS = {

@@ -5,6 +5,9 @@ mixed. Both are judged on days that were never trained on, and also on more date
 by the cross-entropy on VALIDATION days of seed 0, on single dates ("rate" rows); the decoder layer whose weights count as the alignment by
 the share of its weights on the right digits, on validation days too ("alignment" rows). A text counts as right if no character of the
 answer is wrong. Days, texts and judgement are those of `experiments.dates`, whose GRU with attention had 500 steps of 16 texts.
+
+Departures from Vaswani et al. 2017, arXiv:1706.03762, beside the size: pre-norm, no dropout, no label smoothing, Adam with its usual
+betas, and a cosine in the place of the root behind the warm-up.
 """
 
 import functools

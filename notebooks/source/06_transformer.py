@@ -413,7 +413,15 @@ The published layer puts the norm *behind* the sum (**post-norm**). Nearly all l
 | post-norm | x ← norm(x + sublayer(x)) |
 | pre-norm | x ← x + sublayer(norm(x)) |
 
-In `lesson_lib` that is one switch, `norm_first`. Look at what it changes before any training: twelve layers with random weights, one batch of
+In `lesson_lib` that is one switch, `norm_first`. Compare with the first picture: only the norms have moved.
+"""
+
+# %%
+pictures.transformer_diagram(norm_first=True)
+
+# %% [markdown]
+r"""
+Look at what that changes before any training: twelve layers with random weights, one batch of
 sentences, one backward pass.
 
 > **Predict.** In pre-norm nothing ever scales the sum x down. What happens to the size of a token from layer to layer?
@@ -773,17 +781,13 @@ rows grow from about 12 to about 60. The encoder's second layer adds hardly any 
 
 # %%
 batch = to_device(translator.vocabulary.batch(pairs[:500]))
-parts = {}
-for i in range(2):
-    parts[f"encoder, layer {i + 1}"] = translator.transformer.encoder.layers[
-        i
-    ].attention
-    parts[f"decoder's own, layer {i + 1}"] = translator.transformer.decoder.layers[
-        i
-    ].attention
-    parts[f"to the encoder, layer {i + 1}"] = translator.transformer.decoder.layers[
-        i
-    ].cross_attention
+parts, inner = {}, translator.transformer
+for i, (reads, writes) in enumerate(
+    zip(inner.encoder.layers, inner.decoder.layers, strict=True), 1
+):
+    parts[f"encoder, layer {i}"] = reads.attention
+    parts[f"decoder's own, layer {i}"] = writes.attention
+    parts[f"to the encoder, layer {i}"] = writes.cross_attention
 
 
 # %%
@@ -852,8 +856,21 @@ r"""
 > It leans to "is", since "cabinet" is a singular, and it is wrong: the keys are old.
 > </details>
 
-As published, 15 in 100 words are chosen to be guessed. Of these, 80 in 100 become `[mask]`, 10 a random word, and 10 stay as they are, so
-that the model cannot rely on `[mask]` telling it where to work. Two layers, two heads each, positions from a learned table:
+As published, 15 in 100 words are chosen to be guessed. Of these, 80 in 100 become `[mask]`, 10 a random word, and 10 stay as they are. The model
+is asked for all of them, and cannot see which words were left or replaced: so it must have an opinion about every word.
+"""
+
+# %%
+from lesson_lib.models.bert import hide
+
+hidden = hide(drawn.words, drawn.lengths, torch.Generator().manual_seed(1))
+for seen, chosen, length in zip(hidden.seen, hidden.chosen, drawn.lengths, strict=True):
+    places = chosen.nonzero()[:, 0].tolist()
+    print(agreement.text(seen[:length]), " asked: word", *places)
+
+# %% [markdown]
+r"""
+(Words count from 0.) The model has two layers, two heads each, and positions from a learned table:
 """
 
 # %%
@@ -967,7 +984,34 @@ print(generate(writer, "The ", 300, temperature=0.8))
 
 # %% [markdown]
 r"""
-Not sense, yet words, brackets, line breaks. In 35 seconds it has learned spelling, mostly.
+Not sense, yet words, brackets, line breaks. In about half a minute it has learned spelling, mostly.
+
+How does it write? By hand, eight lines: compute the logits of the last place, make probabilities of them, draw a character, append it, and
+start again. (The model's context is 64 characters; longer texts are cut to fit.)
+"""
+
+
+# %%
+def write(text, length, temperature, seed):
+    """Continue a text, one drawn character after the other; no cache."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = writer.numbers(text)
+    for _ in range(length):
+        with torch.no_grad():
+            logits = writer(to_device(tokens)[None])[0, -1].cpu().double()
+        probabilities = (logits / temperature).softmax(-1)
+        drawn = torch.multinomial(probabilities, 1, generator=generator)
+        tokens = torch.cat([tokens, drawn])
+    return "".join(writer.characters[token] for token in tokens[len(text) :])
+
+
+by_hand = write("The ", 50, 0.8, seed=5)
+verdict("the library's 50 characters are the same",
+    by_hand == generate(writer, "The ", 50, temperature=0.8, seed=5))  # fmt: skip
+
+# %% [markdown]
+r"""
+`generate` does the same, with a cache.
 
 ### Temperature and top-k
 
