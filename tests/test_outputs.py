@@ -82,6 +82,18 @@ def test_a_kept_picture_that_looks_different_is_noticed(new, alike):
     assert outputs.looks_alike(picture("red").data["image/png"], new.data["image/png"]) is alike
 
 
+def test_one_changed_digit_in_a_large_picture_is_noticed():
+    wide = {"size": (600, 400)}
+    digit = picture("red", **wide)
+    image = Image.new("RGB", wide["size"], "red")
+    image.paste((0, 0, 0), (300, 200, 306, 208))  # 48 of 240,000 pixels
+    file = io.BytesIO()
+    image.save(file, "png")
+    changed = base64.b64encode(file.getvalue()).decode()
+    assert not outputs.looks_alike(digit.data["image/png"], changed)
+    assert outputs.looks_alike(digit.data["image/png"], picture("red", touched=8, **wide).data["image/png"])
+
+
 def test_outputs_are_stored_without_what_a_machine_decides():
     widget = nbformat.v4.new_output(
         "execute_result", data={outputs.WIDGET: {}, "text/plain": "A."}, execution_count=9

@@ -149,7 +149,8 @@ differs = Open(
             r"(future|next word|later words|following words|coming words|word (that )?it (must|has to|should))"
         ),
         "nothing is learned while it writes: its weights stay as they are": (
-            r"(learns?|updates?|adapts?|weights? chang\w+|trains?)\b[^,]*\b(while|when|as) (it |the decoder )?(is )?(writ|translat|generat)|"
+            r"(?<!while it )(?<!while the model )(?<!while the decoder )(learns?|updates?|adapts?|weights? chang\w+|trains?)\b[^,]*(?<!and )\b(while|when|as) "
+            r"(it |the decoder )?(is )?(writ|translat|generat)|"
             r"keeps? learning"
         ),
         "the encoder does the same both times; the question is what the decoder reads": (
@@ -200,6 +201,8 @@ differs = Open(
     right=(
         "Teacher forcing puts the correct words before every position, so all losses are computed in parallel. Later the "
         "model reads words that it chose, one at a time, and after a wrong one it is somewhere it has never been.",
+        "While it trains it reads the right words and while it writes its own. In training all places are computed at once, "
+        "in writing one after the other, so one mistake is read by all that follow.",
         "While training it reads the target, shifted by one, in one pass with a causal mask. While writing it reads its own "
         "output in a loop, and an early error is read by all later steps.",
     ),

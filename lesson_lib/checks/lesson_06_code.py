@@ -684,7 +684,7 @@ narrowed = Write(
     title="Hot, cold, and the k best",
     stars=2,
     minutes=10,
-    why="every model that you talk to draws its words this way; two numbers decide how daring it is",
+    why="most models that you talk to draw their words in this way, or in one much like it; two numbers decide how daring it is",
     asked="probabilities of the next word: softmax(logits / temperature) over the k words with the highest logits; 0 for all others",
     stages=(
         Stage(

@@ -218,7 +218,7 @@ check(greedy_words)
 # %% [markdown]
 # ## 7 · Hot, cold, and the k best
 #
-# `★★ · 10 min · every model that you talk to draws its words this way; two numbers decide how daring it is`
+# `★★ · 10 min · most models that you talk to draw their words in this way, or in one much like it; two numbers decide how daring it is`
 #
 # A greedy text soon goes round in circles, so words are drawn by chance. From which probabilities? Two numbers change them. The **temperature** divides the logits before the softmax. **Top-k** keeps the
 # k words with the highest logits; all others get the probability 0, exactly. **Write both.** There is one row per text; the rows do not know of each other. No two logits of a row are equal.
