@@ -37,6 +37,7 @@ FLOORS = {
     "trace": 2,
     "heads": 2,
     "blocks": 3,
+    "convolution": 3,
     "recurrent": 3,
     "data": 4,
     "models": 5,

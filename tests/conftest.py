@@ -8,6 +8,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.attention
     import lesson_lib.blocks
     import lesson_lib.checks
+    import lesson_lib.convolution
     import lesson_lib.data.agreement
     import lesson_lib.data.dates
     import lesson_lib.data.digits

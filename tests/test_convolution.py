@@ -1,0 +1,181 @@
+"""A convolution and the attention that equals it, tap by tap, border and bias included; and what no attention without positions can do."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.convolution import PixelAttention, as_attention, offsets, with_few_heads
+
+B, C_IN, C_OUT, H, W = 2, 3, 5, 7, 11
+BOTH = pytest.mark.parametrize("rebuilt", [as_attention, with_few_heads])
+
+
+def conv(kernel=3, c_in=C_IN, c_out=C_OUT, dtype=torch.float32, **options):
+    return nn.Conv2d(c_in, c_out, kernel, padding=kernel // 2, **options).to(dtype)
+
+
+@BOTH
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype, most", [(torch.float32, 1e-5), (torch.float64, 1e-13)])
+def test_it_is_the_convolution(rebuilt, kernel, bias, dtype, most):
+    layer, x = conv(kernel, bias=bias, dtype=dtype), torch.randn(B, C_IN, H, W, dtype=dtype)
+    assert_close(rebuilt(layer)(x), layer(x), atol=most, rtol=0)
+
+
+@BOTH
+@pytest.mark.parametrize("h, w", [(1, 1), (1, 4), (2, 1)])
+def test_pictures_smaller_than_the_kernel(rebuilt, h, w):
+    layer, x = conv(5), torch.randn(B, C_IN, h, w)
+    assert_close(rebuilt(layer)(x), layer(x), atol=1e-5, rtol=0)
+
+
+def test_each_head_looks_at_one_tap_and_nowhere_else():
+    layer = as_attention(conv())
+    table = layer.heads(torch.zeros(1, C_IN, H, W), weights=True).weights[0]
+    assert table.shape == (9, H * W, (H + 2) * (W + 2))
+    row = table[:, 2 * W + 4]  # the pixel in line 2, column 4 stands at (3, 5) of the canvas
+    seen = row.argmax(-1)
+    assert [divmod(int(j), W + 2) for j in seen] == [
+        (3 + dy, 5 + dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)
+    ]
+    assert row.max(-1).values.min() > 1 - 1e-6
+
+
+def test_values_beyond_the_kernel_do_not_matter():
+    layer, x = as_attention(conv()), torch.randn(1, C_IN, H, W)
+    poisoned = x.clone()
+    poisoned[..., 4:, :] = 1e9  # lines 4 to 6; line 2 sees 1, 2 and 3
+    assert_close(layer(poisoned)[..., :3, :], layer(x)[..., :3, :], atol=1e-3, rtol=0)
+
+
+def test_the_error_falls_with_the_sharpness():
+    layer, x = conv(dtype=torch.float64), torch.randn(1, C_IN, H, W, dtype=torch.float64)
+    errors = [(as_attention(layer, sharpness=s)(x) - layer(x)).abs().max().item() for s in (1, 5, 10, 15, 30)]
+    assert errors == sorted(errors, reverse=True) and errors[0] > 0.1 and errors[-1] < 1e-10
+    # a neighbour one pixel off gets exp(-sharpness) of the weight: from 10 to 15 the error falls by about exp(5)
+    assert math.exp(4) < errors[2] / errors[3] < math.exp(6)
+
+
+def test_a_soft_head_by_hand():
+    layer = nn.Conv2d(1, 1, 1, bias=False)
+    nn.init.ones_(layer.weight)
+    x = torch.tensor([[[[1.0, 3.0]]]])
+    near = math.exp(-0.5) / (1 + math.exp(-0.5))  # two pixels at distances 0 and 1, sharpness 1/2
+    expected = torch.tensor([[[[1 - near + 3 * near, near + 3 * (1 - near)]]]])
+    assert_close(as_attention(layer, sharpness=0.5)(x), expected)
+
+
+@pytest.mark.parametrize(
+    "weights, heads",
+    [
+        ([[1.0, 2, 1], [2, 4, 2], [1, 2, 1]], 1),
+        ([[-1.0, -2, -1], [0, -1, 0], [0, 0, 0]], 1),
+        ([[1.0, 0, -1], [2, 0, -2], [1, 0, -1]], 2),
+    ],
+    ids=["a blur", "negative only", "an edge"],
+)
+def test_one_channel_needs_a_head_for_each_sign(weights, heads):
+    layer, x = conv(c_in=1, c_out=1), torch.randn(1, 1, H, W)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(weights))
+    few = with_few_heads(layer)
+    assert len(few.values) == heads
+    assert_close(few(x), layer(x), atol=1e-5, rtol=0)
+
+
+def test_heads_are_twice_the_rank_or_one_per_tap():
+    rank_two = conv(c_in=4, c_out=6)
+    with torch.no_grad():
+        rank_two.weight.copy_((torch.randn(9, 2) @ torch.randn(2, 24)).T.reshape(6, 4, 3, 3))
+    x = torch.randn(1, 4, H, W)
+    assert len(with_few_heads(rank_two).values) == 4
+    assert_close(with_few_heads(rank_two)(x), rank_two(x), atol=1e-4, rtol=0)
+    assert len(with_few_heads(conv(c_in=4, c_out=6)).values) == 9
+
+
+def test_a_kernel_of_zeros_leaves_the_bias():
+    layer, x = conv(), torch.randn(1, C_IN, H, W)
+    nn.init.zeros_(layer.weight)
+    assert_close(with_few_heads(layer)(x), layer(x))
+    assert_close(as_attention(layer)(x), layer(x))
+
+
+def test_without_positions_no_attention_is_a_convolution():
+    """Two pixels change places: attention's outputs change places too, a convolution's do not."""
+    layer = conv(c_in=4, c_out=4)
+    x = torch.randn(1, 4, 1, 6)
+    order = torch.tensor([1, 0, 2, 3, 4, 5])
+    tokens = x[0, :, 0].T
+    attended = attend(tokens, tokens, tokens).output
+    shuffled = attend(tokens[order], tokens[order], tokens[order]).output
+    assert_close(shuffled, attended[order])
+    assert not torch.allclose(layer(x[..., order]), layer(x)[..., order], atol=1e-2)
+
+
+def test_offsets_point_down_and_right():
+    d = offsets(2, 3, border=1)
+    assert d.shape == (6, 20, 2)
+    assert d[0, 0].tolist() == [-1, -1] and d[5, 19].tolist() == [1, 1]  # corner to corner of the canvas
+    assert d[4, 5 + 3].tolist() == [-1, 1]  # from (1, 1) to line 0, column 2 of the picture
+
+
+def test_the_layer_keeps_no_tie_to_the_convolution():
+    layer, x = conv(), torch.randn(1, C_IN, H, W)
+    rebuilt = as_attention(layer)
+    before = rebuilt(x)
+    with torch.no_grad():
+        layer.weight.zero_()
+    assert_close(rebuilt(x), before)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "layer, kind, words",
+    [
+        (lambda: nn.Conv1d(3, 3, 3), TypeError, "conv must be a torch.nn.Conv2d, got Conv1d"),
+        (lambda: None, TypeError, "got NoneType"),
+        (lambda: nn.Conv2d(3, 3, 2), ValueError, "square and odd.*got 2 x 2"),
+        (lambda: nn.Conv2d(3, 3, (3, 5)), ValueError, "got 3 x 5"),
+        (lambda: nn.Conv2d(3, 3, 3), ValueError, r"padding=1 for its kernel of 3 x 3, got \(0, 0\)"),
+        (lambda: nn.Conv2d(3, 3, 3, padding=1, stride=2), ValueError, r"stride=\(1, 1\), got \(2, 2\)"),
+        (lambda: nn.Conv2d(3, 3, 3, padding=1, dilation=2), ValueError, "dilation"),
+        (lambda: nn.Conv2d(3, 3, 3, padding=1, groups=3), ValueError, "groups=1, got 3"),
+        (lambda: nn.Conv2d(3, 3, 3, padding=1, padding_mode="circular"), ValueError, "padding_mode='zeros'"),
+    ],
+)
+def test_other_layers_get_a_sentence(no_shape_hook, rebuilt, layer, kind, words):
+    with pytest.raises(kind, match=words):
+        rebuilt(layer())
+
+
+@pytest.mark.parametrize("sharpness", [0, -1.0, "sharp", True, math.nan])
+def test_a_sharpness_that_is_none_gets_a_sentence(no_shape_hook, sharpness):
+    with pytest.raises(ValueError, match="sharpness must be a number > 0"):
+        as_attention(conv(), sharpness=sharpness)
+
+
+def test_bad_pictures_get_a_sentence(no_shape_hook):
+    layer = as_attention(conv())
+    for x, kind, words in (
+        (None, TypeError, "x must be a tensor of images, got NoneType"),
+        (torch.zeros(C_IN, H, W), ValueError, r"x must have shape \(b, 3, height, width\), got \(3, 7, 11\)"),
+        (torch.zeros(1, 4, H, W), ValueError, r"got \(1, 4, 7, 11\)"),
+        (
+            torch.zeros(1, C_IN, H, W, dtype=torch.float64),
+            ValueError,
+            "x is torch.float64.*the layer torch.float32",
+        ),
+    ):
+        with pytest.raises(kind, match=words):
+            layer(x)
+
+
+def test_padding_same_is_the_same():
+    layer, x = nn.Conv2d(C_IN, C_OUT, 3, padding="same"), torch.randn(1, C_IN, H, W)
+    assert_close(as_attention(layer)(x), layer(x), atol=1e-5, rtol=0)
+    assert isinstance(as_attention(layer), PixelAttention)
