@@ -287,18 +287,36 @@ class Stacked(NamedTuple):
     stream: list[Tensor] | None
 
 
-class Encoder(nn.Module):
+class _Stack(nn.Module):
+    """Layers one after the other, all of one kind; with `norm_first`, a last norm follows."""
+
+    def __init__(
+        self, kind: Any, n_layers: int, d_model: int, n_heads: int, d_inner: int, **options: Any
+    ) -> None:
+        super().__init__()
+        _positive(n_layers=n_layers)
+        self.layers = nn.ModuleList(kind(d_model, n_heads, d_inner, **options) for _ in range(n_layers))
+        self.norm = _last_norm(d_model, **options)
+
+    def _through(
+        self, x: Tensor, *given: Tensor, caches: list | None, weights: bool, **masks: Any
+    ) -> Stacked:
+        """x through all layers, each with its own cache."""
+        tables, stream = [], [x]
+        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
+            x, table = layer(x, *given, cache=cache, weights=weights, **masks)
+            tables.append(table)
+            stream.append(x)
+        return Stacked(self.norm(x), tables, stream) if weights else Stacked(self.norm(x), None, None)
+
+
+class Encoder(_Stack):
     """`n_layers` encoder layers, one after the other; options as in EncoderLayer. With `norm_first`, a last norm follows."""
 
     def __init__(
         self, n_layers: int = 6, d_model: int = 512, n_heads: int = 8, d_inner: int = 2048, **options: Any
     ) -> None:
-        super().__init__()
-        _positive(n_layers=n_layers)
-        self.layers = nn.ModuleList(
-            EncoderLayer(d_model, n_heads, d_inner, **options) for _ in range(n_layers)
-        )
-        self.norm = _last_norm(d_model, **options)
+        super().__init__(EncoderLayer, n_layers, d_model, n_heads, d_inner, **options)
 
     def forward(
         self,
@@ -310,30 +328,20 @@ class Encoder(nn.Module):
         weights: bool = False,
     ) -> Stacked:
         """Tokens of the same shape; `weights=True` also returns a table (b, h, n, m) per layer and the residual stream."""
-        tables, stream = [], [x]
-        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
-            x, table = layer(x, mask=mask, score_bias=score_bias, cache=cache, weights=weights)
-            tables.append(table)
-            stream.append(x)
-        return Stacked(self.norm(x), tables, stream) if weights else Stacked(self.norm(x), None, None)
+        return self._through(x, caches=caches, weights=weights, mask=mask, score_bias=score_bias)
 
     def caches(self) -> list[Cache]:
         """An empty cache for each layer."""
         return [Cache() for _ in self.layers]
 
 
-class Decoder(nn.Module):
+class Decoder(_Stack):
     """`n_layers` decoder layers, one after the other, all of which look at the same memory: the LAST encoder layer's output."""
 
     def __init__(
         self, n_layers: int = 6, d_model: int = 512, n_heads: int = 8, d_inner: int = 2048, **options: Any
     ) -> None:
-        super().__init__()
-        _positive(n_layers=n_layers)
-        self.layers = nn.ModuleList(
-            DecoderLayer(d_model, n_heads, d_inner, **options) for _ in range(n_layers)
-        )
-        self.norm = _last_norm(d_model, **options)
+        super().__init__(DecoderLayer, n_layers, d_model, n_heads, d_inner, **options)
 
     def forward(
         self,
@@ -346,12 +354,7 @@ class Decoder(nn.Module):
         weights: bool = False,
     ) -> Stacked:
         """Tokens of the same shape; `weights=True` also returns DecoderWeights per layer and the residual stream."""
-        tables, stream = [], [x]
-        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
-            x, table = layer(x, memory, mask=mask, memory_mask=memory_mask, cache=cache, weights=weights)
-            tables.append(table)
-            stream.append(x)
-        return Stacked(self.norm(x), tables, stream) if weights else Stacked(self.norm(x), None, None)
+        return self._through(x, memory, caches=caches, weights=weights, mask=mask, memory_mask=memory_mask)
 
     def caches(self) -> list[DecoderCache]:
         """An empty pair of caches for each layer."""
