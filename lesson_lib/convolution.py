@@ -134,6 +134,28 @@ def with_few_heads(conv: nn.Conv2d) -> PixelAttention:
     return PixelAttention(logits, values, _bias(conv), border=conv.kernel_size[0] // 2)
 
 
+def receptive_field(
+    layer: Callable[[Tensor], Tensor], x: Float[Tensor, "b c_in h w"], pixel: tuple[int, int]
+) -> Float[Tensor, "h w"]:
+    """How strongly each input pixel moves the output at one pixel: the norm of the gradient, over all channels and pictures.
+
+    0 is a pixel that the output does not see. `layer` keeps height and width. An output's channels are summed with random signs, so that they do not cancel out.
+    Raises ValueError for a pixel outside of the picture, and where the output has another height or width.
+    """
+    h, w = x.shape[-2:]
+    down, right = pixel
+    if not (0 <= down < h and 0 <= right < w):
+        raise ValueError(f"pixel must lie in the picture of {h} x {w}, counted from 0, got {pixel}")
+    x = x.detach().clone().requires_grad_()
+    output = layer(x)
+    if output.shape[-2:] != (h, w):
+        raise ValueError(f"layer must keep the size {h} x {w}, got {tuple(output.shape)}; pad it")
+    there = output[..., down, right]
+    signs = torch.randn(there.shape, generator=torch.Generator("cpu").manual_seed(0), device="cpu").to(there)
+    (gradient,) = torch.autograd.grad((there * signs).sum(), x)
+    return gradient.square().sum((0, 1)).sqrt()
+
+
 def _taps(conv: nn.Conv2d) -> Float[Tensor, "taps c_out c_in"]:
     """The kernel's matrices, row by row of the kernel, after a look at the layer."""
     if not isinstance(conv, nn.Conv2d):

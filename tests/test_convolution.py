@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.convolution import PixelAttention, as_attention, offsets, with_few_heads
+from lesson_lib.convolution import PixelAttention, as_attention, offsets, receptive_field, with_few_heads
 
 B, C_IN, C_OUT, H, W = 2, 3, 5, 7, 11
 BOTH = pytest.mark.parametrize("rebuilt", [as_attention, with_few_heads])
@@ -179,3 +179,41 @@ def test_padding_same_is_the_same():
     layer, x = nn.Conv2d(C_IN, C_OUT, 3, padding="same"), torch.randn(1, C_IN, H, W)
     assert_close(as_attention(layer)(x), layer(x), atol=1e-5, rtol=0)
     assert isinstance(as_attention(layer), PixelAttention)
+
+
+@pytest.mark.parametrize("depth, reach", [(1, 1), (2, 2), (3, 3)])
+def test_a_stack_of_convolutions_sees_one_pixel_further_per_layer(depth, reach):
+    stack = nn.Sequential(*(conv(c_in=4, c_out=4) for _ in range(depth)))
+    seen = receptive_field(stack, torch.randn(B, 4, 9, W), (4, 5)) > 0
+    expected = torch.zeros(9, W, dtype=torch.bool)
+    expected[4 - reach : 5 + reach, 5 - reach : 6 + reach] = True
+    assert torch.equal(seen, expected)
+
+
+def test_a_blunt_head_sees_the_whole_picture_and_a_sharp_one_its_taps():
+    layer, x = conv(), torch.randn(B, C_IN, H, W)
+    blunt = receptive_field(as_attention(layer, sharpness=0.1), x, (3, 5))
+    sharp = receptive_field(as_attention(layer), x, (3, 5))
+    assert (blunt > 0).all()
+    assert_close(sharp, receptive_field(layer, x, (3, 5)), atol=1e-4, rtol=0)
+
+
+def test_the_receptive_field_of_one_tap_by_hand():
+    layer = conv(c_in=1, c_out=1, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[0.0, 0, 0], [0, 0, -2], [0, 0, 0]]))  # looks at its right neighbour
+    field = receptive_field(layer, torch.randn(1, 1, H, W), (2, 3))
+    assert field[2, 4] > 0 and field.count_nonzero() == 1
+
+
+@pytest.mark.parametrize(
+    "layer, pixel, words",
+    [
+        (conv(), (H, 0), r"pixel must lie in the picture of 7 x 11, counted from 0, got \(7, 0\)"),
+        (conv(), (0, -1), "pixel must lie"),
+        (nn.Conv2d(C_IN, C_OUT, 3), (2, 2), "layer must keep the size 7 x 11"),
+    ],
+)
+def test_a_field_that_cannot_be_gets_a_sentence(layer, pixel, words):
+    with pytest.raises(ValueError, match=words):
+        receptive_field(layer.to(torch.get_default_device()), torch.randn(1, C_IN, H, W), pixel)
