@@ -25,6 +25,7 @@ class PixelAttention(nn.Module):
 
     `logits(d)` gives each head's scores (heads, n, m) of offsets d (n, m, 2) in pixels, down and right; -inf is never looked at. `values`
     (heads, c_out, c_in) is what each head makes of a pixel (its W_v and W_o in one); `border` pixels of zeros surround the picture.
+    Values and bias can be trained, and the scores where `logits` is a module such as `Near`.
     """
 
     def __init__(
@@ -37,8 +38,8 @@ class PixelAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.logits, self.border = logits, border
-        self.register_buffer("values", values)
-        self.register_buffer("bias", bias)
+        self.values = nn.Parameter(values)
+        self.bias = None if bias is None else nn.Parameter(bias)
 
     def forward(self, x: Float[Tensor, "b c_in h w"]) -> Float[Tensor, "b c_out h w"]:
         """What the heads bring to each pixel, added up."""
@@ -59,6 +60,24 @@ class PixelAttention(nn.Module):
             empty, x.new_zeros(len(x), len(self.values), canvas.shape[-2], 1), canvas @ self.values.mT,
             score=dot, score_bias=scores[None].masked_fill(~seen, 0.0), mask=seen, weights=weights,
         )  # fmt: skip
+
+
+class Near(nn.Module):
+    """Scores of heads that each look around a place: `-sharpness · |d - centre|²`, but for a number that is the same for all d.
+
+    As a product of two vectors of three numbers, `r_d = (|d|², d_y, d_x)` and `-sharpness · (1, -2 y, -2 x)`. Centres and sharpness are
+    parameters: heads can be put somewhere, or learn where to look.
+    """
+
+    def __init__(self, centres: Float[Tensor, "heads 2"], sharpness: Float[Tensor, " heads"]) -> None:
+        super().__init__()
+        self.centres, self.sharpness = nn.Parameter(centres), nn.Parameter(sharpness)
+
+    def forward(self, d: Float[Tensor, "n m 2"]) -> Float[Tensor, "heads n m"]:
+        """A score of each head for each offset."""
+        encoding = torch.cat([d.square().sum(-1, keepdim=True), d], -1)  # r_d
+        asked = torch.cat([torch.ones_like(self.centres[:, :1]), -2 * self.centres], -1)
+        return (encoding @ (-self.sharpness[:, None] * asked).T).movedim(-1, 0)
 
 
 def offsets(
@@ -91,13 +110,8 @@ def as_attention(conv: nn.Conv2d, *, sharpness: float | int | None = None) -> Pi
             f"sharpness must be a number > 0, got {sharpness!r}; leave it out for an exact layer"
         )
     places = _places(conv)
-
-    def logits(d: Float[Tensor, "n m 2"]) -> Float[Tensor, "heads n m"]:
-        encoding = torch.cat([d.square().sum(-1, keepdim=True), d], -1)  # r_d
-        asked = -sharpness * torch.cat([torch.ones_like(places[:, :1]), -2 * places], -1)  # v_k
-        return (encoding @ asked.to(d).T).movedim(-1, 0)
-
-    return PixelAttention(logits, taps, _bias(conv), border=conv.kernel_size[0] // 2)
+    near = Near(places, places.new_full((len(places),), sharpness))
+    return PixelAttention(near, taps, _bias(conv), border=conv.kernel_size[0] // 2)
 
 
 def with_few_heads(conv: nn.Conv2d) -> PixelAttention:

@@ -8,7 +8,14 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.convolution import PixelAttention, as_attention, offsets, receptive_field, with_few_heads
+from lesson_lib.convolution import (
+    Near,
+    PixelAttention,
+    as_attention,
+    offsets,
+    receptive_field,
+    with_few_heads,
+)
 
 B, C_IN, C_OUT, H, W = 2, 3, 5, 7, 11
 BOTH = pytest.mark.parametrize("rebuilt", [as_attention, with_few_heads])
@@ -122,6 +129,29 @@ def test_offsets_point_down_and_right():
     assert d.shape == (6, 20, 2)
     assert d[0, 0].tolist() == [-1, -1] and d[5, 19].tolist() == [1, 1]  # corner to corner of the canvas
     assert d[4, 5 + 3].tolist() == [-1, 1]  # from (1, 1) to line 0, column 2 of the picture
+
+
+def test_near_is_minus_the_squared_distance_up_to_a_constant():
+    near = Near(torch.tensor([[0.0, 0.0], [1.0, -2.0]]), torch.tensor([1.0, 3.0]))
+    d = torch.tensor([[[0.0, 0.0], [1.0, -2.0], [2.0, -2.0]]])
+    scores = near(d)
+    assert scores.shape == (2, 1, 3)
+    assert_close(scores[0, 0], torch.tensor([0.0, -5.0, -8.0]))
+    # |(0, 0) - (1, -2)|² = 5, so 15 less than at the centre; one pixel beside it, 3 less
+    assert_close(scores[1, 0] - scores[1, 0, 1], torch.tensor([-15.0, 0.0, -3.0]))
+
+
+def test_centres_sharpness_values_and_bias_can_be_trained():
+    layer, x = as_attention(conv(), sharpness=1.0), torch.randn(1, C_IN, H, W)
+    layer(x).square().sum().backward()
+    parameters = dict(layer.named_parameters())
+    assert set(parameters) == {"values", "bias", "logits.centres", "logits.sharpness"}
+    assert all(p.grad.abs().max() > 0 for p in parameters.values())
+
+
+def test_the_layer_can_change_its_precision():
+    layer, x = conv(), torch.randn(1, C_IN, H, W)
+    assert_close(as_attention(layer).double()(x.double()), layer.double()(x.double()), atol=1e-5, rtol=0)
 
 
 def test_the_layer_keeps_no_tie_to_the_convolution():

@@ -1,0 +1,77 @@
+"""Heads that learn where to look: the hidden convolution by hand, the measure, and the stored runs that the lesson tells."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.convolution import as_attention
+from lesson_lib.device import to_device
+from lesson_lib.experiments import fields, results
+from lesson_lib.training import fit
+
+
+def test_the_hidden_convolution_looks_at_four_far_pixels():
+    conv = fields.hidden(seed=0)
+    assert conv.weight.count_nonzero() == 4 * 3 * 3
+    x = torch.zeros(1, 3, 9, 9, device="cpu")
+    x[0, 1, 4, 4] = 1.0  # one pixel of one channel: it shows up three pixels away, in four places
+    seen = conv(x)[0].abs().sum(0).nonzero()
+    assert sorted(seen.tolist()) == [[1, 4], [4, 1], [4, 7], [7, 4]]
+
+
+def test_another_seed_hides_another_convolution():
+    assert not torch.equal(fields.hidden(0).weight, fields.hidden(1).weight)
+    assert torch.equal(fields.hidden(1).weight, fields.hidden(1).weight)
+
+
+def test_unexplained_is_0_for_the_truth_and_1_for_silence():
+    target, x = fields.hidden(), fields.pictures(torch.Generator("cpu").manual_seed(0), 64)
+    assert fields.unexplained(target, target, x) == 0
+    silent = nn.Conv2d(3, 3, 1, bias=False, device="cpu")
+    nn.init.zeros_(silent.weight)
+    assert_close(fields.unexplained(silent, target, x), torch.tensor(1.0, device="cpu"), atol=0.02, rtol=0)
+
+
+def test_heads_put_on_the_taps_explain_everything_and_are_found():
+    target = fields.hidden(0)
+    full = as_attention(target)  # 49 heads, four of them with a value
+    assert fields.judged(to_device(full), 0) < 1e-8
+    assert fields.found(full) == 4
+    with torch.no_grad():
+        full.logits.centres.add_(0.6)
+    assert fields.found(full) == 0  # more than half a pixel off
+    blunt = as_attention(target, sharpness=0.5)
+    assert fields.found(blunt) == 0
+
+
+def test_untrained_heads_know_nothing():
+    model = fields.heads(8, torch.Generator("cpu").manual_seed(0))
+    assert fields.judged(to_device(model), 0) > 0.8 and fields.found(model) == 0
+
+
+def test_a_few_steps_move_the_centres():
+    model = fields.heads(4, torch.Generator("cpu").manual_seed(0))
+    before, target = model.logits.centres.detach().clone(), to_device(fields.hidden())
+    fit(model, fields.pictures, lambda m, x: fields.unexplained(m, target, x), steps=3, lr=0.1)
+    assert (model.logits.centres.detach().cpu() - before).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("options", [{}, {"n_heads": 4, "kernel": 3}])
+def test_one_of_heads_and_kernel(options):
+    with pytest.raises(ValueError, match="give n_heads or kernel, one of the two"):
+        fields.train(0, **options)
+
+
+def test_what_the_lesson_tells_of_the_stored_runs():
+    rows = results("fields")["rows"]
+
+    def column(name, **system):
+        ((key, value),) = system.items()
+        return [row[name] for row in rows if row.get(key) == value]
+
+    assert max(column("unexplained", kernel=7)) < 0.001
+    assert all(0.99 < share < 1.01 for share in column("unexplained", kernel=3))
+    assert sorted(column("found", n_heads=8)) == [3, 4, 4, 4, 4]
+    assert sorted(column("found", n_heads=4)) == [2, 3, 3, 3, 3]
+    assert {*column("parameters", n_heads=8)} == {96} and {*column("parameters", kernel=7)} == {441}
