@@ -25,6 +25,7 @@ Lesson -> modules:
     04 multi_head   heads, experiments (two_relations)
     05 positional_encoding   positions, heads, experiments (order)
     06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt, ngrams), experiments (norms, translation, bert, gpt)
+    07 attention_vs_cnn   convolution, data (scenes, digits), models (vit, sagan, detr), experiments (fields, vit, sagan, detr)
 """
 
 FLOORS = {
@@ -36,6 +37,7 @@ FLOORS = {
     "attention": 1,
     "trace": 2,
     "heads": 2,
+    "linear": 2,
     "blocks": 3,
     "convolution": 3,
     "recurrent": 3,

@@ -60,7 +60,7 @@ def attend(
     >>> attend(q, k, v).output.item()
     3.0
     """
-    shape = _check_inputs(query, key, value, score, dropout)
+    shape = check_inputs(query, key, value, score, dropout)
     _check_table(score_bias, "score_bias", shape, query)
     _check_table(mask, "mask", shape, query)
     if not weights and score is scaled_dot:
@@ -172,7 +172,9 @@ def _four_axes(x: Tensor, batch: torch.Size, *, shared: bool = False) -> Tensor:
     return x if len(batch) == 2 else x.flatten(0, len(batch) - 2)
 
 
-def _check_inputs(query: Tensor, key: Tensor, value: Tensor, score: Score, dropout: float) -> torch.Size:
+def check_inputs(
+    query: Tensor, key: Tensor, value: Tensor, score: Score = scaled_dot, dropout: float = 0.0
+) -> torch.Size:
     """The shape of the scores; raises where queries, keys and values do not fit together."""
     for name, x in {"query": query, "key": key, "value": value}.items():
         if not isinstance(x, Tensor):

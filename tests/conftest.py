@@ -15,6 +15,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.data.tagging
     import lesson_lib.data.topics
     import lesson_lib.heads
+    import lesson_lib.linear
     import lesson_lib.masks
     import lesson_lib.models.bert
     import lesson_lib.models.glimpse

@@ -297,6 +297,18 @@ You need none of these yet. Come back when one is missing.
 | perplexity | 困惑度 | how many equally likely next characters a model hesitates between |
 | convolution | 卷积 | the same filter at every place, near neighbours only |
 | receptive field | 感受野 | the inputs that can reach an output |
+| kernel, tap | 卷积核, 卷积核元素 | a convolution's weights; those for one of its places |
+| channel | 通道 | one of the numbers that a pixel has, such as red |
+| feature map | 特征图 | the grid of vectors that a convolution leaves |
+| patch | 图像块 | a small square of pixels, taken as one token |
+| class token | 分类标记 | an extra token from which the answer is read |
+| inductive bias | 归纳偏置 | what a model assumes before it sees data |
+| overfitting | 过拟合 | right on what was trained on, wrong on the rest |
+| generative adversarial network | 生成对抗网络 | one network makes pictures, another tells them from real ones |
+| object query | 目标查询 | a learned token that asks for one object |
+| bipartite matching | 二分图匹配 | the cheapest way to give each object a query of its own |
+| intersection over union | 交并比 | how well two boxes overlap, 0 to 1 |
+| precision, recall | 精确率, 召回率 | share of finds that are right; share of objects that are found |
 | recurrent network | 循环神经网络 | reads one token after another, carrying a state |
 | truncated attention | 截断自注意力 | attention within a window |
 | graph attention | 图注意力 | attention along the edges of a graph |

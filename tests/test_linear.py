@@ -1,0 +1,162 @@
+"""Linear attention: one function in three forms, as a table, in chunks and as an RNN; and the softmax that has no such state."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib import linear
+from lesson_lib.attention import attend
+from lesson_lib.linear import CHUNK, as_rnn, attend_linear, feature_map, step
+from lesson_lib.masks import causal
+
+B, H, N, M, D_K, D_V = 2, 3, 7, 13, 5, 11
+
+
+def qkv(n=N, m=None, dtype=torch.float32):
+    m = n if m is None else m
+    return (torch.randn(B, H, n, D_K, dtype=dtype), torch.randn(B, H, m, D_K, dtype=dtype), torch.randn(B, H, m, D_V, dtype=dtype))  # fmt: skip
+
+
+def by_table(query, key, value, mask=None):
+    """The same through `attend`: the softmax of the logarithm of the weights divides them by their sum."""
+    return attend(query, key, value, mask=mask, score=lambda q, k: (feature_map(q) @ feature_map(k).mT).log()).output  # fmt: skip
+
+
+def test_phi_by_hand():
+    x = torch.tensor([-1.0, 0.0, 0.5])
+    assert_close(feature_map(x), torch.tensor([math.exp(-1), 1.0, 1.5]))
+
+
+def test_two_tokens_by_hand():
+    query, key = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [2.0]])  # phi: 1, 2 and 1, 3
+    value = torch.tensor([[10.0], [20.0]])
+    # token 1: weights 2 · 1 and 2 · 3, so (10 + 3 · 20) / 4
+    assert_close(attend_linear(query, key, value), torch.tensor([[17.5], [17.5]]))
+    assert_close(attend_linear(query, key, value, causal=True), torch.tensor([[10.0], [17.5]]))
+
+
+@pytest.mark.parametrize("n, m", [(N, M), (1, 1), (1, M), (N, 1)])
+def test_it_is_attend_with_another_score(n, m):
+    query, key, value = qkv(n, m)
+    assert_close(attend_linear(query, key, value), by_table(query, key, value), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 2, N, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 5])
+def test_chunks_loop_and_table_agree(n):
+    query, key, value = qkv(n)
+    chunked = attend_linear(query, key, value, causal=True)
+    assert_close(chunked, by_table(query, key, value, causal(n)), atol=1e-5, rtol=1e-5)
+    assert_close(chunked, as_rnn(query, key, value), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [lambda q, k, v: attend_linear(q, k, v, causal=True), as_rnn])
+def test_gradients_agree_with_the_table(form):
+    n = CHUNK + 3
+    inputs, reference = (tuple(x.requires_grad_() for x in qkv(n, dtype=torch.float64)) for _ in range(2))
+    for x, y in zip(inputs, reference, strict=True):
+        y.data.copy_(x.data)
+    weights = torch.randn(B, H, n, D_V, dtype=torch.float64)
+    (form(*inputs) * weights).sum().backward()
+    (by_table(*reference, causal(n)) * weights).sum().backward()
+    for x, y in zip(inputs, reference, strict=True):
+        assert_close(x.grad, y.grad)
+
+
+def test_later_tokens_do_not_matter():
+    n = 2 * CHUNK
+    query, key, value = qkv(n)
+    before = attend_linear(query, key, value, causal=True)
+    key[..., CHUNK + 1 :, :], value[..., CHUNK + 1 :, :] = 9.0, 1e9  # poison
+    after = attend_linear(query, key, value, causal=True)
+    assert_close(after[..., : CHUNK + 1, :], before[..., : CHUNK + 1, :], atol=0, rtol=0)
+    assert not torch.allclose(after[..., CHUNK + 1, :], before[..., CHUNK + 1, :])
+
+
+def test_the_state_is_all_that_is_kept_and_does_not_grow():
+    query, key, value = qkv(N)
+    state, sizes = None, set()
+    for i in range(N):
+        output, state = step(query[..., i, :], key[..., i, :], value[..., i, :], state)
+        sizes.add((state.S.shape, state.z.shape))
+    assert sizes == {((B, H, D_K, D_V), (B, H, D_K))}
+    assert_close(output, attend_linear(query, key, value, causal=True)[..., -1, :], atol=1e-5, rtol=1e-5)
+
+
+def test_outputs_stay_among_the_values():
+    query, key, _ = qkv(N)
+    value = torch.full((B, H, N, D_V), 3.0)
+    assert_close(attend_linear(query, key, value, causal=True), value)
+
+
+def test_memory_grows_with_n_and_not_with_its_square(monkeypatch):
+    """The largest tensor that the causal form makes, over n: no table of n · n."""
+    largest = {}
+    for n in (512, 1024):
+        sizes = []
+
+        class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None, sizes=sizes):
+                made = func(*args, **(kwargs or {}))
+                sizes.append(made.numel() if isinstance(made, torch.Tensor) else 0)
+                return made
+
+        query, key, value = qkv(n)
+        with Sizes():
+            attend_linear(query, key, value, causal=True)
+        largest[n] = max(sizes)
+    assert largest[1024] == 2 * largest[512] < B * H * 1024 * 1024
+
+
+def test_very_negative_inputs_give_no_nan():
+    query, key, value = qkv(N)
+    for form in (attend_linear, as_rnn):
+        assert form(query - 1000, key - 1000, value).isfinite().all()
+
+
+def test_leading_axes_broadcast():
+    query, key, value = qkv(N)
+    shared = attend_linear(query, key[:, :1], value[:, :1], causal=True)
+    expected = attend_linear(query, key[:, :1].expand(-1, H, -1, -1), value[:, :1].expand(-1, H, -1, -1), causal=True)  # fmt: skip
+    assert_close(shared, expected)
+
+
+def test_no_input_is_changed():
+    inputs = qkv(N)
+    before = [x.clone() for x in inputs]
+    attend_linear(*inputs, causal=True)
+    as_rnn(*inputs)
+    assert all(torch.equal(x, y) for x, y in zip(inputs, before, strict=True))
+
+
+@pytest.mark.parametrize("form", [attend_linear, as_rnn])
+@pytest.mark.parametrize(
+    "query, kind, words",
+    [
+        (None, TypeError, "query must be a tensor, got NoneType"),
+        ([[1.0]], TypeError, "query must be a tensor, got list"),
+        (torch.zeros(N, 4), ValueError, "query has width 4 and key 5"),
+        (torch.zeros(5), ValueError, r"query must have shape \(..., tokens, width\)"),
+    ],
+)
+def test_bad_input_gets_a_sentence(no_shape_hook, form, query, kind, words):
+    query = query.to(torch.get_default_device()) if isinstance(query, torch.Tensor) else query
+    with pytest.raises(kind, match=words):
+        form(query, torch.zeros(N, D_K), torch.zeros(N, D_V))
+
+
+def test_causal_needs_a_query_for_each_key(no_shape_hook):
+    query, key, value = qkv(N, M)
+    with pytest.raises(ValueError, match=r"a causal layer needs a query for each key, got 7 and 13"):
+        attend_linear(query, key, value, causal=True)
+    with pytest.raises(ValueError, match="a query for each key"):
+        as_rnn(query, key, value)
+
+
+def test_softmax_attention_has_no_state_of_that_size():
+    """The table of exp(q · k) over many tokens has full rank; that of phi(q) · phi(k) has at most d_k."""
+    n = 40
+    query, key = (torch.randn(n, D_K, dtype=torch.float64) for _ in range(2))
+    assert torch.linalg.matrix_rank(linear.feature_map(query) @ linear.feature_map(key).T) == D_K
+    assert torch.linalg.matrix_rank((query @ key.T).exp(), rtol=1e-9) > 5 * D_K
