@@ -1,14 +1,17 @@
-"""Measuring: processor seconds, memory at its peak, and how either grows."""
+"""Measuring: processor seconds, memory at its peak, operations, how they grow, and what depends on what."""
 
 import gc
 import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import networkx
 import torch
+from torch import Tensor
 
 from lesson_lib.device import device
 
@@ -62,6 +65,66 @@ def peak_mib(call: Callable[[], Any]) -> float:
         total += change
         peak = max(peak, total)
     return peak / 2**20
+
+
+def operations(call: Callable[[], Any]) -> int:
+    """Multiplications, each with its addition, of all matrix products and convolutions in one call; exact, whatever the machine does.
+
+    Read from what torch really runs, its FLOP counter halved. What is done number by number (softmax, sigmoid, sums) is left out.
+    Source: torch.utils.flop_counter.
+    """
+    from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+    def fused(query: Any, key: Any, value: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+        return sdpa_flop_count(query, key, value)
+
+    unknown = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused}  # the counter knows CUDA's
+    with (
+        warnings.catch_warnings(action="ignore", category=UserWarning),  # of a GPU that is not asked for
+        torch.backends.mkldnn.flags(enabled=False),  # its LSTM is one call, in which nothing can be counted
+        FlopCounterMode(display=False, custom_mapping=unknown) as counter,
+    ):
+        call()
+    return counter.get_total_flops() // 2
+
+
+def dependencies(inputs: Mapping[Any, Tensor], units: Mapping[Any, Tensor]) -> networkx.DiGraph:
+    """Which named tensor was computed from which, read from autograd's graph: an edge for each that enters another without passing a third.
+
+    `inputs` are leaves that require gradients; `units` were computed from them: the state after a step, a token behind a layer. A path's
+    number of edges is the number of units that must be computed one after the other. So the longest path
+    (`networkx.dag_longest_path_length`) counts the steps that cannot run at once, and a pair's shortest path is the way its signal takes.
+    Raises ValueError for a name used twice, an input that is no leaf with gradients, and a unit that was computed from nothing.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> y = 2 * x
+    >>> sorted(dependencies({"x": x}, {"y": y, "z": y + x}).edges)
+    [('x', 'y'), ('x', 'z'), ('y', 'z')]
+    """
+    if twice := [*inputs.keys() & units.keys()]:
+        raise ValueError(f"each tensor needs a name of its own, got twice: {', '.join(map(str, twice))}")
+    for name, x in inputs.items():
+        if not (isinstance(x, Tensor) and x.is_leaf and x.requires_grad):
+            raise ValueError(
+                f"input {name!r} must be a leaf that requires gradients; make it with requires_grad=True"
+            )
+    for name, x in units.items():
+        if not isinstance(x, Tensor) or x.grad_fn is None:
+            raise ValueError(f"unit {name!r} must be computed from the inputs, with gradients switched on")
+    # a leaf has no grad_fn; the graph knows it by the node that gathers its gradient
+    named = {torch.autograd.graph.get_gradient_edge(x).node: name for name, x in {**inputs, **units}.items()}
+    graph = networkx.DiGraph()
+    graph.add_nodes_from([*inputs, *units])
+    for name, x in units.items():
+        waiting, seen = [x.grad_fn], set()
+        while waiting:
+            for node, _ in waiting.pop().next_functions:
+                if node in named:
+                    graph.add_edge(named[node], name)
+                elif node is not None and node not in seen:
+                    seen.add(node)
+                    waiting.append(node)
+    return graph
 
 
 def growth_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:

@@ -2,10 +2,13 @@
 
 import time
 
+import networkx
 import pytest
 import torch
+from torch import nn
 
-from lesson_lib.measure import cpu_seconds, growth_exponent, peak_mib
+from lesson_lib.attention import attend
+from lesson_lib.measure import cpu_seconds, dependencies, growth_exponent, operations, peak_mib
 
 
 def test_peak_counts_what_is_held_at_once():
@@ -56,3 +59,101 @@ def test_bad_input_gets_a_sentence(sizes, values, words):
 def test_no_repeats_gets_a_sentence():
     with pytest.raises(ValueError, match="repeats"):
         cpu_seconds(lambda: None, repeats=0)
+
+
+N, D = 7, 5
+
+
+class Turned(nn.Module):
+    """Tokens as columns, as torch's convolutions want them."""
+
+    def forward(self, x):
+        return x.T[None]
+
+
+@pytest.mark.parametrize(
+    "make, expected",
+    [
+        (lambda: lambda x: x @ torch.ones(D, 3), N * D * 3),
+        (lambda: lambda x: attend(x, x, x), 2 * N * N * D),
+        (lambda: lambda x: attend(x, x, x, weights=False), 2 * N * N * D),
+        (lambda: nn.Sequential(Turned(), nn.Conv1d(D, D, 3, padding=1)), 3 * N * D * D),
+        (lambda: nn.RNN(D, D), 2 * N * D * D),
+        (lambda: nn.GRU(D, D), 3 * 2 * N * D * D),
+        (lambda: nn.LSTM(D, D), 4 * 2 * N * D * D),
+    ],
+    ids=["product", "attention", "fused attention", "convolution", "RNN", "GRU", "LSTM"],
+)
+def test_operations_by_hand(make, expected):
+    network, x = make(), torch.randn(N, D)
+    with torch.no_grad():
+        assert operations(lambda: network(x)) == expected
+
+
+def test_nothing_is_counted_where_nothing_is_multiplied():
+    x = torch.randn(N, D)
+    assert operations(lambda: x.softmax(-1) + x) == 0
+
+
+def tokens():
+    return {("in", i): torch.randn(D, requires_grad=True) for i in range(N)}
+
+
+def steps(cell, inputs):
+    """A loop over the tokens: the state after each."""
+    state, states = torch.zeros(1, D), {}
+    for i, x in enumerate(inputs.values()):
+        state = cell(x[None], state)
+        states["out", i] = state
+    return states
+
+
+@pytest.mark.parametrize("cell", [nn.RNNCell, nn.GRUCell])
+def test_a_recurrent_network_passes_every_step_between(cell):
+    inputs = tokens()
+    graph = dependencies(inputs, steps(cell(D, D), inputs))
+    assert graph.number_of_edges() == N + N - 1
+    assert networkx.shortest_path_length(graph, ("in", 0), ("out", N - 1)) == N
+    assert networkx.dag_longest_path_length(graph) == N
+    assert not networkx.has_path(graph, ("in", 3), ("out", 2))  # the left sees nothing of the right
+
+
+def test_attention_takes_one_step_from_anywhere_to_anywhere():
+    inputs = tokens()
+    x = torch.stack([*inputs.values()])
+    graph = dependencies(inputs, {("out", i): attend(x[i : i + 1], x, x).output for i in range(N)})
+    assert graph.number_of_edges() == N * N and networkx.dag_longest_path_length(graph) == 1
+
+
+def test_stacked_convolutions_see_a_neighbour_more_per_layer():
+    inputs, layer = tokens(), nn.Conv1d(D, D, 3)
+    first = {
+        ("middle", i): layer(torch.stack([inputs["in", i + k] for k in range(3)], -1)) for i in range(N - 2)
+    }
+    second = {
+        ("out", i): layer(torch.cat([first["middle", i + k] for k in range(3)], -1)) for i in range(N - 4)
+    }
+    graph = dependencies(inputs, {**first, **second})
+    assert {i for kind, i in networkx.ancestors(graph, ("out", 1)) if kind == "in"} == {1, 2, 3, 4, 5}
+    assert networkx.dag_longest_path_length(graph) == 2
+
+
+@pytest.mark.parametrize(
+    "inputs, units, words",
+    [
+        (lambda x: {"a": x}, lambda x: {"a": 2 * x}, "a name of its own, got twice: a"),
+        (
+            lambda x: {"a": x.detach()},
+            lambda x: {"b": 2 * x},
+            "input 'a' must be a leaf that requires gradients",
+        ),
+        (lambda x: {"a": 2 * x}, lambda x: {"b": 2 * x}, "input 'a' must be a leaf"),
+        (lambda x: {"a": None}, lambda x: {"b": 2 * x}, "input 'a' must be a leaf"),
+        (lambda x: {"a": x}, lambda x: {"b": x.detach()}, "unit 'b' must be computed from the inputs"),
+        (lambda x: {"a": x}, lambda x: {"b": 3}, "unit 'b' must be computed"),
+    ],
+)
+def test_tensors_that_hang_on_nothing_get_a_sentence(inputs, units, words):
+    x = torch.ones(D, requires_grad=True)
+    with pytest.raises(ValueError, match=words):
+        dependencies(inputs(x), units(x))
