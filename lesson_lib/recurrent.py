@@ -1,9 +1,11 @@
-"""Recurrent translation: an encoder that reads both ways, and two decoders that differ in what they see of the input.
+"""Recurrent networks: a layer that carries a state from token to token; and recurrent translation, an encoder and two decoders.
+
+`Recurrent` is torch's RNN, GRU or LSTM with the states to look at. The decoders differ in what they see of the input:
 
     fixed vector   all of the input in one vector, the same at every output token
     attention      a mixture of the encoder's states, weighed anew for every output token
 
-Both are gated recurrent nets (GRU). A decoder has `start(encoded)` -> state, `step(encoded, x, state)` -> Step for one token, and
+Both decoders are gated recurrent nets (GRU). A decoder has `start(encoded)` -> state, `step(encoded, x, state)` -> Step for one token, and
 `forward(encoded, x)` for all tokens where the ones before each are known, as in training. Whoever owns the vocabulary reads what
 a step puts out; here are no characters, no losses, no search.
 
@@ -24,6 +26,15 @@ from torch import Tensor, nn
 from lesson_lib.attention import Score, attend
 from lesson_lib.masks import padding
 from lesson_lib.scores import Additive
+
+KINDS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
+
+
+class State(NamedTuple):
+    """What a recurrent layer carries from token to token: `hidden`, which is also its output, and an LSTM's `cell` (None elsewhere)."""
+
+    hidden: Float[Tensor, "*b d_hidden"]
+    cell: Float[Tensor, "*b d_hidden"] | None = None
 
 
 class Encoded(NamedTuple):
@@ -47,6 +58,74 @@ class Decoded(NamedTuple):
 
     output: Float[Tensor, "b n d_output"]
     weights: Float[Tensor, "b n m"] | None
+
+
+class Recurrent(nn.Module):
+    """A layer that reads tokens one after the other, each with a state that sums up those before it: torch's "RNN", "GRU" or "LSTM".
+
+        RNN    h_t = tanh(W x_t + U h_{t-1} + b)
+        GRU    h_t = (1 - z) n + z h_{t-1},   n = tanh(W x_t + b + r (U h_{t-1} + c)),   gates r and z by sigmoids
+        LSTM   c_t = f c_{t-1} + i g,   h_t = o tanh(c_t),   g by tanh, gates i, f and o by sigmoids
+
+    `both_ways` adds a second layer that reads from right to left; states then stand side by side, 2 · d_hidden wide.
+    Raises ValueError for another kind, and where a width is less than 1.
+    Source: Elman 1990; Cho et al. 2014, arXiv:1406.1078 (GRU, in torch's form); Hochreiter & Schmidhuber 1997 (LSTM, with a forget gate).
+    """
+
+    def __init__(self, kind: str, d_token: int, d_hidden: int, *, both_ways: bool = False) -> None:
+        super().__init__()
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        _positive(d_token=d_token, d_hidden=d_hidden)
+        self.kind, self.both_ways = kind, both_ways
+        self.layer = KINDS[kind](d_token, d_hidden, batch_first=True, bidirectional=both_ways)
+
+    def forward(self, x: Float[Tensor, "b n d_token"]) -> Float[Tensor, "b n d"]:
+        """The hidden state behind each token, by torch's own loop."""
+        _tokens(x, self.layer.input_size)
+        return self.layer(x)[0]
+
+    def step(
+        self, x: Float[Tensor, "b d_token"], state: State | None = None, *, backwards: bool = False
+    ) -> State:
+        """The state one token further, by the formulas above; None is a state of zeros. `backwards` takes the second layer's weights."""
+        if state is None:
+            zeros = x.new_zeros(len(x), self.layer.hidden_size)
+            state = State(zeros, zeros if self.kind == "LSTM" else None)
+        end = "_l0_reverse" if backwards else "_l0"
+        W, U, b, c = (
+            getattr(self.layer, name + end) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        new, old = x @ W.T + b, state.hidden @ U.T + c
+        if self.kind == "RNN":
+            return State((new + old).tanh())
+        if self.kind == "GRU":
+            (r, z, n), (from_r, from_z, from_n) = new.chunk(3, -1), old.chunk(3, -1)
+            z = (z + from_z).sigmoid()
+            n = (n + (r + from_r).sigmoid() * from_n).tanh()
+            return State((1 - z) * n + z * state.hidden)
+        i, f, g, o = (new + old).chunk(4, -1)
+        cell = f.sigmoid() * state.cell + i.sigmoid() * g.tanh()
+        return State(o.sigmoid() * cell.tanh(), cell)
+
+    def states(self, x: Float[Tensor, "b n d_token"]) -> list[State]:
+        """The state behind each token, step by step; hidden ones are those that `forward` gives. With `both_ways`, both layers' side by side."""
+        _tokens(x, self.layer.input_size)
+        right = self._walk(x, backwards=False)
+        if not self.both_ways:
+            return right
+        left = self._walk(x.flip(1), backwards=True)[::-1]
+        return [
+            State(*(None if a is None else torch.cat([a, b], -1) for a, b in zip(one, other, strict=True)))
+            for one, other in zip(right, left, strict=True)
+        ]
+
+    def _walk(self, x: Tensor, *, backwards: bool) -> list[State]:
+        state, states = None, []
+        for token in x.unbind(1):
+            state = self.step(token, state, backwards=backwards)
+            states.append(state)
+        return states
 
 
 class TwoWayEncoder(nn.Module):

@@ -7,7 +7,15 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib.recurrent import AttentionDecoder, Encoded, FixedVectorDecoder, TwoWayEncoder, mirrored
+from lesson_lib.recurrent import (
+    KINDS,
+    AttentionDecoder,
+    Encoded,
+    FixedVectorDecoder,
+    Recurrent,
+    TwoWayEncoder,
+    mirrored,
+)
 from lesson_lib.scores import Additive, scaled_dot
 
 B, M, N, D_TOKEN, D_HALF, D_STATE = 3, 7, 5, 11, 13, 17  # distinct primes: a swapped axis cannot pass by luck
@@ -217,3 +225,60 @@ def test_tokens_of_another_shape_get_a_sentence(x, no_shape_hook):
     for make in DECODERS:
         with pytest.raises(ValueError, match=r"x must be a tensor \(b, tokens, d_token = 11\)"):
             make(D_TOKEN, D_MEMORY, D_STATE)(encoded, x)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_the_steps_by_formula_are_torchs_layer(kind, both_ways):
+    layer, x = Recurrent(kind, D_TOKEN, D_STATE, both_ways=both_ways), torch.randn(B, N, D_TOKEN)
+    states = layer.states(x)
+    assert_close(torch.stack([state.hidden for state in states], 1), layer(x), atol=1e-5, rtol=1e-5)
+    width = 2 * D_STATE if both_ways else D_STATE
+    assert all((state.cell is None) == (kind != "LSTM") for state in states) and layer(x).shape == (
+        B,
+        N,
+        width,
+    )
+
+
+def test_the_cells_of_an_lstm_are_torchs():
+    layer, x = Recurrent("LSTM", D_TOKEN, D_STATE), torch.randn(B, N, D_TOKEN)
+    _, (hidden, cell) = layer.layer(x)
+    last = layer.states(x)[-1]
+    assert_close(last.hidden, hidden[0], atol=1e-5, rtol=1e-5)
+    assert_close(last.cell, cell[0], atol=1e-5, rtol=1e-5)
+
+
+def test_an_rnn_by_hand():
+    layer = Recurrent("RNN", 1, 1)
+    for p, value in zip(layer.parameters(), (2.0, 0.5, 0.25, 0.25), strict=True):  # W, U and the two biases
+        nn.init.constant_(p, value)
+    first = math.tanh(2.0 * 0.3 + 0.5)
+    second = math.tanh(2.0 * -0.1 + 0.5 * first + 0.5)
+    x = torch.tensor([[[0.3], [-0.1]]])
+    assert_close(layer(x), torch.tensor([[[first], [second]]]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_way_sees_the_left_and_both_ways_see_all(kind):
+    for both_ways in (False, True):
+        layer, x = Recurrent(kind, D_TOKEN, D_STATE, both_ways=both_ways), torch.randn(B, N, D_TOKEN)
+        x.requires_grad_()
+        (gradient,) = torch.autograd.grad(layer(x)[:, 2].sum(), x)
+        seen = gradient.abs().sum((0, 2)) > 0
+        assert seen.tolist() == [True] * 3 + [both_ways] * 2
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: Recurrent("rnn", 3, 5), "kind must be one of RNN, GRU, LSTM, got 'rnn'"),
+        (lambda: Recurrent("RNN", 0, 5), "d_token must be a whole number >= 1, got 0"),
+        (lambda: Recurrent("GRU", 3, 5)(torch.zeros(1, 0, 3)), "at least one token"),
+        (lambda: Recurrent("GRU", 3, 5)(torch.zeros(1, 2, 4)), "d_token = 3"),
+        (lambda: Recurrent("GRU", 3, 5).states(None), "got NoneType"),
+    ],
+)
+def test_recurrent_layers_refuse_with_a_sentence(no_shape_hook, make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
