@@ -25,7 +25,7 @@ class PixelAttention(nn.Module):
 
     `logits(d)` gives each head's scores (heads, n, m) of offsets d (n, m, 2) in pixels, down and right; -inf is never looked at. `values`
     (heads, c_out, c_in) is what each head makes of a pixel (its W_v and W_o in one); `border` pixels of zeros surround the picture.
-    Values and bias can be trained, and the scores where `logits` is a module such as `Near`.
+    Weights of 0 are tiny numbers here: a pixel of inf spoils all outputs, not only those near it. Values and bias can be trained, and the scores where `logits` is a module such as `Near`.
     """
 
     def __init__(
@@ -52,14 +52,16 @@ class PixelAttention(nn.Module):
         p, (h, w) = self.border, x.shape[-2:]
         canvas = F.pad(x, (p, p, p, p)).flatten(-2).mT[:, None]  # (b, 1, m, c_in)
         scores = self.logits(offsets(h, w, p, dtype=x.dtype, device=x.device))
-        seen = (scores > -torch.inf)[None]
-        empty = x.new_zeros(
-            len(x), len(self.values), h * w, 1
-        )  # no content: positions are all that is asked for
-        return attend(
-            empty, x.new_zeros(len(x), len(self.values), canvas.shape[-2], 1), canvas @ self.values.mT,
-            score=dot, score_bias=scores[None].masked_fill(~seen, 0.0), mask=seen, weights=weights,
+        seen = scores > -torch.inf
+        empty = x.new_zeros(*scores.shape[:2], 1)  # no content: positions are all that is asked for
+        # all pictures have the same weights: their values stand side by side
+        made = (canvas @ self.values.mT).movedim(0, -2)
+        found = attend(
+            empty, x.new_zeros(len(scores), canvas.shape[-2], 1), made.flatten(-2),
+            score=dot, score_bias=scores.masked_fill(~seen, 0.0), mask=seen, weights=weights,
         )  # fmt: skip
+        output = found.output.unflatten(-1, made.shape[-2:]).movedim(-2, 0)
+        return Attended(output, found.weights.expand(len(x), -1, -1, -1) if weights else None)
 
 
 class Near(nn.Module):
@@ -76,8 +78,10 @@ class Near(nn.Module):
     def forward(self, d: Float[Tensor, "n m 2"]) -> Float[Tensor, "heads n m"]:
         """A score of each head for each offset."""
         encoding = torch.cat([d.square().sum(-1, keepdim=True), d], -1)  # r_d
-        asked = torch.cat([torch.ones_like(self.centres[:, :1]), -2 * self.centres], -1)
-        return (encoding @ (-self.sharpness[:, None] * asked).T).movedim(-1, 0)
+        v = -self.sharpness[:, None] * torch.cat(
+            [torch.ones_like(self.centres[:, :1]), -2 * self.centres], -1
+        )
+        return (encoding @ v.T).movedim(-1, 0)
 
 
 def offsets(
@@ -105,9 +109,9 @@ def as_attention(conv: nn.Conv2d, *, sharpness: float | int | None = None) -> Pi
     """
     taps = _taps(conv)
     sharpness = -2 * math.log(torch.finfo(taps.dtype).eps) if sharpness is None else sharpness
-    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not sharpness > 0:
+    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not 0 < sharpness < math.inf:
         raise ValueError(
-            f"sharpness must be a number > 0, got {sharpness!r}; leave it out for an exact layer"
+            f"sharpness must be a finite number > 0, got {sharpness!r}; leave it out for an exact layer"
         )
     places = _places(conv)
     near = Near(places, places.new_full((len(places),), sharpness))
@@ -154,19 +158,27 @@ def receptive_field(
     """How strongly each input pixel moves the output at one pixel: the norm of the gradient, over all channels and pictures.
 
     0 is a pixel that the output does not see. `layer` keeps height and width. An output's channels are summed with random signs, so that they do not cancel out.
-    Raises ValueError for a pixel outside of the picture, and where the output has another height or width.
+    Raises TypeError for what is no tensor, ValueError for a pixel outside of the picture, and where the output has another height or width.
     """
+    if not isinstance(x, Tensor) or x.ndim != 4:
+        got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        raise TypeError(f"x must be a tensor of pictures (b, channels, height, width), got {got}")
     h, w = x.shape[-2:]
+    whole = isinstance(pixel, tuple) and [type(place) for place in pixel] == [int, int]
+    if not (whole and 0 <= pixel[0] < h and 0 <= pixel[1] < w):
+        raise ValueError(
+            f"pixel must be (down, right) in the picture of {h} x {w}, counted from 0, got {pixel!r}"
+        )
     down, right = pixel
-    if not (0 <= down < h and 0 <= right < w):
-        raise ValueError(f"pixel must lie in the picture of {h} x {w}, counted from 0, got {pixel}")
     x = x.detach().clone().requires_grad_()
     output = layer(x)
     if output.shape[-2:] != (h, w):
         raise ValueError(f"layer must keep the size {h} x {w}, got {tuple(output.shape)}; pad it")
     there = output[..., down, right]
     signs = torch.randn(there.shape, generator=torch.Generator("cpu").manual_seed(0), device="cpu").to(there)
-    (gradient,) = torch.autograd.grad((there * signs).sum(), x)
+    if not there.requires_grad:  # the layer does not look at its input
+        return x.new_zeros(h, w)
+    (gradient,) = torch.autograd.grad((there * signs).sum(), x, materialize_grads=True)
     return gradient.square().sum((0, 1)).sqrt()
 
 

@@ -12,17 +12,21 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.data.agreement
     import lesson_lib.data.dates
     import lesson_lib.data.digits
+    import lesson_lib.data.scenes
     import lesson_lib.data.tagging
     import lesson_lib.data.topics
     import lesson_lib.heads
     import lesson_lib.linear
     import lesson_lib.masks
     import lesson_lib.models.bert
+    import lesson_lib.models.detr
     import lesson_lib.models.glimpse
     import lesson_lib.models.gpt
     import lesson_lib.models.ngrams
+    import lesson_lib.models.sagan
     import lesson_lib.models.tagger
     import lesson_lib.models.translator
+    import lesson_lib.models.vit
     import lesson_lib.positions
     import lesson_lib.recurrent
     import lesson_lib.scores

@@ -5,6 +5,7 @@ import inspect
 import re
 import textwrap
 import time
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,14 @@ from lesson_lib.checks.exercise import Choice, Number, Open, Write
 from lesson_lib.checks.inputs import source_of
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
-SESSION = {"torch": torch, "Bool": Bool, "Float": Float, "Int": Int, "Tensor": Tensor}
+SESSION = {
+    "torch": torch,
+    "Bool": Bool,
+    "Float": Float,
+    "Int": Int,
+    "Tensor": Tensor,
+    "permutations": permutations,
+}
 RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
 LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}
@@ -66,6 +74,7 @@ def test_a_card_is_complete(name):
         ("exercises/04_multi_head", 5),
         ("exercises/05_positional_encoding", 6),
         ("exercises/06_transformer", 8),
+        ("exercises/07_attention_vs_cnn", 7),
     ],
 )
 def test_a_lesson_has_every_kind(lesson, least):
@@ -194,6 +203,36 @@ def test_what_learners_write_in_lesson_06_is_what_the_library_does():
     tokens = torch.randn(3, 6)
     made = written.pre_norm_stack(tokens, tuple(parts), stack.norm)
     torch.testing.assert_close(made, stack(tokens[None]).output[0])
+
+
+def test_what_learners_write_in_lesson_07_is_what_the_library_does():
+    from torch import nn
+
+    from lesson_lib import convolution
+    from lesson_lib.checks import lesson_07_code as written
+    from lesson_lib.models.vit import patchify
+
+    x, conv = torch.randn(1, 2, 5, 7), nn.Conv2d(2, 3, 3, padding=1, bias=False)
+    canvas, d = nn.functional.pad(x[0], (1, 1, 1, 1)), convolution.offsets(5, 7, 1)
+    for sharpness in (0.3, 40.0):
+        layer = convolution.as_attention(conv, sharpness=sharpness)
+        made = written.nine_heads(canvas.flatten(1).T, d, conv.weight, sharpness)
+        torch.testing.assert_close(made.T.reshape(1, 3, 5, 7), layer(x))
+    torch.testing.assert_close(made.T.reshape(1, 3, 5, 7), conv(x))
+
+    images, patches = torch.randn(2, 3, 4, 6), nn.Conv2d(3, 5, 2, stride=2, bias=False)
+    rows = written.patch_rows(images, 2) @ patches.weight.flatten(1).T
+    torch.testing.assert_close(rows, patches(images).flatten(2).mT)
+    torch.testing.assert_close(written.patch_rows(images, 2), patchify(images, 2))
+
+
+def test_the_field_of_lesson_07_is_what_gradients_say():
+    from torch import nn
+
+    layers = nn.Sequential(*(nn.Conv2d(1, 1, 3, stride=s) for s in (1, 2, 1)))
+    x = torch.randn(1, 1, 23, 23, requires_grad=True)
+    layers(x)[0, 0, 3, 3].backward()
+    assert int((x.grad != 0).sum()) == EXERCISES["pixels_seen"].value
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():

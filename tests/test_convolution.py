@@ -183,9 +183,9 @@ def test_other_layers_get_a_sentence(no_shape_hook, rebuilt, layer, kind, words)
         rebuilt(layer())
 
 
-@pytest.mark.parametrize("sharpness", [0, -1.0, "sharp", True, math.nan])
+@pytest.mark.parametrize("sharpness", [0, -1.0, "sharp", True, math.nan, math.inf])
 def test_a_sharpness_that_is_none_gets_a_sentence(no_shape_hook, sharpness):
-    with pytest.raises(ValueError, match="sharpness must be a number > 0"):
+    with pytest.raises(ValueError, match="sharpness must be a finite number > 0"):
         as_attention(conv(), sharpness=sharpness)
 
 
@@ -239,11 +239,44 @@ def test_the_receptive_field_of_one_tap_by_hand():
 @pytest.mark.parametrize(
     "layer, pixel, words",
     [
-        (conv(), (H, 0), r"pixel must lie in the picture of 7 x 11, counted from 0, got \(7, 0\)"),
-        (conv(), (0, -1), "pixel must lie"),
+        (
+            conv(),
+            (H, 0),
+            r"pixel must be \(down, right\) in the picture of 7 x 11, counted from 0, got \(7, 0\)",
+        ),
+        (conv(), (0, -1), "pixel must be"),
+        (conv(), 3, "got 3"),
+        (conv(), (1.5, 2), "got \\(1.5, 2\\)"),
         (nn.Conv2d(C_IN, C_OUT, 3), (2, 2), "layer must keep the size 7 x 11"),
     ],
 )
-def test_a_field_that_cannot_be_gets_a_sentence(layer, pixel, words):
+def test_a_field_that_cannot_be_gets_a_sentence(no_shape_hook, layer, pixel, words):
     with pytest.raises(ValueError, match=words):
         receptive_field(layer.to(torch.get_default_device()), torch.randn(1, C_IN, H, W), pixel)
+
+
+@pytest.mark.parametrize("x", [None, [[1.0]], 3])
+def test_a_field_of_no_picture_gets_a_sentence(no_shape_hook, x):
+    with pytest.raises(TypeError, match="x must be a tensor of pictures"):
+        receptive_field(conv(), x, (0, 0))
+
+
+def test_a_layer_that_does_not_look_sees_nothing():
+    x = torch.randn(1, C_IN, H, W)
+    assert receptive_field(lambda x: torch.ones(1, 2, H, W), x, (1, 1)).count_nonzero() == 0
+
+
+@pytest.mark.parametrize("kernel, size", [(9, 12), (3, 24)])
+def test_larger_kernels_and_pictures(kernel, size):
+    layer, x = conv(kernel), torch.randn(B, C_IN, size, size)
+    assert_close(as_attention(layer)(x), layer(x), atol=1e-5, rtol=0)
+
+
+def test_every_picture_of_a_batch_gets_its_own_outputs_and_all_have_the_same_weights():
+    layer, x = as_attention(conv(), sharpness=1.0), torch.randn(B, C_IN, H, W)
+    whole = layer.heads(x, weights=True)
+    assert whole.weights.shape == (B, 9, H * W, (H + 2) * (W + 2))
+    for picture, output, table in zip(x, *whole, strict=True):
+        alone = layer.heads(picture[None], weights=True)
+        assert_close(output, alone.output[0])
+        assert_close(table, alone.weights[0])

@@ -12,6 +12,7 @@ from lesson_lib.checks import (
     lesson_04,
     lesson_05,
     lesson_06,
+    lesson_07,
     runner,
     store,
 )
@@ -28,6 +29,7 @@ LESSONS: Mapping[str, tuple[Exercise, ...]] = {
     "exercises/04_multi_head": lesson_04.EXERCISES,
     "exercises/05_positional_encoding": lesson_05.EXERCISES,
     "exercises/06_transformer": lesson_06.EXERCISES,
+    "exercises/07_attention_vs_cnn": lesson_07.EXERCISES,
 }
 EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
 

@@ -2,7 +2,7 @@
 
 Two tasks share the shapes. `objects`: one to three shapes of different sizes; what are they, and where? `pairs`: two shapes of
 one size, anywhere on the canvas; are they of one kind? No small piece of the canvas can answer that: one shape alone says nothing.
-Shapes are drawn where the middle of a pixel lies inside of them; no two touch. Drawn with a CPU generator, on the CPU.
+Shapes are drawn where the middle of a pixel lies inside of them, so a triangle of even width leaves the first line of its box empty; no two touch. Drawn with a CPU generator, on the CPU.
 """
 
 from typing import Any, NamedTuple
@@ -52,18 +52,24 @@ def objects(generator: torch.Generator, batch: int, *, size: int = SIZE) -> Obje
     return Objects(_paint(kind, box, size, generator), kind, box)
 
 
-def pairs(generator: torch.Generator, batch: int, *, size: int = SIZE) -> Pairs:
+def pairs(
+    generator: torch.Generator, batch: int, *, size: int = SIZE, kinds: tuple[str, ...] = KINDS
+) -> Pairs:
     """A batch of canvases with two shapes, 7 pixels wide; half of them, by chance, show one kind twice.
 
-    Raises ValueError where `batch` is less than 1 or `size` less than 16.
+    Shapes are of `kinds` alone: the fewer, the easier. Raises ValueError where `batch` is less than 1, `size` less than 16, or
+    `kinds` are not two or more different names of KINDS.
     """
     _whole(batch=batch, size=size)
     if size < 16:
         raise ValueError(f"size must be at least 16 pixels, so that two shapes of 7 fit, got {size}")
+    if not isinstance(kinds, tuple) or len(set(kinds)) < max(2, len(kinds)) or not set(kinds) <= set(KINDS):
+        raise ValueError(f"kinds must be two or more different ones of {', '.join(KINDS)}, in a tuple, got {kinds!r}")  # fmt: skip
     label = _integers(0, 2, (batch,), generator)
-    first = _integers(0, len(KINDS), (batch,), generator)
-    other = (first + _integers(1, len(KINDS), (batch,), generator)) % len(KINDS)
-    kind = torch.stack([first, first.where(label == 1, other)], 1)
+    first = _integers(0, len(kinds), (batch,), generator)
+    other = (first + _integers(1, len(kinds), (batch,), generator)) % len(kinds)
+    numbers = torch.tensor([KINDS.index(kind) for kind in kinds], device="cpu")
+    kind = numbers[torch.stack([first, first.where(label == 1, other)], 1)]
     box = _apart(torch.full((batch, 2), 7, device="cpu"), size, generator)
     apart = (box[:, 0] - box[:, 1])[:, :2].float().norm(dim=-1)
     return Pairs(_paint(kind, box, size, generator), label, kind, box, apart)

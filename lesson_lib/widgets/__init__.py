@@ -10,6 +10,7 @@ from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.glimpses import GlimpseExplorer
 from lesson_lib.widgets.heads import HeadExplorer
 from lesson_lib.widgets.machine import MachineExplorer
+from lesson_lib.widgets.pixels import PixelExplorer
 from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
@@ -24,6 +25,7 @@ __all__ = [
     "GlimpseExplorer",
     "HeadExplorer",
     "MachineExplorer",
+    "PixelExplorer",
     "RotationExplorer",
     "SevenStepsExplorer",
     "ShapeExplorer",

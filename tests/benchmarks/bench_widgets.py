@@ -3,13 +3,14 @@
 And without one: what the largest drawings cost the kernel.
 """
 
+import itertools
 import statistics
 
 import pytest
 import torch
 
 from lesson_lib.cli import lab as copies
-from lesson_lib.widgets import ClockExplorer, HeadExplorer, RotationExplorer
+from lesson_lib.widgets import ClockExplorer, HeadExplorer, PixelExplorer, RotationExplorer
 
 MOVES = 20
 
@@ -27,6 +28,13 @@ LARGEST = {
     "8 clocks": lambda: ClockExplorer(16),
     "rotation of width 8": lambda: RotationExplorer(8),
 }
+
+
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_a_new_sharpness_computes_every_pixel_again(benchmark, kernel):
+    widget = PixelExplorer(torch.nn.Conv2d(3, 6, kernel, padding=kernel // 2), torch.rand(3, 12, 12))
+    values = itertools.cycle([1.0, 8.0])
+    benchmark(lambda: setattr(widget.sharpness, "value", next(values)))
 
 
 @pytest.mark.parametrize("name", LARGEST)

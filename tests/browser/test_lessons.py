@@ -216,6 +216,24 @@ def test_the_position_moves_neither_the_matrix_nor_the_dot_product(open_notebook
     assert_all_can_be_read(rotation)
 
 
+def test_a_blur_becomes_one_tap_of_the_kernel(open_notebook):
+    pixels = widget(open_notebook("07_attention_vs_cnn.ipynb"), "PixelExplorer(")
+    row, column, sharpness, head = pixels.controls("slider")
+    said, difference = pixels.root.locator("p[role=status]"), pixels.root.locator("tr", has_text="difference")
+    assert "the head up left (-1, -1) looks most at" in said.inner_text()
+    assert pixels.press(sharpness, "End") is not None
+    assert float(said.inner_text().split("with weight ")[1].removeprefix("more than ")[:6]) > 0.999
+    assert max(abs(float(text)) for text in difference.locator("td").all_inner_texts()) < 1e-4
+    assert pixels.press(row, "Home") is not None and pixels.press(column, "ArrowRight") is not None
+    assert said.inner_text().startswith("From row 0,") and "border of zeros" in said.inner_text()
+    assert pixels.press(head, "ArrowRight") is not None
+    assert "the head up (-1, 0)" in said.inner_text()
+    assert_all_can_be_read(pixels)
+    assert pixels.press(head, "End") is not None
+    assert "added up" in said.inner_text()
+    assert_all_can_be_read(pixels)
+
+
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(open_notebook, name):
     """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""

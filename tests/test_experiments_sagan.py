@@ -1,0 +1,172 @@
+"""Canvases of twins, agreement and Frechet distance against references, a few steps of training, and the stored rows."""
+
+import math
+
+import pytest
+import scipy.linalg
+import torch
+
+from lesson_lib import experiments
+from lesson_lib.data import digits
+from lesson_lib.device import to_device
+from lesson_lib.experiments import sagan as experiment
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Few canvases are judged, by a classifier of few steps."""
+    monkeypatch.setitem(experiment.RECIPE, "judged", 60)
+    monkeypatch.setitem(experiment.RECIPE, "classifier", experiment.RECIPE["classifier"] | {"steps": 30})
+    for cached in (experiment.classifier, experiment.real):
+        cached.cache_clear()
+    yield
+    for cached in (experiment.classifier, experiment.real):
+        cached.cache_clear()
+
+
+def test_a_canvas_holds_two_different_pictures_of_one_digit_of_its_split():
+    images, labels = digits.pictures("test")
+    canvas, label = experiment.draw("test", 41, torch.Generator().manual_seed(3))
+    assert canvas.shape == (41, 8, 24) and canvas[..., 8:16].abs().max() == 0
+    for one, digit in zip(canvas, label, strict=True):
+        found = [
+            {k for k, image in enumerate(images) if torch.equal(image, half)}
+            for half in (one[:, :8], one[:, 16:])
+        ]
+        assert found[0] and found[1] and not found[0] & found[1]
+        assert all(labels[k] == digit for k in found[0] | found[1])
+    assert set(label.tolist()) == set(experiment.RECIPE["digits"])
+    assert torch.equal(canvas, experiment.draw("test", 41, torch.Generator().manual_seed(3)).canvas)
+
+
+def test_halves_are_all_left_ones_then_all_right_ones():
+    canvas = torch.rand(3, 8, 24)
+    cut = experiment.halves(canvas)
+    assert torch.equal(cut[1], canvas[1, :, :8]) and torch.equal(cut[3 + 1], canvas[1, :, 16:])
+
+
+def test_agreement_by_hand():
+    told = experiment.agreement(torch.tensor([[1, 1, 2, 3], [1, 2, 2, 2]]))
+    chance = 2 / 4 * 1 / 4 + 1 / 4 * 3 / 4
+    assert told == {"agreement": 0.5, "chance": chance, "kappa": pytest.approx((0.5 - chance) / (1 - chance))}
+
+
+def test_one_digit_only_agrees_always_and_has_kappa_0():
+    assert experiment.agreement(torch.full((2, 7), 4)) == {"agreement": 1.0, "chance": 1.0, "kappa": 0.0}
+
+
+def test_frechet_is_scipys_and_by_hand_in_one_dimension():
+    one, other = (
+        torch.randn(101, 5, device="cpu"),
+        torch.randn(97, 5, device="cpu") @ torch.randn(5, 5, device="cpu") + 1,
+    )
+    S, T = (x.double().T.cov().numpy() for x in (one, other))
+    root = scipy.linalg.sqrtm(S @ T).real
+    means = (one.double().mean(0) - other.double().mean(0)).square().sum().item()
+    assert experiment.frechet(one, other) == pytest.approx(means + (S + T - 2 * root).trace(), rel=1e-6)
+    assert experiment.frechet(one, one) == pytest.approx(0, abs=1e-9)
+    a, b = torch.tensor([[0.0], [2.0]], device="cpu"), torch.tensor([[5.0], [11.0]], device="cpu")
+    assert experiment.frechet(a, b) == pytest.approx((8 - 1) ** 2 + (math.sqrt(2) - math.sqrt(18)) ** 2)
+    flat = torch.zeros(7, 5, device="cpu")  # no spread at all: only the means differ
+    assert experiment.frechet(flat, flat + 2) == pytest.approx(5 * 4)
+
+
+def test_frechet_sees_what_goes_together():
+    left = torch.randn(500, 3, device="cpu")
+    agreeing, shuffled = torch.cat([left, left], 1), torch.cat([left, left.flip(0)], 1)
+    assert experiment.frechet(agreeing, shuffled) > 0.5
+
+
+def test_wrong_arguments_get_a_sentence(few):
+    with pytest.raises(ValueError, match="at least 2 rows on either side, got 1 and 3"):
+        experiment.frechet(torch.zeros(1, 2, device="cpu"), torch.zeros(3, 2, device="cpu"))
+    with pytest.raises(ValueError, match="noises must be one of own, shared, got 'none'"):
+        experiment.train("nothing", "none", steps=1)
+    with pytest.raises(ValueError, match="middle must be one of nothing, attention"):
+        experiment.train("none", steps=1)
+
+
+def test_a_few_steps_move_both_networks_and_both_gammas(few):
+    gan, history = experiment.train("attention", seed=2, steps=4)
+    again, _ = experiment.train("attention", seed=2, steps=4)
+    untrained = experiment.gammas(experiment.make("attention"))
+    assert set(untrained.values()) == {0.0}
+    assert all(gamma != 0 for gamma in experiment.gammas(gan).values())
+    assert history.column("step") == [0, 1, 2, 3, 4] and history.rows[0]["gamma generator"] == 0
+    assert not gan.generator.training and math.isfinite(history.rows[-1]["generator"])
+    z = to_device(experiment.fixed_noise("own", 2))
+    torch.testing.assert_close(gan.generator(z).canvas, again.generator(z).canvas)
+
+
+def test_a_turn_leaves_the_other_network_alone(few):
+    gan = experiment.make("nothing")
+    optimizers = {
+        name: torch.optim.SGD(network.parameters(), lr=0.0) for name, network in gan._asdict().items()
+    }
+    before = {k: v.clone() for k, v in gan.generator.named_parameters()}
+    told = experiment._turn(gan, optimizers, torch.Generator().manual_seed(0), "own")
+    assert set(told) == {"discriminator", "generator"}
+    assert all(torch.equal(before[k], v) for k, v in gan.generator.named_parameters())
+    assert all(p.requires_grad for p in gan.discriminator.parameters())
+    assert all(p.grad is not None for network in gan for p in network.parameters())
+
+
+def test_stopping_keeps_what_was_learned(few, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "_turn", stop)
+    _, history = experiment.train("nothing", steps=3)
+    assert history.ended.startswith("interrupted") and len(history.rows) == 1
+
+
+def test_quick_does_20_steps_at_most(few, monkeypatch):
+    monkeypatch.setenv("LESSON_STEPS", "quick")
+    monkeypatch.setattr(experiment, "_turn", lambda *_: {"discriminator": 0.0, "generator": 0.0})
+    _, history = experiment.train("nothing", steps=500)
+    assert history.rows[-1]["step"] == 20
+
+
+def test_rows_of_a_seed_hold_systems_pictures_and_maps(few, monkeypatch):
+    monkeypatch.setitem(experiment.RECIPE, "systems", {"own": ["nothing", "attention"], "shared": []})
+    monkeypatch.setitem(experiment.RECIPE, "steps", 2)
+    train = experiment.train
+    monkeypatch.setattr(
+        experiment, "train", lambda *names, **options: train(*names, **options | {"steps": 2})
+    )
+    rows = experiment.run(0)
+    assert [row["kind"] for row in rows] == ["real", "system", "system", *["long", "shown"] * 3]
+    without, shown = rows[4], rows[6]
+    assert torch.tensor(shown["canvases"]).shape == (16, 8, 24)
+    assert torch.tensor(shown["read"]).shape == (16, 2)
+    assert torch.tensor(shown["maps"]).shape == (2, 2, 4, 12) and "maps" not in without
+    assert [row["kind"] for row in experiment.run(1)] == ["system", "system", "long", "long", "long"]
+
+
+def system(middle, seed, reports):
+    return {"kind": "system", "noises": "own", "middle": middle, "seed": seed,
+            "reports": [{"step": k, "kappa": v, "cpu_s": t} for k, v, t in reports]}  # fmt: skip
+
+
+def test_equal_steps_and_equal_time_are_read_from_the_reports():
+    rows = [
+        {"kind": "real", "seed": 0},
+        system("nothing", 0, [(0, 0.0, 0.0), (5, 0.1, 3.0), (10, 0.2, 6.0)]),
+        system("attention", 0, [(0, 0.0, 0.0), (5, 0.5, 4.0), (10, 0.9, 8.0)]),
+    ]
+    assert experiment.at_the_end(rows, "kappa") == {("own", "nothing"): [0.2], ("own", "attention"): [0.9]}
+    assert experiment.at_equal_time(rows, "kappa") == {("own", "nothing"): [0.2], ("own", "attention"): [0.5]}
+    assert experiment.curves(rows, "kappa", "own", "nothing") == [[(0, 0.0), (5, 0.1), (10, 0.2)]]
+
+
+def test_stored_rows_are_complete():
+    stored = experiments.results("sagan")
+    rows, recipe = stored["rows"], stored["recipe"]
+    wanted = [(noises, middle) for noises, middles in recipe["systems"].items() for middle in middles]
+    ended = experiment.at_the_end(rows, "kappa")
+    assert list(ended) == wanted and all(len(values) == 3 for values in ended.values())
+    long = experiment.at_the_end(rows, "kappa", "long")
+    assert list(long) == [("own", middle) for middle in recipe["long"]["middles"]]
+    assert all(len(values) == 3 for values in long.values())
+    assert [row["middle"] for row in rows if "maps" in row] == ["attention"]
+    assert all(row["cpu_s"] <= 90 for row in rows if row["kind"] == "system")

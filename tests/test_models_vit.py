@@ -1,0 +1,213 @@
+"""Two ways to see a picture: patches are a strided convolution, distances and gradients by hand, and a picture of another shape gets a sentence."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.device import to_device
+from lesson_lib.models import vit
+from lesson_lib.models.vit import ConvNet, VisionTransformer, attention_distance, patchify, seen
+
+B, C, SIDE, PATCH, CLASSES, D_MODEL, HEADS, LAYERS, D_INNER = 2, 3, 15, 5, 7, 22, 11, 2, 13
+
+
+def transformer():
+    torch.manual_seed(0)
+    sizes = {"d_model": D_MODEL, "n_layers": LAYERS, "n_heads": HEADS, "d_inner": D_INNER}
+    return to_device(VisionTransformer(SIDE, PATCH, CLASSES, c_in=C, **sizes)).eval()
+
+
+def convnet(channels=(5, 11, 13), c_in=C):
+    torch.manual_seed(0)
+    return to_device(ConvNet(CLASSES, channels, c_in=c_in)).eval()
+
+
+def test_patches_by_hand_row_by_row_and_channel_first():
+    x = torch.arange(24.0).reshape(1, 2, 2, 6)
+    assert patchify(x, 2)[0].tolist() == [
+        [0, 1, 6, 7, 12, 13, 18, 19],
+        [2, 3, 8, 9, 14, 15, 20, 21],
+        [4, 5, 10, 11, 16, 17, 22, 23],
+    ]
+
+
+def test_a_strided_convolution_is_a_product_with_patches():
+    x, conv = torch.randn(B, C, 10, 15), nn.Conv2d(C, D_MODEL, PATCH, stride=PATCH)
+    by_hand = patchify(x, PATCH) @ conv.weight.flatten(1).T + conv.bias
+    assert by_hand.shape == (B, 6, D_MODEL)
+    assert_close(conv(x).flatten(2).mT, by_hand)
+
+
+def test_patches_are_what_unfold_says():
+    x = torch.randn(B, C, 10, 15)
+    assert_close(patchify(x, PATCH), nn.functional.unfold(x, PATCH, stride=PATCH).mT, rtol=0, atol=0)
+
+
+def test_the_transformers_parameters_by_hand():
+    layer = 4 * D_MODEL**2 + 2 * D_MODEL * D_INNER + D_INNER + 5 * D_MODEL
+    patches, table = (C * PATCH**2 + 1) * D_MODEL, (9 + 2) * D_MODEL
+    wanted = patches + table + LAYERS * layer + 2 * D_MODEL + (D_MODEL + 1) * CLASSES
+    assert sum(p.numel() for p in transformer().parameters()) == wanted
+
+
+def test_the_convnets_parameters_by_hand():
+    wanted = 9 * (3 * 5 + 5 * 11 + 11 * 13) + 2 * (5 + 11 + 13) + 14 * CLASSES
+    assert sum(p.numel() for p in convnet().parameters()) == wanted
+
+
+def test_looking_changes_no_logit_and_brings_each_layers_weights():
+    model, x = transformer(), torch.randn(B, C, SIDE, SIDE)
+    looked = model.look(x)
+    assert_close(looked.logits, model(x))
+    assert [w.shape for w in looked.weights] == [(B, HEADS, 10, 10)] * LAYERS
+    for weights in looked.weights:
+        assert_close(weights.sum(-1), torch.ones(B, HEADS, 10))
+
+
+def test_the_class_token_comes_first_and_positions_are_added():
+    model, x = transformer(), torch.randn(B, C, SIDE, SIDE)
+    with torch.no_grad():
+        model.class_token.normal_()
+        first = model.stack(x, weights=True).stream[0]
+    assert_close(first[:, 0], (model.class_token + model.positions.table[0]).expand(B, -1))
+    patches = patchify(x, PATCH) @ model.patches.weight.flatten(1).T + model.patches.bias
+    assert_close(first[:, 1:], patches + model.positions.table[1:])
+
+
+def test_the_logits_are_read_from_the_class_token_alone():
+    model, x = transformer(), torch.randn(B, C, SIDE, SIDE)
+    assert_close(model(x), model.classify(model.stack(x).output[:, 0]))
+    table = model.stack(x, weights=True).stream[-2][:, 1:]  # what the class token reads in the last layer
+    assert model.features(x).shape == (B, D_MODEL, 3, 3)
+    assert_close(model.features(x)[:, :, 1, 2], table[:, 5])
+
+
+def test_a_shuffle_of_patches_is_noticed_only_through_positions():
+    model, x = transformer(), torch.randn(B, C, SIDE, SIDE)
+    turned = x.roll(PATCH, -1)  # whole patches change places
+    assert (model(x) - model(turned)).abs().max() > 1e-3
+    with torch.no_grad():
+        model.positions.table.zero_()
+    assert_close(model(x), model(turned))
+
+
+@pytest.mark.parametrize("channels, size", [((5,), 15), ((5, 11), 7), ((5, 11, 13), 3), ((5, 11, 13, 2), 3)])
+def test_the_convnet_halves_twice_at_most_and_takes_the_mean(channels, size):
+    model, x = convnet(channels), torch.randn(B, C, 15, 15)
+    assert model.features(x).shape == (B, channels[-1], size, size)
+    assert_close(model(x), model.classify(model.features(x).mean((2, 3))))
+
+
+def test_the_convnet_takes_any_size():
+    assert convnet()(torch.randn(B, C, 17, 23)).shape == (B, CLASSES)
+
+
+def test_distances_by_hand():
+    # a grid of 1 x 3 patches of 5 pixels: distances 0, 5, 10
+    own = torch.eye(3)
+    even = torch.full((3, 3), 1 / 3)
+    ends = torch.tensor([[0.0, 0, 1], [0.5, 0, 0.5], [1, 0, 0]])
+    weights = torch.stack([own, even, ends])[None]
+    assert_close(attention_distance(weights, (1, 3), 5), torch.tensor([0.0, 40 / 9, 25 / 3]))
+    assert_close(attention_distance(weights, (3, 1), 5), torch.tensor([0.0, 40 / 9, 25 / 3]))
+
+
+def test_a_distance_runs_down_and_right_and_shares_are_made_whole():
+    weights = torch.zeros(1, 1, 6, 6)
+    weights[..., 3] = 0.25  # of 2 x 3 patches: the second row's first; the class token took the rest
+    wanted = 7 * (1 + 2**0.5 + 5**0.5 + 0 + 1 + 2) / 6
+    assert_close(attention_distance(weights, (2, 3), 7), torch.tensor([wanted]))
+
+
+def test_distances_are_means_over_pictures():
+    weights = torch.randn(B, HEADS, 6, 6).softmax(-1)
+    one_by_one = torch.stack([attention_distance(w[None], (2, 3), 4) for w in weights])
+    assert_close(attention_distance(weights, (2, 3), 4), one_by_one.mean(0))
+
+
+@pytest.mark.parametrize("make", [transformer, convnet])
+def test_what_is_seen_is_the_norm_of_the_jacobian(make):
+    model, x = make(), torch.randn(C, SIDE, SIDE)
+    jacobian = torch.autograd.functional.jacobian(lambda y: model.features(y[None])[0, :, 1, 2], x)
+    assert_close(seen(model, x, (1, 2)), jacobian.square().sum((0, 1)).sqrt(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_convnet_sees_a_square_and_a_transformer_everything():
+    # 3 x 3, pooled by 2, 3 x 3 again: the middle of the second map sees 8 pixels: 2 · 2 + 2 pooled, 1 on each side
+    x = torch.randn(C, 15, 15)
+    field = seen(convnet((5, 31)), x, (3, 3)).nonzero()
+    assert field.min() >= 3 and field.max() <= 10
+    assert (seen(transformer(), x, (1, 1)) > 0).all()
+
+
+def test_seeing_leaves_the_model_as_it_was():
+    model, x = convnet().train(), torch.randn(C, SIDE, SIDE)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    seen(model, x, (0, 0))
+    with pytest.raises(ValueError, match="place must be"):
+        seen(model, x, (3, 0))
+    assert model.training and all(p.grad is None for p in model.parameters())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_the_loss_and_what_is_right_by_hand():
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x.flatten(1)
+
+    x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]])[:, None, None]
+    label = torch.tensor([0, 1, 1])
+    assert vit.right(Fixed(), x, label).tolist() == [True, True, False]
+    wanted = torch.tensor([1 + torch.e**-2, 1 + torch.e**-1, 1 + torch.e**3]).log().mean()
+    assert_close(vit.loss(Fixed(), (x, label)), wanted)
+
+
+def test_judging_is_in_eval_mode_and_in_parts():
+    model, x = convnet().train(), torch.randn(503, C, 5, 5)
+    wanted = model.eval()(x).argmax(-1)
+    assert vit.right(model.train(), x, wanted).all()
+
+
+GOOD = torch.zeros(B, C, SIDE, SIDE)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: VisionTransformer(24, 5, 2), "side must be a multiple of patch, got 24 and 5"),
+        (lambda: VisionTransformer(24, 0, 2), "patch must be a whole number >= 1, got 0"),
+        (lambda: VisionTransformer(24, 4, 2.0), "n_classes must be a whole number >= 1, got 2.0"),
+        (lambda: VisionTransformer(24, 4, 2, d_model=10, n_heads=4), "multiple"),
+        (lambda: VisionTransformer(24, 4, 2, n_layers=0), "n_layers must be a whole number >= 1"),
+        (lambda: ConvNet(2, ()), r"channels must name the width of each layer, such as \(16, 32\), got \(\)"),
+        (lambda: ConvNet(2, 16), "got 16"),
+        (lambda: ConvNet(2, None), "got None"),
+        (lambda: ConvNet(2, "16"), "got '16'"),
+        (lambda: ConvNet(2, (4, 0)), r"channels\[1\] must be a whole number >= 1, got 0"),
+        (lambda: transformer()(torch.zeros(B, C, 15, 20)), r"\(b, 3, 15, 15\), got \(2, 3, 15, 20\)"),
+        (lambda: transformer()(GOOD[0]), r"got \(3, 15, 15\); for grey pictures"),
+        (lambda: transformer()(None), "x must be a tensor of pictures .* got NoneType"),
+        (lambda: transformer()(GOOD.long()), "x must be a tensor of floats, got torch.int64"),
+        (lambda: convnet()(GOOD[:, :1]), r"\(b, 3, height, width\), got \(2, 1, 15, 15\)"),
+        (lambda: convnet()(GOOD[:0]), r"got \(0, 3, 15, 15\)"),
+        (lambda: convnet()([1.0]), "got list"),
+        (lambda: patchify(GOOD, 4), "multiples of patch = 4, got 15 x 15; cut or pad"),
+        (lambda: patchify(GOOD, None), "patch must be a whole number >= 1, got None"),
+        (lambda: patchify("picture", 5), "got str"),
+        (lambda: patchify(GOOD[0], 5), r"got \(3, 15, 15\)"),
+        (lambda: attention_distance(torch.ones(1, 1, 5, 5), (2, 2), 3), r"needs weights \(..., 4, 4\), got \(1, 1, 5, 5\); leave the class token out"),
+        (lambda: attention_distance(torch.ones(4, 4), (2, 2), 3), r"of one layer, got \(4, 4\)"),
+        (lambda: attention_distance([torch.ones(1, 1, 4, 4)], (2, 2), 3), "got list"),
+        (lambda: attention_distance(torch.ones(1, 1, 4, 4), 2, 3), "grid must be .* got 2; use model.grid"),
+        (lambda: attention_distance(torch.ones(1, 1, 4, 4), (2, 2), 0), "patch must be"),
+        (lambda: seen(convnet(), GOOD, (0, 0)), r"x must be one picture \(channels, h, w\), got \(2, 3, 15, 15\)"),
+        (lambda: seen(convnet(), None, (0, 0)), "got NoneType"),
+        (lambda: seen(convnet(), GOOD[0], (0, 3)), r"place must be \(row, column\) in a map of 3 x 3, from 0, got \(0, 3\)"),
+        (lambda: seen(convnet(), GOOD[0], (-1, 0)), r"got \(-1, 0\)"),
+        (lambda: seen(transformer(), GOOD[0], "middle"), "got 'middle'"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_gets_a_sentence(no_shape_hook, call, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        call()
