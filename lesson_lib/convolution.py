@@ -119,27 +119,36 @@ def as_attention(conv: nn.Conv2d, *, sharpness: float | int | None = None) -> Pi
 
 
 def with_few_heads(conv: nn.Conv2d) -> PixelAttention:
-    """The same convolution with 2 r heads, or K · K if those are fewer; r is the rank of the taps: the table (K · K, c_out · c_in).
+    """The same convolution with r + 1 heads, or K · K if those are fewer; r is the rank of the taps: the table (K · K, c_out · c_in).
 
-    A head may spread its weight over several places: any shares that are positive and sum to 1. A term of the table's singular value
-    decomposition, shares times one matrix, has shares of both signs: one head brings the positive ones, another the negative ones. So a
-    kernel with one channel in and out (r = 1) needs two heads, or one where all its taps have one sign.
-    Scores are a learned number for each offset here (of a table, not of the quadratic encoding). Raises as `as_attention` does.
+    A head may spread its weight over several places: any shares that are not negative and sum to 1. A term of the table's singular value
+    decomposition, shares times one matrix, has shares of both signs. So each term gets a constant added, until none is negative, and
+    one more head, which looks everywhere alike, takes all the constants off. A kernel with one channel in and out (r = 1) needs two
+    heads, or one where all its taps have one sign. Scores are a number for each offset here (a table, not the quadratic encoding).
+    Raises as `as_attention` does.
     """
     taps, places = _taps(conv), _places(conv)
     left, strength, right = torch.linalg.svd(taps.flatten(1), full_matrices=False)
     tiny = torch.finfo(taps.dtype).eps * max(taps.flatten(1).shape)  # as torch.linalg.matrix_rank counts
-    shares, values = [], []
+    even = taps.new_full((len(taps),), 1 / len(taps))
+    constant, shares, values = torch.zeros_like(taps[0]), [], []
     for column, size, row in zip(left.T, strength, right, strict=True):
-        for sign in (1, -1):
-            part = (sign * column).clamp(min=0)
-            if size > tiny * strength.max() and part.sum() > tiny:
-                shares.append(part / part.sum())
-                values.append(sign * part.sum() * size * row.reshape(taps.shape[1:]))
+        if size <= tiny * strength.max() or not size:
+            continue
+        matrix = size * row.reshape(taps.shape[1:])
+        if column.sum() < 0:
+            column, matrix = -column, -matrix
+        if column.min() < -tiny:
+            constant = constant + column.min() * len(taps) * matrix
+            column = column - column.min()
+        column = column.clamp(min=0)
+        shares.append(column / column.sum())
+        values.append(column.sum() * matrix)
+    if constant.any() or not shares:  # no share at all: a kernel of zeros
+        shares, values = [*shares, even], [*values, constant]
     if len(shares) > len(taps):  # nothing saved: a head for each tap
         shares, values = list(torch.eye(len(taps)).to(taps)), list(taps)
-    even = taps.new_full((len(taps),), 1 / len(taps))  # for a kernel of zeros
-    table = torch.stack(shares or [even]).log()
+    table, values = torch.stack(shares).log(), torch.stack(values)
 
     def logits(d: Float[Tensor, "n m 2"]) -> Float[Tensor, "heads n m"]:
         here = (d[..., None, :] == places.to(d)).all(-1)  # (n, m, taps)
@@ -148,7 +157,6 @@ def with_few_heads(conv: nn.Conv2d) -> PixelAttention:
             found = torch.where(here[..., tap], table.to(d)[:, tap, None, None], found)
         return found
 
-    values = torch.stack(values or [torch.zeros_like(taps[0])])
     return PixelAttention(logits, values, _bias(conv), border=conv.kernel_size[0] // 2)
 
 

@@ -157,7 +157,7 @@ the right neighbour, $c = 1$.
 > pixel lose that is one step off?
 >
 > <details><summary>Answer</summary>
-> By e. So 1 : 0.368 : 0.368 for the wanted one and its two neighbours, and 0.018 and 0.0001 for the rest: 1 / 1.7542 = 0.57. With sharpness 3 the factor is e³ = 20.
+> More than half, yes. A pixel one step off loses by a factor of e, so 1 : 0.368 : 0.368 for the wanted one and its two neighbours, and 0.018 and 0.0001 for the rest: 1 / 1.7542 = 0.57. With sharpness 3 the factor is e³ = 20.
 > </details>
 """
 
@@ -192,7 +192,7 @@ show_source(Near.forward)
 r"""
 ### All together
 
-`as_attention` takes the taps of any `nn.Conv2d` with an odd kernel and stride 1, and makes a head of each: a centre, a sharpness, and the tap as its value matrix.
+`as_attention` takes the taps of any `nn.Conv2d` with a square odd kernel of side $K$, stride 1 and a padding of $K // 2$ zeros (no dilation, no groups), and makes a head of each: a centre, a sharpness, and the tap as its value matrix.
 Keys stand on a canvas with a border of zeros, as in the padding, so that the heads at the picture's edge have something to look at.
 """
 
@@ -291,7 +291,7 @@ With three channels the taps are 3 × 3 matrices of rank 3, so heads of width 1 
 ## 3 · Are nine heads needed?
 
 Nine are enough. That does not say that fewer fail. Take a kernel with one channel in and out, so that a tap is one number. Let a head *spread* its weight over several
-pixels, in any shares that are not negative and sum to 1. (Its score is then a table with a number for each offset, as Shaw's in lesson 05; a share of 0 is a score of −∞.)
+pixels, in any shares that are not negative and sum to 1. (Its score is then a learned number for each offset; a share of 0 is a score of −∞.)
 
 > **Predict.** The blur [1 2 1; 2 4 2; 1 2 1] / 16: how many heads? The edge finder [1 0 −1; 2 0 −2; 1 0 −1]: how many?
 >
@@ -318,7 +318,7 @@ for name, numbers in kernels.items():
 # %% [markdown]
 r"""
 And with several channels? Write the kernel as a table with a row for each of the nine places and a column for each number of a tap. Its **rank** $r$ says how many
-different patterns of places it mixes. Each pattern takes a head for its positive and one for its negative part, so $2r$ heads do, or nine if that is fewer.
+different patterns of places it mixes. A pattern has numbers of both signs. Add a constant to each pattern until none is negative; then one more head, with even shares, takes all the constants off. So $r + 1$ heads do, or nine if that is fewer.
 """
 
 # %%
@@ -332,7 +332,7 @@ for c_in, c_out in ((1, 1), (1, 2), (2, 2), (3, 16)):
 
 # %% [markdown]
 r"""
-So $K^2$ heads suffice, and they are not always needed. Our random kernel from 3 to 16 channels has rank 9, and there all nine are: heads that look by position alone add one pattern each, so fewer than $r$ never do. (Sometimes fewer than $2r$ do, as the blur shows.)
+So $K^2$ heads suffice, and they are not always needed. Our random kernel from 3 to 16 channels has rank 9, and there all nine are: heads that look by position alone add one pattern each, so fewer than $r$ never do.
 
 ## 4 · Who sees what?
 
@@ -512,7 +512,7 @@ r"""
 **Digit**: which handwritten digit lies somewhere on the canvas? **Pair**: are the two shapes, wherever they lie, of one kind? The pair is a relation between far places: no small piece of the
 canvas can tell.
 
-Two models, of about the same number of parameters and the same processor time per step. Each has, for each task, the learning rate that was best for it on validation pictures, after the long training with 25,000 pictures:
+Two models, of about the same number of parameters and the same processor time per step. Each has, for each task, a learning rate that none of three beat on validation pictures (one seed, long training, 25,000 pictures). The weights that are kept are the best of ten looks at validation pictures:
 """
 
 # %%
@@ -576,6 +576,7 @@ def measured(task):
     for budget in ("short", "long"):
         made[f"{budget} training"] = {}
         for model, name in (("vit", "ViT"), ("cnn", "CNN")):
+            # "fresh": new pictures at every step; they have no place on this axis
             rows = [r for r in points if (r["task"], r["budget"], r["model"], r["fresh"])
                     == (task, budget, model, False)]  # fmt: skip
             sizes = sorted({row["n"] for row in rows})
@@ -588,24 +589,24 @@ def measured(task):
 figures.curves(
     measured("pair"),
     "pairs",
-    "Short: only the CNN learns. Long: both do, the CNN from fewer.",
+    "Short: only the CNN learns well. Long: both do, the CNN from fewer.",
 )
 
 # %%
 figures.curves(
     measured("digit"),
     "digits",
-    "The CNN is above the ViT everywhere; long training narrows it.",
+    "The CNN is above the ViT everywhere; after long training the gap is narrow at the right end.",
 )
 
 # %% [markdown]
 r"""
 The band is three seeds, the line the middle one. Read the right panels first.
 
-*Pairs*: with 200 pictures both guess. With 1,000 the CNN is far ahead; from 5,000 on both are above 0.99, and the gap is closed. *Digits*: the gap grows from 0.47 at 200 pictures to 0.57 at 1,000, then shrinks to 0.15 at 25,000, and stays open. So the
+*Pairs*: with 200 pictures both guess. With 1,000 the CNN is far ahead; from 5,000 on both are above 0.99, and the gap is closed. *Digits*: the gap grows from 0.47 at 200 pictures to 0.58 at 1,000, then shrinks to 0.15 at 25,000, and stays open. So the
 first half of the claim, *a CNN needs less data*, is measured here. The second half, *attention overtakes*, is not: there is **no crossover** on either task.
 
-Now the left panels. The ViT stays near chance on pairs, whatever the number of pictures. "Attention cannot compare two shapes, and more data do not help", one would write. 800 steps say otherwise: it had not been
+Now the left panels. The middle seed of the ViT stays near chance on pairs, whatever the number of pictures (the best one reaches 0.64). "Attention cannot compare two shapes, and more data do not help", one would write. 800 steps say otherwise: it had not been
 trained long enough. Such a curve measures patience, not the model.
 
 The trap has another side. Here is a crossover, made to order:
@@ -618,7 +619,7 @@ rows = {
         for row in points
         if (row["model"], row["task"], row["budget"]) == ("vit", "digit", "long")
     ],
-    "CNN, 50 steps": [row for row in points if row["budget"] == "tiny"],
+    "CNN, 50 steps": [row for row in points if row["budget"] == "tiny"],  # stored so
 }
 fake = {}
 for name, some in rows.items():
@@ -630,7 +631,7 @@ figures.curves({"a crossover?": fake}, "digits", "The curves cross.")
 # %% [markdown]
 r"""
 With few pictures the CNN leads, in the middle seed, with many the Transformer: just what the lecture's figure shows. But this CNN was stopped after 50 steps (hence the wide band). After 200 it has 0.95 with 25,000 pictures, and is ahead of the ViT everywhere. **Before you believe a
-crossover, ask whether the loser was trained to the end.** (Our own first try, with another CNN, fell into this trap.)
+crossover, ask whether the loser was trained to the end.** (Our own first try, with another CNN and not stored, fell into this trap.)
 
 And the other way round: is the ViT's 0.83 its end? Look at its *training* pictures, and give it four times as many steps:
 """
@@ -645,6 +646,7 @@ for row in points:
     if row["task"] == "digit" and row["n"] == 25_000:
         told = (row["accuracy"], row["training_accuracy"], row["cpu_s"])
         more[row["model"], row["budget"]].append(told)
+# "its own": the first 3,000 of the pictures that it was trained on
 print("25,000 digits, three seeds: right on test pictures; on its own; CPU seconds")
 for (model, budget), seeds in more.items():
     new, old, seconds = zip(*seeds, strict=True)
@@ -656,7 +658,7 @@ r"""
 After the long training it had named 0.86 of its own pictures: it had not finished. After the longest it knows 0.99 of them, and names 0.93 to 0.94 of new ones. The CNN has 0.97 to 0.98 with a quarter of the steps and a fifth of the time (it did not get the longest training). The gap is down from 0.15 to 0.04. So "attention is worse at this task" was in large part
 "attention learns this task more slowly".
 
-**What the paper's figure says.** Its horizontal axis is the number of pictures used for *pre-training*: subsets of 9, 30, 90 and 300 million from a private collection (JFT). Behind that, a linear layer is fitted to a few pictures of each class. The ResNets, which are CNNs, lead at 9 million and level off sooner; ViT-B/32 does much worse than a ResNet50 there,
+**What the paper's figure says.** Its horizontal axis is the number of pictures used for *pre-training*, the long first training: subsets of 9, 30, 90 and 300 million from a private collection (JFT). After that, a linear layer is fitted to a few pictures of each class. The ResNets, which are CNNs, lead at 9 million and level off sooner; ViT-B/32 does much worse than a ResNet50 there,
 and better from 90 million on (Dosovitskiy et al. 2020, section 4.3). And with a training as long as the ViTs', on 4 billion pictures of that kind, later CNNs match them (Smith et al. 2023). Our 25,000 are a 360th of its smallest point. So our curves can neither confirm nor refute that crossover. What they show is the left end, and that "more flexible models need more data" is about *assumptions*: both models here have 70,000 parameters.
 
 ### How far do the heads look?
@@ -705,7 +707,7 @@ figures.fields(learned, pixel=(7, 7))
 # %% [markdown]
 r"""
 The frame lies about where the place is: a patch of 5 × 5 in the ViT, a cell of 4 × 4 in the CNN. White is a pixel that cannot matter: the CNN's last layer sees 26 × 26 pixels around its cell (3, 4, 8, 10, 18, 26 behind its convolutions and its halvings), which leaves out the last row and column here. The ViT sees everything, in blocks of one patch.
-Before training the CNN's field is strongest around its place and fades, as in section 4. After training both fields are patchy, and they differ from picture to picture. That is
+Before training the CNN's field is strongest around its place and fades, as in section 4. After training both fields are patchy. That is
 what "the receptive field is learned" means for a network: which pixels matter, and how much, has come from the data. Why just these matter, the picture does not say.
 """
 
@@ -734,6 +736,9 @@ By hand, on a map of 2 × 3 places with 4 channels:
 
 
 # %%
+from lesson_lib.scores import dot
+
+
 def attention_block(x, w_q, w_k, w_v, gamma):
     """A feature map plus gamma times what each place finds at all places."""
     places = x.flatten(2).mT  # (b, h w, c): a set of vectors
@@ -741,8 +746,8 @@ def attention_block(x, w_q, w_k, w_v, gamma):
     return x + gamma * found.output.mT.reshape(x.shape)
 
 
+# %%
 from lesson_lib.models.sagan import SelfAttention2d
-from lesson_lib.scores import dot
 
 _ = torch.manual_seed(0)
 block, x_map = SelfAttention2d(4, d_k=2), torch.randn(1, 4, 2, 3)
@@ -753,7 +758,7 @@ block(x_map).output.square().sum().backward()
 verdict("gamma is 0: the map comes out as it went in",
     torch.equal(block(x_map).output, x_map))  # fmt: skip
 verdict("gamma's gradient is not 0", block.gamma.grad.abs() > 0.1)
-verdict("the query's, key's and value's are",
+verdict("the gradients of query, key and value are all 0",
     all(not p.weight.grad.any() for p in (block.query, block.key, block.value)))  # fmt: skip
 with torch.no_grad():
     block.gamma.fill_(0.7)
@@ -765,7 +770,7 @@ r"""
 ### A task that needs it
 
 What would a generator need attention for? For parts that are far apart and must agree. So our real pictures are pairs of handwritten digits, 0 or 1: the same digit twice, written differently, at the left and at the right end of a canvas of 8 × 24 pixels. And each place of the
-generator's first map gets *noise of its own*. So what the left end draws, the right end cannot know, unless something carries it over; and in this network the convolutions do not reach that far.
+generator's first map gets *noise of its own*. So what the left end draws from its noise, the right end cannot know, unless something carries it over.
 
 A small classifier reads both halves. The measure is **kappa** (Cohen 1960): how much more often the two halves agree than they would if they were paired at random,
 
@@ -773,33 +778,39 @@ $$\kappa = \frac{\text{agreement} - \text{chance}}{1 - \text{chance}}$$
 
 By hand: if 80 of 100 pictures agree, and of halves that are paired at random 50 of 100 would, κ = (0.8 − 0.5) / 0.5 = 0.6. Real pictures have 1; 0 is chance, and less than 0 is less than chance.
 
-First, does noise really not travel without attention? Ask for the gradient of the left column of the picture with respect to the noise.
+How far does noise travel without attention? Ask which columns of noise can move the left half of the picture, and which the right half.
 """
 
 # %%
 from lesson_lib.models.sagan import Generator, noise
 
-travels = {}
+reaches = {}
 for middle in ("nothing", "attention"):
     torch.manual_seed(0)
     generator = Generator(middle).eval()
     if middle == "attention":
-        torch.nn.init.constant_(generator.middle.gamma, 0.5)  # at 0 it is switched off
+        nn.init.constant_(generator.middle.gamma, 0.5)  # at 0 it is switched off
     z = noise(1, torch.Generator().manual_seed(0)).requires_grad_()
-    (moved_by,) = torch.autograd.grad(generator(z).canvas[..., 0].sum(), z)
-    travels[middle] = moved_by[..., -1].abs().max().item()  # the last column of noise
-verdict(
-    "nothing: the last noise cannot reach the first column", travels["nothing"] == 0
-)
-verdict("attention: it can", travels["attention"] > 0)
+    canvas = generator(z).canvas
+    for half, columns in (("left", canvas[..., :8]), ("right", canvas[..., -8:])):
+        (moved_by,) = torch.autograd.grad(columns.sum(), z, retain_graph=True)
+        reached = moved_by.abs().amax((0, 1, 2)) > 0  # a flag per column of noise
+        reaches[middle, half] = reached.nonzero()[:, 0].tolist()
+        print(
+            f"{middle:9}: columns of noise that move the {half} half:",
+            reaches[middle, half],
+        )
+verdict("attention: all six columns reach both halves",
+    reaches["attention", "left"] == reaches["attention", "right"] == [*range(6)])  # fmt: skip
 
 # %% [markdown]
 r"""
+Without attention only the two middle columns of noise reach both halves, the outer ones only their own. An agreement would have to be built on those two. With attention everything reaches everything.
 
 > **Predict.** The stored runs have 600 steps for each system. Which kappa does a generator reach without attention? With it?
 >
 > <details><summary>Answer</summary>
-> Without: about 0; nothing carries the news. With attention: run the cell, and then read on before you believe it.
+> Without: about 0; hardly anything carries the news. With attention: run the cell, and then read on before you believe it.
 > </details>
 """
 
@@ -821,7 +832,7 @@ for (noises, middle), values in kappas.items():
 # %% [markdown]
 r"""
 After 600 steps attention is ahead, and not by much: 0.17, 0.03 and 0.09 in three seeds, where nothing in its place has 0.01, −0.01 and −0.02. In the same processor time, which is about 360 steps for it, the benefit is gone. Convolutions in its place, one of which reaches from one
-half to the other, do no better than nothing. "Attention does not help at this size", we had written. But kappa was still rising. So we trained on, four times as long.
+half to the other, stay below 0.05; in one seed the wide one equals attention. "Attention hardly helps at this size", we had written. But in two of three seeds kappa was still rising. So we trained on, four times as long.
 """
 
 # %%
@@ -849,12 +860,12 @@ for key in after:
 
 # %% [markdown]
 r"""
-Now the halves agree: 0.90 to 0.94 on all three seeds, where nothing in the middle stays at 0. In equal time, too: 0.69 to 0.91. "No benefit" was a statement about 600 steps. It is the trap of section 5 once more.
+Now the halves agree: 0.90 to 0.94 on all three seeds, where nothing in the middle stays at 0.00 to 0.02. In equal time, too: 0.69 to 0.91. "No benefit" was a statement about 600 steps. It is the trap of section 5 once more.
 
-And look at the last row. The wide convolution, whose kernel was drawn just so wide that it reaches from one half to the other, gets nearly as far, 0.87 to 0.90; by the last column its pictures are even nearer to real ones. So it is not attention that the task needs; it needs *reach*. Attention has it without being told the distance, and that was the
+And look at the last row. The wide convolution, whose kernel was drawn just so wide that it reaches from one half to the other, gets nearly as far, 0.87 to 0.91; by the last column its pictures are even nearer to real ones. So it is not attention that the task needs; it needs *reach*. Attention has it without being told the distance, and that was the
 lesson of the learned field in section 4 too: whoever knows where to look can draw the kernel.
 
-That column is the **Fréchet distance**. It compares made pictures with real ones in the classifier's inner features: each set is taken for a normal distribution, and the distance between the two is 0 where their means and covariances are equal (Heusel et al. 2017). Real training pictures are
+That column is the **Fréchet distance**. It compares made pictures with real ones in the classifier's inner features: of each set the mean and the spread are taken, and the distance is 0 where both are equal (Heusel et al. 2017). Real training pictures are
 49 from real test pictures; attention's are 128 to 177 away, the wide convolution's 95 to 116, and those with nothing in the middle 458 to 485. Here are pictures of seed 0. In each, compare left and right:
 """
 
@@ -892,7 +903,7 @@ figures.gamma(gammas)
 # %% [markdown]
 r"""
 *What this does not show.* The task was made for attention: two digits only (in short pilots, not stored, ten and four brought no agreement), and noise that is different from place to place. A usual generator starts from one noise vector that all places share, so all know everything from the start; our short runs
-of that kind went everywhere, with attention and without. The learning rates were set by hand, and the same for all.
+of that kind have a kappa of 0.51, 0.14 and −0.03 with attention and of −0.05, 0.10 and −0.26 without. The learning rates were set by hand, and the same for all.
 """
 
 # %% [markdown]
@@ -907,8 +918,7 @@ Our scenes: 24 × 24 pixels, one to three shapes of four kinds, on noise. Five q
 
 ### Which query is to find which object?
 
-Nobody says. The objects are a set, the queries' answers are a set, and while it trains each object is given to the query that fits it best, such that no query gets two: the **matching** with the smallest sum
-of costs.
+Nobody says. The objects are a set, the queries' answers are a set, and while it trains the objects are given to queries, no query twice, such that the sum of the costs is the smallest: that is the **matching**.
 
 > **Predict.** Three queries, two objects, and the cost of giving each object to each query:
 >
@@ -967,7 +977,7 @@ for off in (0, 1, 2, 4):
 r"""
 ### Train it
 
-A thousand steps of 32 new scenes each; it takes a minute or more. After the matching, the loss of a pair is the cross-entropy of the kind, plus the distance of the boxes, minus their overlap (a form of IoU that also has a gradient where boxes do not touch). A query without an object is to say "no object".
+A thousand steps of 32 new scenes each; it takes a minute or more. After the matching, the loss of a pair is the cross-entropy of the kind, plus the distance of the boxes, minus their overlap (generalised IoU, which also has a gradient where boxes do not touch). A query without an object is to say "no object".
 
 Two numbers judge it. **Recall** is the share of the objects that were found, **precision** the share of the finds that are right: the right kind, an IoU of at least 0.5, and no second find of the same object.
 """
@@ -1005,7 +1015,7 @@ figures.detections(given.canvas[:8], list(given.box[:8]), boxes, labels)
 
 # %% [markdown]
 r"""
-Most boxes fit to a pixel. Mistakes are worth a look too: an object that nobody found, or a kind that is wrong, often with a smaller number. No later step removes doubles: a second box on an object costs the loss, so the queries learn to avoid it.
+Most boxes fit to a pixel. Mistakes are worth a look too: an object that nobody found, or a kind that is wrong. No later step removes doubles: a second box on an object raises the loss, so the queries learn to avoid it.
 
 Where does a query look? Here are the cross-attention weights of the last decoder layer, for one query that found something.
 """
@@ -1026,8 +1036,7 @@ figures.queries(results("detr")["rows"])
 
 # %% [markdown]
 r"""
-Each dot is something that this query found. No rule says which query takes which corner; the loss only punishes doubles. They have shared the canvas out, a quarter each, and query 2 found nothing in 1,000 scenes. (The paper draws 20 of its 100 queries, on photographs: each prefers some areas and sizes.) In the map above, a query looks at its object and at what stands beside it, not at the
-whole canvas.
+Each dot is something that this query found. No rule says which query takes which corner; the loss only punishes doubles. They have shared the canvas out, a quarter each, and query 2 found nothing in 1,000 scenes. (The paper draws 20 of its 100 queries, on photographs: each prefers some areas and sizes.) In the maps above, some heads look at the object and its neighbour, others at a second place as well: at few places, and not evenly.
 
 ### Take the matching away
 
@@ -1045,7 +1054,8 @@ for system in ("DETR", "no encoder", "no matching"):
     seconds = ", ".join(f"{row['cpu_s']:.0f}" for row in rows)
     print(f"{system:14} {columns[0]:21} {columns[1]:21} {seconds}")
 print("no matching, recall by the number of objects:")
-for row in rows:
+no_matching = [row for row in results("detr")["rows"] if row["system"] == "no matching"]
+for row in no_matching:
     print(
         "   ", {part["objects"]: round(part["recall"], 2) for part in row["by_objects"]}
     )
@@ -1057,7 +1067,7 @@ objects. The *set loss* is what makes DETR work.
 
 And the encoder? Without it recall is 0.938 to 0.943, with it 0.936 to 0.951: at this size it earns nothing that three seeds can show. In the paper, with real photographs, it does.
 
-*What this does not show.* Boxes here count as right from an IoU of 0.5 on; the usual measure of detectors averages over several thresholds. Our weights of the loss differ from the paper's: with its small weight on the kind, the model learned boxes long before kinds.
+*What this does not show.* Boxes here count as right from an IoU of 0.5 on; the usual measure of detectors averages over several thresholds. Our weights of the loss differ from the paper's: with its small weight on the kind, the model learned boxes long before kinds (in a pilot, not stored).
 """
 
 # %% [markdown]
@@ -1079,7 +1089,9 @@ two = with_few_heads(gray)
 table = conv.weight.detach().flatten(2).movedim(-1, 0).flatten(1)  # a tap per row
 cut = torch.linalg.svdvals(table)[4:].norm() / table.norm()
 blunt = [(as_attention(conv, sharpness=s)(x) - conv(x)).abs().max() for s in (1, 5, 20)]
-print(f"nine taps of rank {torch.linalg.matrix_rank(table)}: four heads miss {cut:.0%}")
+print(
+    f"nine taps of rank {torch.linalg.matrix_rank(table)}: four heads miss at least {cut:.0%}"
+)
 
 # %%
 tokens, turn = torch.randn(1, 77, 36), torch.randperm(77)
@@ -1091,11 +1103,9 @@ for n_heads in (1, 9, 36):
 moved = x.flatten(2)[..., turn].view_as(x)
 apart = (conv(moved).flatten(2) - conv(x).flatten(2)[..., turn]).abs().max()
 pixels, tap = torch.randn(77, 5), torch.randn(5, 5)
-looks, width_2 = torch.rand(77, 77), torch.randn(5, 2) @ torch.randn(2, 5)
-ranks = [
-    int(torch.linalg.matrix_rank(y, rtol=1e-4))
-    for y in (looks @ pixels @ width_2, pixels @ tap)
-]
+left, sizes, right = torch.linalg.svd(tap)
+narrow = (left[:, :2] * sizes[:2]) @ right[:2]  # the best that fits through width 2
+short = ((pixels @ (narrow - tap)).norm() / (pixels @ tap).norm()).item()
 print("shuffled pixels in, shuffled outputs out:", swapped)
 
 # %% tags=["claim:cnn-1"]
@@ -1106,7 +1116,7 @@ claim("cnn-1", {
     "one channel: two heads are enough": torch.allclose(
         two(picture), gray(picture), atol=1e-4) and len(two.values) == 2,
     "four heads cannot make taps of rank 9: more than a third is missed": cut > 1 / 3,
-    "a head of width 2 cannot make a tap of rank 5, wherever it looks": ranks == [2, 5],
+    "a head of width 2 misses a twentieth and more of a tap of rank 5": short > 0.05,
     "without positions all heads shuffle with the pixels": all(swapped.values()),
     "and a convolution does not": apart > 0.1,
 })  # fmt: skip
@@ -1163,7 +1173,7 @@ claim("cnn-2", {
 
 # %% [markdown]
 r"""
-Every stored point once more, as the lead of the CNN:
+The two figures of section 5 once more, as the lead of the CNN (medians):
 """
 
 # %%
@@ -1198,7 +1208,9 @@ claim("cnn-3", {
         for task in ("digit", "pair")),
     "25,000: by less than half as much": all(
         ahead[task, 25_000, "long"] < ahead[task, 1000, "long"] / 2 for task in ("digit", "pair")),
-    "and it does not turn: no crossover here": min(ahead.values()) > 0,
+    "and it does not turn: no crossover here": all(
+        min(points[task, "cnn", n, False, "long"]) >= max(points[task, "vit", n, False, "long"])
+        for task in ("digit", "pair") for n in (1000, 5000, 25_000)),
     "after a quarter of the steps the same data look worse for attention": all(
         ahead[task, 25_000, "short"] > 2 * ahead[task, 25_000, "long"] for task in ("digit", "pair")),
 })  # fmt: skip
@@ -1228,8 +1240,9 @@ recall = [
     row["test"]["recall"] for row in results("detr")["rows"] if row["system"] == "DETR"
 ]
 gamma = [
-    row["reports"][-1]["gamma generator"] for row in results("sagan")["rows"]
-    if row["kind"] == "system" and row["middle"] == "attention"
+    row["reports"][-1][f"gamma {network}"] for row in results("sagan")["rows"]
+    if row["kind"] == "long" and row["middle"] == "attention"
+    for network in ("generator", "discriminator")
 ]  # fmt: skip
 after = painting.at_the_end(results("sagan")["rows"], "kappa", "long")
 
@@ -1239,7 +1252,7 @@ claim("cnn-5", {
     == (48, 48) and made.canvas[0].numel() == 192,
     "they are a CNN's: made by a convolution, read by a convolution": all(
         isinstance(step[0], nn.Conv2d) for step in (generator.first, generator.second)),
-    "trained, the block is switched on: gamma has left 0, in every run": min(map(abs, gamma)) > 0.01,
+    "trained, the block is switched on: gamma has left 0, in both, every seed": min(map(abs, gamma)) > 0.2,
     "far halves agree with it, and not without it, in every seed": min(
         after["own", "attention"]) > 0.85 > 0.1 > max(after["own", "nothing"]),
     "DETR: 5 queries look at 36 cells, not at 576 pixels": boxes.weights.shape[-2:] == (5, 36),
@@ -1288,7 +1301,6 @@ claim("cnn-7", {
         absorbed, flat(x.flatten(1))),
     "a convolution finds its kernel in pictures": misses["straight"] < 1e-9,
     "in shuffled ones no kernel comes near: it needs the grid": misses["shuffled"] > 0.7,
-    "its output has rows and columns again": conv(x).shape == x.shape,
 })  # fmt: skip
 
 # %% tags=["claim:cnn-8"]
@@ -1398,7 +1410,7 @@ verdict("weights that depend on the pixels: all four are right",
 r"""
 (The two heads differ by 0 where the pixels are alike, and by tanh 1 where they are not.) So attention is more than a convolution already in one layer: it can choose by content.
 
-**"ViT has no convolution in it."** Section 5 has shown that its first layer is one. What it has given up is overlap. A shift by a whole patch moves the tokens along; a shift by one pixel changes all of them:
+**"ViT has no convolution in it."** Section 5 has shown that its first layer is one. What it has given up is overlap, and steps of one pixel. A shift by a whole patch moves the tokens along; a shift by one pixel changes all of them:
 """
 
 # %%
@@ -1441,12 +1453,12 @@ Open [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb). If yo
 ## 11 · Summary
 
 - A picture is a set of vectors, one per pixel or per patch. Attention treats it as a set; a convolution treats it as a grid.
-- Any convolution with an odd kernel and stride 1 *is* attention: a head for each tap, scores from relative positions, sharp. Without positions it is not, with any number of heads.
+- A convolution with an odd kernel, stride 1 and zero padding *is* attention, in the limit of sharp scores: a head for each tap, scores from relative positions. Without positions it is not, with any number of heads.
 - $K^2$ heads suffice. One channel needs at most two; what counts is the rank of the table of taps.
 - One convolution sees its kernel, a stack sees further, attention sees all at once. Heads can learn where to look, if there are some to spare.
 - A ViT cuts patches, which is a convolution with a stride. With 1,000 pictures the CNN is far ahead; with more the gap closes or shrinks; no crossover here. An early stop makes a crossover, or hides what a model can do.
 - SAGAN's block adds attention to a feature map, times a γ that starts at 0. Where far parts must agree it helps, after long training; so does a convolution that is wide enough.
-- DETR's queries find objects without order, because the matching is taken from the best assignment. Without it only objects that stand alone are found.
+- DETR's queries find objects without order, because training matches them to objects by the best assignment. Without it only objects that stand alone are found.
 
 **Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Dosovitskiy et al. 2020 (arXiv:2010.11929); Zhang, Goodfellow, Metaxas & Odena 2018 (arXiv:1805.08318);
 Heusel et al. 2017 (arXiv:1706.08500); Cohen 1960; Smith et al. 2023 (arXiv:2310.16764); Carion et al. 2020 (arXiv:2005.12872); Rezatofighi et al. 2019 (arXiv:1902.09630); Michel, Levy & Neubig 2019 (arXiv:1905.10650); the course's own sources S0 and S3.
