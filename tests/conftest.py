@@ -12,6 +12,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.data.agreement
     import lesson_lib.data.dates
     import lesson_lib.data.digits
+    import lesson_lib.data.recall
     import lesson_lib.data.scenes
     import lesson_lib.data.tagging
     import lesson_lib.data.topics

@@ -715,7 +715,7 @@ what "the receptive field is learned" means for a network: which pixels matter, 
 r"""
 ## 6 · Attention inside a CNN: SAGAN
 
-ViT throws the convolutions out. Two other systems that the lecture names keep them, and put attention *on their feature maps*. A **feature map** is what a convolution leaves: a grid with a vector
+ViT throws all convolutions out but the first. Two other systems that the lecture names keep them, and put attention *on their feature maps*. A **feature map** is what a convolution leaves: a grid with a vector
 at each place. To attention it is one more set of vectors.
 
 A **generative adversarial network** (GAN) is two networks that train each other. The **generator** makes pictures from random numbers, the *noise*. The **discriminator** sees real
