@@ -41,18 +41,18 @@ def home(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name, number", RIGHT)
 def test_a_right_answer_passes(name, number):
-    start = time.perf_counter()
+    start = time.process_time()
     result = check(EXERCISES[name].right[number], name)
     assert result.passed, result
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2  # of the processor: a busy machine does not matter
 
 
 @pytest.mark.parametrize("name, slip", SLIPS)
 def test_every_slip_is_named(name, slip):
-    start = time.perf_counter()
+    start = time.process_time()
     result = check(EXERCISES[name].slips[slip], name)
     assert not result.passed and result.diagnosis == slip, result
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2  # of the processor: a busy machine does not matter
 
 
 @pytest.mark.parametrize("name", EXERCISES)
