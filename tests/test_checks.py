@@ -132,11 +132,11 @@ def fits(name, odd):
 @pytest.mark.parametrize("name, odd", [(name, odd) for name in FUNCTIONS for odd in ODD if fits(name, odd)])
 def test_an_odd_answer_is_named_and_harms_nothing(name, odd):
     make, words = ODD[odd]
-    start = time.perf_counter()
+    start = time.process_time()
     result = check(make(name), name)
     assert not result.passed and result.state == "failed"
     assert words in result.diagnosis
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert not ADDRESS.search(repr(result) + result._repr_html_())
     assert check(EXERCISES[name].right[0], name).passed  # the engine is as good as before
 
