@@ -170,3 +170,25 @@ def test_stored_rows_are_complete():
     assert all(len(values) == 3 for values in long.values())
     assert [row["middle"] for row in rows if "maps" in row] == ["attention"]
     assert all(row["cpu_s"] <= 90 for row in rows if row["kind"] == "system")
+
+
+def test_what_the_lesson_tells_of_the_stored_runs():
+    rows = experiments.results("sagan")["rows"]
+
+    def told(column, middle, kind):
+        return [round(value, 2) for value in experiment.at_the_end(rows, column, kind)["own", middle]]
+
+    assert told("kappa", "attention", "system") == [0.17, 0.03, 0.09]
+    assert told("kappa", "attention", "long") == [0.94, 0.94, 0.90]
+    assert max(told("kappa", "nothing", "long")) <= 0.02
+    wide = told("kappa", "wide convolution", "long")
+    assert (min(wide), max(wide)) == (0.87, 0.91), "what reaches far enough does nearly as well"
+    timely = experiment.at_equal_time(rows, "kappa", "long")["own", "attention"]
+    assert (round(min(timely), 2), round(max(timely), 2)) == (0.69, 0.91)
+    distances = {
+        middle: told("distance", middle, "long") for middle in ("attention", "nothing", "wide convolution")
+    }
+    assert (
+        max(distances["wide convolution"]) < min(distances["attention"]) < max(distances["attention"]) < 180
+    )
+    assert min(distances["nothing"]) > 450
