@@ -26,6 +26,7 @@ Lesson -> modules:
     05 positional_encoding   positions, heads, experiments (order)
     06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt, ngrams), experiments (norms, translation, bert, gpt)
     07 attention_vs_cnn   convolution, data (scenes, digits), models (vit, sagan, detr), experiments (fields, vit, sagan, detr)
+    08 attention_vs_rnn   recurrent, linear, measure, data (recall), models (recaller), experiments (paths, costs, recall)
 """
 
 FLOORS = {

@@ -1,4 +1,4 @@
-"""Measuring: processor seconds, memory at its peak, operations, how they grow, and what depends on what."""
+"""Measuring: processor seconds, memory at its peak, operations, how they grow, and what depends on what, and how strongly."""
 
 import gc
 import math
@@ -11,6 +11,7 @@ from typing import Any
 
 import networkx
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.device import device
@@ -127,7 +128,29 @@ def dependencies(inputs: Mapping[Any, Tensor], units: Mapping[Any, Tensor]) -> n
     return graph
 
 
-def growth_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+def sensitivity(
+    layer: Callable[[Float[Tensor, "1 n d"]], Float[Tensor, "1 m c"]], x: Float[Tensor, "n d"]
+) -> Float[Tensor, "m n"]:
+    """How strongly output i depends on input j: the norm of the matrix of its derivatives; exactly 0 where it does not depend on it.
+
+    `layer` is called once on a batch of one sequence. Raises ValueError where its output's shape is not (1, m, c).
+
+    >>> sensitivity(lambda x: x.cumsum(1), torch.ones(2, 1)).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+
+    def of_one(x: Tensor) -> Tensor:
+        y = layer(x[None])
+        if not isinstance(y, Tensor) or y.ndim != 3 or len(y) != 1:
+            got = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+            raise ValueError(f"layer must give a tensor (1, tokens, features), got {got}")
+        return y[0]
+
+    derivatives = torch.autograd.functional.jacobian(of_one, x)  # (m, c, n, d)
+    return derivatives.square().sum((1, 3)).sqrt()
+
+
+def growth_exponent(sizes: Sequence[int | float], values: Sequence[int | float]) -> float:
     """p of the power law `value ~ size ** p`: the median slope over all pairs of points, on log scales.
 
     One outlier does not move it. Raises ValueError for fewer than two sizes, unequal lengths, or numbers that are not positive.

@@ -74,7 +74,7 @@ class Recurrent(nn.Module):
 
     def __init__(self, kind: str, d_token: int, d_hidden: int, *, both_ways: bool = False) -> None:
         super().__init__()
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
         _positive(d_token=d_token, d_hidden=d_hidden)
         self.kind, self.both_ways = kind, both_ways

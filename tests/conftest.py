@@ -24,6 +24,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.models.glimpse
     import lesson_lib.models.gpt
     import lesson_lib.models.ngrams
+    import lesson_lib.models.recaller
     import lesson_lib.models.sagan
     import lesson_lib.models.tagger
     import lesson_lib.models.translator

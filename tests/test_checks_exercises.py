@@ -17,6 +17,7 @@ from lesson_lib.checks import check, store
 from lesson_lib.checks.engine import EXERCISES, LESSONS
 from lesson_lib.checks.exercise import Choice, Number, Open, Write
 from lesson_lib.checks.inputs import source_of
+from lesson_lib.linear import feature_map
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
@@ -26,6 +27,7 @@ SESSION = {
     "Int": Int,
     "Tensor": Tensor,
     "permutations": permutations,
+    "feature_map": feature_map,
 }
 RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
@@ -75,6 +77,7 @@ def test_a_card_is_complete(name):
         ("exercises/05_positional_encoding", 6),
         ("exercises/06_transformer", 8),
         ("exercises/07_attention_vs_cnn", 7),
+        ("exercises/08_attention_vs_rnn", 8),
     ],
 )
 def test_a_lesson_has_every_kind(lesson, least):
@@ -235,6 +238,71 @@ def test_the_field_of_lesson_07_is_what_gradients_say():
     assert int((x.grad != 0).sum()) == EXERCISES["pixels_seen"].value
 
 
+def test_what_learners_write_in_lesson_08_is_what_the_library_does():
+    from lesson_lib import linear
+    from lesson_lib.checks import lesson_08_code as written
+    from lesson_lib.recurrent import Recurrent, State
+
+    layer, x, state = Recurrent("GRU", 5, 3), torch.randn(2, 5), torch.randn(2, 3)
+    weights = [
+        getattr(layer.layer, f"{part}_l0") for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    ]
+    made = written.gru_step(x, state, *weights)
+    torch.testing.assert_close(made, layer.step(x, State(state)).hidden)
+
+    query, key, value = torch.randn(131, 3), torch.randn(131, 3), torch.randn(131, 2)
+    made = written.fading_attention(query, key, value, 1.0)
+    torch.testing.assert_close(made, linear.attend_linear(query, key, value, causal=True))
+    outer = linear.feature_map(key)[:, :, None] * value[:, None]  # its states are a recurrence, too
+    states = written.states_at_once(torch.full((131, 6), 0.9), outer.flatten(1)).unflatten(1, (3, 2))
+    sums = written.states_at_once(torch.full((131, 3), 0.9), linear.feature_map(key))
+    read = (linear.feature_map(query)[:, None] @ states)[:, 0] / (linear.feature_map(query) * sums).sum(-1)[
+        :, None
+    ]
+    torch.testing.assert_close(written.fading_attention(query, key, value, 0.9), read)
+
+
+def test_the_costs_and_states_of_lesson_08_are_what_torch_counts():
+    from lesson_lib import linear, measure
+    from lesson_lib.heads import MultiHeadAttention
+    from lesson_lib.recurrent import Recurrent
+
+    n, d = EXERCISES["lstm_meets_attention"].value, 48
+    x, attention = torch.randn(1, n, d), MultiHeadAttention(d, 3)
+    lstm = Recurrent("LSTM", d, d, both_ways=True)
+    by_attention, by_lstm = (
+        measure.operations(call) for call in (lambda: attention(x, x, x), lambda: lstm(x))
+    )
+    assert by_attention == by_lstm == 16 * n * d * d
+
+    before = linear.State(torch.tensor([[100.0], [40.0]]), torch.tensor([4.0, 2.0]))
+    query, key, value = torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0]), torch.tensor([42.0])
+    output, _ = linear.step(query, key, value, before)
+    assert output.item() == pytest.approx(EXERCISES["from_the_state"].value)
+
+    keys = torch.randn(8, 64)
+    _, state = linear.step(keys, keys, keys)
+    kept = 2 * 8 * 64 * 1000 / (state.S.numel() + state.z.numel())
+    assert kept == pytest.approx(EXERCISES["cache_and_state"].value)
+
+
+def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
+    from lesson_lib.checks.lesson_08 import TOKENS, units_on_the_way
+
+    found = units_on_the_way()
+    numbers = [int(part) for part in re.findall(r"\b\d+\b", EXERCISES["way_to_the_last"].options["c"])]
+    assert [units[-1] for units in found.values()] == numbers == [8, 6, 18, 1]
+    assert all(units == sorted(units) and len(units) == TOKENS for units in found.values())
+
+
+def test_the_rounds_of_lesson_08_are_counted():
+    from lesson_lib.checks import lesson_08_code as written
+
+    a, b = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
+    assert written.longest_chain(written.states_at_once(a, b)) == 6
+    assert written.longest_chain(written._one_by_one(a, b)) == 63
+
+
 def test_the_tables_of_lesson_01_are_those_that_are_judged():
     from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN
     from lesson_lib.checks.lesson_01_code import best_share
@@ -259,3 +327,19 @@ def test_the_tables_of_lesson_01_are_those_that_are_judged():
         seen = torch.tensor([sorted(set(looks)).index(look) for look in looks])
         assert best_share(seen, tags).item() == pytest.approx(share)
     assert check(best_share(seen, tags), "word_before").diagnosis.startswith("that sees the word before")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_repair_of_the_wrong_line_is_not_called_untouched(turned):
+    """Where the first inputs are zeros it looks like the function as it was given."""
+
+    def gru_step(x, state, W, U, b, c):
+        new_r, new_z, new_n = (x @ W.T + b).chunk(3, dim=-1)
+        old_r, old_z, old_n = (state @ U.T + c).chunk(3, dim=-1)
+        r, z = torch.sigmoid(new_r + old_r), torch.sigmoid(new_z + old_z)
+        n = torch.tanh(r * new_n + old_n) if turned else torch.tanh(new_n + r * old_n)
+        return (1 - z) * state + z * n
+
+    result = check(gru_step)
+    assert (result.state == "failed") == turned
+    assert ("as it was given" in result.diagnosis) == (not turned)

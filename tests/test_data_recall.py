@@ -7,8 +7,8 @@ from lesson_lib.data import recall
 from lesson_lib.data.recall import CHARACTERS, FILLERS, QUESTION, SYMBOLS
 
 
-def draw(batch, distance, seed=0):
-    return recall.draw(torch.Generator("cpu").manual_seed(seed), batch, distance)
+def draw(batch, distance, seed=0, **options):
+    return recall.draw(torch.Generator("cpu").manual_seed(seed), batch, distance, **options)
 
 
 @pytest.mark.parametrize("distance", [1, 2, 11])
@@ -20,6 +20,27 @@ def test_the_question_stands_that_far_behind_the_symbol(distance):
     for row in tokens:
         characters = recall.text(row)
         assert characters[0] in SYMBOLS and set(characters[1:-1]) <= set(FILLERS) and characters[-1] == "?"
+
+
+@pytest.mark.parametrize("before, distance", [(1, 1), (5, 3), (13, 2)])
+def test_filler_may_stand_in_front_of_the_symbol(before, distance):
+    tokens, answer = draw(7, distance, before=before)
+    assert tokens.shape == (7, before + distance + 1)
+    assert torch.equal(tokens[:, before], answer) and (tokens[:, -1] == QUESTION).all()
+    for row in tokens:
+        characters = recall.text(row)
+        assert set(characters[:before] + characters[before + 1 : -1]) <= set(FILLERS)
+
+
+def test_with_nothing_in_front_the_symbol_comes_first():
+    assert torch.equal(draw(5, 7, before=0).tokens, draw(5, 7).tokens)
+
+
+def test_filler_in_front_is_drawn_anew_and_all_kinds_come():
+    tokens, _ = draw(4000, 2, before=3)
+    shares = torch.bincount(tokens[:, :3].flatten() - len(SYMBOLS), minlength=len(FILLERS)) / (3 * 4000)
+    assert len(shares) == len(FILLERS) and (shares - 1 / len(FILLERS)).abs().max() < 0.02
+    assert (tokens[:, 0] == tokens[:, 1]).float().mean() < 0.2  # by chance an eighth
 
 
 def test_all_symbols_and_fillers_come_about_equally_often():
@@ -49,3 +70,9 @@ def test_the_same_seed_draws_the_same():
 def test_bad_numbers_get_a_sentence(no_shape_hook, batch, distance, words):
     with pytest.raises(ValueError, match=words):
         draw(batch, distance)
+
+
+@pytest.mark.parametrize("before", [-1, 1.0, True, None, "some", [1]])
+def test_a_bad_before_gets_a_sentence(no_shape_hook, before):
+    with pytest.raises(ValueError, match="before must be a whole number of at least 0, got "):
+        draw(3, 3, before=before)

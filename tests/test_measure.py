@@ -6,9 +6,20 @@ import networkx
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.measure import cpu_seconds, dependencies, growth_exponent, operations, peak_mib
+from lesson_lib.device import device
+from lesson_lib.masks import causal
+from lesson_lib.measure import (
+    cpu_seconds,
+    dependencies,
+    growth_exponent,
+    operations,
+    peak_mib,
+    sensitivity,
+)
+from lesson_lib.recurrent import Recurrent
 
 
 def test_peak_counts_what_is_held_at_once():
@@ -51,7 +62,7 @@ def test_growth_exponent_stands_one_outlier():
     "sizes, values, words",
     [([1], [1], "two different"), ([1, 2], [1], "one value per"), ([1, 2], [0, 1], "positive")],
 )
-def test_bad_input_gets_a_sentence(sizes, values, words):
+def test_bad_input_gets_a_sentence(no_shape_hook, sizes, values, words):
     with pytest.raises(ValueError, match=words):
         growth_exponent(sizes, values)
 
@@ -153,7 +164,68 @@ def test_stacked_convolutions_see_a_neighbour_more_per_layer():
         (lambda x: {"a": x}, lambda x: {"b": 3}, "unit 'b' must be computed"),
     ],
 )
-def test_tensors_that_hang_on_nothing_get_a_sentence(inputs, units, words):
+def test_tensors_that_hang_on_nothing_get_a_sentence(no_shape_hook, inputs, units, words):
     x = torch.ones(D, requires_grad=True)
     with pytest.raises(ValueError, match=words):
         dependencies(inputs(x), units(x))
+
+
+def test_sensitivity_is_the_norm_of_a_block_of_derivatives():
+    W = torch.tensor([[3.0, 0.0], [4.0, 0.0], [0.0, 12.0]])  # (c, d): norm 13
+
+    def layer(x):  # output 0 is W times token 2, output 1 is twice W times token 0
+        return torch.stack([x[:, 2], 2 * x[:, 0]], 1) @ W.T
+
+    assert_close(sensitivity(layer, torch.randn(3, 2)), torch.tensor([[0.0, 0.0, 13.0], [26.0, 0.0, 0.0]]))
+
+
+def test_sensitivity_of_a_nonlinear_layer_is_taken_where_the_tokens_are():
+    x = torch.tensor([[1.0], [3.0]])
+    assert_close(sensitivity(lambda x: x**2, x), torch.tensor([[2.0, 0.0], [0.0, 6.0]]))
+
+
+@pytest.mark.parametrize("system", ["attention", "causal", "RNN", "convolution"])
+def test_sensitivity_is_exactly_0_where_nothing_is_seen(system):
+    rnn, conv = Recurrent("RNN", D, D).to(device()), nn.Conv1d(D, D, 3, padding=1)
+    i = torch.arange(N)
+    layer, seen = {
+        "attention": (lambda x: attend(x, x, x).output, torch.ones(N, N, dtype=torch.bool)),
+        "causal": (lambda x: attend(x, x, x, mask=causal(N)).output, i[:, None] >= i),
+        "RNN": (rnn, i[:, None] >= i),
+        "convolution": (lambda x: conv(x.mT).mT, (i[:, None] - i).abs() <= 1),
+    }[system]
+    table = sensitivity(layer, torch.randn(N, D))
+    assert table.shape == (N, N) and torch.equal(table > 0, seen)
+
+
+def test_sensitivity_against_a_small_step():
+    rnn, x, step = Recurrent("GRU", D, 3).to(device()).double(), torch.randn(N, D, dtype=torch.float64), 1e-6
+    table = sensitivity(rnn, x)
+    squares = torch.zeros(N, N, dtype=torch.float64)
+    for j in range(N):
+        for k in range(D):
+            moved = x.clone()
+            moved[j, k] += step
+            squares[:, j] += ((rnn(moved[None]) - rnn(x[None]))[0] / step).square().sum(-1).detach()
+    assert_close(table, squares.sqrt(), atol=1e-5, rtol=1e-4)
+    assert not table.requires_grad
+
+
+def test_sensitivity_takes_more_or_fewer_outputs_than_tokens():
+    x = torch.randn(N, D)
+    assert_close(sensitivity(lambda x: x.sum(1, keepdim=True), x), torch.full((1, N), D**0.5))
+
+
+@pytest.mark.parametrize(
+    "layer, got",
+    [
+        (lambda x: x[0], r"\(7, 5\)"),
+        (lambda x: x.expand(2, N, D), r"\(2, 7, 5\)"),
+        (lambda x: None, "NoneType"),
+        (lambda x: attend(x, x, x), "Attended"),
+        (lambda x: [x], "list"),
+    ],
+)
+def test_a_layer_that_gives_no_sequence_gets_a_sentence(no_shape_hook, layer, got):
+    with pytest.raises(ValueError, match=f"layer must give a tensor .1, tokens, features., got {got}"):
+        sensitivity(layer, torch.randn(N, D))

@@ -13,6 +13,7 @@ from lesson_lib.checks import (
     lesson_05,
     lesson_06,
     lesson_07,
+    lesson_08,
     runner,
     store,
 )
@@ -30,6 +31,7 @@ LESSONS: Mapping[str, tuple[Exercise, ...]] = {
     "exercises/05_positional_encoding": lesson_05.EXERCISES,
     "exercises/06_transformer": lesson_06.EXERCISES,
     "exercises/07_attention_vs_cnn": lesson_07.EXERCISES,
+    "exercises/08_attention_vs_rnn": lesson_08.EXERCISES,
 }
 EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
 

@@ -137,6 +137,12 @@ class Write(Exercise):
             for s, wrong in self.slips.items()
             if callable(wrong) and self._agree(wanted, call(wrong, failing))
         ]
+        if (
+            self.given is not None and alike and alike[0] == next(iter(self.slips))
+        ):  # untouched: alike everywhere
+            untouched = self.slips[alike[0]]
+            if not all(self._agree(call(answer, case), call(untouched, case)) for case in cases):
+                alike.pop(0)
         if len(alike) < 2:
             return alike[0] if alike else None
         given = [call(answer, case) for case in cases]

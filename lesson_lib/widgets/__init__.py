@@ -10,7 +10,9 @@ from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.glimpses import GlimpseExplorer
 from lesson_lib.widgets.heads import HeadExplorer
 from lesson_lib.widgets.machine import MachineExplorer
+from lesson_lib.widgets.paths import PathExplorer, WavePlayer
 from lesson_lib.widgets.pixels import PixelExplorer
+from lesson_lib.widgets.recall import DistanceExplorer
 from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
@@ -21,14 +23,17 @@ __all__ = [
     "AlignmentExplorer",
     "ClockExplorer",
     "ContinuationExplorer",
+    "DistanceExplorer",
     "Explorer",
     "GlimpseExplorer",
     "HeadExplorer",
     "MachineExplorer",
+    "PathExplorer",
     "PixelExplorer",
     "RotationExplorer",
     "SevenStepsExplorer",
     "ShapeExplorer",
     "SoftmaxExplorer",
     "TimelineExplorer",
+    "WavePlayer",
 ]

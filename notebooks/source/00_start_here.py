@@ -310,6 +310,16 @@ You need none of these yet. Come back when one is missing.
 | intersection over union | 交并比 | how well two boxes overlap, 0 to 1 |
 | precision, recall | 精确率, 召回率 | share of finds that are right; share of objects that are found |
 | recurrent network | 循环神经网络 | reads one token after another, carrying a state |
+| hidden state | 隐状态 | what a recurrent network carries from token to token |
+| gate | 门 | a number from 0 to 1 that says how much passes |
+| long short-term memory (LSTM), gated recurrent unit (GRU) | 长短期记忆网络, 门控循环单元 | recurrent networks with gates |
+| bidirectional | 双向 | read from the left and from the right, both states side by side |
+| vanishing gradient | 梯度消失 | it shrinks at each step back, until nothing is left to learn from |
+| long-range dependency | 长程依赖 | an output that needs a token far away |
+| sequential operations | 顺序操作数 | steps that must wait for each other |
+| maximum path length | 最大路径长度 | steps between the input and the output that lie furthest apart |
+| linear attention | 线性注意力 | weights without softmax, products of feature maps; causal, it is a recurrent network |
+| feature map (of a vector) | 特征映射 | a function whose products take the place of exp(q · k) |
 | truncated attention | 截断自注意力 | attention within a window |
 | graph attention | 图注意力 | attention along the edges of a graph |
 

@@ -234,6 +234,60 @@ def test_a_blur_becomes_one_tap_of_the_kernel(open_notebook):
     assert_all_can_be_read(pixels)
 
 
+def test_a_path_between_two_tokens_is_lit_in_the_chosen_network(open_notebook):
+    explorer = widget(open_notebook("08_attention_vs_rnn.ipynb"), "PathExplorer(")
+    network, start, end = explorer.controls("slider")
+    said, chosen = explorer.root.locator("p[role=status]"), explorer.root.locator("tr.ll-chosen")
+    lit = explorer.root.locator("svg.ll-net g > [fill='#D55E00']")
+    names = explorer.root.locator(".ll-given tbody th").all_inner_texts()
+    assert names[0] == "RNN" == chosen.locator("th").inner_text()
+    last = lit.count() - 2  # from the first input to the last output: the input, and a state for each token
+    assert f"from input 0 to output {last} is {last + 1} units long" in said.inner_text()
+    assert explorer.press(start, "End") is not None and lit.count() == 2
+    assert explorer.press(end, "Home") is not None and lit.count() == 0
+    assert "no path leads" in said.inner_text()
+    assert explorer.root.locator("svg.ll-net [stroke-dasharray]").count() == 2
+    for name in names[1 : names.index("self-attention") + 1]:
+        assert explorer.press(network, "ArrowRight") is not None
+        assert chosen.locator("th").inner_text() == name and said.inner_text().startswith(f"{name}: ")
+        assert_all_can_be_read(explorer)
+    assert f"from input {last} to output 0 is 1 unit long" in said.inner_text() and lit.count() == 2
+
+
+def test_units_light_up_step_by_step(open_notebook):
+    player = widget(open_notebook("08_attention_vs_rnn.ipynb"), "WavePlayer(")
+    (step,), said = player.controls("slider"), player.root.locator("p[role=status]")
+    now = player.root.locator("svg.ll-net g > [fill='#D55E00']")
+    done = player.root.locator("svg.ll-net g > [fill='#0072B2']")
+    assert said.inner_text().startswith("Step 0.") and now.count() == done.count() == 0
+    assert player.press(step, "ArrowRight") is not None
+    first = now.count()
+    assert said.inner_text().startswith("Step 1.") and first > 0 == done.count()
+    assert player.press(step, "ArrowRight") is not None
+    assert now.count() > 0 and done.count() == first
+    assert player.press(step, "End") is not None
+    assert said.inner_text().count("done after") == player.root.locator("svg.ll-net").count()
+    assert_all_can_be_read(player)
+
+
+def test_a_sequence_grows_to_two_hundred_tokens(open_notebook):
+    explorer = widget(open_notebook("08_attention_vs_rnn.ipynb"), "DistanceExplorer(")
+    distance, sequence = explorer.controls("slider")
+    said, written = explorer.root.locator("p[role=status]"), explorer.root.locator(".ll-sequence")
+    curves, rows = explorer.root.locator("svg polyline"), explorer.root.locator(".ll-answers tbody tr")
+    assert curves.count() == rows.count() >= 2
+    assert explorer.press(distance, "End") is not None
+    shown = "".join(written.inner_text().split())
+    assert len(shown) == 201 and "the question stands 200 tokens behind it" in said.inner_text()
+    assert said.inner_text().startswith(f"The symbol was {shown[0]},") and shown[-1] == "?"
+    assert explorer.press(sequence, "ArrowRight") is not None
+    assert "".join(written.inner_text().split()) != shown
+    assert_all_can_be_read(explorer)
+    assert explorer.press(distance, "Home") is not None
+    assert "stands 1 token behind it" in said.inner_text()
+    assert_all_can_be_read(explorer)
+
+
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(open_notebook, name):
     """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""

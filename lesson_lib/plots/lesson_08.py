@@ -1,0 +1,663 @@
+"""The figures of lesson 08: what recurrence, convolution and attention cost, how far they remember, and attention as a recurrent network.
+
+Where a logarithmic axis meets a number that is exactly 0, that number stands on a line of its own below the axis' smallest one.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from lesson_lib.data.recall import SYMBOLS
+from lesson_lib.plots.charts import heatmap, lines
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, bare, canvas, color, fit
+
+Row = Mapping[str, Any]
+DASHES = ["-", "--", "-.", ":"]
+QUANTITIES = {"operations": "multiplications", "seconds": "seconds", "mib": "MiB at the peak"}
+GRADIENTS = {
+    "gradient": "gradient at the symbol, before training",
+    "gradient_after": "gradient at the symbol, after training",
+}
+BEFORE = {
+    "point": "The symbol is the first token.",
+    "middle": "The symbol stands in the middle, with as much filler before it as behind it.",
+}
+ASKED = {
+    "asked": "Right answers.",
+    "kept": "Answers that would be right if each were renamed to the symbol that it most often stood for.",
+}
+SEEDS = "A mark for each seed, a line through their middles; marks of one distance stand side by side."
+UNDERFLOW = " Exactly 0: less than the number format can hold."
+WIDE = 0.58  # width of a letter, as a share of the size of the type
+FAINTEST = 1e-8  # of a map's largest number: below it the colour does not change
+
+
+def grow(
+    rows: Sequence[Row], over: str, quantities: Sequence[str] = tuple(QUANTITIES), *, backward: bool = False
+) -> Picture:
+    """What layers cost over n or d, on logarithmic axes, a panel for each quantity; thin lines show how the first and second power rise.
+
+    `rows` are those of `experiments.costs`; repeats become a band from the lowest to the highest round their middle. `backward` takes the
+    seconds and MiB of passes with gradients; multiplications are always those of the forward pass. Raises ValueError for another axis or
+    quantity, where there are no rows, and where rows over n have several d, or the other way round.
+    """
+    if over not in ("n", "d") or not quantities or not set(quantities) <= set(QUANTITIES):
+        raise ValueError(
+            f"over must be 'n' or 'd' and quantities some of {', '.join(QUANTITIES)}, got {over!r} and {quantities!r}"
+        )
+    rows = [
+        row for row in rows if row.get("over", over) == over and row.get("backward", backward) == backward
+    ]
+    fixed = "d" if over == "n" else "n"
+    panels = {}
+    for name in quantities:
+        column = "mib_backward" if backward and name == "mib" else name
+        measured = [row for row in rows if {"kind", over, column} <= row.keys()]
+        if len(sizes := {row[fixed] for row in measured}) > 1:
+            raise ValueError(
+                f"rows over {over} must all have the same {fixed}, got {sorted(sizes)}; keep one"
+            )
+        panels[QUANTITIES[name]] = _curves(measured, "kind", over, column)
+    picture = lines(
+        panels,
+        alt=f"What layers cost over {over}, both axes logarithmic, a curve for each layer; thin grey lines rise as {over} and as its square.",
+        caption=f"Both axes are logarithmic: a power of {over} is a straight line, and its steepness is the power. "
+        f"Grey: how {over} and {over}² rise.",
+        x_axis="tokens n" if over == "n" else "width d",
+        log="xy",
+        height=4.0,
+    )
+    with rc_context(STYLE):
+        legends = [mark for legend in picture.figure.legends for mark in legend.legend_handles]
+        for mark in [*legends, *(line for axes in picture.figure.axes for line in axes.lines)]:
+            mark.set(markeredgecolor="black", markeredgewidth=0.4)  # the palest curve is seen by its marks
+        for axes in picture.figure.axes:
+            _guides(axes, over)
+            axes.tick_params(axis="x", labelrotation=45)
+    return picture
+
+
+def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
+    """Tables side by side with a row for each layer, {title: {layer: {column: cell}}}: what theory says first, then what was measured.
+
+    A cell is a text, a number, or the numbers of several repeats, of which the lowest and the highest are written. Raises ValueError where
+    blocks have other layers, a row has other columns than the first, or all of it is too wide to be read.
+    """
+    layers = [[*rows] for rows in blocks.values()]
+    if not layers or not layers[0] or any(names != layers[0] for names in layers):
+        raise ValueError(f"all blocks need the same layers in the same order, got {layers}")
+    columns = {title: _columns(rows) for title, rows in blocks.items()}
+    widths = {title: _widths(title, block) for title, block in columns.items()}
+    names = 1 + max(map(len, layers[0]))
+    letters = names + sum(map(sum, widths.values()))
+    size = min(9.5, 7.8 * 72 / (WIDE * letters))
+    if size < 7:
+        raise ValueError(
+            f"the tables are {letters:.0f} letters wide, at most {7.8 * 72 / (7 * WIDE):.0f} can be read; shorten columns or leave some out"
+        )
+    top = (
+        -2.05
+    )  # where the blocks' titles stand; a unit down is a row, a unit across a letter, and the first row is 0
+    height = 1.9 * size / 72 * (len(layers[0]) - top + 0.3)
+    figure, grid = canvas(width=WIDE * size / 72 * letters + 0.2, height=height)
+    axes, x = grid[0][0], names
+    with rc_context(STYLE):
+        bare(axes)
+        axes.set(xlim=(0, letters), ylim=(len(layers[0]) - 0.4, top - 0.6))
+        for y, name in enumerate(layers[0]):
+            axes.text(0, y, name, va="center", fontsize=size)
+            axes.axhline(y - 0.5, color="0.88" if y else "0.3", linewidth=0.6 if y else 1, zorder=0)
+        for title, block in columns.items():
+            middle, end = x + sum(widths[title]) / 2, x + sum(widths[title])
+            axes.text(middle, top, title, ha="center", va="center", fontsize=size + 0.5, fontweight="bold")
+            axes.plot([x + 0.8, end - 0.8], [top + 0.55] * 2, color="0.3", linewidth=1)
+            for column, width in zip(block, widths[title], strict=True):
+                x += width
+                place = {"ha": "center", "fontsize": size}
+                axes.text(x - width / 2, -0.8, column[0], va="baseline", color="0.3", **place)
+                for y, text in enumerate(column[1:]):
+                    axes.text(x - width / 2, y, text, va="center", **place)
+    return Picture(
+        figure,
+        "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what was measured.",
+        "Two numbers: the lowest and the highest of the repeats.",
+    )
+
+
+def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient") -> Picture:
+    """Accuracy of systems over the distance of the symbol, and the gradient that reaches it; a dot for each seed, a line through their middles.
+
+    `rows` are those of `experiments.recall`; of these the `kind` "point" (the symbol first) or "middle" (filler before it) is drawn.
+    `gradient` is the second panel's column, before training or, as "gradient_after", behind it. Raises ValueError for others.
+    """
+    if kind not in BEFORE or gradient not in GRADIENTS:
+        raise ValueError(
+            f"kind must be one of {', '.join(BEFORE)} and gradient one of {', '.join(GRADIENTS)}, got {kind!r} and {gradient!r}"
+        )
+    rows = [row for row in rows if row["kind"] == kind]
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    figure, grid = canvas(1, 2, width=8.0, height=3.6)
+    with rc_context(STYLE):
+        left, right = grid[0]
+        _seeds(left, rows, "system", "accuracy", systems)
+        _chance(left)
+        left.set_title("accuracy on test sequences", loc="left")
+        _seeds(right, rows, "system", gradient, systems, logarithmic=True)
+        right.set_title(GRADIENTS[gradient], loc="left")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    return Picture(
+        figure,
+        "On the left accuracy over the distance between symbol and question, a curve for each system, with a line at chance; on the right "
+        "the gradient of the answer at the symbol over the same distances, on a logarithmic axis.",
+        f"{BEFORE[kind]} {SEEDS}" + (UNDERFLOW if 0 in [row[gradient] for row in rows] else ""),
+    )
+
+
+def aids(rows: Sequence[Row]) -> Picture:
+    """Accuracy over distance with each aid to recurrent networks and with none, a panel for each system; a dot for each seed.
+
+    `rows` are those of `experiments.recall`. Raises ValueError where no row has an aid.
+    """
+    aided = [row for row in rows if row["kind"] == "aid"]
+    cases = {(row["system"], row["distance"]) for row in aided}
+    plain = [row for row in rows if row["kind"] == "point" and (row["system"], row["distance"]) in cases]
+    systems = list(dict.fromkeys(row["system"] for row in aided))
+    names = list(dict.fromkeys(row["aid"] for row in plain + aided))
+    if not systems:
+        raise ValueError("there are no rows of kind 'aid' to draw; take all rows of experiments.recall")
+    figure, grid = canvas(1, len(systems), width=min(8.0, 1.0 + 3.5 * len(systems)), height=3.6, sharey=True)
+    with rc_context(STYLE):
+        for axes, system in zip(grid[0], systems, strict=True):
+            mine = [row for row in plain + aided if row["system"] == system]
+            _seeds(axes, mine, "aid", "accuracy", names)
+            _chance(axes)
+            axes.set_title(system, loc="left")
+        grid[0][0].set_ylabel("accuracy on test sequences")
+        handles = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in grid[0]]
+        known = {name: next(found[name] for found in handles if name in found) for name in names}
+        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=5, frameon=False)
+    return Picture(
+        figure,
+        "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve for each aid that its training "
+        "was given, with a line at chance.",
+        SEEDS,
+    )
+
+
+def asked(
+    rows: Sequence[Row], systems: Sequence[str] = ("RNN", "LSTM", "attention"), column: str = "asked"
+) -> Picture:
+    """Accuracy at other distances than the one that was trained: a table for each system, a row for each training, a column for each distance.
+
+    `rows` are those of `experiments.recall`; drawn is the middle of the seeds of kind "point", for the distances at which all systems were
+    trained. `column` is "asked", or "kept" for answers that count in other names, too. Raises ValueError for another, and for a system without rows.
+    """
+    if column not in ASKED:
+        raise ValueError(f"column must be one of {', '.join(ASKED)}, got {column!r}")
+    points = {s: [row for row in rows if row["kind"] == "point" and row["system"] == s] for s in systems}
+    if missing := [system for system, mine in points.items() if not mine]:
+        raise ValueError(
+            f"there are no rows of kind 'point' for {missing[0]!r}; take all rows of experiments.recall"
+        )
+    trained = sorted(set.intersection(*({row["distance"] for row in mine} for mine in points.values())))
+    distances = sorted({int(name) for mine in points.values() for row in mine for name in row[column]})
+    tables = {}
+    for system, mine in points.items():
+        found = [
+            [[row[column][str(d)] for row in mine if row["distance"] == t] for d in distances]
+            for t in trained
+        ]
+        cells = [[statistics.median_low(seeds) for seeds in line] for line in found]
+        tables[system] = torch.tensor(cells, device="cpu")
+    return heatmap(
+        tables,
+        alt="A table for each system, a row for the distance that it was trained at and a column for the distance that it was asked at: each "
+        "cell holds the accuracy.",
+        caption=f"{ASKED[column]} The middle of the seeds. Guessing gives one in eight.",
+        rows=[str(t) for t in trained],
+        columns=[str(d) for d in distances],
+        row_axis="distance trained",
+        column_axis="distance asked",
+        numbers=True,
+        limits=(0, 1),
+    )
+
+
+def sensitivities(
+    maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None
+) -> Picture:
+    """How strongly each output depends on each input, a map for each layer; colours are logarithmic, and exactly 0 is white with hatching.
+
+    Each map of `measure.sensitivity` is divided by its own maximum. `tokens` name the ticks. Raises ValueError for a map that is no table, is 0
+    everywhere, or holds a number that is negative or not finite.
+    """
+    shares = {name: _shares(table, name) for name, table in maps.items()}
+    lowest = min(share[share > 0].min().item() for share in shares.values())
+    colors = LogNorm(max(FAINTEST, min(lowest, 0.1)), 1.0)
+    figure, grid = canvas(1, len(maps), width=min(8.0, 2.0 * len(maps) + 1.0), height=2.7, sharey=True)
+    with rc_context(STYLE):
+        for axes, (name, share) in zip(grid[0], shares.items(), strict=True):
+            m, n = share.shape
+            ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
+            axes.add_patch(Rectangle((-0.5, -0.5), n, m, zorder=-1, **ground))
+            image = axes.imshow(
+                share.masked_fill(share == 0, torch.nan).numpy(),
+                norm=colors,
+                cmap=colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0)),
+            )
+            axes.spines[:].set(visible=True, color="0.6")
+            axes.set_title(name, fontsize=9.5)
+            axes.set_xlabel("input")
+            if tokens is not None:
+                axes.set_xticks(range(n), tokens)
+                axes.set_yticks(range(m), tokens)
+        grid[0][0].set_ylabel("output")
+        below = "min" if lowest < FAINTEST else "neither"
+        place = {"fraction": 0.03, "pad": 0.01, "shrink": 0.75}
+        bar = figure.colorbar(image, ax=grid, label="gradient / its maximum", extend=below, **place)
+        bar.minorticks_off()
+        fit(figure)
+    return Picture(
+        figure,
+        "Maps side by side, a row for each output and a column for each input: colour says how strongly the output depends on the input, "
+        "hatching that it does not depend on it at all.",
+        "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own maximum.",
+    )
+
+
+def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
+    """How much each token moves the answer: norms of gradients per token for each system; the symbol stands `distance` before the question.
+
+    Raises ValueError where a system has no norm for the symbol.
+    """
+    for name, values in norms.items():
+        if not 1 <= distance < len(values):
+            raise ValueError(
+                f"distance must be from 1 to {len(values) - 1}, as {name!r} has read {len(values)} tokens, got {distance!r}"
+            )
+    figure, grid = canvas(width=7.4, height=3.6)
+    axes = grid[0][0]
+    found = [float(value) for values in norms.values() for value in values]
+    with rc_context(STYLE):
+        zero = _logarithmic(axes, found)
+        for k, (name, values) in enumerate(norms.items()):
+            ago = [len(values) - 1 - i for i in range(len(values))]
+            heights = [float(value) or zero for value in values]
+            style = {
+                "marker": MARKERS[k % len(MARKERS)],
+                "markersize": 4,
+                "markevery": max(1, len(ago) // 12),
+            }
+            axes.plot(ago, heights, color=color(k), linestyle=DASHES[k % 4], label=name, **style)
+        axes.invert_xaxis()
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.axvline(distance, color="0.5", linewidth=1, zorder=0)
+        beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, 2), "textcoords": "offset points"}
+        axes.annotate("the symbol", (distance, 1.0), **beside, ha="center", fontsize=9, color="0.35")
+        axes.set_xlabel("tokens before the question")
+        axes.set_ylabel("gradient of the answer")
+        figure.legend(loc="outside lower center", ncols=len(norms), frameon=False)
+    return Picture(
+        figure,
+        "The norm of the answer's gradient at each token, a curve for each system, over how many tokens before the question it stands; "
+        "the axis of norms is logarithmic.",
+        "How much a small change in each token would move the answer. The question itself stands on the right."
+        + (UNDERFLOW if 0 in found else ""),
+    )
+
+
+def generation(rows: Sequence[Row]) -> Picture:
+    """Seconds for the next token, and how many numbers must be kept to go on, over how many tokens there are already.
+
+    `rows` are those of `experiments.costs.generation`; repeats become a band.
+    """
+    rows = _part(rows, "generation")
+    columns = {"seconds": "seconds for one more token", "numbers": "numbers kept"}
+    picture = lines(
+        {title: _curves(rows, "system", "token", column) for column, title in columns.items()},
+        alt="Seconds for one more token, and the numbers that are kept, over how many tokens there are, a curve for each system; all axes "
+        "logarithmic.",
+        caption="A state keeps its size; a cache of keys and values grows with every token.",
+        x_axis="tokens so far",
+        log="xy",
+        height=3.4,
+    )
+    with rc_context(STYLE):
+        for axes, column in zip(picture.figure.axes, columns, strict=True):
+            _logarithmic(axes, [row[column] for row in rows])
+            ticks = sorted({row["token"] for row in rows})
+            ticks = ticks[:: -(-len(ticks) // 8)]
+            axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    return picture
+
+
+def threads(rows: Sequence[Row]) -> Picture:
+    """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times as fast two are.
+
+    `rows` are those of `experiments.costs`; each repeat is a mark, and their middles are compared. Raises ValueError where there are not two
+    numbers of threads for each layer and batch.
+    """
+    cases: dict[str, dict[int, list[float]]] = {}
+    for row in _part(rows, "threads"):
+        case = cases.setdefault(f"{row['kind']}, batch {row['batch']}", {})
+        case.setdefault(row["threads"], []).append(row["seconds"])
+    counts = sorted({count for case in cases.values() for count in case})
+    if len(counts) != 2 or any(len(case) != 2 for case in cases.values()):
+        raise ValueError(f"rows must hold two numbers of threads for each layer and batch, got {counts}")
+    figure, grid = canvas(width=7.4, height=1.3 + 0.36 * len(cases))
+    axes = grid[0][0]
+    with rc_context(STYLE):
+        for y, case in enumerate(cases.values()):
+            few, many = (statistics.median_low(case[count]) for count in counts)
+            axes.plot([few, many], [y, y], color="0.6", linewidth=1.5, zorder=1)
+            beside = {"xycoords": ("axes fraction", "data"), "xytext": (8, 0), "textcoords": "offset points"}
+            text = f"{few / many:.2f} times as fast"
+            axes.annotate(text, (1.0, y), **beside, va="center", fontsize=9, annotation_clip=False)
+        for k, (count, face) in enumerate(zip(counts, (color(0), "none"), strict=True)):
+            marks = [(seconds, y) for y, case in enumerate(cases.values()) for seconds in case[count]]
+            style = {"color": color(k), "marker": MARKERS[k], "markersize": 6, "markerfacecolor": face}
+            label = f"{count} thread{'s' if count > 1 else ''}"
+            axes.plot(*zip(*marks, strict=True), linestyle="none", label=label, **style)
+        axes.set_yticks(range(len(cases)), cases)
+        axes.set_ylim(len(cases) - 0.5, -0.5)
+        axes.set_xscale("log")
+        axes.set_xlabel("seconds by the clock, forward and backward")
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return Picture(
+        figure,
+        "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a logarithmic axis; behind it "
+        "how many times as fast two threads are.",
+        "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can give.",
+    )
+
+
+def states(
+    hidden: Mapping[str, Float[Tensor, "n d"]], tokens: Sequence[str] | None = None, *, limit: float = 1.0
+) -> Picture:
+    """Hidden states while a sequence is read, a map for each network, one above the other: a column for each token, a row for each unit.
+
+    Colours go from -limit to limit. Raises ValueError where the networks have read different numbers of tokens, or `tokens` has another number of names.
+    """
+    counts = {len(table) for table in hidden.values()} | ({len(tokens)} if tokens is not None else set())
+    if len(counts) != 1:
+        raise ValueError(f"all maps and the tokens must have the same number of tokens, got {sorted(counts)}")
+    n = counts.pop()
+    figure, grid = canvas(len(hidden), 1, width=7.4, height=0.7 + 1.6 * len(hidden), sharex=True)
+    with rc_context(STYLE):
+        for axes, (name, table) in zip(grid[:, 0], hidden.items(), strict=True):
+            image = axes.imshow(
+                table.detach().cpu().T.numpy(),
+                cmap=HEAT,
+                vmin=-limit,
+                vmax=limit,
+                aspect="auto",
+                interpolation="nearest",
+            )
+            axes.set_title(name, loc="left")
+            axes.set_ylabel("unit")
+        if tokens is not None:
+            axes.set_xticks(range(n), tokens)
+        axes.set_xlabel("token, in the order of reading")
+        figure.colorbar(image, ax=grid, label="state", fraction=0.03, pad=0.01)
+    return Picture(
+        figure,
+        "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where the unit's state is large.",
+        "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM carries its cell as well.",
+    )
+
+
+def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
+    """Singular values of tables of weights, each divided by its largest, and a line behind the d_k-th of them.
+
+    Computed in float64. A table that has only d_k of them above rounding is a product of features of width d_k; one that has more is none.
+    """
+    curves = {}
+    for name, table in tables.items():
+        values = torch.linalg.svdvals(table.detach().to("cpu", torch.float64))
+        shares = (values / values[0]).clamp(min=1e-18).tolist()
+        curves[name] = (range(1, len(shares) + 1), shares)
+    picture = lines(
+        {"singular value / the largest one": curves},
+        alt="Singular values of tables of weights in falling order, the axis logarithmic: a table of features drops to rounding behind as many "
+        "as the features are wide, the exponential's table goes on.",
+        caption="As many values above rounding as numbers per token are needed to write the table as a product. Computed in float64.",
+        x_axis="number of the singular value",
+        log="y",
+        height=3.4,
+    )
+    with rc_context(STYLE):
+        (axes,) = picture.figure.axes
+        axes.axvline(d_k + 0.5, color="0.5", linewidth=1, zorder=0)
+        beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, -2), "textcoords": "offset points"}
+        axes.annotate(f"$d_k$ = {d_k}", (d_k + 0.5, 1.0), **beside, va="top", fontsize=9, color="0.35")
+    return picture
+
+
+def chunks(n: int = 16, chunk: int = 4) -> Picture:
+    """How causal linear attention is cut for training: a small table in each chunk for its near keys, one state for all keys before it.
+
+    Raises ValueError where `chunk` does not cut `n` into 2 to 6 chunks of 2 to 8 tokens.
+    """
+    if not 2 <= chunk <= 8 or n % chunk or not 2 <= n // chunk <= 6:
+        raise ValueError(
+            f"chunk must cut n into 2 to 6 chunks of 2 to 8 tokens, got n={n!r} and chunk={chunk!r}; take n=16, chunk=4"
+        )
+    figure, grid = canvas(width=6.0, height=5.0)
+    axes = grid[0][0]
+    near = {"facecolor": CURVES[4], "edgecolor": "white", "label": "near: a table of weights in each chunk"}
+    far = {"facecolor": "#D6ECFA", "edgecolor": CURVES[0], "hatch": "//", "linewidth": 1.2}
+    with rc_context(STYLE):
+        for start in range(0, n, chunk):
+            for i in range(start, start + chunk):
+                for j in range(start, i + 1):
+                    axes.add_patch(Rectangle((j, i), 1, 1, **near))
+            if start:
+                axes.add_patch(
+                    Rectangle((0, start), start, chunk, **far, label="far: one state for all keys before")
+                )
+                ground = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+                text = f"state of\nkeys 0 … {start - 1}"
+                axes.text(
+                    start / 2, start + chunk / 2, text, ha="center", va="center", fontsize=9, bbox=ground
+                )
+        axes.text(0.75 * n, 0.2 * n, "later keys: not seen", ha="center", fontsize=9, color="0.35")
+        bounds = range(0, n + 1, chunk)
+        axes.set(xlim=(-0.1, n + 0.1), ylim=(n + 0.1, -0.1), aspect="equal", xticks=bounds, yticks=bounds)
+        axes.set(xlabel="key", ylabel="query")
+        handles, labels = axes.get_legend_handles_labels()
+        kinds = dict(zip(labels, handles, strict=True))
+        figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
+        fit(figure)
+    return Picture(
+        figure,
+        "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the left of each one hatched box "
+        "that stands for all earlier keys; above the diagonal nothing.",
+        "Each query reads its own chunk from a table and everything before it from a state of fixed size. No cell of the hatched boxes is ever "
+        "computed.",
+    )
+
+
+def gap(apart: Mapping[str, Sequence[float]]) -> Picture:
+    """How far apart two texts' states are after so many common tokens, a curve for each network; the distances are on a logarithmic axis."""
+    return lines(
+        {"distance between the two states": {name: (range(len(gaps)), gaps) for name, gaps in apart.items()}},
+        alt="The distance between the states of two texts that differ in their first token, over the common tokens read since, a falling "
+        "curve for each network; the axis of distances is logarithmic.",
+        caption="A straight line on a logarithmic axis: each token takes the same share away.",
+        x_axis="common tokens read",
+        log="y",
+        height=3.4,
+        points=False,
+    )
+
+
+def pairs_held(counts: Sequence[int], right: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
+    """The share of stored pairs that are found again, over how many are stored: {system: for each count the shares of several draws}."""
+    curves = {
+        name: (counts, *([pick(draws) for draws in shares] for pick in (min, statistics.median, max)))
+        for name, shares in right.items()
+    }
+    return lines(
+        {"share of values found by their keys": curves},
+        alt="The share of stored values that are found by their keys, over the number of stored pairs on a logarithmic axis, a curve for each "
+        "system and width.",
+        caption="Lines: the middle of five draws; bands: lowest and highest.",
+        x_axis="pairs stored",
+        log="x",
+        y_limits=(-0.03, 1.03),
+        height=3.4,
+    )
+
+
+def live_seconds(lengths: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Picture:
+    """Seconds of one pass of each layer over the number of tokens, both axes logarithmic."""
+    return lines(
+        {"processor seconds, forward": {kind: (lengths, taken) for kind, taken in seconds.items()}},
+        alt="Seconds of a pass of each layer over the number of tokens, both axes logarithmic, a curve for each layer.",
+        caption="Measured on this machine, one thread. Both axes are logarithmic: a power of n is a straight line.",
+        x_axis="tokens n",
+        log="xy",
+        height=3.8,
+    )
+
+
+def _part(rows: Sequence[Row], part: str) -> list[Row]:
+    """The rows of one part of the experiment "costs"; what was measured just now belongs to none."""
+    return [row for row in rows if row.get("part", part) == part]
+
+
+def _curves(rows: Sequence[Row], by: str, x: str, y: str) -> dict[str, tuple[list, ...]]:
+    """{name: (xs, lowest, middle, highest)} of rows, by the name in one column; rows of the same x are repeats."""
+    if not rows:
+        raise ValueError("there are no rows to draw; take all rows of the experiment, or drop a filter")
+    found: dict[str, dict[Any, list[float]]] = {}
+    for row in rows:
+        found.setdefault(row[by], {}).setdefault(row[x], []).append(row[y])
+    return {
+        name: (
+            sorted(points),
+            *([of(points[x]) for x in sorted(points)] for of in (min, statistics.median_low, max)),
+        )
+        for name, points in found.items()
+    }
+
+
+def _guides(axes: Axes, over: str) -> None:
+    """Thin lines that rise as x, from the lowest point on the left, and as its square, to the highest point on the right."""
+    points = [(x, y) for line in axes.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+    xs, bounds = sorted({x for x, _ in points}), axes.get_ylim()
+    low = min(y for x, y in points if x == xs[0])
+    high = max(y for x, y in points if x == xs[-1])
+    first = [low * x / xs[0] for x in xs]
+    second = [high * (x / xs[-1]) ** 2 for x in xs]
+    beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+    for name, values in ((over, first), (f"{over}²", second)):
+        axes.plot(xs, values, color="0.6", linewidth=1, zorder=0)
+        axes.annotate(name, (xs[-1], values[-1]), **beside, fontsize=9, color="0.35")
+    axes.set_ylim(bounds)
+
+
+def _seeds(
+    axes: Axes, rows: Sequence[Row], by: str, y: str, names: Sequence[str], *, logarithmic: bool = False
+) -> None:
+    """Dots of all rows over their distance, and lines through the middle of each name in one column.
+
+    `names` are those of all panels, so that each has its own style and its own place beside the others in all of them.
+    """
+    curves = _curves(rows, by, "distance", y)
+    zero = _logarithmic(axes, [row[y] for row in rows]) if logarithmic else 0.0
+    for name, (xs, _, middles, _) in curves.items():
+        k = names.index(name)
+        aside = 1.035 ** (k - (len(names) - 1) / 2)
+        style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
+        heights = [height or zero for height in middles]
+        axes.plot(
+            [aside * x for x in xs], heights, **style, linestyle=DASHES[k % 4], linewidth=1.2, label=name
+        )
+        mine = [row for row in rows if row[by] == name]
+        dots = [aside * row["distance"] for row in mine], [row[y] or zero for row in mine]
+        axes.plot(*dots, **style, linestyle="none", alpha=0.7)
+    distances = sorted({row["distance"] for row in rows})
+    axes.set_xscale("log")
+    axes.set_xticks(distances, [str(distance) for distance in distances])
+    axes.xaxis.minorticks_off()
+    axes.set_xlabel("distance, in tokens")
+
+
+def _chance(axes: Axes) -> None:
+    """A line at the accuracy of guessing, on an axis from 0 to 1."""
+    axes.axhline(1 / len(SYMBOLS), color="0.5", linewidth=1, zorder=0)
+    axes.set_ylim(0, 1.03)
+    ticks = {0.0: "0", 1 / len(SYMBOLS): "chance", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1.0: "1"}
+    axes.set_yticks(list(ticks), ticks.values())
+
+
+def _columns(rows: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """The head and the cells of each column, which must be the same in all rows."""
+    heads = [*next(iter(rows.values()))]
+    if other := [name for name, row in rows.items() if [*row] != heads]:
+        raise ValueError(
+            f"each row needs the columns {heads} in this order; {other[0]!r} has {[*rows[other[0]]]}"
+        )
+    return [[head, *(_cell(row[head]) for row in rows.values())] for head in heads]
+
+
+def _cell(value: Any) -> str:
+    """A text as it is, a number with at most two places, numbers as their lowest and highest."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " … ".join(dict.fromkeys(_cell(end) for end in (min(value), max(value))))
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _widths(title: str, block: Sequence[Sequence[str]]) -> list[float]:
+    """How many letters wide each column is: its longest line and some air; together at least as wide as the title."""
+    widths = [2 + max(map(len, column)) for column in block]
+    missing = max(0.0, 1.2 * len(title) + 2 - sum(widths))
+    return [width + missing / len(widths) for width in widths]
+
+
+def _shares(table: Tensor, name: str) -> Tensor:
+    """The table on the CPU, divided by its maximum."""
+    if not isinstance(table, Tensor) or table.ndim != 2 or table.numel() == 0:
+        got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
+        raise ValueError(
+            f"map {name!r} must be a tensor (outputs, inputs), got {got}; take measure.sensitivity(layer, x)"
+        )
+    table = table.detach().to("cpu", torch.float64)
+    if not table.isfinite().all() or table.min() < 0 or table.max() == 0:
+        raise ValueError(
+            f"map {name!r} must hold norms: finite, not negative and not all 0; take measure.sensitivity(layer, x)"
+        )
+    return table / table.max()
+
+
+def _logarithmic(axes: Axes, values: Sequence[float]) -> float:
+    """Make the y axis logarithmic, with room for all values, and give the height at which an exact 0 is to be drawn."""
+    positive = [value for value in values if value > 0] or [1.0]
+    if min(positive) < 1e-250:
+        raise ValueError(
+            f"below 1e-250 there is no room for an axis, got {min(positive)}; take such numbers for 0"
+        )
+    low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
+    every = next(step for step in (1, 2, 5, 10, 20, 50) if (high - low) / step <= 8)
+    low, high = every * (low // every), every * max(-(-high // every), low // every + 1)
+    span = high - low
+    ticks = {10.0**k: f"$10^{{{k}}}$" for k in range(low, high + 1, every)}
+    zero = 10.0 ** (low - 0.1 * span)
+    axes.set_yscale("log")
+    axes.set_ylim(10.0 ** (low - (0.14 if 0 in values else 0.03) * span), 10.0 ** (high + 0.03 * span))
+    if 0 in values:
+        axes.axhline(zero, color="0.8", linewidth=1, zorder=0)
+        ticks[zero] = "exactly 0"
+    axes.set_yticks(list(ticks), ticks.values())
+    axes.yaxis.minorticks_off()
+    return zero

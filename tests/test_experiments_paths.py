@@ -1,0 +1,121 @@
+"""Steps and paths: every network's counts by hand, its reach, and the stored table."""
+
+import math
+
+import networkx
+import pytest
+
+from lesson_lib.experiments import paths, results
+from lesson_lib.experiments.paths import Counted, counted, ends, network
+
+LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 13]
+
+
+def by_hand(name, n):
+    """Steps, longest of the shortest paths, pairs without one."""
+    later = n * (n - 1) // 2  # pairs whose input stands behind the output
+    stack = max(1, n - 1)  # a kernel of 3 reaches one place further with each layer
+    window = max(1, math.ceil((n - 1) / 2))  # two places
+    # 1, 1 + 2, 1 + 2 + 4 ... places
+    dilated = max(1, math.ceil(math.log2(n)))
+    doubling = math.ceil(math.log2(n)) + 2  # a token's own sum, twice as many in each step, the output
+    return {
+        "RNN": Counted(n, n, later),
+        "BiRNN": Counted(n + 1, n + 1, 0),
+        "convolutions": Counted(stack, stack, 0),
+        "dilated convolutions": Counted(dilated, dilated, 0),
+        "self-attention": Counted(1, 1, 0),
+        "causal self-attention": Counted(1, 1, later),
+        "window attention": Counted(window, window, 0),
+        "linear attention, as an RNN": Counted(
+            n + 1, n + 1 if n > 1 else 1, later
+        ),  # a token's own query is nearer
+        "linear attention, by doubling": Counted(doubling, doubling if n > 1 else 1, later),
+    }[name]
+
+
+@pytest.mark.parametrize("name", paths.NETWORKS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_counts_by_hand(name, n):
+    assert counted(network(name, n)) == by_hand(name, n)
+
+
+@pytest.mark.parametrize("name", paths.NETWORKS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_who_reaches_whom(name, n):
+    """Causal networks see the left and themselves; the others see everything."""
+    graph = network(name, n)
+    inputs, outputs = ends(graph)
+    assert [i for _, i in inputs] == [i for _, i in outputs] == [*range(n)]
+    causal = {"RNN", "causal self-attention", "linear attention, as an RNN", "linear attention, by doubling"}
+    for output in outputs:
+        seen = {i for row, i in networkx.ancestors(graph, output) if row == "input"}
+        assert seen == {*range(output[1] + 1 if name in causal else n)}
+
+
+def test_rows_come_in_the_order_of_computing():
+    for name in paths.NETWORKS:
+        graph = network(name, 5)
+        rows = list(dict.fromkeys(row for row, _ in graph))
+        assert rows[0] == "input"
+        for (source, _), (target, _) in graph.edges:
+            assert rows.index(source) <= rows.index(target)
+        assert networkx.is_directed_acyclic_graph(graph)
+
+
+def test_edges_by_hand():
+    assert {*network("RNN", 3).edges} == {
+        (("input", 0), ("state", 0)), (("input", 1), ("state", 1)), (("input", 2), ("state", 2)),
+        (("state", 0), ("state", 1)), (("state", 1), ("state", 2)),
+    }  # fmt: skip
+    one = network("convolutions", 2)
+    assert {*one.edges} == {(("input", i), ("layer 1", o)) for i in range(2) for o in range(2)}
+    both = network("BiRNN", 2)
+    assert both.has_edge(("from the right", 1), ("from the right", 0))
+    assert not both.has_edge(("from the right", 0), ("from the right", 1))
+    assert {*both.predecessors(("output", 0))} == {("from the left", 0), ("from the right", 0)}
+    twice = network("linear attention, by doubling", 4)
+    assert {*twice.predecessors(("sum of 4", 3))} == {("sum of 2", 3), ("sum of 2", 1)}
+    assert {*twice.predecessors(("sum of 4", 2))} == {("sum of 2", 2), ("sum of 1", 0)}
+    assert ("sum of 4", 1) not in twice  # its sum was whole before
+
+
+def test_attention_has_an_edge_for_every_pair_it_may_see():
+    assert network("self-attention", 7).number_of_edges() == 7 * 7
+    assert network("causal self-attention", 7).number_of_edges() == 7 * 8 // 2
+    assert network("window attention", 3).number_of_edges() == 3 * 3  # one layer reaches everything
+
+
+def test_the_query_of_linear_attention_comes_in_at_the_end():
+    graph = network("linear attention, as an RNN", 3)
+    assert {*graph.predecessors(("output", 2))} == {("input", 2), ("state", 2)}
+    assert networkx.shortest_path_length(graph, ("input", 2), ("output", 2)) == 1
+    assert networkx.shortest_path_length(graph, ("input", 0), ("output", 2)) == 4
+
+
+@pytest.mark.parametrize("name", [None, "rnn", ["RNN"], 3])
+def test_other_networks_get_a_sentence(name):
+    with pytest.raises(ValueError, match="network must be one of RNN, BiRNN"):
+        network(name)
+
+
+@pytest.mark.parametrize("n", [None, 0, -1, 257, 2.0, True, "3"])
+def test_other_lengths_get_a_sentence(n):
+    with pytest.raises(ValueError, match="n must be a whole number from 1 to 256"):
+        network("RNN", n)
+
+
+def test_a_row_for_each_network_and_length(monkeypatch):
+    monkeypatch.setitem(paths.RECIPE, "lengths", [2, 5])
+    rows = paths.run(0)
+    assert len(rows) == 2 * len(paths.NETWORKS)
+    assert rows[1] == {"seed": 0, "network": "RNN", "n": 5, "steps": 5, "path": 5, "no_path": 10}
+
+
+def test_the_stored_counts_are_those_by_hand():
+    rows = results("paths")["rows"]
+    assert {(row["network"], row["n"]) for row in rows} == {
+        (name, n) for name in paths.NETWORKS for n in (4, 8, 16, 32, 64)
+    }
+    for row in rows:
+        assert Counted(row["steps"], row["path"], row["no_path"]) == by_hand(row["network"], row["n"])

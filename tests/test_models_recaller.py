@@ -1,0 +1,206 @@
+"""Networks that recall: each reads where it says, from what it may know, and gradients are what they are called."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.data import recall
+from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall
+from lesson_lib.device import device, to_device
+from lesson_lib.models import recaller
+from lesson_lib.models.recaller import SYSTEMS, Recaller
+from lesson_lib.positions import sinusoidal
+
+B, N, D, H = 3, 7, 10, 5
+
+
+def make(system):
+    return Recaller(system, d_model=D, n_heads=H).to(device()).eval()
+
+
+def batch(distance=N - 1, before=0, count=B):
+    return to_device(recall.draw(torch.Generator("cpu").manual_seed(0), count, distance, before=before))
+
+
+def ends(model, tokens):
+    """The left-to-right state behind each token, and the right-to-left one, step by step."""
+    x, (left, right) = model.embed(tokens), ([], [])
+    state = None
+    for token in x.unbind(1):
+        state = model.core.step(token, state)
+        left.append(state.hidden)
+    state = None
+    for token in x.flip(1).unbind(1):
+        state = model.core.step(token, state, backwards=True)
+        right.insert(0, state.hidden)
+    return left, right
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_logit_for_each_symbol(system, n):
+    tokens = torch.zeros(B, n, dtype=torch.long)
+    assert make(system)(tokens).shape == (B, len(SYMBOLS))
+
+
+@pytest.mark.parametrize("system", ["RNN", "LSTM"])
+def test_recurrent_networks_are_read_behind_the_last_token(system):
+    model, tokens = make(system), batch().tokens
+    state = None
+    for token in model.embed(tokens).unbind(1):
+        state = model.core.step(token, state)
+    assert_close(model(tokens), model.read(state.hidden))
+
+
+def test_a_network_of_both_ways_is_read_at_the_last_token():
+    model, tokens = make("BiRNN"), batch().tokens
+    left, right = ends(model, tokens)
+    assert_close(model(tokens), model.read(torch.cat([left[-1], right[-1]], -1)))
+
+
+def test_or_where_each_half_ends():
+    model, tokens = make("BiRNN, both ends"), batch().tokens
+    left, right = ends(model, tokens)
+    assert_close(model(tokens), model.read(torch.cat([left[-1], right[0]], -1)))
+
+
+def test_attention_is_a_layer_on_sinusoidal_positions_read_at_the_last_token():
+    model, tokens = make("attention"), batch().tokens
+    seen = model.core(model.embed(tokens) + sinusoidal(N, D, device=device())).output
+    assert_close(model(tokens), model.read(seen[:, -1]))
+    swapped = tokens[:, [0, 2, 1, 3, 4, 5, 6]]
+    assert not torch.equal(swapped, tokens)
+    assert (model(swapped) - model(tokens)).abs().max() > 1e-5  # it knows the order
+
+
+def test_the_half_from_the_right_knows_the_last_token_only():
+    """At the last token the half that came from the right has read nothing else: no read-out can take the symbol from it."""
+    model = make("BiRNN")
+    nn.init.zeros_(model.read.weight[:, : D // 2])
+    found = recaller.gradients(model, batch())
+    assert (found[:-1] == 0).all() and found[-1] > 0
+    far = make("BiRNN, both ends")
+    nn.init.zeros_(far.read.weight[:, : D // 2])
+    assert (recaller.gradients(far, batch()) > 0).all()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_from_embedded_tokens_and_with_weights_the_logits_are_the_same(system):
+    model, tokens = make(system), batch().tokens
+    assert_close(model.of_embedded(model.embed(tokens)), model(tokens))
+    seen = model.look(tokens)
+    assert_close(seen.logits, model(tokens))
+    assert (seen.weights is None) == (system != "attention")
+
+
+def test_where_the_question_looks():
+    model, tokens = make("attention"), batch().tokens
+    weights = model.look(tokens).weights
+    assert weights.shape == (B, H, N)
+    assert_close(weights.sum(-1), torch.ones(B, H))
+    x = model.embed(tokens) + sinusoidal(N, D, device=device())
+    assert_close(weights, model.core(x, weights=True).weights[:, :, -1])
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_gradient_is_the_slope_of_the_right_answers_logit(system):
+    """Against differences, in float64: for one sequence, the norm over the slopes in every direction of a token's embedding."""
+    model, one = make(system).double(), batch(distance=3, count=1)
+    x, step = model.embed(one.tokens).detach(), 1e-6
+    wanted = torch.zeros(4, dtype=torch.float64)
+    for token in range(4):
+        for i in range(D):
+            moved = torch.zeros_like(x)
+            moved[0, token, i] = step
+            up, down = (model.of_embedded(x + sign * moved)[0, one.answer[0]] for sign in (1, -1))
+            wanted[token] += ((up - down) / (2 * step)).detach() ** 2
+    assert_close(recaller.gradients(model, one), wanted.sqrt(), rtol=1e-5, atol=1e-8)
+
+
+def test_gradients_are_averaged_over_sequences_and_leave_nothing_behind():
+    model, some = make("LSTM"), batch()
+    with torch.no_grad():  # as in a loop that judges
+        found = recaller.gradients(model, some)
+    each = [
+        recaller.gradients(model, Recall(some.tokens[i : i + 1], some.answer[i : i + 1])) for i in range(B)
+    ]
+    assert found.shape == (N,) and not found.requires_grad
+    assert_close(found, torch.stack(each).mean(0))
+    assert all(p.grad is None for p in model.parameters()) and not model.training
+    recaller.gradients(model.train(), some)
+    assert model.training
+
+
+def test_not_knowing_costs_log_8():
+    model = make("RNN")
+    nn.init.zeros_(model.read.weight)
+    nn.init.zeros_(model.read.bias)
+    assert_close(recaller.loss(model, batch()).item(), math.log(8))
+    nn.init.constant_(model.read.bias[2:3], 1e9)
+    sure = Recall(torch.zeros(B, N, dtype=torch.long), torch.full((B,), 2))
+    assert recaller.loss(model, sure) == 0
+
+
+def test_an_orthogonal_start_keeps_lengths():
+    model = make("RNN")
+    recaller.start_to_keep(model, 50)
+    U = model.core.layer.weight_hh_l0
+    assert_close(U @ U.T, torch.eye(D), rtol=0, atol=1e-5)
+
+
+def test_gates_that_stay_open():
+    model = make("LSTM")
+    others = model.core.layer.bias_ih_l0[2 * D :].clone()
+    weights = model.core.layer.weight_hh_l0.clone()
+    recaller.start_to_keep(model, 50)
+    i, f, *_ = (model.core.layer.bias_ih_l0 + model.core.layer.bias_hh_l0).split(D)
+    assert_close(i, -f)
+    assert 0 <= f.min() < f.max() <= math.log(49)
+    assert f.max() > math.log(10)  # some of them last long
+    assert torch.equal(model.core.layer.bias_ih_l0[2 * D :], others)
+    assert torch.equal(model.core.layer.weight_hh_l0, weights)
+    assert all(p.requires_grad for p in model.parameters())
+
+
+@pytest.mark.parametrize("system", ["BiRNN", "BiRNN, both ends", "attention"])
+def test_only_an_rnn_or_an_lstm_can_start_so(system):
+    with pytest.raises(ValueError, match=f"only an RNN or an LSTM can start so, got '{system}'"):
+        recaller.start_to_keep(make(system), 50)
+
+
+@pytest.mark.parametrize("tokens", [2, 3.0, True, None, "long", [5]])
+def test_a_bad_time_to_keep_gets_a_sentence(no_shape_hook, tokens):
+    with pytest.raises(ValueError, match="tokens must be a whole number >= 3, the time to keep for, got "):
+        recaller.start_to_keep(make("LSTM"), tokens)
+
+
+@pytest.mark.parametrize("system", ["GRU", "", None, 3, ["RNN"]])
+def test_another_system_gets_a_sentence(no_shape_hook, system):
+    with pytest.raises(
+        ValueError, match="system must be one of RNN, LSTM, BiRNN, BiRNN, both ends, attention, got "
+    ):
+        Recaller(system)
+
+
+@pytest.mark.parametrize(
+    "tokens, error, words",
+    [
+        ("Bgda?", TypeError, "tensor of token numbers \\(b, n\\), got str"),
+        (None, TypeError, "got NoneType"),
+        ([[1, 2]], TypeError, "got list"),
+        (torch.zeros(2, 3, device="cpu"), TypeError, "got torch.float32"),
+        (torch.zeros(2, 3, dtype=torch.bool, device="cpu"), TypeError, "got torch.bool"),
+        (torch.zeros(3, dtype=torch.long, device="cpu"), ValueError, "a single sequence is tokens\\[None\\]"),
+        (torch.zeros(3, 0, dtype=torch.long, device="cpu"), ValueError, "at least one token, got \\(3, 0\\)"),
+        (torch.full((1, 2), len(CHARACTERS), device="cpu"), ValueError, "from 0 to 16, got 17 to 17"),
+        (torch.tensor([[0, -1]], device="cpu"), ValueError, "from 0 to 16, got -1 to 0"),
+    ],
+)  # fmt: skip
+def test_other_tokens_get_a_sentence(no_shape_hook, tokens, error, words):
+    model = make("RNN")
+    for ask in (model, model.look):
+        with pytest.raises(error, match=words):
+            ask(tokens)

@@ -1,0 +1,370 @@
+"""Graphs as pictures: what is where, what is lit, what is computed when; and no line passes through a box that it does not belong to."""
+
+import io
+from itertools import pairwise
+
+import networkx
+import pytest
+from PIL import Image
+
+from lesson_lib.experiments.paths import NETWORKS
+from lesson_lib.experiments.paths import network as graph_of
+from lesson_lib.plots import paths
+from lesson_lib.plots.paths import DONE, GIVEN, NOW, PALE, RISE, SIDE
+
+N = 5
+
+
+def chain(n=3):
+    """An RNN by hand: an input and a state for each token, and the states in a row."""
+    graph = networkx.DiGraph()
+    graph.add_nodes_from([("input", i) for i in range(n)])
+    graph.add_edges_from((("input", i), ("state", i)) for i in range(n))
+    graph.add_edges_from((("state", i - 1), ("state", i)) for i in range(1, n))
+    return graph
+
+
+def boxes(drawing):
+    return {box.node: box for box in drawing.boxes}
+
+
+def lines(drawing):
+    return {line.edge: line for line in drawing.lines}
+
+
+def test_rows_steps_and_places_by_hand():
+    graph = chain()
+    assert paths.rows(graph) == ["input", "state"]
+    due = paths.steps(graph)
+    assert [due["input", i] for i in range(3)] == [0, 0, 0] and [due["state", i] for i in range(3)] == [
+        1,
+        2,
+        3,
+    ]
+    drawing = paths.draw(graph)
+    assert drawing.rows == ["input", "state"]
+    assert boxes(drawing)["input", 2].place == (2, 0) and boxes(drawing)["state", 1].place == (1, RISE)
+    assert all(box.round == (box.node[0] == "input") for box in drawing.boxes)
+    assert {box.text for box in drawing.boxes} == {""} and {line.color for line in drawing.lines} == {PALE}
+    assert lines(drawing).keys() == set(graph.edges)
+
+
+def test_steps_wait_for_the_last_of_what_they_need():
+    """Two ways to the same unit: the longer one counts."""
+    graph = networkx.DiGraph([(("x", 0), ("a", 0)), (("a", 0), ("b", 0)), (("x", 0), ("b", 0))])
+    assert paths.steps(graph) == {("x", 0): 0, ("a", 0): 1, ("b", 0): 2}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_steps_are_longest_paths_from_the_inputs(name):
+    graph, due = graph_of(name, N), paths.steps(graph_of(name, N))
+    for node in graph:
+        before = list(graph.predecessors(node))
+        assert due[node] == (1 + max(due[a] for a in before) if before else 0)
+        assert (not before) == (node[0] == "input")
+    assert max(due.values()) == networkx.dag_longest_path_length(graph)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_shortest_path_is_as_long_as_networkx_says_or_there_is_none(name):
+    graph = graph_of(name, N)
+    last = paths.rows(graph)[-1]
+    for i in range(N):
+        for o in range(N):
+            path = paths.shortest(graph, i, o)
+            if not path:
+                assert not networkx.has_path(graph, ("input", i), (last, o))
+                continue
+            assert (path[0], path[-1]) == (("input", i), (last, o)) and networkx.is_path(graph, path)
+            assert len(path) - 1 == networkx.shortest_path_length(graph, ("input", i), (last, o))
+
+
+def test_of_paths_as_short_the_one_that_turns_least_is_taken():
+    assert paths.shortest(graph_of("convolutions", N), 2, 2) == [("input", 2)] + [
+        (f"layer {k}", 2) for k in range(1, N)
+    ]
+    path = paths.shortest(graph_of("window attention", 7), 0, 4)
+    moved = [b[1] - a[1] for a, b in pairwise(path)]
+    assert max(moved) - min(moved) <= 1 and sum(moved) == 4
+
+
+@pytest.mark.parametrize(
+    "start, end, what",
+    [(3, 0, "input"), (-1, 0, "input"), (0, 3, "output"), (None, 0, "input"), (0, "1", "output")],
+)
+def test_a_position_that_is_not_there_gets_a_sentence(start, end, what):
+    with pytest.raises(ValueError, match=f"the {what} must have one of the positions 0 to 2, got"):
+        paths.shortest(chain(), start, end)
+
+
+def test_a_path_is_lit_and_numbered_from_its_start():
+    graph = chain()
+    drawing = paths.draw(graph, path=paths.shortest(graph, 0, 2))
+    lit = {node: box.text for node, box in boxes(drawing).items() if box.ground == NOW}
+    assert lit == {("input", 0): "0", ("state", 0): "1", ("state", 1): "2", ("state", 2): "3"}
+    bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
+    assert bright == {
+        (("input", 0), ("state", 0)),
+        (("state", 0), ("state", 1)),
+        (("state", 1), ("state", 2)),
+    }
+    assert all(line.head for line in drawing.lines if line.color == NOW)
+    assert [line.color for line in drawing.lines][-3:] == [NOW] * 3  # they lie above the others
+    assert {box.text for box in drawing.boxes if box.ground != NOW} == {""}
+
+
+def test_the_ends_of_no_path_are_dashed():
+    graph = chain()
+    drawing = paths.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
+    assert {node for node, box in boxes(drawing).items() if box.dashed} == {("input", 2), ("state", 0)}
+    assert NOW not in {box.ground for box in drawing.boxes}
+
+
+@pytest.mark.parametrize("wave", range(5))
+def test_a_wave_colours_what_is_computed_now_before_and_later(wave):
+    drawing = paths.draw(chain(), wave=wave)
+    for i in range(3):
+        box, due = boxes(drawing)["state", i], i + 1
+        assert box.text == str(due)  # not by colour alone
+        assert box.ground == (NOW if due == wave else DONE if due < wave else "white")
+        assert (box.frame > 0.05) == (due == wave)
+        assert boxes(drawing)["input", i].ground == GIVEN and boxes(drawing)["input", i].text == ""
+    bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
+    waited = {(("input", wave - 1), ("state", wave - 1)), (("state", wave - 2), ("state", wave - 1))}
+    assert bright == waited & set(chain().edges)
+
+
+def test_in_two_ways_both_directions_go_at_once_and_meet_in_the_outputs():
+    graph = graph_of("BiRNN", N)
+    now = {node for node, box in boxes(paths.draw(graph, wave=2)).items() if box.ground == NOW}
+    assert now == {("from the left", 1), ("from the right", N - 2)}
+    assert paths.steps(graph)["output", 0] == N + 1
+
+
+def inside(point, place, margin):
+    return max(abs(p - q) for p, q in zip(point, place, strict=True)) < margin
+
+
+def through(drawing):
+    """Edges whose line passes through a box that is neither of its ends."""
+    found = []
+    for line in drawing.lines:
+        for (x, y), (u, v) in pairwise(line.points):
+            places = [(x + (u - x) * t / 50, y + (v - y) * t / 50) for t in range(51)]
+            others = [box.place for box in drawing.boxes if box.node not in line.edge]
+            if any(inside(place, other, SIDE / 2 - 1e-9) for place in places for other in others):
+                found.append(line.edge)
+    return found
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("n", [2, 8])
+def test_no_line_passes_through_a_box_that_it_does_not_belong_to(name, n):
+    drawing = paths.draw(graph_of(name, n))
+    assert through(drawing) == []
+    for line in drawing.lines:
+        for point, node in ((line.points[0], line.edge[0]), (line.points[-1], line.edge[1])):
+            place = boxes(drawing)[node].place
+            reach = max(abs(p - q) for p, q in zip(point, place, strict=True))
+            assert reach == pytest.approx(SIDE / 2)  # it starts and ends at the box's border
+
+
+def test_a_line_through_a_box_would_be_seen():
+    graph = networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("c", 0)), (("a", 0), ("c", 0))])
+    drawing = paths.draw(graph)
+    assert through(drawing) == [] and len(lines(drawing)[("a", 0), ("c", 0)].points) == 4
+    straight = [line._replace(points=[line.points[0], line.points[-1]]) for line in drawing.lines]
+    assert through(drawing._replace(lines=straight)) == [(("a", 0), ("c", 0))]
+
+
+def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
+    graph = networkx.DiGraph(
+        [(("x", 0), ("a", 0)), (("a", 0), ("a", 1)), (("a", 1), ("a", 2)), (("a", 0), ("a", 2))]
+    )
+    assert through(paths.draw(graph)) == []
+    down = networkx.DiGraph([(("x", 0), ("b", 0)), (("b", 0), ("a", 1))])
+    down.add_node(("a", 0))
+    graph = networkx.DiGraph()
+    graph.add_nodes_from([("a", 1), ("b", 0), ("x", 0)])  # rows from the bottom: a, b, x
+    graph.add_edges_from(down.edges)
+    drawing = paths.draw(graph)
+    assert through(drawing) == []
+    (x, y), (u, v) = lines(drawing)[("b", 0), ("a", 1)].points
+    assert (x, u) == (0, 1) and y == pytest.approx(RISE - SIDE / 2) and v == pytest.approx(SIDE / 2)
+
+
+def test_heads_point_along_the_row():
+    for name, step in (("RNN", 1), ("BiRNN", -1)):
+        drawing = paths.draw(graph_of(name, N))
+        heads = [
+            line
+            for line in drawing.lines
+            if line.edge[0][0] == line.edge[1][0] and line.edge[1][1] - line.edge[0][1] == step
+        ]
+        assert len(heads) == N - 1
+        for line in heads:
+            tip, *corners = line.head
+            assert tip == line.points[-1]
+            assert all((tip[0] - x) * step > 0 for x, _ in corners)
+            assert sum(y for _, y in corners) / 2 == pytest.approx(tip[1])
+
+
+def test_a_path_must_follow_edges_that_are_there():
+    with pytest.raises(ValueError, match=r"none leads from \('input', 0\) to \('state', 2\)"):
+        paths.draw(chain(), path=[("input", 0), ("state", 2)])
+    with pytest.raises(
+        ValueError, match=r"path must hold nodes of the graph, such as \('input', 0\), got \('cell', 0\)"
+    ):
+        paths.network(chain(), path=[("cell", 0)])
+
+
+@pytest.mark.parametrize("path", ["input", 3, ("input", 0)], ids=str)
+def test_a_path_is_a_list_of_nodes(no_shape_hook, path):
+    with pytest.raises((TypeError, ValueError), match=r"path must (be a list of|hold) nodes"):
+        paths.network(chain(), path=path)
+
+
+@pytest.mark.parametrize("wave", [-1, 1.0, "2", True])
+def test_a_wave_is_a_whole_number(no_shape_hook, wave):
+    with pytest.raises(ValueError, match="wave must be a whole number of steps from 0"):
+        paths.network(chain(), wave=wave)
+    with pytest.raises(ValueError, match="wave must be a whole number of steps from 0"):
+        paths.waves({"it": chain()}, wave)
+
+
+def test_a_path_and_a_wave_together_are_refused():
+    with pytest.raises(ValueError, match=r"a path or a wave, not both, got .* and 1"):
+        paths.draw(chain(), path=[("input", 0), ("state", 0)], wave=1)
+
+
+@pytest.mark.parametrize(
+    "graph, error, words",
+    [
+        (None, TypeError, "must be a networkx.DiGraph, got NoneType"),
+        ("RNN", TypeError, "got str; make one with experiments.paths.network"),
+        (networkx.Graph(), TypeError, "got Graph"),
+        (networkx.DiGraph(), ValueError, r"nodes \(row, position\)"),
+        (networkx.DiGraph([(1, 2)]), ValueError, r"such as \('state', 3\), positions from 0, got \[1, 2\]"),
+        (networkx.DiGraph([(("a", -1), ("b", 0))]), ValueError, "positions from 0"),
+        (networkx.DiGraph([(("a", 0), ("b", "0"))]), ValueError, "positions from 0"),
+        (networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("a", 0))]), ValueError, "no circle"),
+        (chain(13), ValueError, "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8"),
+        (networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph), ValueError, "got 1 and 13"),
+        (networkx.path_graph([("row", 0), ("row", 1)], networkx.DiGraph), ValueError, "got 2 and 1"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
+    for draw in (
+        paths.network,
+        paths.draw,
+        lambda g: paths.waves({"it": g}, 0),
+        lambda g: paths.routes({"it": g}, 0, 0),
+    ):
+        with pytest.raises(error, match=words):
+            draw(graph)
+
+
+def shown(picture):
+    return [text.get_text() for text in picture.figure.axes[0].texts]
+
+
+def test_a_picture_holds_every_box_every_line_and_the_names():
+    graph = chain()
+    picture = paths.network(graph, wave=2, title="an RNN")
+    (axes,) = picture.figure.axes
+    assert len(axes.lines) == graph.number_of_edges()
+    assert sum(type(patch).__name__ == "Circle" for patch in axes.patches) == 3
+    squares = [patch for patch in axes.patches if type(patch).__name__ == "Rectangle"]
+    assert len(squares) == 3 and {round(square.get_width(), 9) for square in squares} == {SIDE}
+    assert [text for text in shown(picture) if text.isdigit()] == [
+        "1",
+        "2",
+        "3",
+        "0",
+        "1",
+        "2",
+    ]  # steps, positions
+    assert {"input", "state", "position", "an RNN"} <= set(shown(picture))
+    assert "Orange" in picture.caption and picture.alt.endswith(".")
+
+
+def test_each_kind_of_picture_says_what_it_is():
+    graph = chain()
+    bare, lit = paths.network(graph), paths.network(graph, path=paths.shortest(graph, 0, 2))
+    assert (
+        "path" in lit.alt
+        and "path" not in bare.alt
+        and "computed already" in paths.network(graph, wave=0).alt
+    )
+    assert "along the arrows" in bare.caption
+
+
+@pytest.mark.parametrize("name", ["convolutions", "linear attention, by doubling"])
+def test_one_network_fits_the_page_and_a_position_is_as_wide_as_a_row_is_high(name):
+    picture = paths.network(graph_of(name, 8), title=name)
+    (axes,), (width, height) = picture.figure.axes, picture.figure.get_size_inches()
+    assert 3 < width <= 8 and height <= 8
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    assert width / (right - left) == pytest.approx(height / (high - low))
+
+
+def test_nine_networks_stand_in_three_rows_with_the_lengths_of_their_paths():
+    graphs = {name: graph_of(name, 8) for name in NETWORKS}
+    picture = paths.routes(graphs, 5, 2)
+    assert picture.figure.get_size_inches()[0] <= 8
+    titles = [text for text in shown(picture) if "\n" in text and text.split("\n")[0] in graphs]
+    told = dict(title.split("\n") for title in titles)
+    assert list(told) == list(NETWORKS)
+    assert told["RNN"] == told["causal self-attention"] == told["linear attention, by doubling"] == "no path"
+    assert (
+        told["self-attention"] == "1 unit"
+        and told["convolutions"] == "7 units"
+        and told["BiRNN"] == "5 units"
+    )
+    dashed = [p for p in picture.figure.axes[0].patches if p.get_linestyle() not in ("-", "solid")]
+    assert len(dashed) == 2 * list(told.values()).count("no path")
+
+
+def test_waves_say_how_far_each_network_is():
+    picture = paths.waves({"an RNN": chain(), "another": chain(1)}, 2)
+    assert {"an RNN\n2 of 3 steps", "another\ndone after 1 step"} <= set(shown(picture))
+
+
+def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_every_time():
+    graphs = {"an RNN": chain(), "self-attention": graph_of("self-attention", 3)}
+    film = paths.film(graphs)
+    assert film == paths.film(graphs)
+    gif = Image.open(io.BytesIO(film))
+    assert gif.is_animated and gif.n_frames == 4 and gif.width <= 800
+    times, frames = [], []
+    for frame in range(gif.n_frames):
+        gif.seek(frame)
+        times.append(gif.info["duration"])
+        frames.append(gif.convert("RGB").tobytes())
+    assert times == [paths.FRAME_MS] * 3 + [paths.LAST_MS] and len(set(frames)) == 4
+    orange = bytes(int(NOW[k : k + 2], 16) for k in (1, 3, 5))
+    near = [
+        all(abs(a - b) < 20 for a, b in zip(frames[1][k : k + 3], orange, strict=True))
+        for k in range(0, len(frames[1]), 3)
+    ]
+    assert sum(near) > 1000  # four boxes and their lines
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda n: paths.waves(n, 0), lambda n: paths.routes(n, 0, 0), paths.film],
+    ids=["waves", "routes", "film"],
+)
+@pytest.mark.parametrize(
+    "networks, error, words",
+    [
+        (None, TypeError, "networks must be a mapping {name: graph}, got NoneType"),
+        ("RNN", TypeError, "got str; make one with"),
+        ([chain()], TypeError, "got list"),
+        ({}, ValueError, "networks must hold at least one graph, got none"),
+        ({"RNN": "graph"}, TypeError, "network 'RNN' must be a networkx.DiGraph, got str"),
+    ],
+)
+def test_what_is_no_mapping_of_networks_gets_a_sentence(no_shape_hook, draw, networks, error, words):
+    with pytest.raises(error, match=words):
+        draw(networks)

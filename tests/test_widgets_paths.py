@@ -1,0 +1,204 @@
+"""The path explorer and the wave player without a browser: what they light up and say is what the graphs hold."""
+
+import re
+import statistics
+import time
+
+import networkx
+import pytest
+
+from lesson_lib.experiments.paths import NETWORKS, counted, network
+from lesson_lib.plots import paths
+from lesson_lib.plots.paths import DONE, NOW
+from lesson_lib.widgets import PathExplorer, WavePlayer
+
+N = 5
+THREE = ("RNN", "BiRNN", "self-attention")
+
+
+def explorer(*names, n=N):
+    return PathExplorer({name: network(name, n) for name in names or NETWORKS})
+
+
+def player(*names, n=N):
+    return WavePlayer({name: network(name, n) for name in names or THREE})
+
+
+def boxes(drawing):
+    """{(row, position): (colour, text)} of every box of a drawing."""
+    found = re.findall(
+        r'<g><title>([^<]+) (\d+)</title><(?:rect|circle)[^>]* fill="([^"]+)"[^>]*>(?:<text[^>]*>(\d+)</text>)?</g>',
+        drawing,
+    )
+    return {(row, int(position)): (color, text) for row, position, color, text in found}
+
+
+@pytest.mark.parametrize("make", [explorer, player])
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded(make):
+    w = make()
+    data, metadata = w._repr_mimebundle_()
+    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
+    assert data["text/plain"] == metadata["image/png"]["alt"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+    drawing = w.drawing.value
+    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
+    assert make().name != w.name
+
+
+def test_it_starts_with_the_longest_way_through_the_first_network():
+    w = explorer()
+    assert (w.network.value, w.start.value, w.end.value) == ("RNN", 0, N - 1)
+    assert w.words() == (
+        "RNN: the shortest path from input 0 to output 4 is 5 units long: state[0] → state[1] → state[2] → state[3] → state[4]."
+    )
+    assert "role='status'" in w.drawing.value
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_path_of_every_pair_is_lit_and_told(name):
+    w = explorer()
+    w.network.value = name
+    graph = w.networks[name]
+    last = paths.rows(graph)[-1]
+    for w.start.value in range(N):
+        for w.end.value in range(N):
+            lit = {node: text for node, (color, text) in boxes(w.drawing.value).items() if color == NOW}
+            ends = ("input", w.start.value), (last, w.end.value)
+            assert len(boxes(w.drawing.value)) == len(graph)
+            dashes = w.drawing.value.count("stroke-dasharray")
+            if not networkx.has_path(graph, *ends):
+                assert lit == {} and dashes == 2 and "no path leads from input" in w.words()
+                continue
+            units = networkx.shortest_path_length(graph, *ends)
+            along = sorted(lit, key=lambda node: int(lit[node]))
+            assert networkx.is_path(graph, along) and (along[0], along[-1]) == ends and dashes == 0
+            assert [lit[node] for node in along] == [str(k) for k in range(units + 1)]
+            assert f"is {units} unit{'s' if units > 1 else ''} long: " in w.words()
+            assert w.drawing.value.count('<polyline points="') == graph.number_of_edges()
+
+
+def test_the_table_tells_the_same_pair_of_every_network_and_the_longest():
+    w = explorer()
+    for w.start.value, w.end.value in ((0, 4), (3, 1), (2, 2)):
+        rows = re.findall(
+            r'<tr[^>]*><th scope="row">([^<]+)</th><td>([^<]+)</td><td>([^<]+)</td>', w.drawing.value
+        )
+        assert [row[0] for row in rows] == list(NETWORKS)
+        for name, pair, widest in rows:
+            assert pair == paths.length(paths.shortest(w.networks[name], w.start.value, w.end.value))
+            assert widest == paths.length(range(1 + counted(w.networks[name]).path))
+        assert w.drawing.value.count('<tr class="ll-chosen">') == 1
+
+
+def test_each_control_alone_moves_the_drawing_to_both_of_its_ends():
+    for name in ("start", "end"):
+        w = explorer()
+        control = getattr(w, name)
+        for end in (control.min, control.max):
+            before, moved = w.drawing.value, control.value != end
+            control.value = end
+            assert (w.drawing.value != before) == moved
+    w = explorer()
+    seen = set()
+    for w.network.value in NETWORKS:
+        seen.add(w.drawing.value)
+    assert len(seen) == len(NETWORKS)
+
+
+def test_of_a_network_without_any_path_the_longest_is_none():
+    graph = networkx.DiGraph()
+    graph.add_nodes_from([("input", 0), ("output", 0)])
+    w = PathExplorer({"nothing": graph})
+    assert w.widest == {"nothing": "no path"} and "no path leads from input 0 to output 0" in w.words()
+
+
+def test_names_are_escaped():
+    for w in (PathExplorer({"<i>&": network("RNN", 3)}), WavePlayer({"<i>&": network("RNN", 3)})):
+        assert "<i>" not in w.drawing.value and "&lt;i&gt;&amp;" in w.drawing.value
+
+
+def test_a_long_name_of_a_row_stands_in_two_lines():
+    drawing = explorer("BiRNN").drawing.value
+    assert ">from the</text>" in drawing and ">left</text>" in drawing and ">right</text>" in drawing
+
+
+def test_every_step_colours_what_is_computed_and_counts_it():
+    w = player()
+    assert (w.step.min, w.step.max, w.step.value) == (
+        0,
+        N + 1,
+        0,
+    )  # the BiRNN takes a step more than it has tokens
+    for w.step.value in range(N + 2):
+        step, found = w.step.value, w.drawing.value.split("<svg")[1:]
+        assert len(found) == len(THREE)
+        for name, part in zip(THREE, found, strict=True):
+            due = {node: step for node, step in paths.steps(w.networks[name]).items() if step}
+            shown = {node: box for node, box in boxes(part).items() if node in due}
+            assert shown.keys() == due.keys()
+            for node, (color, text) in shown.items():
+                assert text == str(due[node])
+                assert color == (NOW if due[node] == step else DONE if due[node] < step else "white")
+            done = sum(at <= step for at in due.values())
+            assert f"{name}: {done} of {len(due)} units, " in w.words()
+            last = max(due.values())
+            assert f"{step} of {last} step" in part or (step >= last and f"done after {last} step" in part)
+
+
+def test_playing_moves_the_slider_and_the_slider_the_player():
+    w = player()
+    before = w.drawing.value
+    w.play.value = 3
+    assert w.step.value == 3 and w.drawing.value != before and "<b>Step 3.</b>" in w.drawing.value
+    w.step.value = 1
+    assert w.play.value == 1 and (w.play.min, w.play.max) == (w.step.min, w.step.max)
+
+
+def test_the_still_pictures_show_what_the_widgets_show():
+    w, p = explorer(*THREE), player()
+    w.end.value, p.step.value = 2, 2
+    drawn = [text.get_text() for text in w.still().figure.axes[0].texts]
+    assert "RNN\n3 units" in drawn and "self-attention\n1 unit" in drawn
+    drawn = [text.get_text() for text in p.still().figure.axes[0].texts]
+    assert f"RNN\n2 of {N} steps" in drawn and "self-attention\ndone after 1 step" in drawn
+
+
+@pytest.mark.parametrize("make", [PathExplorer, WavePlayer])
+@pytest.mark.parametrize(
+    "networks, error, words",
+    [
+        (None, TypeError, r"networks must be a mapping \{name: graph\}, got NoneType"),
+        ("RNN", TypeError, "got str; make one with"),
+        ([network("RNN", 3)], TypeError, "got list"),
+        ({}, ValueError, "at least one graph, got none"),
+        ({"RNN": None}, TypeError, "network 'RNN' must be a networkx.DiGraph, got NoneType"),
+        ({"RNN": network("RNN", 13)}, ValueError, "network 'RNN' must have at most 12 positions"),
+    ],
+)
+def test_what_cannot_be_shown_gets_a_sentence(no_shape_hook, make, networks, error, words):
+    with pytest.raises(error, match=words):
+        make(networks)
+
+
+def test_networks_of_different_lengths_have_no_common_pair():
+    with pytest.raises(
+        ValueError, match=r"as many tokens .* got \(inputs, outputs\) \{'one': \(3, 3\), 'other': \(4, 4\)\}"
+    ):
+        PathExplorer({"one": network("RNN", 3), "other": network("RNN", 4)})
+
+
+def test_more_than_three_networks_do_not_stand_beside_each_other():
+    with pytest.raises(ValueError, match="at most 3 to stand beside each other, got 4; choose some"):
+        player(*list(NETWORKS)[:4])
+
+
+def test_the_slider_is_answered_within_a_tenth_of_a_second():
+    """Processor time, so that other programs do not count."""
+    w, p, seconds = explorer(n=8), player("convolutions", "BiRNN", "linear attention, by doubling", n=8), []
+    w.network.value = "convolutions"
+    for control in (w.start, w.end, p.step):
+        for value in (3, 1, 5, 2, 6):
+            began = time.process_time()
+            control.value = value
+            seconds.append(time.process_time() - began)
+    assert statistics.median(seconds) < 0.1

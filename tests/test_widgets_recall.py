@@ -1,0 +1,240 @@
+"""The distance explorer without a browser: its sequences, answers, accuracies and curves are those of the networks that it was given."""
+
+import html
+import math
+import re
+import statistics
+import time
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.testing import assert_close
+
+from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall, text
+from lesson_lib.device import device
+from lesson_lib.models.recaller import Recaller, gradients
+from lesson_lib.widgets import DistanceExplorer
+from lesson_lib.widgets import recall as module
+from lesson_lib.widgets.recall import HEIGHT, HIGH, LEFT, LOW, MOST, TOKENS, WIDTH
+
+D, H = 10, 5
+
+
+def make(system, kind=Recaller):
+    return kind(system, d_model=D, n_heads=H).to(device()).eval()
+
+
+class Knows(Recaller):
+    """Reads the symbol where it stands."""
+
+    def forward(self, tokens):
+        return 9.0 * functional.one_hot(tokens[:, 0], len(SYMBOLS)).float()
+
+
+class Errs(Knows):
+    """Always names the next symbol."""
+
+    def forward(self, tokens):
+        return super().forward(tokens).roll(1, -1)
+
+
+def explorer(*systems):
+    return DistanceExplorer({system: make(system) for system in systems or ("RNN", "attention")})
+
+
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
+    w = explorer()
+    data, metadata = w._repr_mimebundle_()
+    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
+    assert data["text/plain"] == metadata["image/png"]["alt"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+    drawing = w.drawing.value
+    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
+    assert explorer().name != w.name
+
+
+@pytest.mark.parametrize("distance", [1, 2, 10, 67, 68, 200])
+def test_the_sequence_is_written_whole_its_symbol_and_question_framed(distance):
+    w = explorer("RNN")
+    w.distance.value = distance
+    batch = w.drawn()
+    assert batch.tokens.shape == (1, distance + 1) and batch.tokens[0, -1] == len(CHARACTERS) - 1
+    written = re.search(r'<div class="ll-sequence"[^>]*>(.*?)</div>', w.drawing.value)[1]
+    lines = [re.sub("<[^>]+>", "", line) for line in written.split("<br>")]
+    assert "".join(lines) == text(batch.tokens[0]) and max(map(len, lines)) <= module.LINE
+    symbol = SYMBOLS[batch.answer.item()]
+    assert written.startswith(f"<b>{symbol}</b>") and written.endswith("<i>?</i>")
+    assert (
+        f"The symbol was {symbol}, the question stands {distance} token{'s' * (distance > 1)} behind it."
+        in w.words()
+    )
+
+
+def test_the_same_place_of_the_sliders_is_the_same_sequence_and_another_is_another():
+    w, again = explorer("RNN"), explorer("RNN")
+    seen = set()
+    for w.sequence.value in range(module.SEQUENCES):
+        again.sequence.value = w.sequence.value
+        assert torch.equal(w.drawn().tokens, again.drawn().tokens)
+        seen.add(text(w.drawn().tokens[0]))
+    assert len(seen) == module.SEQUENCES == again.sequence.max + 1
+    assert len({line[0] for line in seen}) >= 6  # symbols
+
+
+@pytest.mark.parametrize("system", ["RNN", "LSTM", "BiRNN", "BiRNN, both ends", "attention"])
+def test_answers_and_probabilities_are_the_networks(system):
+    w = explorer(system)
+    w.distance.value = 13
+    logits = w.models[system](w.drawn().tokens.to(device()))[0].detach().cpu()
+    shares = logits.exp() / logits.exp().sum()
+    answer, right = w.answers()[system], w.drawn().answer.item()
+    assert answer.symbol == logits.argmax() and answer.probability == pytest.approx(
+        shares.max().item(), abs=1e-5
+    )
+    assert answer.right == pytest.approx(shares[right].item(), abs=1e-5)
+    row = re.search(r"<tbody>(.*?)</tbody>", w.drawing.value)[1]
+    mark = "✓" if answer.symbol == right else "✗"
+    assert f"<td>{mark} <b>{SYMBOLS[answer.symbol]}</b>, {answer.probability:.2f}</td>" in row
+    assert f"<td>{answer.right:.2f}</td>" in row and f"{SYMBOLS[right]} gets" in w.drawing.value
+    batch = Recall(*(x.to(device()) for x in w.drawn()))
+    assert answer.gradients == pytest.approx(gradients(w.models[system], batch).tolist())
+
+
+def test_it_says_who_is_right_and_how_often():
+    w = DistanceExplorer({"knows": make("RNN", Knows), "errs": make("RNN", Errs)})
+    for w.distance.value in (1, 30, 200):
+        assert w.words().endswith("Right: knows. Wrong: errs.")
+        assert w.accuracies() == {"knows": 1.0, "errs": 0.0}
+        assert f"right, of {w.sequences()} others" in w.drawing.value
+        assert re.findall(r"</svg>(\d\.\d\d)</td>", w.drawing.value) == ["1.00", "0.00"]
+    alone = DistanceExplorer({"errs": make("RNN", Errs)})
+    assert "Right" not in alone.words() and alone.words().endswith("Wrong: errs.")
+
+
+def test_an_accuracy_is_the_share_of_right_answers_on_other_sequences():
+    w = explorer("LSTM")
+    w.distance.value = 3
+    batch = module._draw(0, w.sequences(), 3)
+    with torch.no_grad():
+        found = w.models["LSTM"](batch.tokens.to(device())).argmax(-1).cpu()
+    assert w.accuracies()["LSTM"] == pytest.approx((found == batch.answer).float().mean().item())
+    assert w.drawn().tokens.shape == (1, 4) and batch.tokens.shape == (200, 4)
+
+
+def test_accuracies_are_made_once_for_each_distance(monkeypatch):
+    w, asked = explorer("RNN"), []
+    accuracy = module._accuracy
+    monkeypatch.setattr(module, "_accuracy", lambda model, batch: asked.append(1) or accuracy(model, batch))
+    before = w.accuracies()
+    w.sequence.value = 5
+    assert asked == [] and w.accuracies() == before
+    w.distance.value = 11
+    w.distance.value = 10
+    assert asked == [1] and w.accuracies() == before
+
+
+@pytest.mark.parametrize("distance, count", [(1, 200), (23, 200), (24, 192), (200, 23)])
+def test_there_are_fewer_sequences_where_they_are_long(distance, count):
+    w = explorer("RNN")
+    w.distance.value = distance
+    assert w.sequences() == count and count * (distance + 1) <= TOKENS and count <= MOST
+
+
+def curves(drawing):
+    return [
+        [tuple(map(float, p.split(","))) for p in line.split()]
+        for line in re.findall(r'<polyline points="([^"]+)"', drawing)
+    ]
+
+
+@pytest.mark.parametrize("distance", [1, 10, 200])
+def test_a_curve_is_as_high_as_the_power_of_ten_of_each_gradient(distance):
+    w = explorer("LSTM", "attention")
+    w.distance.value = distance
+    for points, answer in zip(curves(w.drawing.value), w.answers().values(), strict=True):
+        xs, ys = zip(*points, strict=True)
+        assert len(points) == distance + 1 and list(xs) == sorted(xs)
+        assert LEFT <= xs[0] and xs[-1] <= LEFT + WIDTH
+        powers = [max(LOW, math.log10(max(value, 1e-300))) for value in answer.gradients]
+        expected = [HEIGHT * (HIGH - power) / (HIGH - LOW) for power in powers]
+        assert_close(torch.tensor(ys), torch.tensor(expected), atol=0.06, rtol=0)
+
+
+def test_a_gradient_of_exactly_zero_lies_on_the_bottom_line():
+    model = make("RNN")
+    torch.nn.init.zeros_(model.read.weight)
+    w = DistanceExplorer({"deaf": model})
+    assert w.answers()["deaf"].gradients == [0.0] * 11
+    assert {y for _, y in curves(w.drawing.value)[0]} == {HEIGHT}
+    assert f"<td>below 1e{LOW}</td>" in w.drawing.value
+    assert w.still().png()  # no logarithm of 0
+
+
+def test_gradients_are_written_with_their_power_of_ten():
+    assert [module._power(value) for value in (0.0312, 2.0, 1e-20, 9e-21, 0.0)] == [
+        "3e-02",
+        "2e+00",
+        "1e-20",
+        "below 1e-20",
+        "below 1e-20",
+    ]
+
+
+def test_the_still_picture_has_a_curve_for_each_network():
+    w = explorer("RNN", "LSTM", "attention")
+    picture = w.still()
+    (axes,) = picture.figure.axes
+    for line, (name, answer) in zip(axes.lines, w.answers().items(), strict=True):
+        assert line.get_label() == name
+        assert list(line.get_ydata()) == pytest.approx([max(value, 10.0**LOW) for value in answer.gradients])
+    assert text(w.drawn().tokens[0]) in picture.caption and axes.get_yscale() == "log"
+
+
+def test_each_control_alone_moves_the_drawing_to_both_of_its_ends():
+    for name in ("distance", "sequence"):
+        w = explorer("attention")
+        control = getattr(w, name)
+        for end in (control.max, control.min):
+            before, moved = w.drawing.value, control.value != end
+            control.value = end
+            assert (w.drawing.value != before) == moved
+
+
+def test_names_are_escaped_and_curves_differ_by_more_than_colour():
+    names = ["<i>&", "b", "c", "d", "e"]
+    w = DistanceExplorer({name: make("RNN") for name in names})
+    drawing = w.drawing.value
+    assert "<i>&" not in drawing and html.escape("<i>&") in drawing
+    dashes = re.findall(r'<polyline [^>]*stroke-dasharray="([^"]*)"', drawing)
+    assert len(set(dashes)) == len(names)
+    assert re.findall(r'<path d="M0 5h34" [^>]*stroke-dasharray="([^"]*)"', drawing) == dashes  # the legend
+
+
+@pytest.mark.parametrize(
+    "models, error, words",
+    [
+        (None, TypeError, r"a mapping \{name: models.recaller.Recaller\}, got NoneType"),
+        ("RNN", TypeError, "got str"),
+        (["RNN"], TypeError, "got list"),
+        ({"RNN": "RNN"}, TypeError, r"got \['str'\]"),
+        ({"RNN": torch.nn.Linear(2, 3)}, TypeError, r"got \['Linear'\]"),
+        ({}, ValueError, "must be 1 to 5 networks, .* got 0"),
+        ({str(k): Recaller("RNN") for k in range(6)}, ValueError, "got 6"),
+    ],
+)
+def test_what_cannot_be_asked_gets_a_sentence(no_shape_hook, models, error, words):
+    with pytest.raises(error, match=words):
+        DistanceExplorer(models)
+
+
+def test_the_slider_is_answered_within_a_tenth_of_a_second():
+    """Processor time, so that other programs do not count."""
+    w, seconds = DistanceExplorer({system: Recaller(system) for system in ("RNN", "LSTM", "attention")}), []
+    for w.distance.value in (60, 200):  # the first answers are slower
+        pass
+    for value in (199, 150, 190, 180, 120):
+        began = time.process_time()
+        w.distance.value = value
+        seconds.append(time.process_time() - began)
+    assert statistics.median(seconds) < 0.1
