@@ -27,6 +27,7 @@ from torch.testing import assert_close
 from lesson_lib import measure
 from lesson_lib.attention import attend
 from lesson_lib.claims import claim, verdict
+from lesson_lib.device import to_device
 from lesson_lib.experiments import costs, paths, recall, results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.linear import as_rnn, attend_linear, feature_map, step
@@ -729,6 +730,38 @@ verdict(
 # %% [markdown]
 r"""
 Trained at 5 it remembers over 200 (in the stored runs 1.00, 0.93 and 0.63 of the sequences; a guess has 0.125). Trained at 25 it learns nothing. For the LSTM it is not the keeping that is hard. It is *finding out that something must be kept*, from a gradient that has nearly gone on its way back. There attention has its advantage: each token is one step away, from the first step of training on.
+
+What does keeping look like from inside? Both LSTMs read the same 31 tokens. A column is a token, a row is one of the 32 units:
+"""
+
+# %%
+sequence = draw(torch.Generator().manual_seed(2), 1, distance=30).tokens
+with torch.no_grad():
+    inside = {
+        name: models[name].core(models[name].embed(to_device(sequence)))[0]
+        for name in ("LSTM, helped", "LSTM")
+    }
+figures.states(inside, list(text(sequence[0])), limit=0.5)
+
+# %%
+in_turn = sequence.repeat(8, 1)
+in_turn[:, 0] = torch.arange(8)  # each of the eight symbols, before the same filler
+with torch.no_grad():
+    spread = {
+        name: models[name]
+        .core(models[name].embed(to_device(in_turn)))
+        .std(0)
+        .norm(dim=-1)
+        for name in inside
+    }  # how far apart the eight states are, token by token
+verdict("helped: at the question the states of the eight symbols are as far apart as at the symbol",
+    spread["LSTM, helped"][-1] > spread["LSTM, helped"][0], trained=True)  # fmt: skip
+verdict("plain: less than a thousandth of it is left",
+    spread["LSTM"][-1] < 1e-3 * spread["LSTM"][0], trained=True)  # fmt: skip
+
+# %% [markdown]
+r"""
+In the helped LSTM most rows are stripes: the unit is set by the symbol, and stays, whatever the filler says. In the plain one each column is made by the last few tokens.
 
 In the stored runs, each model was asked at all distances:
 """
