@@ -18,7 +18,8 @@ from torch import Tensor
 
 from lesson_lib.attention import check_inputs
 
-CHUNK = 64  # tokens whose causal part is computed at once: small enough that n · CHUNK is no n², large enough for fast products
+CHUNK = 64  # tokens that look at each other by a table: small enough that n · CHUNK is no n², large enough for fast products
+SPAN = 8 * CHUNK  # tokens computed at once: few enough to stay in a processor's cache
 
 
 class State(NamedTuple):
@@ -58,10 +59,9 @@ def attend_linear(
     check_inputs(query, key, value)
     if causal:
         _check_causal(query, key)
+        return _causal(query, key, value)
     q, k = feature_map(query), feature_map(key)
-    counted = F.pad(value, (0, 1), value=1.0)  # a column of ones: its sum is the divisor
-    summed = _causal_sums(q, k, counted) if causal else q @ (k.mT @ counted)
-    return _divided(summed)
+    return _divided(q @ (k.mT @ value), (q * k.sum(-2, keepdim=True)).sum(-1, keepdim=True))
 
 
 def step(
@@ -74,8 +74,8 @@ def step(
     q, k = feature_map(query), feature_map(key)
     new = State(k[..., :, None] * value[..., None, :], k)
     state = new if state is None else State(state.S + new.S, state.z + new.z)
-    summed = torch.cat([q[..., None, :] @ state.S, (q * state.z).sum(-1)[..., None, None]], -1)
-    return _divided(summed)[..., 0, :], state
+    summed = (q[..., None, :] @ state.S)[..., 0, :]
+    return _divided(summed, (q * state.z).sum(-1, keepdim=True)), state
 
 
 def as_rnn(
@@ -91,22 +91,34 @@ def as_rnn(
     return torch.stack(outputs, -2)
 
 
-def _causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """sum over j <= i of (q_i · k_j) v_j, chunk by chunk."""
-    n = q.shape[-2]
-    missing = -n % min(CHUNK, n)
-    q, k, v = (F.pad(x, (0, 0, 0, missing)).unflatten(-2, (-1, min(CHUNK, n))) for x in (q, k, v))
-    near = (q @ k.mT).tril() @ v
-    states = (k.mT @ v).cumsum(-3)
-    far = q[..., 1:, :, :] @ states[..., :-1, :, :]
-    summed = torch.cat([near[..., :1, :, :], near[..., 1:, :, :] + far], -3)
-    return summed.flatten(-3, -2)[..., :n, :]
+def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Span by span, each with the state that those before it have left."""
+    batch = torch.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value)))
+    (n, d_k), d_v = query.shape[-2:], value.shape[-1]
+    chunk = max(1, min(CHUNK, n))
+    state = State(query.new_zeros(*batch, d_k, d_v), query.new_zeros(*batch, d_k))
+    padded = (F.pad(x.expand(*batch, *x.shape[-2:]), (0, 0, 0, -n % chunk)) for x in (query, key, value))
+    outputs = []
+    for q, k, v in zip(*(x.split(SPAN, -2) for x in padded), strict=True):
+        output, state = _span(feature_map(q), feature_map(k), v, state, chunk)
+        outputs.append(output)
+    return torch.cat(outputs, -2)[..., :n, :]
 
 
-def _divided(summed: Tensor) -> Tensor:
-    """The sums over their last column, the sum of the weights; 0 where all weights are too small for the number format."""
-    weight = summed[..., -1:]
-    return summed[..., :-1] / weight.clamp(min=torch.finfo(weight.dtype).tiny)
+def _span(q: Tensor, k: Tensor, v: Tensor, state: State, chunk: int) -> tuple[Tensor, State]:
+    """Outputs of some chunks at once, and the state behind them: within a chunk by a table, from the tokens before it by their state."""
+    q, k, v = (x.unflatten(-2, (-1, chunk)) for x in (q, k, v))
+    table = (q @ k.mT).tril_()
+    S = torch.cat([state.S[..., None, :, :], k.mT @ v], -3).cumsum(-3)
+    z = torch.cat([state.z[..., None, :], k.sum(-2)], -2).cumsum(-2)
+    summed = table @ v + q @ S[..., :-1, :, :]
+    weight = table.sum(-1, keepdim=True) + q @ z[..., :-1, :, None]
+    return _divided(summed, weight).flatten(-3, -2), State(S[..., -1, :, :], z[..., -1, :])
+
+
+def _divided(summed: Tensor, weight: Tensor) -> Tensor:
+    """The sums over the sum of their weights; 0 where all weights are too small for the number format."""
+    return summed / weight.clamp(min=torch.finfo(weight.dtype).tiny)
 
 
 def _check_causal(query: Tensor, key: Tensor) -> None:

@@ -62,6 +62,14 @@ def from_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> Bool[Tensor, "n n"
     >>> from_edges(torch.tensor([[0, 1], [1, 2]]), n=3).int().tolist()
     [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
     """
+    check_edges(edge_index, n)
+    mask = torch.zeros(n, n, dtype=torch.bool, device=edge_index.device)
+    mask[edge_index[1], edge_index[0]] = True
+    return mask
+
+
+def check_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> None:
+    """Raise TypeError or ValueError where `edge_index` is no list of edges between the nodes 0 ... n - 1."""
     _at_least_zero(n, "n", "nodes")
     _integers(edge_index, "edge_index", "(2, edges)", 2)
     if edge_index.shape[0] != 2:
@@ -73,9 +81,6 @@ def from_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> Bool[Tensor, "n n"
             f"edge_index names nodes {int(edge_index.min())} ... {int(edge_index.max())}, "
             f"but n = {n} allows 0 ... {n - 1}; raise n or renumber the nodes"
         )
-    mask = torch.zeros(n, n, dtype=torch.bool, device=edge_index.device)
-    mask[edge_index[1], edge_index[0]] = True
-    return mask
 
 
 def _at_least_zero(n: int, name: str, unit: str) -> None:

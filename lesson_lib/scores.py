@@ -4,7 +4,8 @@ A score is any callable (query, key) -> (*b, n, m). Softmax is not its business:
 """
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -92,6 +93,51 @@ class Bilinear(nn.Module):
         _width(query, self.w.shape[0], "query", "d_query")
         _width(key, self.w.shape[1], "key", "d_key")
         return query @ self.w @ key.mT
+
+
+class GraphScore(nn.Module):
+    """The score of graph attention, one vector for the query and one for the key: `LeakyReLU(a_q · q + a_k · k)`, a number per head.
+
+    The query is the node that looks (an edge's target), the key its neighbour (the source). Since the two are only added before a function
+    that rises, all nodes rank their neighbours alike. `dynamic` puts the function first, `a · LeakyReLU(q + k)`, and lets each rank its own.
+    Raises ValueError where a width is less than 1.
+    Source: Veličković et al. 2017, arXiv:1710.10903, section 2.1; `dynamic`: Brody, Alon & Yahav 2021, arXiv:2105.14491 (GATv2).
+    """
+
+    SLOPE = 0.2  # of LeakyReLU below 0, in both papers
+
+    def __init__(self, d: int, n_heads: int = 1, *, dynamic: bool = False) -> None:
+        super().__init__()
+        _positive(d=d, n_heads=n_heads)
+        bound = (6 / (d + 1)) ** 0.5
+        self.dynamic = dynamic
+        self.a_key = nn.Parameter(torch.empty(n_heads, d).uniform_(-bound, bound))
+        self.a_query = None if dynamic else nn.Parameter(torch.empty(n_heads, d).uniform_(-bound, bound))
+
+    def forward(
+        self, query: Float[Tensor, "*#b h n d"], key: Float[Tensor, "*#b h m d"]
+    ) -> Float[Tensor, "*b h n m"]:
+        """Scores of shape (*b, h, n, m), for all pairs."""
+        for name, x in (("query", query), ("key", key)):
+            _width(x, self.a_key.shape[1], name, "d")
+        if self.dynamic:
+            pairs = F.leaky_relu(query[..., :, None, :] + key[..., None, :, :], self.SLOPE)
+            return (pairs * self.a_key[:, None, None]).sum(-1)
+        of_query, of_key = ((x * a[:, None]).sum(-1) for x, a in ((query, self.a_query), (key, self.a_key)))
+        return F.leaky_relu(of_query[..., :, None] + of_key[..., None, :], self.SLOPE)
+
+    def of_edges(
+        self,
+        query: Float[Tensor, "n h d"],
+        key: Float[Tensor, "m h d"],
+        source: Int[Tensor, " edges"],
+        target: Int[Tensor, " edges"],
+    ) -> Float[Tensor, "edges h"]:
+        """Scores of the edges alone, from the key at `source` to the query at `target`; heads stand behind the nodes here."""
+        if self.dynamic:
+            return (F.leaky_relu(query[target] + key[source], self.SLOPE) * self.a_key).sum(-1)
+        of_query, of_key = (query * self.a_query).sum(-1), (key * self.a_key).sum(-1)
+        return F.leaky_relu(of_query[target] + of_key[source], self.SLOPE)
 
 
 def _positive(**widths: int) -> None:

@@ -16,6 +16,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.data.scenes
     import lesson_lib.data.tagging
     import lesson_lib.data.topics
+    import lesson_lib.graphs
     import lesson_lib.heads
     import lesson_lib.linear
     import lesson_lib.masks
@@ -32,7 +33,8 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.positions
     import lesson_lib.recurrent
     import lesson_lib.scores
-    import lesson_lib.trace  # noqa: F401
+    import lesson_lib.trace
+    import lesson_lib.truncated  # noqa: F401
     from lesson_lib.device import device
 
 import jaxtyping

@@ -33,8 +33,8 @@ def test_the_count_is_the_formula(kind, n, d):
         ("attention with its table", 2 * N * N * D),
         (
             "linear attention",
-            N * N * (D + D + 1) + N * D * (D + 1),
-        ),  # one chunk: a table, and a state nobody reads
+            2 * N * N * D + 2 * N * D * D + N * D,
+        ),  # one chunk: a table, and a state of nothing
     ],
 )
 def test_formulas_by_hand(kind, expected):
@@ -324,7 +324,7 @@ def test_stored_generation(stored):
 
 def test_stored_chunks(stored):
     rows = stored("chunks")
-    assert len(rows) == 12 and all(row["chunked"] > 10 * row["loop"] for row in rows)  # the goal was 6
+    assert len(rows) == 12 and all(row["chunked"] > 9 * row["loop"] for row in rows)  # the goal was 6
 
 
 def test_stored_threads(stored):
@@ -345,7 +345,7 @@ def test_stored_threads(stored):
 
 
 def test_the_figures_that_lesson_08_tells(stored):
-    """Beyond 2,000, thirty times further out; an LSTM three times as fast as an RNN; a second thread that halves an RNN's speed, twice of three."""
+    """Beyond 2,000, thirty times further out; an LSTM two and a half times as fast as an RNN; a second thread that is of no use to an RNN."""
     forward = {"kind": "attention alone", "backward": False}
     assert all(2000 < row["seconds"] < 2500 for row in stored("crossing", other="RNN", **forward))
     with_backward = {"kind": "attention alone", "backward": True}
@@ -355,9 +355,9 @@ def test_the_figures_that_lesson_08_tells(stored):
             stored("sweep", over="n", backward=False, n=4096, kind=kind, seed=seed)[0]["seconds"]
             for kind in ("RNN", "LSTM")
         )
-        assert 2.5 < rnn / lstm < 3.7
+        assert 2.4 < rnn / lstm < 2.9
     one, two = (
         [row["seconds"] for row in stored("threads", kind="RNN", batch=1, threads=count)] for count in (1, 2)
     )
-    assert sum(b > 2 * a for a, b in zip(one, two, strict=True)) == 2
-    assert all(13 < row["chunked"] / row["loop"] < 95 for row in stored("chunks"))
+    assert all(0.95 < a / b < 1.05 for a, b in zip(one, two, strict=True))
+    assert all(9 < row["chunked"] / row["loop"] < 65 for row in stored("chunks"))

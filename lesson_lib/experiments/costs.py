@@ -62,7 +62,7 @@ THEORY = {
     "self-attention": Law("4 n d² + 2 n² d", 2, 2),
     "attention alone": Law("2 n² d", 2, 1),
     "attention with its table": Law("2 n² d", 2, 1),
-    "linear attention": Law("2 n d² + 130 n d + 64 n - 64 d² - 64 d", 1, 2),  # of whole chunks of 64
+    "linear attention": Law("2 n d² + 129 n d", 1, 2),  # of whole chunks of 64
 }
 KINDS = tuple(THEORY)
 TABLES = ("self-attention", "attention alone", "attention with its table")  # those that score n x n pairs
@@ -99,8 +99,8 @@ def formula(kind: str, n: int, d: int) -> int:
     if kind == "linear attention":
         chunk = min(CHUNK, n)
         rows = -(-n // chunk) * chunk
-        table = rows * chunk * (d + d + 1)  # within chunks: scores, then values and the column of ones
-        states = (2 * rows - chunk) * d * (d + 1)  # made of every chunk, read by all but the first
+        table = 2 * rows * chunk * d  # within chunks: scores, then values
+        states = 2 * rows * d * d + rows * d  # S is made of all tokens and read by all, z is read
         return table + states
     return 2 * n * n * d + (4 * n * d * d if kind == "self-attention" else 0)
 

@@ -1,0 +1,258 @@
+"""Attention along edges equals attention with the edges for a mask; the layer equals a GAT written from its formula."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.graphs import CHUNK, GraphAttention, OnEdges, attend_edges, self_loops
+from lesson_lib.masks import from_edges
+from lesson_lib.measure import growth_exponent, peak_mib
+from lesson_lib.scores import Additive, GraphScore, dot, scaled_dot
+
+N, D_IN, D_OUT, HEADS = 11, 5, 3, 2
+
+
+def graph(n=N, edges=40, seed=0):
+    """Edges, each once; node 0 has none that arrives."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    drawn = torch.randint(0, n, (2, edges), generator=generator, device="cpu").unique(dim=1)
+    order = torch.randperm(drawn.shape[1], generator=generator, device="cpu")
+    return drawn[:, order][:, drawn[1, order] != 0].to(torch.get_default_device())
+
+
+def nodes(n=N, *width, seed=1):
+    generator = torch.Generator("cpu").manual_seed(seed)
+    x = torch.randn(n, *(width or (D_IN,)), generator=generator, device="cpu", dtype=torch.float64)
+    return x.to(torch.get_default_device())
+
+
+def heads_first(*tensors):
+    return [x.transpose(0, 1) for x in tensors]
+
+
+@pytest.mark.parametrize("score", [dot, scaled_dot, "additive", "graph", "dynamic"])
+def test_edges_are_a_mask(score):
+    torch.manual_seed(0)
+    scores = {
+        "additive": Additive(D_OUT, D_OUT, 4),
+        "graph": GraphScore(D_OUT, HEADS),
+        "dynamic": GraphScore(D_OUT, HEADS, dynamic=True),
+    }
+    score = scores[score].double() if isinstance(score, str) else score
+    q, k, v = (nodes(N, HEADS, d, seed=s) for d, s in ((D_OUT, 1), (D_OUT, 2), (7, 3)))
+    edges = graph()
+    output, weights = attend_edges(q, k, v, edges, score=score)
+    wanted = attend(*heads_first(q, k, v), score=score, mask=from_edges(edges, N))
+    assert_close(output, wanted.output.transpose(0, 1))
+    assert_close(weights, wanted.weights[:, edges[1], edges[0]].T)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_both_forms_of_the_layer_agree_forward_and_backward(dynamic):
+    torch.manual_seed(0)
+    layer, x, edges = (
+        GraphAttention(D_IN, D_OUT, HEADS, dynamic=dynamic).double(),
+        nodes().requires_grad_(),
+        graph(),
+    )
+    nn.init.normal_(layer.bias)
+    sparse, dense = layer(x, edges), layer.dense(x, from_edges(edges, N))
+    assert_close(sparse.output, dense.output)
+    assert_close(sparse.weights, dense.weights[:, edges[1], edges[0]].T)
+    weigh = nodes(N, HEADS * D_OUT, seed=5)
+    wanted = torch.autograd.grad((dense.output * weigh).sum(), [x, *layer.parameters()])
+    assert_close(torch.autograd.grad((sparse.output * weigh).sum(), [x, *layer.parameters()]), wanted)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_the_layer_is_the_papers_formula(dynamic):
+    """Node by node, head by head, with loops."""
+    torch.manual_seed(0)
+    layer, x, edges = GraphAttention(D_IN, D_OUT, HEADS, dynamic=dynamic).double(), nodes(), graph()
+    got = layer(x, edges).output
+    leaky = nn.LeakyReLU(0.2)
+    for head in range(HEADS):
+        rows = slice(head * D_OUT, (head + 1) * D_OUT)
+        z = x @ layer.project.weight[rows].T
+        asks = x @ layer.project_query.weight[rows].T if dynamic else z
+        a = layer.score.a_key[head]
+        for i in range(N):
+            sources = edges[0, edges[1] == i].tolist()
+            if dynamic:
+                scores = [a @ leaky(asks[i] + z[j]) for j in sources]
+            else:
+                scores = [leaky(layer.score.a_query[head] @ z[i] + a @ z[j]) for j in sources]
+            total = sum(math.exp(s) for s in scores)
+            wanted = sum(
+                (math.exp(s) / total * z[j] for s, j in zip(scores, sources, strict=True)),
+                torch.zeros(D_OUT, dtype=torch.float64),
+            )
+            assert_close(got[i, rows], wanted)
+
+
+def test_gradients_by_differences():
+    q, k, v = (nodes(4, 1, 2, seed=s).requires_grad_() for s in (1, 2, 3))
+    edges = torch.tensor([[0, 1, 2, 3, 1], [1, 2, 1, 0, 1]])
+    assert torch.autograd.gradcheck(lambda *x: attend_edges(*x, edges), (q, k, v))
+
+
+def test_more_edges_than_a_chunk():
+    n = 150
+    edges = torch.cartesian_prod(torch.arange(n), torch.arange(n)).T
+    assert edges.shape[1] > 2 * CHUNK
+    q, k, v = (nodes(n, HEADS, D_OUT, seed=s) for s in (1, 2, 3))
+    assert_close(attend_edges(q, k, v, edges).output, attend(*heads_first(q, k, v)).output.transpose(0, 1))
+
+
+def test_a_node_without_edges_gets_zero_before_the_bias():
+    torch.manual_seed(0)
+    layer, x, edges = GraphAttention(D_IN, D_OUT, HEADS).double(), nodes().requires_grad_(), graph()
+    nn.init.constant_(layer.bias, 7.0)
+    output = layer(x, edges).output
+    assert 0 not in edges[1] and (output[0] == 7.0).all()
+    (gradient,) = torch.autograd.grad(output.sum(), x)
+    assert gradient.isfinite().all()
+    none = torch.zeros(2, 0, dtype=torch.long)
+    assert (layer(x, none).output == 7.0).all() and layer(x, none).weights.shape == (0, HEADS)
+
+
+def test_weights_of_a_nodes_edges_sum_to_one_even_where_scores_are_huge():
+    q, k, v = nodes(N, 1, 2, seed=1), nodes(N, 1, 2, seed=2), nodes(N, 1, 2, seed=3)
+    edges = self_loops(graph(), N)
+    weights = attend_edges(1000 * q, 1000 * k, v, edges).weights
+    sums = torch.zeros(N, 1, dtype=torch.float64).index_add(0, edges[1], weights)
+    assert_close(sums, torch.ones_like(sums))
+
+
+def test_what_is_ranked_static_and_dynamic():
+    """GAT ranks all neighbours alike for every node; GATv2 need not (Brody et al., the reason for it)."""
+    torch.manual_seed(0)
+    edges = torch.cartesian_prod(torch.arange(N), torch.arange(N)).T
+    best = {}
+    for dynamic in (False, True):
+        layer = GraphAttention(D_IN, 8, 1, dynamic=dynamic).double()
+        best[dynamic] = layer(nodes(), edges).weights.view(N, N).argmax(0)  # by source, for each target
+    assert len(best[False].unique()) == 1 < len(best[True].unique())
+
+
+def test_order_of_edges_does_not_matter_and_nodes_may_be_renumbered():
+    torch.manual_seed(0)
+    layer, x, edges = GraphAttention(D_IN, D_OUT, HEADS).double(), nodes(), graph()
+    turn = torch.randperm(N, generator=torch.Generator("cpu").manual_seed(3), device="cpu").to(x.device)
+    place = turn.argsort()
+    assert_close(layer(x[turn], place[edges.flip(1)]).output, layer(x, edges).output[turn])
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_memory_grows_with_the_edges(backward):
+    """Allocator peaks with ten edges for each node; no table of n x n."""
+    sizes = [2000, 4000, 8000]
+    torch.manual_seed(0)
+    layer = GraphAttention(8, 8, 4)
+
+    def peak(n):
+        x, edges = nodes(n, 8).float().requires_grad_(backward), torch.randint(0, n, (2, 10 * n))
+
+        def call():
+            with torch.set_grad_enabled(backward):
+                y = layer(x, edges).output
+                if backward:
+                    y.sum().backward()
+
+        return peak_mib(call)
+
+    peaks = [peak(n) for n in sizes]
+    assert growth_exponent(sizes, peaks) < 1.1
+    assert peaks[-1] < 8000 * 8000 * 4 / 2**20 / 5
+
+
+def test_self_loops_once_for_every_node():
+    edges = torch.tensor([[0, 1, 2, 2], [0, 2, 2, 0]])
+    found = sorted(self_loops(edges, 4).T.tolist())
+    assert found == [[0, 0], [1, 1], [1, 2], [2, 0], [2, 2], [3, 3]]
+
+
+@pytest.mark.parametrize("node", [-1, N, 99])
+def test_an_edge_to_a_node_that_is_not_there_is_named(node):
+    edges = torch.tensor([[0, 1], [2, node]])
+    layer, x = GraphAttention(D_IN, D_OUT).double(), nodes()
+    for call in (lambda: layer(x, edges), lambda: attend_edges(x[:, None], x[:, None], x[:, None], edges)):
+        with pytest.raises(ValueError, match=rf"edge_index names nodes .*{node}.*allows 0 \.\.\. {N - 1}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "edges, error", [([[0], [1]], TypeError), (None, TypeError), (torch.zeros(2, 3), TypeError), (torch.zeros(3, 2).long(), ValueError)]
+)  # fmt: skip
+def test_edges_of_another_kind_get_a_sentence(edges, error, no_shape_hook):
+    if isinstance(edges, torch.Tensor):
+        edges = edges.to(torch.get_default_device())
+    with pytest.raises(error, match="edge_index"):
+        GraphAttention(D_IN, D_OUT)(nodes().float(), edges)
+
+
+class _Pyg(nn.Module):
+    """What `from_pyg` reads of a GATConv, by the names of PyTorch Geometric 2.8."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.in_channels, self.out_channels, self.heads = D_IN, D_OUT, HEADS
+        self.concat, self.edge_dim, self.residual, self.negative_slope, self.dropout = (
+            True,
+            None,
+            False,
+            0.2,
+            0.0,
+        )
+        self.att_src, self.att_dst = (nn.Parameter(torch.randn(1, HEADS, D_OUT)) for _ in range(2))
+        self.lin, self.bias = (
+            nn.Linear(D_IN, HEADS * D_OUT, bias=False),
+            nn.Parameter(torch.randn(HEADS * D_OUT)),
+        )
+        for name, value in options.items():
+            setattr(self, name, value)
+
+
+GATConv = type("GATConv", (_Pyg,), {})
+
+
+def test_from_pyg_takes_the_weights_over():
+    """Against PyTorch Geometric itself: tests/benchmarks/bench_graphs.py and, where it is installed, the test below."""
+    conv, edges, x = GATConv(), graph(), nodes().float()
+    layer = GraphAttention.from_pyg(conv)
+    z = conv.lin(x).unflatten(-1, (HEADS, D_OUT))
+    scores = nn.functional.leaky_relu(
+        (z * conv.att_src).sum(-1)[edges[0]] + (z * conv.att_dst).sum(-1)[edges[1]], 0.2
+    ).exp()
+    total = torch.zeros(N, HEADS).index_add(0, edges[1], scores)
+    messages = z[edges[0]] * (scores / total[edges[1]])[..., None]
+    wanted = torch.zeros(N, HEADS, D_OUT).index_add(0, edges[1], messages).flatten(1) + conv.bias
+    assert_close(layer(x, edges).output, wanted)
+    with torch.no_grad():
+        conv.lin.weight.zero_()
+    assert_close(layer(x, edges).output, wanted)  # a copy
+
+
+@pytest.mark.parametrize(
+    "option, value", [("concat", False), ("edge_dim", 3), ("residual", True), ("negative_slope", 0.1), ("dropout", 0.5), ("in_channels", (5, 5))]
+)  # fmt: skip
+def test_from_pyg_refuses_what_it_has_not(option, value):
+    with pytest.raises(ValueError, match=r"this GATConv has .*; GraphAttention has not"):
+        GraphAttention.from_pyg(GATConv(**{option: value}))
+
+
+def test_from_pyg_refuses_another_layer():
+    with pytest.raises(
+        ValueError, match="conv must be a GATConv or GATv2Conv of torch_geometric, got Linear"
+    ):
+        GraphAttention.from_pyg(nn.Linear(2, 3))
+
+
+def test_results_have_names():
+    found = GraphAttention(D_IN, D_OUT, HEADS).double()(nodes(), graph())
+    assert isinstance(found, OnEdges) and found.output.shape == (N, HEADS * D_OUT)
