@@ -6,19 +6,18 @@ block asks only the keys that lie within reach of it:
     queries          |  block i  |
     keys      radius |  block i  | radius          (causal: no keys on the right)
 
-One fused attention per block, all blocks at once, with a band for a mask, the same for every block but at the ends.
+One fused attention per block, all blocks at once, with a band for a mask that all share; the ends, where keys are missing, go by themselves.
 Source: Hung-yi Lee, Machine Learning 2021, self-attention part 1 ("truncated"); Vaswani et al. 2017, arXiv:1706.03762, section 4 ("restricted");
 blocks of neighbours: Child et al. 2019, arXiv:1904.10509, and Beltagy et al. 2020, arXiv:2004.05150.
 """
 
+from typing import Any
+
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend, check_inputs
-from lesson_lib.masks import causal as causal_mask
-from lesson_lib.masks import window
 
 BLOCK = 32  # tokens in a block, at least: below, the products are too small to be fast
 
@@ -43,25 +42,64 @@ def attend_window(
     [0.5, 0.5, 0.0]
     """
     shape = check_inputs(query, key, value)
-    n = _checked(shape, radius)
+    n, after = _checked(shape, radius), 0 if causal else radius
     real = _real(padding, shape, query)
-    if 2 * radius + 1 >= n:  # the window is as wide as the sequence
-        mask = window(n, radius, device=query.device)
-        mask = mask & causal_mask(n, device=query.device) if causal else mask
-        mask = mask if padding is None else mask & real[..., None, :]
-        return attend(query, key, value, mask=mask, weights=False).output
-    block, after = max(radius, BLOCK), 0 if causal else radius
-    filler = -n % block
-    ends, reach = (radius, filler + after), radius + block + after
-    blocks = F.pad(query, (0, 0, 0, filler)).unflatten(-2, (-1, block))
-    near_keys, near_values = (F.pad(x, (0, 0, *ends)).unfold(-2, reach, block).mT for x in (key, value))
-    i = torch.arange(block, device=query.device)[:, None]
-    j = torch.arange(reach, device=query.device) - radius
-    band = (i - radius <= j) & (j <= i + after)
-    mask = band & F.pad(real, ends).unfold(-1, reach, block)[..., None, :]
-    mask = mask.reshape(*[1] * (blocks.ndim - mask.ndim), *mask.shape)
-    output = attend(blocks, near_keys, near_values, mask=mask, weights=False).output
-    return output.flatten(-3, -2)[..., :n, :]
+
+    def some(start: int, end: int) -> Tensor:
+        """Queries from start up to, not including, end; with the keys in reach."""
+        near = slice(max(0, start - radius), min(n, end + after))
+        seen = _band(end - start, near.stop - near.start, start - near.start, radius, after, query.device)
+        if real is not None:
+            seen = seen & real[..., None, near]
+        q, k, v = query[..., start:end, :], key[..., near, :], value[..., near, :]
+        return attend(q, k, v, mask=seen, weights=False).output
+
+    block = max(radius, BLOCK)
+    count = (n - radius - after) // block  # blocks whose keys are all there
+    if count < 2:
+        return torch.cat(
+            [some(start, min(n, start + block)) for start in range(0, n, block)] or [value[..., :0, :]], -2
+        )
+    start, end = radius, radius + count * block
+    inner = slice(0, end + after)
+    reach = radius + block + after
+    q = query[..., start:end, :].unflatten(-2, (count, block))
+    k, v = (_Neighbours.apply(x[..., inner, :], reach, block) for x in (key, value))
+    seen = _band(block, reach, radius, radius, after, query.device)
+    if real is not None:
+        seen = seen & real[..., inner].unfold(-1, reach, block)[..., None, :]
+    blocks = attend(q, k, v, mask=seen, weights=False).output.flatten(-3, -2)
+    return torch.cat([*([some(0, start)] if start else []), blocks, *([some(end, n)] if end < n else [])], -2)
+
+
+def _band(queries: int, keys: int, first: int, radius: int, after: int, device: torch.device) -> Tensor:
+    """Who sees whom, where the first query stands at the key number `first`."""
+    i = torch.arange(queries, device=device)[:, None] + first
+    j = torch.arange(keys, device=device)
+    return (i - radius <= j) & (j <= i + after)
+
+
+class _Neighbours(torch.autograd.Function):
+    """`reach` tokens for each block, a block every `step`: (*b, n, d) -> (*b, blocks, reach, d), overlapping, without a copy.
+
+    torch's own gradient of `unfold` is several times slower than these few sums.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, reach: int, step: int) -> Tensor:
+        ctx.shape, ctx.reach, ctx.step = x.shape, reach, step
+        return x.unfold(-2, reach, step).mT
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        total = gradient.new_zeros(ctx.shape)
+        last = (gradient.shape[-3] - 1) * ctx.step
+        for start in range(0, ctx.reach, ctx.step):  # parts that do not overlap from block to block
+            part = gradient[..., start : start + ctx.step, :]
+            width = part.shape[-2]
+            total[..., start : start + last + width, :].unfold(-2, width, ctx.step).mT.add_(part)
+        return total, None, None
 
 
 def _checked(shape: torch.Size, radius: int) -> int:
@@ -77,11 +115,11 @@ def _checked(shape: torch.Size, radius: int) -> int:
     return shape[-1]
 
 
-def _real(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tensor:
-    """Which keys are no filler, (n,) or (batch, 1 ..., n) with an axis for each leading one of the queries."""
+def _real(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tensor | None:
+    """Which keys are no filler, (batch, 1 ..., n) with an axis for each leading one of the queries; None where all are real."""
     n = shape[-1]
     if padding is None:
-        return torch.ones(n, dtype=torch.bool, device=query.device)
+        return None
     if not isinstance(padding, Tensor) or padding.dtype != torch.bool:
         got = padding.dtype if isinstance(padding, Tensor) else type(padding).__name__
         raise TypeError(
