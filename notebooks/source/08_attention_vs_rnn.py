@@ -675,7 +675,7 @@ So 400 steps were too few, or the gradient too small, or the start wrong. Give t
 - **longer**: up to 4,000 steps, ten times as many; training ends as soon as all validation sequences, at the full distance, are right;
 - **start**: initial weights that keep what is there. For the RNN a $U$ that is *orthogonal*: it turns a vector and leaves its length. For the LSTM biases that hold the forget gates open for about as long as the distance, which they are told ("chrono initialization", Tallec and Ollivier 2018);
 - **curriculum**: each batch draws its distance between 1 and a bound, and the bound grows to the full distance in the first half of all steps;
-- **all three**. The learning rate of each was chosen anew, on validation sequences.
+- **all three**. The learning rate of each was chosen anew, on validation sequences. (For "longer" that choice says nothing: it was made at 25 tokens, where none of the three rates did better than guessing. So "longer" is one rate, and a better one beyond those three is not ruled out.)
 
 > **Predict.** Which aid helps most? And does an LSTM with all three reach a distance of 200?
 >
