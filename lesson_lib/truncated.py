@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lesson_lib.attention import attend, check_inputs
+from lesson_lib.attention import Attended, attend, check_inputs
 
 BLOCK = 32  # tokens in a block, at least: below, the products are too small to be fast
 
@@ -72,6 +72,36 @@ def attend_window(
     return torch.cat([*([some(0, start)] if start else []), blocks, *([some(end, n)] if end < n else [])], -2)
 
 
+class WindowAttention:
+    """`attend_window` for MultiHeadAttention's `attention`: layers whose tokens look `radius` tokens around.
+
+    A mask may only hide keys from all queries alike, as `masks.padding` does. With `weights=True` the whole table is computed, by `attend`, to be looked at.
+    Raises ValueError for another mask, for a score_bias and for dropout, and where `attend_window` does.
+    """
+
+    def __init__(self, radius: int, *, causal: bool = False) -> None:
+        self.radius, self.causal = _whole(radius), causal
+
+    def __call__(
+        self, query: Tensor, key: Tensor, value: Tensor, *,
+        mask: Tensor | None = None, score_bias: Tensor | None = None, dropout: float = 0.0, weights: bool = True,
+    ) -> Attended:  # fmt: skip
+        """Outputs, and the weights or None."""
+        if score_bias is not None or dropout:
+            raise ValueError("window attention has neither score_bias nor dropout; leave them out")
+        if mask is not None and (not isinstance(mask, Tensor) or mask.ndim < 2 or mask.shape[-2] != 1):
+            got = tuple(mask.shape) if isinstance(mask, Tensor) else type(mask).__name__
+            raise ValueError(
+                f"window attention takes no mask but padding, (batch, 1, n), got {got}; masks.padding(lengths, n) makes it"
+            )
+        if weights:
+            n = query.shape[-2]
+            seen = _band(n, n, 0, self.radius, 0 if self.causal else self.radius, query.device)
+            return attend(query, key, value, mask=seen if mask is None else seen & mask)
+        real = None if mask is None else mask.reshape(len(mask), 1, -1)
+        return Attended(attend_window(query, key, value, self.radius, causal=self.causal, padding=real), None)
+
+
 def _band(queries: int, keys: int, first: int, radius: int, after: int, device: torch.device) -> Tensor:
     """Who sees whom, where the first query stands at the key number `first`."""
     i = torch.arange(queries, device=device)[:, None] + first
@@ -104,15 +134,20 @@ class _Neighbours(torch.autograd.Function):
 
 def _checked(shape: torch.Size, radius: int) -> int:
     """The number of tokens; raises where queries and keys are not the same tokens, or the radius is none."""
-    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 0:
-        raise ValueError(
-            f"radius must be a whole number >= 0 of tokens, got {radius!r}; radius=0 is 'only myself'"
-        )
+    _whole(radius)
     if shape[-2] != shape[-1]:
         raise ValueError(
             f"a window needs a query for each key, got {shape[-2]} and {shape[-1]}; for other tokens use attend(mask=...)"
         )
     return shape[-1]
+
+
+def _whole(radius: int) -> int:
+    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 0:
+        raise ValueError(
+            f"radius must be a whole number >= 0 of tokens, got {radius!r}; radius=0 is 'only myself'"
+        )
+    return radius
 
 
 def _real(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tensor | None:

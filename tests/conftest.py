@@ -14,6 +14,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.data.digits
     import lesson_lib.data.recall
     import lesson_lib.data.scenes
+    import lesson_lib.data.speech
     import lesson_lib.data.tagging
     import lesson_lib.data.topics
     import lesson_lib.graphs
