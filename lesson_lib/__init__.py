@@ -27,6 +27,8 @@ Lesson -> modules:
     06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt, ngrams), experiments (norms, translation, bert, gpt)
     07 attention_vs_cnn   convolution, data (scenes, digits), models (vit, sagan, detr), experiments (fields, vit, sagan, detr)
     08 attention_vs_rnn   recurrent, linear, measure, data (recall), models (recaller), experiments (paths, costs, recall)
+    09 truncated_attention   truncated, masks (window), measure, data (speech, recall), models (phonemes), experiments (lengths, phonemes, beyond)
+    10 graph_attention   graphs, masks (from_edges), scores (GraphScore), data (graphs), models (nodes), experiments (club)
 """
 
 FLOORS = {

@@ -163,7 +163,7 @@ class GraphAttention(nn.Module):
                 layer.project.weight.copy_(conv.lin.weight)
             if conv.bias is not None:
                 layer.bias.copy_(conv.bias)
-        return layer.to(conv.att.device if dynamic else conv.att_src.device).train(conv.training)
+        return layer.to(conv.att if dynamic else conv.att_src).train(conv.training)
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor]:
         key = self.project(x).unflatten(-1, (self.n_heads, -1))

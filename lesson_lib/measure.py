@@ -21,6 +21,14 @@ os.environ.setdefault(
 )  # torch 2.13's profiler writes a line to stderr at each start and stop
 
 
+def clock() -> float:
+    """Processor seconds of this process; on CUDA seconds by the clock, after all that was begun is finished."""
+    if device().type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
     """Processor seconds of this process for one call: the median of `repeats`, after one call to warm up.
 

@@ -61,6 +61,8 @@ def attend_window(
             [some(start, min(n, start + block)) for start in range(0, n, block)] or [value[..., :0, :]], -2
         )
     start, end = radius, radius + count * block
+    # The ends before the blocks: so their gradients are made after those of the blocks, and do not wait in memory meanwhile.
+    first, last = ([some(i, j)] if i < j else [] for i, j in ((0, start), (end, n)))
     inner = slice(0, end + after)
     reach = radius + block + after
     q = query[..., start:end, :].unflatten(-2, (count, block))
@@ -69,7 +71,7 @@ def attend_window(
     if real is not None:
         seen = seen & real[..., inner].unfold(-1, reach, block)[..., None, :]
     blocks = attend(q, k, v, mask=seen, weights=False).output.flatten(-3, -2)
-    return torch.cat([*([some(0, start)] if start else []), blocks, *([some(end, n)] if end < n else [])], -2)
+    return torch.cat([*first, blocks, *last], -2)
 
 
 class WindowAttention:
@@ -89,10 +91,10 @@ class WindowAttention:
         """Outputs, and the weights or None."""
         if score_bias is not None or dropout:
             raise ValueError("window attention has neither score_bias nor dropout; leave them out")
-        if mask is not None and (not isinstance(mask, Tensor) or mask.ndim < 2 or mask.shape[-2] != 1):
-            got = tuple(mask.shape) if isinstance(mask, Tensor) else type(mask).__name__
+        if mask is not None and not _is_padding(mask, query):
+            got = f"{tuple(mask.shape)} of {mask.dtype}" if isinstance(mask, Tensor) else type(mask).__name__
             raise ValueError(
-                f"window attention takes no mask but padding, (batch, 1, n), got {got}; masks.padding(lengths, n) makes it"
+                f"window attention takes no mask but padding, boolean (batch, 1, n), got {got}; masks.padding(lengths, n) makes it"
             )
         if weights:
             n = query.shape[-2]
@@ -100,6 +102,13 @@ class WindowAttention:
             return attend(query, key, value, mask=seen if mask is None else seen & mask)
         real = None if mask is None else mask.reshape(len(mask), 1, -1)
         return Attended(attend_window(query, key, value, self.radius, causal=self.causal, padding=real), None)
+
+
+def _is_padding(mask: Any, query: Tensor) -> bool:
+    """Whether the mask is (batch, 1 ..., 1, n) booleans: one row of keys for each sequence."""
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or not 2 < mask.ndim <= query.ndim:
+        return False
+    return tuple(mask.shape) == (len(query), *[1] * (mask.ndim - 2), query.shape[-2])
 
 
 def _band(queries: int, keys: int, first: int, radius: int, after: int, device: torch.device) -> Tensor:

@@ -12,6 +12,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.data.agreement
     import lesson_lib.data.dates
     import lesson_lib.data.digits
+    import lesson_lib.data.graphs
     import lesson_lib.data.recall
     import lesson_lib.data.scenes
     import lesson_lib.data.speech
@@ -26,6 +27,8 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.models.glimpse
     import lesson_lib.models.gpt
     import lesson_lib.models.ngrams
+    import lesson_lib.models.nodes
+    import lesson_lib.models.phonemes
     import lesson_lib.models.recaller
     import lesson_lib.models.sagan
     import lesson_lib.models.tagger

@@ -85,11 +85,11 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
     "a nested list": (lambda n: lambda *a: right(n)(*a).tolist(), "a list of"),
     "a float": (lambda n: lambda *a: 0.5, "gives back a float"),
     "a word": (lambda n: lambda *a: "yes", "gives back a string"),
-    "float64": (lambda n: lambda *a: right(n)(*a).double(), "torch.float64, the inputs are torch.float32"),
+    "float64": (lambda n: lambda *a: right(n)(*a).double(), "torch.float64"),
     "integers": (lambda n: lambda *a: right(n)(*a).long(), "torch.int64"),
     "floats": (
         lambda n: lambda *a: right(n)(*a).float(),
-        "your result is torch.float32, the inputs are torch.",
+        "torch.float32",
     ),
     "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "torch.complex64"),
     "another shape": (lambda n: lambda *a: right(n)(*a)[None, None], "has shape (1, 1,"),

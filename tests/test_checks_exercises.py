@@ -12,7 +12,9 @@ import pytest
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
+from lesson_lib.attention import attend
 from lesson_lib.checks import check, store
 from lesson_lib.checks.engine import EXERCISES, LESSONS
 from lesson_lib.checks.exercise import Choice, Number, Open, Write
@@ -28,6 +30,8 @@ SESSION = {
     "Tensor": Tensor,
     "permutations": permutations,
     "feature_map": feature_map,
+    "attend": attend,
+    "pad": pad,
 }
 RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
@@ -78,6 +82,8 @@ def test_a_card_is_complete(name):
         ("exercises/06_transformer", 8),
         ("exercises/07_attention_vs_cnn", 7),
         ("exercises/08_attention_vs_rnn", 8),
+        ("exercises/09_truncated_attention", 8),
+        ("exercises/10_graph_attention", 8),
     ],
 )
 def test_a_lesson_has_every_kind(lesson, least):
@@ -301,6 +307,169 @@ def test_the_rounds_of_lesson_08_are_counted():
     a, b = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
     assert written.longest_chain(written.states_at_once(a, b)) == 6
     assert written.longest_chain(written._one_by_one(a, b)) == 63
+
+
+def test_what_learners_write_in_lesson_10_is_what_the_library_does():
+    from lesson_lib import graphs, masks
+    from lesson_lib.checks import lesson_10_code as written
+
+    for n, radius in ((7, 2), (5, 11), (3, 0), (1, 4)):
+        assert torch.equal(masks.from_edges(written.path_edges(n, radius), n), masks.window(n, radius))
+
+    edges = written.path_edges(7, 2)
+    edges = edges[
+        :, (edges[0] != edges[1]) & (edges[1] != 4)
+    ]  # one way here and there, and nobody to see for 4
+    query, key, value = torch.randn(7, 3, 5), torch.randn(7, 3, 5), torch.randn(7, 3, 2)
+    output, weights = graphs.attend_edges(query, key, value, edges)
+    scores = (query[edges[1]] * key[edges[0]]).sum(-1) / 5**0.5
+    torch.testing.assert_close(written.softmax_over_edges(scores, edges, 7), weights)
+    for head in range(3):
+        made = written.sum_of_messages(value[:, head], weights[:, head], edges)
+        torch.testing.assert_close(made, output[:, head])
+        made = written.attend_to_known(
+            query[:, head], key[:, head], value[:, head], masks.from_edges(edges, 7)
+        )
+        torch.testing.assert_close(made, output[:, head])
+    assert (output[4] == 0).all()
+
+    there = torch.tensor([[0, 0, 1, 3, 3, 5], [1, 2, 2, 4, 5, 6]])
+    edges = graphs.self_loops(torch.cat([there, there.flip(0)], 1), 7)
+    linked = masks.from_edges(edges, 7).float()
+    gcn = linked.sum(1).rsqrt()[:, None] * linked * linked.sum(1).rsqrt()
+    scores = written.gcn_scores(edges, 7)[:, None]
+    made = written.softmax_over_edges(scores, edges, 7)[:, 0]
+    x = torch.randn(7, 2)
+    torch.testing.assert_close(written.sum_of_messages(x, made, edges) * gcn.sum(1, keepdim=True), gcn @ x)
+
+
+def test_the_node_of_lesson_10_gets_what_attend_gives():
+    from lesson_lib.masks import from_edges
+
+    mask = from_edges(torch.tensor([[1, 2, 3, 0], [0, 0, 0, 4]]), 5)
+    text = (SOURCES / "exercises/10_graph_attention.py").read_text("utf-8")
+    rows = {
+        row[0]: row[1:]
+        for row in ([c.strip() for c in line.split("|")[1:-1]] for line in re.findall(r"# (\|.*\|)", text))
+    }
+    exps = torch.tensor([float(cell[3:]) if "ln" in cell else 1.0 for cell in rows["score"]])
+    assert rows["score"][1] == "0"
+    value = torch.tensor([[float(cell)] for cell in rows["value"]])
+    output = attend(value, value, value, score=lambda q, k: exps.log().expand(5, 5), mask=mask).output
+    assert output[0].item() == pytest.approx(EXERCISES["three_neighbours"].value)
+
+
+def test_the_lonely_node_of_lesson_10_is_what_three_programs_say():
+    from lesson_lib.checks import lesson_10
+
+    found = [weights[-1] for weights in lesson_10.three_programs().values()]
+    for row, right in zip(found, (0.2, 0.2, 0.0), strict=True):
+        torch.testing.assert_close(row, row.new_full((5,), right))
+    among = [
+        (weights[:4] * ~lesson_10.LINKED[:4]).sum(1).min() for weights in lesson_10.three_programs().values()
+    ]
+    assert among[0] > 0.1 and among[1] == among[2] == 0  # strangers' share
+
+
+def test_a_mix_of_classes_is_the_worst_case_as_lesson_10_says():
+    """Share of nodes told by the best line: on their own features, and on the mean of their neighbours'."""
+    from lesson_lib.data.graphs import opposites
+    from lesson_lib.masks import from_edges
+
+    def told(x, y):
+        x = torch.cat([x, x.new_ones(len(x), 1)], 1)
+        line = torch.linalg.lstsq(x, 2.0 * y[:, None] - 1).solution
+        return ((x @ line)[:, 0] > 0).eq(y == 1).float().mean().item()
+
+    for within, worse in ((0.1, False), (0.5, True), (0.9, False)):
+        task = opposites(0, 2000, within=within)
+        mask = from_edges(task.edge_index, 2000).float()
+        mean = mask @ task.x / mask.sum(1, keepdim=True).clamp(min=1)
+        assert (told(mean, task.y) < told(task.x, task.y) - 0.1) == worse
+        assert (told(mean, task.y) > told(task.x, task.y) + 0.1) == (not worse)
+
+
+@pytest.mark.parametrize(
+    "name, answer",
+    [
+        ("path_edges", lambda n, radius: [[0], [0]]),
+        ("path_edges", lambda n, radius: print(end="")),
+        ("path_edges", lambda n, radius: "edges"),
+        ("path_edges", lambda n, radius: torch.zeros(2, 0, dtype=torch.int64)),
+        ("path_edges", lambda n, radius: torch.zeros(7)),
+        ("path_edges", lambda n, radius: torch.tensor(3)),
+        ("path_edges", lambda n: n),
+        ("path_edges", 3),
+        ("path_edges", "0 1 2"),
+        ("gcn_scores", lambda edge_index, n: edge_index[0].tolist()),
+        ("gcn_scores", lambda edge_index, n: edge_index),
+        ("gcn_scores", lambda edge_index, n: torch.ones(n)),
+        ("gcn_scores", lambda edge_index, n: 1 / 0),
+        ("gcn_scores", [1.0]),
+        ("gcn_scores", torch.ones(7)),
+        ("gcn_scores", int),
+    ],
+)
+def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
+    """Their checks look at answers through glasses, `seen`: these must let everything pass that is no list of edges, no scores."""
+    result = check(answer, name)
+    assert result.state == "failed" and result.diagnosis
+
+
+def test_what_learners_write_in_lesson_09_is_what_the_library_does():
+    from lesson_lib import masks, measure, truncated
+    from lesson_lib.checks import lesson_09_code as written
+
+    n, radius = 23, 3
+    q, k, v = torch.randn(n, 5), torch.randn(n, 5), torch.randn(n, 2)
+    expected = truncated.attend_window(q, k, v, radius)
+    torch.testing.assert_close(written.near_blocks(q, k, v, radius), expected)
+    torch.testing.assert_close(written.block_by_block(q, k, v, radius, 7), expected)
+    i = torch.arange(n)
+    assert torch.equal(written.dilated_window(i, i, radius, 1), masks.window(n, radius))
+
+    x, layers = torch.randn(n, 2), torch.zeros(n, n, dtype=torch.long)
+    for depth in range(8):  # heard is what the output depends on
+
+        def stack(x, depth=depth):
+            for _ in range(depth):
+                x = truncated.attend_window(x, x, x, radius)
+            return x
+
+        layers += measure.sensitivity(stack, x) == 0
+    made = written.layers_until(i.repeat_interleave(n), i.repeat(n), radius, radius)
+    assert torch.equal(made.view(n, n), layers)
+
+
+def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
+    from lesson_lib.checks.lesson_09 import FRAMES, full_masked_window
+
+    table = torch.empty(6, 360_000, 360_000, device="meta")
+    assert table.nbytes / 2**30 == pytest.approx(EXERCISES["table_for_an_hour"].value)
+
+    i = torch.arange(120)  # frames of 10 ms; what frame 0 needs, layer by layer
+    needed = i == 0
+    ahead = (i >= i[:, None]) & (i <= i[:, None] + 3 * 2) & ((i - i[:, None]) % 2 == 0)  # 3 tokens of 20 ms
+    for _ in range(6):
+        needed = ahead[needed].any(0)
+    for _ in range(2):
+        needed = ((i >= i[:, None]) & (i <= i[:, None] + 4))[needed].any(0)
+    assert 10 * int(needed.nonzero().max()) == EXERCISES["streaming_latency"].value
+
+    found = full_masked_window()
+    (full, full_mib), (masked, masked_mib), (near, near_mib) = found.values()
+    assert full == masked and all(mib > 1.05 * other for mib, other in zip(masked_mib, full_mib, strict=True))
+    assert near[-1] < 0.1 * full[-1] and near_mib[-1] < 0.1 * full_mib[-1]
+    assert near[-1] / near[0] < 1.1 * FRAMES[-1] / FRAMES[0]
+
+
+@pytest.mark.parametrize("condition, state", [("j >= 0", "failed"), ("i >= 0", "open"), ("j < n", "failed")])
+def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, state):
+    text = EXERCISES["near_blocks"].solution.replace("(0 <= j) & (j < n)", f"({condition})")
+    session = dict(SESSION)
+    exec(text, session)
+    result = check(session["near_blocks"])
+    assert result.state == state and ("as it was given" in result.diagnosis) == (state == "open")
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():

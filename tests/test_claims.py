@@ -81,7 +81,7 @@ def test_a_false_finding_raises():
     "key, findings, words",
     [
         ("score-99", {"x": 1}, "no claim"),
-        ("graph-3", {"x": 1}, "undecided"),
+        ("efficient-1", {"x": 1}, "undecided"),
         ("score-1", {}, "at least one"),
     ],
 )

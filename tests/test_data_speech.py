@@ -40,7 +40,7 @@ def test_no_voice_and_no_sentence_of_the_test_was_heard_before():
         found = {split: {getattr(one, key) for one in rows} for split, rows in splits.items()}
         assert not found["test"] & (found["training"] | found["validation"])
         assert not found["validation"] & found["training"]
-    assert len({one.voice for one in splits["training"]}) == 6
+    assert len({one.voice for one in splits["training"]}) == 12
 
 
 def test_every_phoneme_is_trained_on_and_each_has_its_own_name():
@@ -154,18 +154,18 @@ class Tone:
 
     rate = 20_000
 
-    def speak(self, text, voice, pace):
+    def speak(self, text, voice, pace, pitch):
         t = numpy.arange(8000) / self.rate
         return numpy.sin(2000 * t).astype(numpy.float32), [(4000, "ˈa"), (6000, "b"), (8000, "")]
 
 
 def test_the_maker_labels_each_frame_with_what_is_spoken_at_its_centre():
-    samples, labels = speech_maker.utterance(Tone(), "ab", "m1", 150, numpy.random.default_rng(0))
+    samples, labels = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     assert len(samples) == 0.6 * speech.RATE
     assert labels == ["_"] * 30 + ["a"] * 10 + ["b"] * 10 + ["_"] * 11, "a tenth of a second of silence first"
 
 
 def test_the_maker_adds_noise_below_the_voice():
-    samples, _ = speech_maker.utterance(Tone(), "ab", "m1", 150, numpy.random.default_rng(0))
+    samples, _ = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     noise, voice = samples[:1600].std(), samples[1600:8000].std()
     assert 0.02 < noise / voice < 0.4

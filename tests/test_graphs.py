@@ -222,7 +222,7 @@ GATConv = type("GATConv", (_Pyg,), {})
 
 
 def test_from_pyg_takes_the_weights_over():
-    """Against PyTorch Geometric itself: tests/benchmarks/bench_graphs.py and, where it is installed, the test below."""
+    """By the formula; against PyTorch Geometric itself, see below."""
     conv, edges, x = GATConv(), graph(), nodes().float()
     layer = GraphAttention.from_pyg(conv)
     z = conv.lin(x).unflatten(-1, (HEADS, D_OUT))
@@ -251,6 +251,117 @@ def test_from_pyg_refuses_another_layer():
         ValueError, match="conv must be a GATConv or GATv2Conv of torch_geometric, got Linear"
     ):
         GraphAttention.from_pyg(nn.Linear(2, 3))
+
+
+@pytest.fixture(scope="module")
+def pyg():
+    """PyTorch Geometric's layers. Its import takes seconds, so it is not at the top."""
+    from torch_geometric.nn import GATConv, GATv2Conv
+
+    def layer(kind, *widths, loops=False, bias=True, **options):
+        made = {"GATConv": GATConv, "GATv2Conv": GATv2Conv}[kind](
+            *widths, add_self_loops=loops, bias=bias, **options
+        )
+        if kind == "GATv2Conv" and bias:
+            made.lin_l.bias = made.lin_r.bias = None  # `bias` gives its projections biases, too
+        if bias:
+            nn.init.normal_(made.bias)
+        return made
+
+    return layer
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_it_is_the_layer_of_pytorch_geometric(pyg, kind, loops, bias):
+    """Both forms, outputs, weights, gradients of the input and of every parameter; node 0 has no edge where there are no loops."""
+    conv = pyg(kind, D_IN, D_OUT, heads=HEADS, loops=loops, bias=bias)
+    layer, x, edges = GraphAttention.from_pyg(conv).double(), nodes().requires_grad_(), graph()
+    conv = conv.double()
+    wanted, (_, of_edges) = conv(x, edges, return_attention_weights=True)
+    edges = self_loops(edges, N) if loops else edges
+    sparse, dense = layer(x, edges), layer.dense(x, from_edges(edges, N))
+    assert_close(sparse.output, wanted)
+    assert_close(sparse.weights, of_edges)  # its own order, too: loops last
+    assert_close(dense.output, wanted)
+    weigh = nodes(N, HEADS * D_OUT, seed=5)
+    found = [
+        torch.autograd.grad((y * weigh).sum(), x, retain_graph=True)[0]
+        for y in (wanted, sparse.output, dense.output)
+    ]
+    assert_close(found[1], found[0])
+    assert_close(found[2], found[0])
+    names = {"project.weight": "lin.weight", "score.a_key": "att_src", "score.a_query": "att_dst"}
+    if kind == "GATv2Conv":
+        names = {
+            "project.weight": "lin_l.weight",
+            "project_query.weight": "lin_r.weight",
+            "score.a_key": "att",
+        }
+    names |= {"bias": "bias"} if bias else {}
+    mine, theirs = dict(layer.named_parameters()), dict(conv.named_parameters())
+    assert mine.keys() == names.keys()
+    for y, parameters in ((wanted, theirs), (sparse.output, mine)):
+        (y * weigh).sum().backward(inputs=[*parameters.values()])
+    for name, other in names.items():
+        assert_close(mine[name].grad, theirs[other].grad.view_as(mine[name]))
+
+
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_it_is_theirs_in_float32_on_many_edges(pyg, kind):
+    """More edges than a chunk."""
+    n = 1009
+    conv, x = pyg(kind, 8, 8, heads=4, loops=True), nodes(n, 8).float()
+    edges = graph(n, 10 * n)
+    assert edges.shape[1] > CHUNK
+    with torch.no_grad():
+        got = GraphAttention.from_pyg(conv)(x, self_loops(edges, n)).output
+        assert_close(got, conv(x, edges), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "forward+backward"])
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_its_peak_is_not_above_that_of_pytorch_geometric(pyg, kind, backward):
+    """2,000 nodes of mean degree 10; allocator peaks."""
+    n = 2000
+    conv, x, edges = (
+        pyg(kind, 64, 8, heads=8),
+        nodes(n, 64).float().requires_grad_(backward),
+        graph(n, 10 * n),
+    )
+    layer = GraphAttention.from_pyg(conv)
+
+    def peak(form):
+        def call():
+            with torch.set_grad_enabled(backward):
+                y = form()
+                if backward:
+                    y.backward(torch.ones_like(y))
+
+        call()  # from here on, .grad is there
+        return peak_mib(call)
+
+    assert peak(lambda: layer(x, edges).output) <= peak(lambda: conv(x, edges))
+
+
+def test_from_pyg_refuses_options_of_the_real_layers(pyg):
+    for kind in ("GATConv", "GATv2Conv"):
+        for options in (
+            {"edge_dim": 3},
+            {"concat": False},
+            {"residual": True},
+            {"dropout": 0.5},
+            {"negative_slope": 0.1},
+        ):
+            with pytest.raises(ValueError, match=f"this {kind} has .*; GraphAttention has not"):
+                GraphAttention.from_pyg(pyg(kind, D_IN, D_OUT, heads=HEADS, bias=False, **options))
+    from torch_geometric.nn import GATv2Conv, GCNConv
+
+    with pytest.raises(ValueError, match="this GATv2Conv has a bias in the projections"):
+        GraphAttention.from_pyg(GATv2Conv(D_IN, D_OUT, heads=HEADS))
+    with pytest.raises(ValueError, match="got GCNConv"):
+        GraphAttention.from_pyg(GCNConv(D_IN, D_OUT))
 
 
 def test_results_have_names():

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from lesson_lib.data import recall
 from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall
 from lesson_lib.device import device, to_device
+from lesson_lib.masks import window
 from lesson_lib.models import recaller
 from lesson_lib.models.recaller import SYSTEMS, Recaller
 from lesson_lib.positions import sinusoidal
@@ -74,6 +75,65 @@ def test_attention_is_a_layer_on_sinusoidal_positions_read_at_the_last_token():
     swapped = tokens[:, [0, 2, 1, 3, 4, 5, 6]]
     assert not torch.equal(swapped, tokens)
     assert (model(swapped) - model(tokens)).abs().max() > 1e-5  # it knows the order
+
+
+def windowed(radius, n_layers=1):
+    """A model with a window, and the one with the same weights that sees all."""
+    models = [
+        Recaller("attention", d_model=D, n_heads=H, n_layers=n_layers, radius=r) for r in (radius, None)
+    ]
+    models[1].load_state_dict(models[0].state_dict())
+    return [model.to(device()).eval() for model in models]
+
+
+def test_layers_and_a_window_that_holds_all_is_none():
+    near, all_seen = windowed(N, n_layers=3)
+    tokens = batch().tokens
+    assert sum(p.numel() for p in near.core.parameters()) * 2 == sum(
+        p.numel() for p in near.below.parameters()
+    )
+    assert_close(near(tokens), all_seen(tokens))
+
+
+def test_a_window_hides_what_is_further_than_the_radius_in_every_layer():
+    near, all_seen = windowed(2, n_layers=2)
+    tokens = batch().tokens
+    assert (near(tokens) - all_seen(tokens)).abs().max() > 1e-4
+    y = all_seen.embed(tokens) + sinusoidal(N, D, device=device())
+    for layer in (*all_seen.below, all_seen.core):
+        y = layer(y, mask=window(N, 2)).output
+    assert_close(near(tokens), near.read(y[:, -1]))
+    seen = near.look(tokens)
+    assert_close(seen.logits, near(tokens))
+    assert (seen.weights[..., : N - 3] == 0).all() and (seen.weights[..., N - 3 :] > 0).all()
+
+
+@pytest.mark.parametrize("radius, n_layers", [(1, 1), (2, 1), (1, 2), (2, 3), (3, 2), (0, 4)])
+def test_exactly_nothing_comes_from_beyond_radius_times_layers(radius, n_layers):
+    model, reach = windowed(radius, n_layers)[0].double(), radius * n_layers
+    found = recaller.gradients(model, batch(distance=10)).flip(0)  # from the question backwards
+    assert (found[: reach + 1] > 0).all() and (found[reach + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize("n_layers", [0, -1, True, 2.0, None, "2", [2]])
+def test_a_number_of_layers_that_is_none_gets_a_sentence(no_shape_hook, n_layers):
+    with pytest.raises(ValueError, match="n_layers must be a whole number >= 1, got "):
+        Recaller("attention", n_layers=n_layers)
+
+
+@pytest.mark.parametrize("radius", [-1, True, 2.0, "2", [2]])
+def test_a_radius_that_is_none_gets_a_sentence(no_shape_hook, radius):
+    with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
+        Recaller("attention", radius=radius)
+
+
+@pytest.mark.parametrize("options", [{"radius": 4}, {"n_layers": 2}, {"radius": 0}])
+@pytest.mark.parametrize("system", ["RNN", "LSTM", "BiRNN", "BiRNN, both ends"])
+def test_recurrent_networks_have_no_window(system, options):
+    with pytest.raises(
+        ValueError, match=f"only attention has a radius and more layers than 1, got '{system}'"
+    ):
+        Recaller(system, **options)
 
 
 def test_the_half_from_the_right_knows_the_last_token_only():

@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.attention import attend
+from lesson_lib.attention import Attended, attend
+from lesson_lib.device import device
+from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal, padding, window
 from lesson_lib.measure import growth_exponent, peak_mib
-from lesson_lib.truncated import BLOCK, attend_window
+from lesson_lib.truncated import BLOCK, WindowAttention, attend_window
 
 B, H, D_K, D_V = 2, 3, 5, 7
 
@@ -129,6 +131,109 @@ def test_memory_grows_with_n(backward):
     assert peaks[-1] < 16384**2 * 4 / 2**20 / 10  # a tenth of one full table
 
 
+def test_eleven_minutes_of_speech_in_less_than_two_gib():
+    """65,536 frames of 10 ms, 8 heads of width 64: one table for each head would be 128 GiB."""
+    n, heads, d = 65_536, 8, 64
+    assert heads * n**2 * 4 / 2**30 == 128
+    x = torch.randn(1, heads, n, d)
+    with torch.no_grad():
+        peak = peak_mib(lambda: attend_window(x, x, x, 64))
+    output = heads * n * d * 4 / 2**20  # 128 MiB
+    assert output <= peak < 3 * output < 2048
+
+
+def test_the_peak_with_gradients_is_a_few_times_the_input():
+    """In inputs: 6 for gradients of the keys and values of all blocks, each key in 3 of them; 5 for the output, its gradient and the like."""
+    n, d = 8192, 64
+    q, k, v = (torch.randn(1, 2, n, d, requires_grad=True) for _ in range(3))
+
+    def call():
+        y = attend_window(q, k, v, 64)
+        torch.autograd.grad(y, (q, k, v), torch.ones_like(y))
+
+    assert peak_mib(call) < 12 * q.numel() * 4 / 2**20
+
+
+@pytest.mark.parametrize("filled", [False, True], ids=["all real", "filler"])
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("n", [3, 131])
+def test_window_attention_is_attend_with_a_window(n, is_causal, filled):
+    """With weights and without; queries that see nothing among the filler too."""
+    q, k, v = qkv(n, B, H)
+    real = padding(torch.tensor([n // 2, n]), n) if filled else None
+    mask = None if real is None else real[:, None]
+    seen = window(n, 2) & causal(n) if is_causal else window(n, 2)
+    wanted = attend(q, k, v, mask=seen if mask is None else seen & mask)
+    attention = WindowAttention(2, causal=is_causal)
+    got = attention(q, k, v, mask=mask)
+    assert isinstance(got, Attended)
+    assert_close(got, wanted, atol=1e-6, rtol=1e-5)
+    output, weights = attention(q, k, v, mask=mask, weights=False)
+    assert weights is None
+    assert_close(output, wanted.output, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("filled", [False, True], ids=["all real", "filler"])
+def test_layers_of_heads_with_a_window(filled, weights):
+    """Inside MultiHeadAttention: as the same layer with a mask; gradients of its parameters too."""
+    n, width = 71, 6
+    layer = MultiHeadAttention(width, H, attention=WindowAttention(3)).double()
+    x = qkv(n, B, d_v=width)[2].double()
+    real = padding(torch.tensor([n, 17]), n) if filled else None
+    seen = window(n, 3).expand(B, n, n) if real is None else window(n, 3) & real
+
+    def both(**options):
+        output, table = layer(x, x, x, **options)
+        return output, table, torch.autograd.grad(output.square().sum(), layer.parameters())
+
+    got = both(mask=real, weights=weights)
+    layer.attention = attend
+    output, table, gradients = both(mask=seen)
+    assert_close(got[0], output, atol=1e-10, rtol=1e-10)
+    assert_close(got[2], gradients, atol=1e-10, rtol=1e-10)
+    assert (got[1] is None) if not weights else torch.allclose(got[1], table)
+
+
+def test_a_layer_with_a_window_holds_no_table():
+    n = 4096
+    layer, x = MultiHeadAttention(4, 2, attention=WindowAttention(5)), torch.randn(1, n, 4)
+    real = padding(torch.tensor([n - 100]), n)
+    with torch.no_grad():
+        assert peak_mib(lambda: layer(x, x, x, mask=real, weights=False)) < n * n / 2**20 / 4  # of booleans
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"score_bias": torch.zeros(4, 4, device="cpu")}, "neither score_bias nor dropout"),
+        ({"dropout": 0.1}, "neither score_bias nor dropout"),
+        ({"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")}, r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)"),
+        ({"mask": torch.ones(4, dtype=torch.bool, device="cpu")}, r"no mask but padding, .*\(batch, 1, n\), got \(4,\)"),
+        ({"mask": [[True] * 4]}, "no mask but padding, .*got list"),
+    ],
+)  # fmt: skip
+def test_window_attention_refuses_what_it_has_not(options, words, weights, no_shape_hook):
+    options = {key: x.to(device()) if isinstance(x, torch.Tensor) else x for key, x in options.items()}
+    with pytest.raises(ValueError, match=words):
+        WindowAttention(1)(*qkv(4, 2), weights=weights, **options)
+
+
+def test_window_attention_refuses_dropout_of_the_layer_around_it_only_in_training():
+    layer = MultiHeadAttention(4, 2, dropout=0.1, attention=WindowAttention(1))
+    x = torch.randn(1, 5, 4)
+    with pytest.raises(ValueError, match="neither score_bias nor dropout"):
+        layer(x, x, x)
+    assert layer.eval()(x, x, x).output.isfinite().all()
+
+
+@pytest.mark.parametrize("radius", [-1, 1.5, None, True, "2", [2]])
+def test_window_attention_needs_a_radius(radius, no_shape_hook):
+    with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
+        WindowAttention(radius)
+
+
 @pytest.mark.parametrize("radius", [-1, 1.5, None, True, "2", [2]])
 def test_a_radius_that_is_none_gets_a_sentence(radius, no_shape_hook):
     with pytest.raises(ValueError, match="radius must be a whole number >= 0"):
@@ -160,3 +265,12 @@ def test_padding_that_does_not_fit_gets_a_sentence(padding_, error, words, no_sh
 def test_padding_without_a_batch_gets_a_sentence(no_shape_hook):
     with pytest.raises(ValueError, match="for inputs with a batch axis"):
         attend_window(*qkv(4), 1, padding=torch.ones(1, 1, 4, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("shape", [(1, 4), (2, 3, 1, 4), (1, 1, 1, 4), (2, 1, 5), (2, 1, 1, 1, 4)])
+def test_both_forms_of_window_attention_take_the_same_masks(shape, weights, no_shape_hook):
+    q, k, v = qkv(4, 2, 3)
+    for mask in (torch.ones(shape, dtype=torch.bool), torch.ones(2, 1, 1, 4)):
+        with pytest.raises(ValueError, match="no mask but padding, boolean"):
+            WindowAttention(1)(q, k, v, mask=mask, weights=weights)

@@ -14,6 +14,8 @@ from lesson_lib.checks import (
     lesson_06,
     lesson_07,
     lesson_08,
+    lesson_09,
+    lesson_10,
     runner,
     store,
 )
@@ -32,6 +34,8 @@ LESSONS: Mapping[str, tuple[Exercise, ...]] = {
     "exercises/06_transformer": lesson_06.EXERCISES,
     "exercises/07_attention_vs_cnn": lesson_07.EXERCISES,
     "exercises/08_attention_vs_rnn": lesson_08.EXERCISES,
+    "exercises/09_truncated_attention": lesson_09.EXERCISES,
+    "exercises/10_graph_attention": lesson_10.EXERCISES,
 }
 EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
 

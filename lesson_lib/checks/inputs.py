@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 
 def table(rows: Any) -> Tensor:
@@ -31,3 +32,24 @@ def primes(*shape: int) -> Tensor:
 def source_of(function: Callable) -> str:
     """The text of a function, as a learner would type it."""
     return textwrap.dedent(getsource(function)).rstrip()
+
+
+class _Numbers(TorchFunctionMode):
+    """Counts the numbers that torch makes inside a `with`, call by call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = operation(*args, **(kwargs or {}))
+        if isinstance(made, Tensor):
+            self.count += made.numel()
+        return made
+
+
+def numbers_made(call: Callable[[], Any]) -> int:
+    """How many numbers torch makes in a call."""
+    with _Numbers() as made:
+        call()
+    return made.count

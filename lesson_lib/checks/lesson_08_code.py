@@ -10,33 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Stage, Write
-from lesson_lib.checks.inputs import drawn, source_of, table
+from lesson_lib.checks.inputs import drawn, numbers_made, source_of, table
 from lesson_lib.linear import attend_linear, feature_map
 from lesson_lib.masks import causal
-
-
-class _Numbers(TorchFunctionMode):
-    """Counts the numbers that torch makes inside a `with`, call by call."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_function__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = operation(*args, **(kwargs or {}))
-        if isinstance(made, Tensor):
-            self.count += made.numel()
-        return made
-
-
-def _numbers(call: Callable[[], Any]) -> int:
-    with _Numbers() as made:
-        call()
-    return made.count
 
 
 def gru_step(
@@ -241,7 +220,7 @@ def _grows(answer: Callable) -> str | None:
     """The sentence, where twice as many tokens take far more than twice the numbers."""
 
     def work(n: int) -> int:
-        return _numbers(lambda: answer(drawn(1, n, 8), drawn(2, n, 8), drawn(3, n, 1), 0.9))
+        return numbers_made(lambda: answer(drawn(1, n, 8), drawn(2, n, 8), drawn(3, n, 1), 0.9))
 
     return STATE_GROWS if work(120) > 3.5 * work(60) else None
 
@@ -486,7 +465,7 @@ def _rounds(answer: Callable) -> str | None:
         return UNSEEN
     if longest_chain(end) > 2.5 * math.log2(n):
         return ONE_BY_ONE
-    some, more = (_numbers(lambda n=n: answer(drawn(1, n, 1), drawn(2, n, 1))) for n in (64, 128))
+    some, more = (numbers_made(lambda n=n: answer(drawn(1, n, 1), drawn(2, n, 1))) for n in (64, 128))
     return WHOLE_TABLE if more > 3 * some else None
 
 

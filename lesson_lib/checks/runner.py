@@ -32,7 +32,7 @@ DEADLINE_S = 5.0
 LIBRARY_FOLDERS = tuple(
     os.path.join(folder, "")
     for folder in (
-        os.path.dirname(__file__),
+        os.path.dirname(os.path.dirname(__file__)),  # lesson_lib
         os.path.dirname(torch.__file__),
         sysconfig.get_paths()["stdlib"],
     )

@@ -2,7 +2,7 @@
 
 A frame is a row of 40 numbers: how loud 40 bands of pitch are, on a logarithmic scale, in the 25 ms around it (a log-mel spectrogram). A
 sound is a *phoneme*, written as in a dictionary; "_" is silence. One second is 100 frames.
-The sentences were spoken by eight voices of a speech synthesiser, with noise added; `speech_maker.py` made the file. Its voices are English
+The sentences were spoken by fourteen voices of a speech synthesiser, at several paces and pitches, with noise added; `speech_maker.py` made the file. Its voices are English
 (General American), its phonemes those of the synthesiser. The voice of the test split is in no other split, nor is that of the validation split;
 no sentence is in two splits.
 Source of the frames: Davis & Mermelstein 1980 (mel bands); of the voices: espeak-ng.

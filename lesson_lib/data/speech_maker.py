@@ -18,12 +18,13 @@ from lesson_lib.data import speech
 
 HERE = Path(__file__).parent
 VOICES = {  # split -> voices
-    "training": ("m1", "m3", "m7", "f1", "f2", "f4"),
+    "training": ("m1", "m3", "m4", "m5", "m6", "m7", "m8", "f1", "f2", "f4", "f5", "klatt"),
     "validation": ("f3",),
     "test": ("m2",),
 }
 SHARES = {"training": 216, "validation": 36, "test": 45}  # sentences of each split, 297 in all
-PACE = (140, 155, 170, 185)  # words per minute, in turn
+PACE = (140, 155, 170, 185, 200)  # words per minute, in turn
+PITCH = (40, 45, 50, 55, 60, 65, 35)  # of 100, in turn
 STEPS = 32  # stored frames are rounded to 1/32, about a fifth of the float16 file's size
 PHONEME_EVENT, END_OF_LIST = 7, 0
 
@@ -62,14 +63,17 @@ class Engine:
             i += 1
         return 0
 
-    def speak(self, text: str, voice: str, pace: int) -> tuple[numpy.ndarray, list[tuple[int, str]]]:
+    def speak(
+        self, text: str, voice: str, pace: int, pitch: int
+    ) -> tuple[numpy.ndarray, list[tuple[int, str]]]:
         """Samples at `self.rate`, -1 to 1, and [(first sample, phoneme)]."""
         self.samples, self.begins = [], []
         if self.engine.espeak_SetVoiceByName(f"gmw/en-US+{voice}".encode()) and (
             self.engine.espeak_SetVoiceByName(f"en-us+{voice}".encode())
         ):
             raise ValueError(f"espeak-ng has no voice en-us+{voice}")
-        self.engine.espeak_SetParameter(1, pace, 0)
+        for number, value in ((1, pace), (3, pitch)):
+            self.engine.espeak_SetParameter(number, value, 0)
         self.engine.espeak_ng_SetRandSeed(1)  # a breathy voice is partly noise
         data = text.encode()
         self.engine.espeak_Synth(data, len(data) + 1, 0, 1, 0, 1, None, None)
@@ -78,10 +82,10 @@ class Engine:
 
 
 def utterance(
-    engine: Engine, text: str, voice: str, pace: int, noise: numpy.random.Generator
+    engine: Engine, text: str, voice: str, pace: int, pitch: int, noise: numpy.random.Generator
 ) -> tuple[numpy.ndarray, list[str]]:
     """Samples at speech.RATE with noise, and the phoneme of each frame."""
-    spoken, begins = engine.speak(text, voice, pace)
+    spoken, begins = engine.speak(text, voice, pace, pitch)
     quiet = numpy.zeros(engine.rate // 10, numpy.float32)  # a tenth of a second before and behind
     begins = [(0, "_"), *((begin + len(quiet), name.strip("ˈˌ") or "_") for begin, name in begins)]
     spoken = numpy.concatenate([quiet, spoken, quiet])
@@ -101,7 +105,9 @@ def main(library: str, data: str) -> None:
     rows, split_of = [], [split for split, count in SHARES.items() for _ in range(count)]
     for turn, (at, split) in enumerate(zip(order, split_of, strict=True)):
         voice = VOICES[split][turn % len(VOICES[split])]
-        samples, labels = utterance(engine, sentences[at], voice, PACE[turn % len(PACE)], noise)
+        samples, labels = utterance(
+            engine, sentences[at], voice, PACE[turn % len(PACE)], PITCH[turn % len(PITCH)], noise
+        )
         frames = speech.log_mel(torch.from_numpy(samples)).numpy()
         rows.append((split, voice, sentences[at], (frames * STEPS).round() / STEPS, labels, samples))
     if unknown := {name for row in rows for name in row[4]} ^ set(speech.LABELS):

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from lesson_lib import measure
 from lesson_lib.attention import attend
-from lesson_lib.device import device, to_device
+from lesson_lib.device import to_device
 from lesson_lib.heads import Cache, MultiHeadAttention
 from lesson_lib.linear import CHUNK, as_rnn, attend_linear, step
 from lesson_lib.recurrent import KINDS as RECURRENT
@@ -198,9 +198,9 @@ def generation(n: int = RECIPE["generation"]["n"]) -> list[dict[str, Any]]:
                 take, kept = start(recipe["d"])
                 numbers, times = [], []
                 for x in tokens:
-                    begun = _clock()
+                    begun = measure.clock()
                     take(x)
-                    times.append(_clock() - begun)
+                    times.append(measure.clock() - begun)
                     numbers.append(kept())
                 taken.append(times)
             least = [min(times) for times in zip(*taken, strict=True)]
@@ -347,14 +347,6 @@ def _pass(kind: str, n: int, d: int, *, backward: bool, batch: int = 1) -> Calla
     return once
 
 
-def _clock() -> float:
-    """Processor seconds; on CUDA seconds by the clock, after all that was begun is finished."""
-    if device().type != "cuda":
-        return time.process_time()
-    torch.cuda.synchronize()
-    return time.perf_counter()
-
-
 def _in_turn(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Median seconds of each call: one to warm up, then rounds in which they take turns."""
     _whole(rounds=rounds)
@@ -363,9 +355,9 @@ def _in_turn(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, floa
         call()
     for _ in range(rounds):
         for name, call in calls.items():
-            begun = _clock()
+            begun = measure.clock()
             call()
-            taken[name].append(_clock() - begun)
+            taken[name].append(measure.clock() - begun)
     return {name: statistics.median(times) for name, times in taken.items()}
 
 

@@ -5,6 +5,7 @@ know of the symbol must have reached the last token: step by step in a recurrent
 ways can bring it there only by the half that comes from the left; "BiRNN, both ends" is read where each half ends, at the last token
 and at the first, as is usual where a whole sequence is judged.
 Attention is one pre-norm layer of an encoder without a mask, on sinusoidal positions; its embedding is not scaled. Parameters differ by system.
+It may have more layers, and a window: then the symbol must come by way of tokens between, at most `radius` tokens with each layer.
 """
 
 from typing import Any, NamedTuple
@@ -14,32 +15,50 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib.attention import attend
 from lesson_lib.blocks import EncoderLayer
 from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall
 from lesson_lib.positions import sinusoidal
 from lesson_lib.recurrent import Recurrent
+from lesson_lib.truncated import WindowAttention
 
 SYSTEMS = ("RNN", "LSTM", "BiRNN", "BiRNN, both ends", "attention")
 
 
 class Looked(NamedTuple):
-    """Logits, and how the last token's attention weighs all tokens, head by head (None where there is no attention)."""
+    """Logits, and how the last token's attention weighs all tokens, head by head, in the last layer (None where there is no attention)."""
 
     logits: Float[Tensor, "b symbols"]
     weights: Float[Tensor, "b h n"] | None
 
 
 class Recaller(nn.Module):
-    """Logits (b, symbols) of the symbol that the sequence holds. Raises ValueError for a system that is none of SYSTEMS."""
+    """Logits (b, symbols) of the symbol that the sequence holds.
 
-    def __init__(self, system: str, *, d_model: int = 32, n_heads: int = 4) -> None:
+    Attention may have `n_layers` layers, each of which sees `radius` tokens around (None: all).
+    Raises ValueError for a system that is none of SYSTEMS, a radius or more layers for another than "attention", fewer layers than 1 or a radius below 0.
+    """
+
+    def __init__(
+        self,
+        system: str,
+        *,
+        d_model: int = 32,
+        n_heads: int = 4,
+        n_layers: int = 1,
+        radius: int | None = None,
+    ) -> None:
         super().__init__()
-        if system not in SYSTEMS:
-            raise ValueError(f"system must be one of {', '.join(SYSTEMS)}, got {system!r}")
+        _known(system, n_layers, radius)
         self.system = system
         self.embed = nn.Embedding(len(CHARACTERS), d_model)
         if system == "attention":
-            self.core = EncoderLayer(d_model, n_heads, 2 * d_model, dropout=0.0, norm_first=True)
+            look = attend if radius is None else WindowAttention(radius)
+            self.core, *below = (
+                EncoderLayer(d_model, n_heads, 2 * d_model, dropout=0.0, norm_first=True, attention=look)
+                for _ in range(n_layers)
+            )
+            self.below = nn.ModuleList(below)
         elif system.startswith("BiRNN"):
             self.core = Recurrent("RNN", d_model, d_model // 2, both_ways=True)
         else:
@@ -65,7 +84,10 @@ class Recaller(nn.Module):
     def _run(self, x: Tensor, *, weights: bool = False) -> Looked:
         if self.system == "attention":
             places = sinusoidal(x.shape[1], x.shape[2], dtype=x.dtype, device=x.device)
-            y, table = self.core(x + places, weights=weights)
+            y = x + places
+            for layer in self.below:
+                y = layer(y).output
+            y, table = self.core(y, weights=weights)
             return Looked(self.read(y[:, -1]), table[:, :, -1] if weights else None)
         y = self.core(x)
         if self.system == "BiRNN, both ends":
@@ -120,6 +142,17 @@ def gradients(model: Recaller, batch: Recall) -> Float[Tensor, " n"]:
     finally:
         model.train(training)
     return found.norm(dim=-1).mean(0)
+
+
+def _known(system: Any, n_layers: Any, radius: Any) -> None:
+    if system not in SYSTEMS:
+        raise ValueError(f"system must be one of {', '.join(SYSTEMS)}, got {system!r}")
+    if isinstance(n_layers, bool) or not isinstance(n_layers, int) or n_layers < 1:
+        raise ValueError(f"n_layers must be a whole number >= 1, got {n_layers!r}")
+    if system != "attention" and (n_layers != 1 or radius is not None):
+        raise ValueError(
+            f"only attention has a radius and more layers than 1, got {system!r}; leave out radius and n_layers"
+        )
 
 
 def _numbers(tokens: Any) -> None:

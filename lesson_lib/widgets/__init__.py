@@ -8,16 +8,19 @@ from lesson_lib.widgets.clocks import ClockExplorer
 from lesson_lib.widgets.continuation import ContinuationExplorer
 from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.glimpses import GlimpseExplorer
+from lesson_lib.widgets.graph import GraphExplorer
 from lesson_lib.widgets.heads import HeadExplorer
 from lesson_lib.widgets.machine import MachineExplorer
 from lesson_lib.widgets.paths import PathExplorer, WavePlayer
 from lesson_lib.widgets.pixels import PixelExplorer
 from lesson_lib.widgets.recall import DistanceExplorer
+from lesson_lib.widgets.recording import RecordingExplorer
 from lesson_lib.widgets.rotation import RotationExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
 from lesson_lib.widgets.steps import SevenStepsExplorer
 from lesson_lib.widgets.timeline import TimelineExplorer
+from lesson_lib.widgets.window import WindowExplorer
 
 __all__ = [
     "AlignmentExplorer",
@@ -26,14 +29,17 @@ __all__ = [
     "DistanceExplorer",
     "Explorer",
     "GlimpseExplorer",
+    "GraphExplorer",
     "HeadExplorer",
     "MachineExplorer",
     "PathExplorer",
     "PixelExplorer",
+    "RecordingExplorer",
     "RotationExplorer",
     "SevenStepsExplorer",
     "ShapeExplorer",
     "SoftmaxExplorer",
     "TimelineExplorer",
     "WavePlayer",
+    "WindowExplorer",
 ]

@@ -320,8 +320,18 @@ You need none of these yet. Come back when one is missing.
 | maximum path length | 最大路径长度 | steps between the input and the output that lie furthest apart |
 | linear attention | 线性注意力 | weights without softmax, products of feature maps; causal, it is a recurrent network |
 | feature map (of a vector) | 特征映射 | a function whose products take the place of exp(q · k) |
+| frame | 帧 | a short stretch of sound as a vector, here 40 numbers for each 10 ms |
+| phoneme | 音素 | a sound of a language, such as the s in "see" |
 | truncated attention | 截断自注意力 | attention within a window |
+| window, radius | 窗口, 半径 | the tokens that may be seen; how far it reaches to each side |
+| latency | 延迟 | how long one waits for an answer |
+| node, edge | 节点, 边 | the things of a graph; a line between two of them |
+| neighbour | 邻居 | a node at the other end of an edge |
+| self-loop | 自环 | an edge from a node to itself |
+| message passing | 消息传递 | values go along edges, and each node adds up what arrives |
+| graph neural network (GNN) | 图神经网络 | a network whose layers pass messages |
 | graph attention | 图注意力 | attention along the edges of a graph |
+| heterophily | 异配性 | edges join those that are unlike |
 
 ## 8 · Three wrong ideas worth having once
 

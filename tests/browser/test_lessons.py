@@ -1,7 +1,9 @@
 """Each lesson in JupyterLab: it opens, it runs from top to bottom, its widgets answer to the keyboard."""
 
 import json
+import random
 import statistics
+import wave
 from pathlib import Path
 
 import pytest
@@ -285,6 +287,103 @@ def test_a_sequence_grows_to_two_hundred_tokens(open_notebook):
     assert_all_can_be_read(explorer)
     assert explorer.press(distance, "Home") is not None
     assert "stands 1 token behind it" in said.inner_text()
+    assert_all_can_be_read(explorer)
+
+
+def test_the_radius_moves_the_mask_the_cost_and_the_accuracy_together(open_notebook):
+    explorer = widget(open_notebook("09_truncated_attention.ipynb"), "WindowExplorer(")
+    (radius,) = explorer.controls("slider")
+    said, rows = explorer.root.locator("p[role=status]"), explorer.root.locator(".ll-cost tbody tr")
+    bars = explorer.root.locator("svg[aria-label^='the mask'] rect[fill='#0072B2']")
+
+    def widths():
+        return bars.evaluate_all("bars => bars.map(bar => Number(bar.getAttribute('width')))")
+
+    before = widths()
+    assert (
+        said.inner_text().startswith("Radius 5: each frame looks at 11 frames, 110 ms.") and rows.count() == 2
+    )
+    assert len(before) == 60 and explorer.root.locator("svg circle[r='6']").count() == 2
+    assert explorer.press(radius, "ArrowRight") is not None
+    assert (
+        "Not trained with this radius" in said.inner_text()
+        and explorer.root.locator("svg circle[r='6']").count() == 3
+    )
+    assert all(wider > bar for wider, bar in zip(widths(), before, strict=True))
+    assert_all_can_be_read(explorer)
+    assert explorer.press(radius, "Home") is not None
+    assert said.inner_text().startswith("Radius 0: each frame looks at 1 frame, 10 ms.")
+    assert explorer.press(radius, "End") is not None
+    assert said.inner_text().startswith("Full attention") and rows.count() == 1 and len(set(widths())) == 1
+    assert_all_can_be_read(explorer)
+
+
+def test_a_recording_is_walked_through_and_another_one_put_in(open_notebook, tmp_path):
+    explorer = widget(open_notebook("09_truncated_attention.ipynb"), "RecordingExplorer(")
+    (frame,) = explorer.controls("slider")
+    said, place = explorer.root.locator("p[role=status]"), explorer.root.locator("path.ll-at")
+    name, sounds = explorer.root.locator("p b").first, explorer.root.locator("text.ll-sound")
+    before, line = said.inner_text(), place.get_attribute("d")
+    assert name.inner_text() == "the shipped recording" and sounds.count() > 3
+    assert explorer.press(frame, "ArrowRight") is not None
+    assert said.inner_text() != before and place.get_attribute("d") != line
+    assert_all_can_be_read(explorer)
+    audio = explorer.root.locator("audio")
+    audio.evaluate(
+        "a => a.readyState >= 1 || new Promise(done => a.addEventListener('loadedmetadata', done))"
+    )
+    assert 1 < audio.evaluate("a => a.duration") < 12  # it came without a network
+    button = explorer.root.locator("button.widget-upload")
+
+    def put_in(path):
+        with explorer.page.expect_file_chooser() as chooser:  # the file's own control stands on no page
+            button.click()
+        chooser.value.set_files(path)
+
+    file = tmp_path / "mine.wav"
+    with wave.open(str(file), "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(16_000)
+        out.writeframes(random.Random(0).randbytes(2 * 16_000))
+    put_in(file)
+    explorer.root.locator("b", has_text="mine.wav").wait_for()
+    assert "101 frames" in explorer.root.locator(".ll-box").inner_text()
+    assert explorer.press(frame, "End") is not None and said.inner_text().startswith("Frame 100, at 1.00 s:")
+    (tmp_path / "song.wav").write_bytes(b"no wave at all")
+    put_in(tmp_path / "song.wav")
+    explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
+    assert name.inner_text() == "mine.wav"
+    back = explorer.root.locator("button", has_text="the shipped one")
+    assert explorer.press(back, "Enter") is not None
+    assert (
+        name.inner_text() == "the shipped recording" and explorer.root.locator("p[role=alert]").count() == 0
+    )
+    assert_all_can_be_read(explorer)
+
+
+# imports that tests/browser/test_lessons.py needs besides its own: random, wave
+
+
+def test_an_edge_is_cut_and_put_back(open_notebook):
+    explorer = widget(open_notebook("10_graph_attention.ipynb"), "GraphExplorer(")
+    node, weights, edge = explorer.controls("slider")
+    said, ringed = explorer.root.locator("p[role=status]"), explorer.root.locator("svg.ll-sheet .ll-ring")
+    cut, back = (explorer.root.get_by_role("button", name=name) for name in ("cut this edge", "put all back"))
+    dashed = explorer.root.locator("svg.ll-sheet [stroke='#888888']")
+    first, struck = said.inner_text(), explorer.root.locator("th.ll-cut")
+    assert first.startswith("Node ") and " looks most at " in first and "Before the cuts" not in first
+    assert ringed.count() == 1 and dashed.count() == struck.count() == 0 and back.is_disabled()
+    assert explorer.press(edge, "ArrowRight") is not None
+    assert explorer.press(cut, "Enter") is not None
+    assert dashed.count() == struck.count() == 1 and "Before the cuts: " in said.inner_text()
+    assert_all_can_be_read(explorer)
+    assert explorer.press(back, "Enter") is not None
+    assert said.inner_text() == first and dashed.count() == 0 and back.is_disabled()
+    assert explorer.press(weights, "End") is not None and explorer.press(weights, "Home") is not None
+    assert said.inner_text() == first
+    assert explorer.press(node, "Home") is not None
+    assert said.inner_text().startswith("Node 0 ")  # with the most neighbours but one: the longest table
     assert_all_can_be_read(explorer)
 
 

@@ -1,0 +1,689 @@
+"""The figures of lesson 09: frames of speech and their phonemes, windows and blocks, what a table costs, how far a frame must look."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from lesson_lib.plots.charts import ink
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, canvas, color, fit
+from lesson_lib.truncated import BLOCK
+
+Row = Mapping[str, Any]
+Weights = Float[Tensor, " n"] | Mapping[str, Float[Tensor, " n"]]
+HOP_S = 0.01  # seconds from frame to frame
+DASHES = ["-", "--", "-.", ":"]
+POWERS = {
+    "table": 2,
+    "mask over the table": 2,
+    "fused": 1,
+    "window": 1,
+}  # of n, that each kind's memory grows with
+TIMES = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h"}
+LAYERS = {2: "two layers", 1: "one layer"}
+COLUMNS = {"accuracy": "all frames", "accuracy_speech": "frames that are not silence"}
+SEEDS = (
+    "A mark for each seed, a line through their means. The axis has a step for each radius that was measured."
+)
+PALE, SEEN, END = "#D6ECFA", CURVES[0], "#FBE3C0"
+
+
+class Piece(NamedTuple):
+    """Queries from `start` up to, not including, `stop`, and the keys that they are multiplied with; `end`: one that goes by itself."""
+
+    start: int
+    stop: int
+    keys: tuple[int, int]
+    end: bool
+
+    @property
+    def cells(self) -> int:
+        """How many scores are computed."""
+        return (self.stop - self.start) * (self.keys[1] - self.keys[0])
+
+
+def utterance(
+    frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], names: Sequence[str], *, title: str = ""
+) -> Picture:
+    """The frames of an utterance as a spectrogram, its phonemes written above, over time in seconds.
+
+    `names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not fit.
+    """
+    frames = checked_frames(frames)
+    figure, (above, below) = _sheet([0.5, 2.2], width=8.0)
+    with rc_context(STYLE):
+        _phonemes(above, segments(labels, len(frames), names))
+        _spectrogram(below, frames)
+        above.set_title(title, loc="left")
+    return Picture(
+        figure,
+        "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it the phonemes that are spoken.",
+        "A column is a frame of 10 ms. Above: which phoneme each stretch of frames belongs to; where nothing stands, silence.",
+    )
+
+
+def spoken(
+    frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], guesses: Int[Tensor, " n"], names: Sequence[str],
+    *, title: str = "",
+) -> Picture:  # fmt: skip
+    """A spectrogram with the true phonemes above it and a model's guesses below; frames with a wrong guess are marked.
+
+    Raises as `utterance` does.
+    """
+    frames = checked_frames(frames)
+    truth, guess = segments(labels, len(frames), names), segments(guesses, len(frames), names)
+    figure, (above, picture, wrong, below) = _sheet([0.5, 1.9, 0.12, 0.5], width=8.0)
+    with rc_context(STYLE):
+        _phonemes(above, truth, "spoken")
+        _spectrogram(picture, frames)
+        _phonemes(below, guess, "guessed")
+        picture.set_xlabel("")
+        picture.tick_params(labelbottom=False)
+        bad = (labels != guesses).nonzero().flatten().tolist()
+        wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
+        wrong.spines[:].set_visible(False)
+        wrong.tick_params(axis="x", bottom=False, labelbottom=False)
+        wrong.set(ylim=(0, 1), yticks=[])
+        wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
+        below.set_xlabel("seconds")
+        below.tick_params(axis="x", bottom=True, labelbottom=True)
+        above.set_title(title, loc="left")
+    return Picture(
+        figure,
+        "A spectrogram with the spoken phonemes above it and the guessed ones below; a strip between marks the frames whose guess is wrong.",
+        "Each frame is guessed by itself; a stretch of equal guesses is written once. Orange: frames that are guessed wrong.",
+    )
+
+
+def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Picture:
+    """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of `weights`, such as a layer.
+
+    `weights` are a row of a table of weights, or {name: row}. Raises ValueError where a row has not as many weights as there are frames, and
+    for a centre that is none of them.
+    """
+    frames = checked_frames(frames)
+    rows = {"weight": weights} if isinstance(weights, Tensor) else dict(weights)
+    n = len(frames)
+    for name, row in rows.items():
+        if not isinstance(row, Tensor) or tuple(row.shape) != (n,):
+            got = tuple(row.shape) if isinstance(row, Tensor) else type(row).__name__
+            raise ValueError(
+                f"weights {name!r} must be one row of {n} weights, got {got}; take weights[head, centre]"
+            )
+    if isinstance(centre, bool) or not isinstance(centre, int) or not 0 <= centre < n:
+        raise ValueError(f"centre must be the number of a frame, 0 to {n - 1}, got {centre!r}")
+    figure, (above, *below) = _sheet([1.7, *[0.75] * len(rows)], width=8.0)
+    with rc_context(STYLE):
+        _spectrogram(above, frames)
+        above.set_xlabel("")
+        above.tick_params(labelbottom=False)
+        above.set_title(title, loc="left")
+        places = [HOP_S * (i + 0.5) for i in range(n)]
+        for axes, (name, row) in zip(below, rows.items(), strict=True):
+            axes.bar(places, row.detach().cpu().tolist(), width=HOP_S, color=CURVES[0])
+            axes.set_ylabel(name)
+            axes.set_ylim(bottom=0)
+            axes.tick_params(labelbottom=axes is below[-1])
+        below[-1].set_xlabel("seconds")
+        for axes in (above, *below):
+            axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
+    return Picture(
+        figure,
+        "A spectrogram with one frame marked, and below it the weights with which that frame looks at all frames, as bars over time.",
+        "Orange: the frame that looks. Each row of bars sums to 1.",
+    )
+
+
+def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> Picture:
+    """Memory of one attention over minutes of speech, both axes logarithmic, with a line at a laptop's memory.
+
+    `rows` are those of `experiments.lengths`, forward passes; marks were measured (the middle of the repeats), dashed lines go on to `minutes` with the
+    power of n that theory says, and a cross where they reach `laptop` GiB. Raises ValueError where there are no rows.
+    """
+    curves = _curves(_forward(rows, False), "speech_s", "mib")
+    figure, grid = canvas(width=7.4, height=4.2)
+    axes, end = grid[0][0], 60.0 * minutes
+    with rc_context(STYLE):
+        for name, (xs, _, middles, _) in curves.items():
+            k, power = _kind(name), POWERS.get(name, 1)
+            heights = [mib / 1024 for mib in middles]
+            style = {"color": color(k), "marker": MARKERS[k], "markersize": 5}
+            axes.plot(xs, heights, label=name, **style, markeredgecolor="black", markeredgewidth=0.4)
+            last = heights[-1] * (end / xs[-1]) ** power
+            axes.plot([xs[-1], end], [heights[-1], last], color=color(k), linestyle="--", linewidth=1)
+            full = xs[-1] * (laptop / heights[-1]) ** (1 / power)
+            if xs[-1] < full <= end:
+                axes.plot([full], [laptop], "x", color="black", markersize=8, zorder=4)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _time_axis(axes)
+        axes.axhline(laptop, color="0.4", linewidth=1, zorder=0)
+        axes.annotate(
+            f"a laptop: {laptop:g} GiB", (0.01, laptop), xycoords=("axes fraction", "data"), xytext=(0, 3),
+            textcoords="offset points", fontsize=9, color="0.3",
+        )  # fmt: skip
+        axes.set_yticks(*_sizes(*axes.get_ylim()))
+        axes.yaxis.minorticks_off()
+        axes.set_xlabel("speech")
+        axes.set_title("memory at the peak", loc="left")
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return Picture(
+        figure,
+        "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way to compute it, with a line at a "
+        "laptop's memory.",
+        "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop is full.",
+    )
+
+
+def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None = None) -> Picture:
+    """Seconds and MiB of one attention over seconds of speech, a panel each, both axes logarithmic; a curve for each way to compute it.
+
+    `rows` are those of `experiments.lengths`; repeats become a band from the lowest to the highest. `reach_s` is how many seconds of speech a
+    frame must see, so that accuracy rises no more: a dashed line, behind which a longer reach buys nothing. Raises ValueError where there are no rows.
+    """
+    rows = _forward(rows, backward)
+    columns = {"cpu_s": "processor seconds", "mib": "MiB at the peak"}
+    figure, grid = canvas(1, 2, width=8.0, height=4.0)
+    with rc_context(STYLE):
+        for axes, (column, title) in zip(grid[0], columns.items(), strict=True):
+            for name, (xs, lows, middles, highs) in _curves(rows, "speech_s", column).items():
+                k = _kind(name)
+                style = {"color": color(k), "marker": MARKERS[k], "markersize": 4, "linestyle": DASHES[k % 4]}
+                axes.plot(xs, middles, label=name, markeredgecolor="black", markeredgewidth=0.4, **style)
+                axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            if reach_s is not None:
+                axes.axvline(reach_s, color="0.3", linestyle="--", linewidth=1, zorder=0)
+                beside = {"xytext": (3, -3), "textcoords": "offset points", "va": "top"}
+                text = f"accuracy\nneeds no more\nthan {reach_s:g} s"
+                axes.annotate(text, (reach_s, 1), xycoords=("data", "axes fraction"), fontsize=8, **beside)
+            _time_axis(axes)
+            axes.set_xlabel("speech")
+            axes.set_title(title, loc="left")
+        handles = grid[0][0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
+    return Picture(
+        figure,
+        "Seconds and memory of one attention over the length of the speech, two panels, all axes logarithmic, a curve for each way to compute "
+        "it.",
+        ("Forward and backward. " if backward else "Forward. ")
+        + "Lines: the middle of the repeats; bands: lowest and highest. All axes are logarithmic.",
+    )
+
+
+def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
+    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column for each key.
+
+    Raises ValueError for what is no boolean table.
+    """
+    masks = {"": masks} if isinstance(masks, Tensor) else dict(masks)
+    for name, mask in masks.items():
+        if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.dtype != torch.bool or not mask.numel():
+            got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
+            raise ValueError(
+                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius) makes one"
+            )
+    figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
+    with rc_context(STYLE):
+        for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
+            queries, keys = mask.shape
+            _cells(axes, mask.cpu())
+            axes.set_title(name)
+            axes.set_xlabel("key")
+            every = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500) if max(queries, keys) / s <= 8)
+            axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
+        grid[0][0].set_ylabel("query")
+        fit(figure)
+    return Picture(
+        figure,
+        "Tables of queries by keys: coloured cells say that the query may look at the key.",
+        "Blue: the query may look at the key.",
+    )
+
+
+def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
+    """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go by themselves.
+
+    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a block below 1.
+
+    >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
+    [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
+    """
+    for name, value, least in (("n", n, 1), ("radius", radius, 0), ("block", block, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} must be a whole number of tokens, at least {least}, got {value!r}")
+    block = max(radius, block)
+    count = (n - 2 * radius) // block
+    if count < 2:
+        cuts = [(start, min(n, start + block), True) for start in range(0, n, block)]
+    else:
+        end = radius + count * block
+        inner = [(radius + k * block, radius + (k + 1) * block, False) for k in range(count)]
+        cuts = [(0, radius, True), *inner, (end, n, True)]
+    return [
+        Piece(start, stop, (max(0, start - radius), min(n, stop + radius)), end)
+        for start, stop, end in cuts
+        if stop > start
+    ]
+
+
+def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
+    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what is never computed.
+
+    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above 80.
+    """
+    cut = pieces(n, radius, block)
+    if n > 80:
+        raise ValueError(f"n must be at most 80 tokens, so that cells can be seen, got {n}; take n=36")
+    figure, grid = canvas(width=6.6, height=5.2)
+    axes = grid[0][0]
+    with rc_context(STYLE):
+        for piece in cut:
+            left, right = piece.keys
+            style = {"facecolor": END if piece.end else PALE, "edgecolor": CURVES[1] if piece.end else SEEN}
+            label = "ends: each computed by itself" if piece.end else "blocks: all computed at once"
+            size = (right - left, piece.stop - piece.start)
+            axes.add_patch(Rectangle((left, piece.start), *size, linewidth=1.4, label=label, **style))
+        for i in range(n):
+            for j in range(max(0, i - radius), min(n, i + radius + 1)):
+                label = "the window: what counts"
+                axes.add_patch(Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, color=SEEN, label=label))
+        axes.text(0.8 * n, 0.13 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
+        axes.text(0.2 * n, 0.87 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
+        axes.set(xlim=(-0.3, n + 0.3), ylim=(n + 0.3, -0.3), aspect="equal", xlabel="key", ylabel="query")
+        axes.spines[:].set_visible(True)
+        kinds = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+        ordered = dict(sorted(kinds.items(), reverse=True))
+        figure.legend(ordered.values(), ordered.keys(), loc="outside lower center", frameon=False)
+        fit(figure)
+    computed, counted = sum(piece.cells for piece in cut), _counted(n, radius)
+    return Picture(
+        figure,
+        "A table of queries by keys: a band of cells along the diagonal, covered by boxes that overlap sideways; the rest of the table is empty.",
+        f"{n} tokens, radius {radius}: {computed} of {n * n} scores are computed, {counted} of them count. The rest is never made.",
+    )
+
+
+def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Picture:
+    """Accuracy on test frames over the radius, a dot for each seed, a curve for each number of layers; full attention stands on the right.
+
+    `rows` are those of `experiments.phonemes`, of which "point", "layer" and "guess" are drawn; `column` is "accuracy" (all frames) or "accuracy_speech".
+    A dashed line marks the radius `saturates`, as `experiments.phonemes.saturates` gives it. Raises ValueError for another column, where there are no
+    rows, and where no row has that radius.
+    """
+    if column not in COLUMNS:
+        raise ValueError(f"column must be one of {', '.join(COLUMNS)}, got {column!r}")
+    curves: dict[str, dict[int | None, list[float]]] = {}
+    for row in _points(rows, "point") + [row for row in rows if row.get("kind") == "layer"]:
+        name = LAYERS.get(row["n_layers"], f"{row['n_layers']} layers")
+        curves.setdefault(name, {}).setdefault(row["radius"], []).append(row[column])
+    figure, axes, radii = _over_radius(curves)
+    if saturates not in radii:
+        raise ValueError(f"saturates must be one of the measured radii {radii}, got {saturates!r}")
+    with rc_context(STYLE):
+        at = radii.index(saturates)
+        axes.axvline(at, color="0.3", linestyle="--", linewidth=1, zorder=0)
+        left = at < len(radii) - 2
+        place = {"xycoords": ("data", "axes fraction"), "xytext": (4 if left else -4, 0)}
+        place |= {"textcoords": "offset points", "ha": "left" if left else "right", "fontsize": 9}
+        axes.annotate("smallest within one\npoint of the best", (at, 0.3), **place)
+        for row in [row for row in rows if row.get("kind") == "guess"][:1]:
+            axes.axhline(row[column], color="0.5", linewidth=1, zorder=0)
+            beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
+            axes.annotate("guessing", (1.0, row[column]), **beside, fontsize=9, color="0.35", ha="right")
+        axes.set_title(f"share of {COLUMNS[column]} guessed rightly", loc="left")
+    return Picture(
+        figure,
+        "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention on the right, with a dot for each "
+        "seed and a line at the smallest radius that is within one point of the best.",
+        SEEDS,
+    )
+
+
+def by_kind(rows: Sequence[Row]) -> Picture:
+    """Accuracy over the radius for each kind of sound, a dot for each seed: who needs a neighbourhood, and who does not.
+
+    `rows` are those of `experiments.phonemes`, of which "point" is drawn. Raises ValueError where there are none.
+    """
+    curves: dict[str, dict[int | None, list[float]]] = {}
+    for row in _points(rows, "point"):
+        for name, share in row["by_kind"].items():
+            curves.setdefault(name, {}).setdefault(row["radius"], []).append(share)
+    figure, axes, _ = _over_radius(curves)
+    with rc_context(STYLE):
+        axes.set_title("share of frames guessed rightly", loc="left")
+    return Picture(
+        figure,
+        "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound, with a dot for each seed.",
+        SEEDS,
+    )
+
+
+def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Picture:
+    """Accuracy over the radius where all have learnt their sentences equally well: {name of the level: {radius: the seeds' accuracies}}.
+
+    `experiments.phonemes.matched` gives what belongs to a level. A radius that never came so far has no dot. Raises ValueError where there is no dot at all.
+    """
+    figure, axes, _ = _over_radius(found)
+    with rc_context(STYLE):
+        axes.set_title(
+            "share of frames of the validation voice guessed rightly, at the same training loss", loc="left"
+        )
+    return Picture(
+        figure,
+        "The share of frames of the validation voice guessed rightly over the radius of the window, each training stopped where its loss had fallen to the same "
+        "level, a curve for each level.",
+        SEEDS
+        + " Each network is asked at the first look at which its loss on training sentences was that low.",
+    )
+
+
+def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Picture:
+    """Receptive field over depth: how strongly the output at `centre` depends on each input, a row for each number of layers.
+
+    `moved` are {layers: a number for each input}, such as a row of `measure.sensitivity`. Exactly 0 is hatched: no way leads there; how far the rest
+    reaches is written beside each row. `centre` is the middle if left out. Raises ValueError where rows differ in length or hold what is no norm.
+    """
+    shares = {depth: _shares(row, depth) for depth, row in dict(moved).items()}
+    if len(sizes := {len(share) for share in shares.values()}) != 1:
+        raise ValueError(f"all rows must have the same number of inputs, got {sorted(sizes)}")
+    n = sizes.pop()
+    centre = n // 2 if centre is None else centre
+    figure, grid = canvas(len(shares), 1, width=7.4, height=0.95 + 0.45 * len(shares), sharex=True)
+    floor = max(1e-6, min(share[share > 0].min().item() for share in shares.values()))
+    colors = LogNorm(min(floor, 0.1), 1.0)
+    with rc_context(STYLE):
+        for axes, (depth, share) in zip(grid[:, 0], shares.items(), strict=True):
+            ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
+            axes.add_patch(Rectangle((-0.5, -0.5), n, 1, zorder=-1, **ground))
+            cells = share.masked_fill(share == 0, torch.nan)[None].numpy()
+            transparent = colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0))
+            image = axes.imshow(cells, norm=colors, cmap=transparent, aspect="auto", interpolation="nearest")
+            seen = share.nonzero().flatten().tolist()
+            axes.set_yticks([0], [f"{depth} layer{'s' if depth != 1 else ''}"])
+            axes.spines[:].set(visible=True, color="0.6")
+            axes.plot([centre], [0], marker="v", color=CURVES[1], markersize=6, markeredgecolor="white")
+            reach = f"{seen[0] - centre} … {seen[-1] - centre:+d}" if seen else "nothing"
+            beside = {"xycoords": "axes fraction", "xytext": (8, 0), "textcoords": "offset points"}
+            axes.annotate(reach.replace("-", "−"), (1.0, 0.5), **beside, va="center", fontsize=9.5)
+            axes.tick_params(axis="x", bottom=axes is grid[-1, 0], labelbottom=axes is grid[-1, 0])
+        grid[-1, 0].set_xlabel("input token")
+        place = {"fraction": 0.03, "pad": 0.14, "shrink": 0.9}
+        figure.colorbar(image, ax=grid, label="gradient / largest", **place).minorticks_off()
+    return Picture(
+        figure,
+        "A row for each number of layers, a cell for each input: the cells on which one output depends are coloured, and the more layers, the "
+        "wider they reach; the others are hatched.",
+        "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the farthest inputs that still move it.",
+    )
+
+
+def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
+    """Recall with a window: a table of accuracies, a row for each radius and number of layers, a column for each distance of the symbol.
+
+    `rows` are those of `experiments.beyond`, of which `kind` ("point" or "plain") and "full" are drawn; each cell holds the middle of the seeds. A line cuts
+    each row where radius times layers ends: behind it the symbol is out of reach. A star marks cells in which the gradient at the symbol is exactly 0
+    for all seeds, before training and after. Raises ValueError for another kind, and where there are no rows.
+    """
+    if kind not in ("point", "plain"):
+        raise ValueError(f"kind must be 'point' or 'plain', got {kind!r}")
+    found: dict[tuple, dict[int, list[Row]]] = {}
+    for row in rows:
+        if row.get("kind") in (kind, "full"):
+            far = math.inf if row["radius"] is None else row["radius"] * row["layers"]
+            net = (far, row["layers"], row["radius"] or 0)
+            found.setdefault(net, {}).setdefault(row["distance"], []).append(row)
+    if not found:
+        raise ValueError(f"there are no rows of kind {kind!r} to draw; take all rows of experiments.beyond")
+    distances = sorted({distance for cells in found.values() for distance in cells})
+    figure, grid = canvas(width=7.4, height=1.4 + 0.36 * len(found))
+    axes, labels = grid[0][0], []
+    with rc_context(STYLE):
+        for i, (net, cells) in enumerate(sorted(found.items())):
+            reach, layers, radius = net
+            labels.append(f"{layers} × {radius} = {reach}" if radius else f"{layers} × full")
+            for j, distance in enumerate(distances):
+                if distance in cells:
+                    _answer(axes, (j, i), cells[distance])
+            if radius:
+                cut = sum(distance <= reach for distance in distances)
+                axes.plot([cut, cut], [i, i + 1], color=CURVES[1], linewidth=3.5, solid_capstyle="butt")
+        axes.set(xlim=(-0.05, len(distances) + 0.05), ylim=(len(found) + 0.05, -0.05), facecolor="0.95")
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        axes.set_xticks([j + 0.5 for j in range(len(distances))], [str(distance) for distance in distances])
+        axes.set_yticks([i + 0.5 for i in range(len(found))], labels)
+        axes.set_xlabel("distance of the symbol, in tokens")
+        axes.set_ylabel("layers × radius = reach")
+    return Picture(
+        figure,
+        "A table of accuracies, a row for each number of layers and radius, a column for each distance of the symbol; in each row a line "
+        "stands where the reach ends.",
+        "The middle of the seeds; guessing gives 0.12, grey was not trained. Orange: the reach ends. A star: the gradient at the symbol is exactly 0, "
+        "before training and after, for all seeds.",
+    )
+
+
+def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Stretches of equal labels as (first frame, frame behind the last, name).
+
+    Raises TypeError for labels that are no whole numbers, ValueError where there are not n of them or one has no name.
+
+    >>> segments(torch.tensor([0, 0, 2]), 3, ["_", "a", "s"])
+    [(0, 2, '_'), (2, 3, 's')]
+    """
+    if not isinstance(labels, Tensor) or labels.dtype.is_floating_point or labels.dtype == torch.bool:
+        got = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
+        raise TypeError(
+            f"labels must be a tensor of whole numbers, one for each frame, got {got}; of logits take argmax(-1)"
+        )
+    if tuple(labels.shape) != (n,):
+        raise ValueError(f"labels must be one for each of the {n} frames, got shape {tuple(labels.shape)}")
+    found = labels.tolist()
+    if min(found) < 0 or max(found) >= len(names):
+        raise ValueError(
+            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(found)} to {max(found)}"
+        )
+    starts = [i for i in range(n) if i == 0 or found[i] != found[i - 1]]
+    return [(i, j, names[found[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
+
+
+def checked_frames(frames: Float[Tensor, "n bands"]) -> Float[Tensor, "n bands"]:
+    """The frames on the CPU. Raises ValueError for what is no table of at least one frame."""
+    if not isinstance(frames, Tensor) or frames.ndim != 2 or not frames.numel():
+        got = tuple(frames.shape) if isinstance(frames, Tensor) else type(frames).__name__
+        raise ValueError(
+            f"frames must be a tensor (frames, bands) of one utterance, got {got}; take utterance.frames, or frames[0] of a batch"
+        )
+    return frames.detach().float().cpu()
+
+
+def _sheet(heights: Sequence[float], *, width: float) -> tuple[Figure, list[Axes]]:
+    """Axes one above the other that share their time axis; heights in inches."""
+    options = {"sharex": True, "height_ratios": heights}
+    figure, grid = canvas(len(heights), 1, width=width, height=0.75 + sum(heights), **options)
+    figure.get_layout_engine().set(hspace=0.02, h_pad=0.02)
+    return figure, list(grid[:, 0])
+
+
+def _points(rows: Sequence[Row], kind: str) -> list[Row]:
+    found = [row for row in rows if row.get("kind") == kind]
+    if not found:
+        raise ValueError(f"there are no rows of kind {kind!r} to draw; take all rows of experiments.phonemes")
+    return found
+
+
+def _over_radius(
+    curves: Mapping[str, Mapping[int | None, Sequence[float]]],
+) -> tuple[Figure, Axes, list[int | None]]:
+    """Dots over the radius, and a line through the means, for each curve {radius: seeds}; the axis has a step for each radius, full the last."""
+    radii = {radius for curve in curves.values() for radius, values in curve.items() if values}
+    if not radii:
+        raise ValueError(
+            "there is nothing to draw: no curve has a value; choose a higher loss, or take all rows"
+        )
+    radii = sorted(radii, key=lambda radius: math.inf if radius is None else radius)
+    figure, grid = canvas(width=7.0, height=3.8)
+    axes = grid[0][0]
+    with rc_context(STYLE):
+        for k, (name, curve) in enumerate(curves.items()):
+            aside = 0.07 * (k - (len(curves) - 1) / 2)
+            known = [(radii.index(r) + aside, curve[r]) for r in radii if curve.get(r)]
+            xs = [x for x, _ in known]
+            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5}
+            line = {"color": color(k), "linestyle": DASHES[k % 4], "linewidth": 1.2}
+            axes.plot(xs, [statistics.fmean(values) for _, values in known], **line)
+            dots = [(x, value) for x, values in known for value in values]
+            if dots:
+                axes.plot(*zip(*dots, strict=True), **style, linestyle="none", alpha=0.75)
+            axes.plot([], [], **style | line, label=name)
+        axes.set_xticks(range(len(radii)), ["full" if radius is None else str(radius) for radius in radii])
+        axes.set_xlabel("radius of the window, in frames of 10 ms")
+        if len(curves) > 1:
+            columns = len(curves) if sum(map(len, curves)) < 40 else 3
+            figure.legend(loc="outside lower center", ncols=columns, frameon=False)
+    return figure, axes, radii
+
+
+def _spectrogram(axes: Axes, frames: Tensor) -> None:
+    n, bands = frames.shape
+    low, high = torch.quantile(
+        frames.flatten()[:1_000_000], torch.tensor([0.02, 0.995], device="cpu")
+    ).tolist()
+    place = {
+        "origin": "lower",
+        "aspect": "auto",
+        "extent": (0, HOP_S * n, 0, bands),
+        "interpolation": "nearest",
+    }
+    axes.imshow(frames.T.numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
+    axes.set_ylabel("mel band")
+    axes.set_xlabel("seconds")
+    axes.set_yticks(range(0, bands + 1, 20))
+
+
+def _phonemes(axes: Axes, stretches: Sequence[tuple[int, int, str]], name: str = "") -> None:
+    """Names of stretches over time, on the first of three levels on which there is room; the bounds as thin lines."""
+    axes.spines[:].set_visible(False)
+    axes.set(yticks=[], ylim=(0, 3))
+    axes.tick_params(axis="x", bottom=False, labelbottom=False)
+    total = stretches[-1][1]
+    free = [-math.inf] * 3  # the frame from which on each level is free
+    for start, stop, text in stretches:
+        axes.axvline(HOP_S * start, color="0.8", linewidth=0.6, zorder=0)
+        middle, half = (start + stop) / 2, (0.012 + 0.011 * len(text)) / 2 * total
+        level = next((k for k in (1, 2, 0) if free[k] <= middle - half), None)
+        if text != "_" and level is not None:
+            place = {"ha": "center", "va": "center", "fontsize": 9}
+            axes.text(HOP_S * middle, level + 0.5, text, **place)
+            free[level] = middle + half
+    if name:
+        axes.set_ylabel(name, rotation=0, ha="right", va="center")
+
+
+def _answer(axes: Axes, corner: tuple[int, int], rows: Sequence[Row]) -> None:
+    """A cell with the middle of the rows' accuracies, and a star where no gradient reaches the symbol in any of them."""
+    share = statistics.median(row["accuracy"] for row in rows)
+    silent = all(row["gradient"] == row["gradient_after"] == 0 for row in rows)
+    (x, y), ground = corner, colormaps[HEAT](share)
+    axes.add_patch(Rectangle(corner, 1, 1, facecolor=ground, edgecolor="white"))
+    place = {"ha": "center", "va": "center", "fontsize": 9, "color": ink(share)}
+    axes.text(x + 0.5, y + 0.52, f"{share:.2f}" + (" *" if silent else ""), **place)
+
+
+def _cells(axes: Axes, mask: Tensor) -> None:
+    """A boolean table, with lines between its cells where they are few."""
+    axes.imshow(mask.numpy(), cmap=ListedColormap(["#F1F1F1", SEEN]), vmin=0, vmax=1, interpolation="nearest")
+    axes.spines[:].set_visible(False)
+    queries, keys = mask.shape
+    if max(queries, keys) <= 32:
+        for i in range(queries + 1):
+            axes.axhline(i - 0.5, color="white", linewidth=1)
+        for j in range(keys + 1):
+            axes.axvline(j - 0.5, color="white", linewidth=1)
+
+
+def _counted(n: int, radius: int) -> int:
+    """Cells of the band."""
+    return sum(min(n, i + radius + 1) - max(0, i - radius) for i in range(n))
+
+
+def _forward(rows: Sequence[Row], backward: bool) -> list[Row]:
+    """Rows of one kind of pass."""
+    found = [
+        row for row in rows if {"kind", "speech_s"} <= row.keys() and row.get("backward", False) == backward
+    ]
+    if not found:
+        raise ValueError(
+            f"there are no rows with backward={backward} to draw; take all rows of experiments.lengths"
+        )
+    return found
+
+
+def _curves(rows: Sequence[Row], x: str, y: str) -> dict[str, tuple[list, list, list, list]]:
+    """{kind: (xs, lowest, middle, highest)}; rows of the same kind and x are repeats."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for row in rows:
+        if isinstance(row.get(y), int | float):
+            found.setdefault(row["kind"], {}).setdefault(row[x], []).append(row[y])
+    kinds = sorted(found, key=_kind)
+    return {
+        name: (sorted(found[name]), *([of(found[name][x]) for x in sorted(found[name])] for of in (min, statistics.median, max)))
+        for name in kinds
+    }  # fmt: skip
+
+
+def _kind(name: str) -> int:
+    """The colour's number: the same for a kind in all pictures."""
+    return list(POWERS).index(name) if name in POWERS else len(POWERS)
+
+
+def _time_axis(axes: Axes) -> None:
+    """Ticks of a logarithmic time axis, in the units that people use."""
+    low, high = axes.get_xlim()
+    ticks = {second: name for second, name in TIMES.items() if low <= second <= high}
+    axes.set_xticks(list(ticks), ticks.values())
+    axes.xaxis.minorticks_off()
+    axes.set_xlim(low, high)
+
+
+def _sizes(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Ticks between two sizes in GiB, each with its unit."""
+    names = {2.0**k: _size(k) for k in range(-30, 31, 5)}
+    ticks = {size: name for size, name in names.items() if low <= size <= high}
+    return list(ticks), list(ticks.values())
+
+
+def _size(power: int) -> str:
+    """2^power GiB in words.
+
+    >>> _size(0), _size(-5), _size(15)
+    ('1 GiB', '32 MiB', '32 TiB')
+    """
+    for unit, start in (("TiB", 10), ("GiB", 0), ("MiB", -10), ("KiB", -20)):
+        if power >= start:
+            return f"{2 ** (power - start)} {unit}"
+    return f"{2 ** (power + 30)} B"
+
+
+def _shares(row: Tensor, depth: int) -> Tensor:
+    """A row on the CPU, divided by its maximum."""
+    if not isinstance(row, Tensor) or row.ndim != 1 or not row.numel():
+        got = tuple(row.shape) if isinstance(row, Tensor) else type(row).__name__
+        raise ValueError(
+            f"the row of {depth} layers must be one number for each input, got {got}; take measure.sensitivity(layer, x)[centre]"
+        )
+    row = row.detach().to("cpu", torch.float64)
+    if not row.isfinite().all() or row.min() < 0 or row.max() == 0:
+        raise ValueError(f"the row of {depth} layers must hold norms: finite, not negative and not all 0")
+    return row / row.max()

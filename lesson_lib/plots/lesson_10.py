@@ -1,0 +1,506 @@
+"""The figures of lesson 10: attention along edges, step by step and against its rivals; a score of 0 against a weight of 0."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from torch import Tensor
+
+from lesson_lib.masks import check_edges
+from lesson_lib.plots.charts import draw_table, lines
+from lesson_lib.plots.picture import CURVES, MARKERS, STYLE, Picture, bare, canvas, color, fit
+
+Row = Mapping[str, Any]
+DASHES = ["-", "--", "-.", ":"]
+ON_EDGES, ON_STRANGERS = CURVES[0], CURVES[4]
+STEPS = (  # of a message: the column's head, what is written under it
+    ("score", "e"),
+    ("weight", "softmax(e)"),
+    ("value", "v"),
+    ("message", "weight · v"),
+)
+PARTS = {"point": "", "even": ", weights held even"}  # of experiments.club, as they are named behind the kind
+SMALL_NODES, SMALL_EDGES = 8, 16  # that `writings` has room for
+
+
+def messages(
+    scores: Sequence[float],
+    weights: Sequence[float],
+    values: Sequence[float],
+    *,
+    names: Sequence[str],
+    node: str,
+) -> Picture:
+    """How one node is computed: a line for each node that it might look at, with score, weight, value and message; the messages add up to the output.
+
+    A score of -inf stands for no edge. Raises ValueError where the lists are not equally long, where weights do not sum to 1, and for a weight
+    that is not 0 without an edge.
+    """
+    _fits(scores, weights, values, names)
+    sums = [weight * value for weight, value in zip(weights, values, strict=True)]
+    count = len(names)
+    figure, grid = canvas(width=7.6, height=1.1 + 0.58 * count)
+    figure.set_layout_engine("none")
+    axes, middle = grid[0][0], (count - 1) / 2
+    with rc_context(STYLE):
+        bare(axes)
+        axes.set_position((0, 0, 1, 1))
+        high = (1.1 + 0.58 * count) / 0.58
+        axes.set(xlim=(0, 7.6 / 0.58), ylim=(count - 0.35, count - 0.35 - high))
+        columns = (3.0, 4.9, 6.8, 8.8)
+        axes.text(1.0, -1.35, "node j", ha="center", fontsize=10, fontweight="bold")
+        for x, (head, formula) in zip(columns, STEPS, strict=True):
+            axes.text(x, -1.35, head, ha="center", fontsize=10, fontweight="bold")
+            axes.text(x, -0.85, formula, ha="center", fontsize=9, color="0.35", style="italic")
+        for y, name in enumerate(names):
+            edge = scores[y] != -math.inf
+            _circle(axes, (1.0, y), name, CURVES[5] if edge else "#E4E4E4")
+            numbers = (scores[y], weights[y], values[y], sums[y])
+            for x, number in zip(columns, numbers, strict=True):
+                axes.text(x, y, _number(number), ha="center", va="center", color="black" if edge else "0.4")
+            axes.text(7.8, y, "→", ha="center", va="center", color="black" if edge else "0.7")
+            if not edge:
+                axes.text(1.95, y, "no edge", ha="center", va="center", fontsize=8.5, color="0.4")
+                continue
+            arrow = {"arrowstyle": "-|>", "mutation_scale": 10 + 8 * weights[y], "color": "#222222"}
+            ends = {"posA": (9.4, y), "posB": (11.0, middle + 0.25 * (y - middle))}
+            axes.add_patch(FancyArrowPatch(**ends, linewidth=0.8 + 6 * weights[y], shrinkB=4, **arrow))
+        _circle(axes, (11.5, middle), node, "white", ring=True)
+        axes.text(11.5, middle + 0.85, f"{_number(sum(sums))}", ha="center", va="center", fontweight="bold")
+        axes.text(11.5, -1.35, "output", ha="center", fontsize=10, fontweight="bold")
+        axes.text(11.5, -0.85, "sum of messages", ha="center", fontsize=9, color="0.35", style="italic")
+    return Picture(
+        figure,
+        "How a node is computed: a line for each node that it might look at, with score, weight, value and message, and arrows that add the "
+        "messages up in the node.",
+        "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no message comes.",
+    )
+
+
+def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
+    """Masks beside each other, a dark cell where the row's node may look at the column's. Raises ValueError for what is no boolean table."""
+    for name, table in tables.items():
+        if not isinstance(table, Tensor) or table.dtype != torch.bool or table.ndim != 2 or not len(table):
+            got = f"{table.dtype} {tuple(table.shape)}" if isinstance(table, Tensor) else type(table).__name__
+            raise ValueError(
+                f"mask {name!r} must be a boolean table (n, n), got {got}; take masks.from_edges"
+            )
+    if not tables:
+        raise ValueError("tables must hold at least one mask, {name: table}, got none")
+    figure, grid = canvas(1, len(tables), width=min(8.0, 2.7 * len(tables) + 0.4), height=3.4)
+    with rc_context(STYLE):
+        for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+            n = len(table)
+            colors = ListedColormap(["#EFEFEF", CURVES[0]])
+            axes.imshow(table.cpu().numpy(), cmap=colors, vmin=0, vmax=1, interpolation="nearest")
+            if n <= 40:
+                for k in range(n + 1):
+                    axes.axhline(k - 0.5, color="white", linewidth=0.6)
+                    axes.axvline(k - 0.5, color="white", linewidth=0.6)
+            axes.spines[:].set_visible(False)
+            axes.set_title(name, fontsize=9.5)
+            axes.set_xlabel("looks at j")
+            ticks = range(0, n, next(step for step in (1, 2, 5, 10, 20, 50, 100, 1000) if n / step <= 10))
+            axes.set_xticks(ticks)
+            axes.set_yticks(ticks)
+        grid[0][0].set_ylabel("node i")
+        fit(figure)
+    return Picture(
+        figure,
+        "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the column.",
+        "Dark: i may look at j. A self-loop is a cell on the diagonal.",
+    )
+
+
+def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
+    """Accuracy of each kind of model, a panel for each task: a mark for each seed, a bar at their mean, and a dashed line at chance.
+
+    `rows` are those of `experiments.club`; drawn are its parts "point" and "even". `chance` names the tasks, in this order: {task: accuracy of guessing}.
+    Raises ValueError where no task is named, and for a task without rows.
+    """
+    rows = [row for row in rows if row.get("part") in PARTS]
+    panels = {task: [row for row in rows if row["task"] == task] for task in chance}
+    if not panels or not all(panels.values()):
+        there = list(dict.fromkeys(row["task"] for row in rows))
+        raise ValueError(f"chance must name tasks that have rows, some of {there}, got {list(chance)}")
+    kinds = dict.fromkeys(row["kind"] for found in panels.values() for row in found)
+    there = {(row["kind"], row["part"]) for found in panels.values() for row in found}
+    names = [(kind, part) for kind in kinds for part in PARTS if (kind, part) in there]
+    width = min(8.0, 2.2 + 2.6 * len(panels))
+    figure, grid = canvas(1, len(panels), width=width, height=1.1 + 0.34 * len(names), sharey=True)
+    with rc_context(STYLE):
+        for axes, (task, found) in zip(grid[0], panels.items(), strict=True):
+            for y, name in enumerate(names):
+                mine = [row["accuracy"] for row in found if (row["kind"], row["part"]) == name]
+                _swarm(axes, mine, y, color(y % 7), MARKERS[y % len(MARKERS)])
+            axes.axvline(chance[task], color="0.4", linestyle="--", linewidth=1, zorder=0)
+            beside = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, 2)}
+            axes.annotate("guessing", (chance[task], 1.0), **beside, ha="center", fontsize=8, color="0.35")
+            axes.set_xlim(-0.03, 1.06)
+            axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+            axes.set_title(task.replace(", ", ",\n"), loc="left", pad=16)
+            axes.set_xlabel("accuracy")
+            axes.set_yticks(range(len(names)), [f"{kind}{PARTS[part]}" for kind, part in names])
+            axes.set_ylim(len(names) - 0.5, -0.5)
+            axes.grid(axis="y", color="0.92")
+            axes.set_axisbelow(True)
+            axes.tick_params(axis="y", length=0)
+    return Picture(
+        figure,
+        "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for each kind, with a dashed line at "
+        "the accuracy of guessing.",
+        "A mark for each seed; the upright bar is their mean. Counted are nodes whose class was not given.",
+    )
+
+
+def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
+    """Where the weight goes: for each table a panel with a bar for each node, its weight on nodes it may look at and, hatched, on strangers.
+
+    `mask[i, j]` is True where i may look at j. Nodes stand in the order of how many they may look at. Raises ValueError for other shapes.
+    """
+    n = _joined(mask)
+    tables = {name: _square(table, name, n, 2) for name, table in _some(weights).items()}
+    seen = mask.cpu()
+    order = seen.sum(-1).argsort(stable=True)
+    figure, grid = canvas(1, len(tables), width=min(8.0, 1.2 + 3.4 * len(tables)), height=3.3, sharey=True)
+    with rc_context(STYLE):
+        for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+            near = (table * seen).sum(-1)[order].tolist()
+            far = (table * ~seen).sum(-1)[order].tolist()
+            style = {"width": 0.86, "linewidth": 0}
+            axes.bar(range(n), near, color=ON_EDGES, label="neighbours and itself", **style)
+            style |= {"edgecolor": "#6b4a00", "hatch": "////"}
+            axes.bar(range(n), far, bottom=near, color=ON_STRANGERS, label="strangers: no edge", **style)
+            axes.set_title(f"{name}\nstrangers get {sum(far) / n:.2f} of the weight", loc="left")
+            axes.set_xlabel("nodes, those with few edges first")
+            axes.set_xlim(-0.6, n - 0.4)
+            axes.set_ylim(0, 1.0)
+            axes.set_xticks([])
+        grid[0][0].set_ylabel("weight, summed")
+        figure.legend(
+            *grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+        )
+    return Picture(
+        figure,
+        "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to itself, and how much to nodes to "
+        "which it has no edge.",
+        "A bar for each node; its weights sum to 1. The number is the mean over the nodes.",
+    )
+
+
+def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
+    """Over how many nodes a node's weights are spread, exp(entropy), against how many it may look at; on the diagonal all of them count alike.
+
+    A mark for each head and node, a panel for each table. Raises ValueError for other shapes.
+    """
+    n = _joined(mask)
+    tables = {name: _square(table, name, n, 3) for name, table in _some(weights).items()}
+    degrees = mask.cpu().sum(-1)
+    most = int(degrees.max())
+    figure, grid = canvas(1, len(tables), width=min(8.0, 0.8 + 2.9 * len(tables)), height=3.5, sharey=True)
+    with rc_context(STYLE):
+        for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+            spread = torch.special.entr(table).sum(-1).exp()
+            axes.plot([1, most], [1, most], color="0.5", linewidth=1, linestyle="--", zorder=0)
+            for head, found in enumerate(spread.tolist()):
+                style = {"color": color(head), "marker": MARKERS[head % len(MARKERS)], "alpha": 0.75}
+                axes.plot(
+                    degrees.tolist(), found, linestyle="none", markersize=5, label=f"head {head + 1}", **style
+                )
+            axes.set_title(name, loc="left")
+            axes.set_xlabel("nodes it may look at")
+            axes.set(xlim=(0, most + 1), ylim=(0, most + 1))
+            axes.yaxis.get_major_locator().set_params(integer=True)
+        grid[0][0].set_ylabel("nodes its weights are spread over")
+        found = {
+            label: mark
+            for axes in grid[0]
+            for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=6, frameon=False)
+    return Picture(
+        figure,
+        "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for each node and head; a dashed "
+        "line where all of them get the same weight.",
+        "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are equal.",
+    )
+
+
+def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
+    """Accuracy over the share of edges that stay within a class, a curve for each kind of model, a mark for each seed; a line at chance.
+
+    `rows` are those of `experiments.club`; drawn is their part "within". Raises ValueError where there are none, or for several numbers of classes.
+    """
+    rows = [row for row in rows if row.get("part") == "within"]
+    if len(counts := sorted({row["n_classes"] for row in rows})) != 1:
+        raise ValueError(f"rows must hold part 'within' for one number of classes, got {counts}; keep one")
+    names = list(dict.fromkeys(row["kind"] for row in rows))
+    figure, grid = canvas(width=6.8, height=4.0)
+    axes = grid[0][0]
+    with rc_context(STYLE):
+        for k, name in enumerate(names):
+            cases: dict[float, list[float]] = {}
+            for row in rows:
+                if row["kind"] == name:
+                    cases.setdefault(row["within"], []).append(row["accuracy"])
+            aside = 0.006 * (k - (len(names) - 1) / 2)
+            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
+            xs = sorted(cases)
+            means = [statistics.fmean(cases[x]) for x in xs]
+            axes.plot([x + aside for x in xs], means, label=name, linestyle=DASHES[k % 4], **style)
+            dots = [(x + aside, y) for x in xs for y in cases[x]]
+            axes.plot(*zip(*dots, strict=True), linestyle="none", alpha=0.4, **style)
+        axes.axhline(chance, color="0.4", linestyle="--", linewidth=1, zorder=0)
+        beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
+        axes.annotate("guessing", (1.0, chance), **beside, va="center", fontsize=9, color="0.35")
+        axes.set_xticks(sorted({row["within"] for row in rows}))
+        axes.set_xlabel("share of edges within a class")
+        axes.set_ylabel("accuracy")
+        axes.set_ylim(top=1.02)
+        figure.legend(loc="outside lower center", ncols=min(4, len(names)), frameon=False)
+    return Picture(
+        figure,
+        "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of model, with a dashed line at the "
+        "accuracy of guessing.",
+        "A mark for each seed, a line through their means; marks of one share stand side by side. On the left most neighbours are of another class.",
+    )
+
+
+def sparse_dense(rows: Sequence[Row]) -> Picture:
+    """Seconds and MiB of forms of graph attention over the number of nodes, both axes logarithmic; repeats become a band round their middle.
+
+    `rows` hold "kind", "n", "seconds" and "mib". Thin grey lines rise as n and n². Raises ValueError where there are none.
+    """
+    rows = [row for row in rows if {"kind", "n", "seconds", "mib"} <= row.keys()]
+    if not rows:
+        raise ValueError('there are no rows with "kind", "n", "seconds" and "mib" to draw')
+    panels = {"seconds": _bands(rows, "seconds"), "MiB at the peak": _bands(rows, "mib")}
+    picture = lines(
+        panels,
+        alt="Seconds and memory of forms of graph attention over the number of nodes, all axes logarithmic, a curve for each form; thin grey "
+        "lines rise as the number of nodes and as its square.",
+        caption="All axes are logarithmic: a power of n is a straight line, and its steepness is the power. Grey: how n and n² rise.",
+        x_axis="nodes n",
+        log="xy",
+        height=3.8,
+    )
+    with rc_context(STYLE):
+        for axes in picture.figure.axes:
+            _guides(axes)
+            axes.tick_params(axis="x", labelrotation=45)
+    return picture
+
+
+def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
+    """Scores of all queries (rows) and keys (columns), a map for each kind; in each row the highest score is framed.
+
+    Raises ValueError for what is no table.
+    """
+    shown = {}
+    for name, table in _some(tables).items():
+        if (
+            not isinstance(table, Tensor)
+            or table.ndim != 2
+            or not table.numel()
+            or not table.isfinite().all()
+        ):
+            got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
+            raise ValueError(f"table {name!r} must hold finite scores (n, m), got {got}; take one head")
+        shown[name] = table.detach().to("cpu", torch.float64)
+    figure, grid = canvas(1, len(shown), width=min(8.0, 3.6 * len(shown) + 0.4), height=4.0)
+    with rc_context(STYLE):
+        for axes, (name, table) in zip(grid[0], shown.items(), strict=True):
+            small = table.numel() <= 64 and table.shape[1] * len(shown) <= 16
+            low, high = table.min().item(), table.max().item()
+            image = draw_table(axes, table, low=low, high=high, decimals=1 if small else None)
+            for i, j in enumerate(table.argmax(-1).tolist()):
+                frame = {"fill": False, "edgecolor": CURVES[1], "linewidth": 2.5, "zorder": 3}
+                axes.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, **frame))
+            axes.set_title(name)
+            axes.set_xlabel("keys j")
+            axes.set_xticks(range(table.shape[1]))
+            axes.set_yticks(range(table.shape[0]))
+            if not small:
+                figure.colorbar(image, ax=axes, label="score", fraction=0.05)
+        grid[0][0].set_ylabel("queries i")
+        fit(figure)
+    return Picture(
+        figure,
+        "Maps of scores, a row for each query and a column for each key; in each row the highest score is framed.",
+        "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like the same key best.",
+    )
+
+
+def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
+    """A small graph in three ways: drawn with arrows, as a list of edges, as a mask. Raises ValueError for more than 8 nodes or 16 edges."""
+    check_edges(edge_index, n)
+    pairs = edge_index.T.tolist()
+    if not 2 <= n <= SMALL_NODES or not 1 <= len(pairs) <= SMALL_EDGES:
+        raise ValueError(
+            f"writings has room for 2 to {SMALL_NODES} nodes and 1 to {SMALL_EDGES} edges, got {n} and {len(pairs)}"
+        )
+    figure, grid = canvas(1, 3, width=7.8, height=3.0, width_ratios=[1.1, 1.2, 1.0])
+    drawn, listed, table = grid[0]
+    with rc_context(STYLE):
+        _arrows(drawn, pairs, n)
+        _list(listed, pairs)
+        mask = torch.zeros(n, n, dtype=torch.bool, device="cpu")
+        mask[edge_index[1].cpu(), edge_index[0].cpu()] = True
+        table.imshow(mask.numpy(), cmap=ListedColormap(["#EFEFEF", CURVES[0]]), vmin=0, vmax=1)
+        for k in range(n + 1):
+            table.axhline(k - 0.5, color="white", linewidth=1)
+            table.axvline(k - 0.5, color="white", linewidth=1)
+        table.spines[:].set_visible(False)
+        table.set(xticks=range(n), yticks=range(n), xlabel="looks at j", ylabel="node i")
+        for axes, title in zip(grid[0], ("arrows", "edge_index", "mask"), strict=True):
+            axes.set_title(title)
+            axes.set_anchor("N")  # so that the titles stand on one line
+    return Picture(
+        figure,
+        "A small graph three times: as circles with arrows, as a list of sources above targets, and as a table with a dark cell for each edge.",
+        "An edge from j to i lets i look at j: it is a dark cell in row i and column j.",
+    )
+
+
+def _arrows(axes: Axes, pairs: Sequence[Sequence[int]], n: int) -> None:
+    """Nodes on a circle with an arrow for each edge."""
+    bare(axes)
+    axes.set(xlim=(-1.55, 1.55), ylim=(-1.55, 1.55), aspect="equal")
+    turn = [math.pi / 2 - 2 * math.pi * k / n for k in range(n)]
+    places = [(math.cos(a), math.sin(a)) for a in turn]
+    for j, i in pairs:
+        style = {"arrowstyle": "-|>", "mutation_scale": 12, "color": "#222222", "linewidth": 1.2}
+        if i == j:
+            x, y = (1.34 * part for part in places[i])
+            axes.add_patch(Circle((x, y), 0.15, fill=False, edgecolor="#222222", linewidth=1.2, zorder=0))
+            continue
+        bent = "arc3,rad=0.16" if [i, j] in pairs else "arc3"
+        axes.add_patch(
+            FancyArrowPatch(places[j], places[i], shrinkA=11, shrinkB=11, connectionstyle=bent, **style)
+        )
+    for k, place in enumerate(places):
+        axes.add_patch(Circle(place, 0.2, facecolor=CURVES[5], edgecolor="black", zorder=2))
+        axes.text(*place, str(k), ha="center", va="center_baseline", zorder=3)
+
+
+def _list(axes: Axes, pairs: Sequence[Sequence[int]]) -> None:
+    """Sources above targets, in lines of eight edges."""
+    bare(axes)
+    across = 8
+    rows = [pairs[k : k + across] for k in range(0, len(pairs), across)]
+    axes.set(xlim=(-3.0, across), ylim=(6.6, -1.6))
+    for r, row in enumerate(rows):
+        y = 3.2 * r
+        for k, (j, i) in enumerate(row):
+            axes.text(k, y - 0.5, str(j), ha="center", va="center")
+            axes.text(k, y + 0.5, str(i), ha="center", va="center")
+        axes.text(-0.7, y - 0.5, "from j", ha="right", va="center", fontsize=9, color="0.35")
+        axes.text(-0.7, y + 0.5, "to i", ha="right", va="center", fontsize=9, color="0.35")
+        axes.add_patch(Rectangle((-0.5, y - 1), len(row), 2, fill=False, edgecolor="0.6"))
+
+
+def _circle(axes: Axes, place: tuple[float, float], text: str, ground: str, *, ring: bool = False) -> None:
+    style = {"edgecolor": CURVES[1] if ring else "black", "linewidth": 3 if ring else 1}
+    axes.add_patch(Circle(place, 0.36, facecolor=ground, zorder=3, **style))
+    axes.text(*place, text, ha="center", va="center_baseline", zorder=4, fontsize=9.5)
+
+
+def _number(value: float) -> str:
+    return "−∞" if value == -math.inf else f"{value:.2f}".replace("-", "−")
+
+
+def _fits(
+    scores: Sequence[float], weights: Sequence[float], values: Sequence[float], names: Sequence[str]
+) -> None:
+    """Raises where these are no messages of one node."""
+    counts = {"scores": len(scores), "weights": len(weights), "values": len(values), "names": len(names)}
+    if len(set(counts.values())) > 1 or not 1 <= len(names) <= 8:
+        told = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise ValueError(
+            f"there must be as many scores as weights, values and names, 1 to 8 of each, got {told}"
+        )
+    if abs(sum(weights) - 1) > 0.005:
+        raise ValueError(f"weights must sum to 1, got {list(weights)}; pass attend's weights of one query")
+    for name, score, weight in zip(names, scores, weights, strict=True):
+        if score == -math.inf and weight != 0:
+            raise ValueError(
+                f"without an edge the weight is 0, but {name!r} has the score -inf and the weight {weight}"
+            )
+
+
+def _swarm(axes: Axes, values: Sequence[float], y: float, tone: str, marker: str) -> None:
+    """Marks of seeds on a line, side by side where they are equal, and an upright bar at their mean."""
+    if not values:
+        return
+    style = {"color": tone, "marker": marker, "markersize": 5, "alpha": 0.8, "markeredgecolor": "black"}
+    aside = [0.3 * ((k + 0.5) / len(values) - 0.5) for k in range(len(values))]
+    axes.plot(values, [y + up for up in aside], linestyle="none", markeredgewidth=0.4, **style)
+    mean = statistics.fmean(values)
+    axes.plot([mean, mean], [y - 0.32, y + 0.32], color="black", linewidth=2, zorder=3)
+
+
+def _bands(rows: Sequence[Row], column: str) -> dict[str, tuple[list, ...]]:
+    """For each kind its sizes with the lowest, middle and highest of the repeats."""
+    cases: dict[str, dict[int, list[float]]] = {}
+    for row in rows:
+        cases.setdefault(row["kind"], {}).setdefault(row["n"], []).append(row[column])
+    curves = {}
+    for kind, found in cases.items():
+        xs = sorted(found)
+        summaries = [(min(found[x]), statistics.median(found[x]), max(found[x])) for x in xs]
+        curves[kind] = (xs, *(list(part) for part in zip(*summaries, strict=True)))
+    return curves
+
+
+def _guides(axes: Axes) -> None:
+    """Thin lines that rise as n, from the lowest point on the left, and as n², to the highest on the right."""
+    points = [(x, y) for line in axes.lines for x, y in zip(*line.get_data(), strict=True)]
+    first, last = min(x for x, _ in points), max(x for x, _ in points)
+    if first == last:
+        return
+    low, high = min(y for x, y in points if x == first), max(y for _, y in points)
+    widest = max(x for x, y in points if y == high)
+    limits, xs = axes.get_ylim(), [first, last]
+    for power, start, text in ((1, low, "n"), (2, high * (first / widest) ** 2, "n²")):
+        ys = [start * (x / first) ** power for x in xs]
+        axes.plot(xs, ys, color="0.7", linewidth=0.8, zorder=0)
+        inside = max(k / 20 for k in range(21) if start * (last / first) ** (power * k / 20) <= limits[1])
+        place = first * (last / first) ** inside, start * (last / first) ** (power * inside)
+        axes.annotate(
+            text, place, xytext=(3, -3), textcoords="offset points", fontsize=9, color="0.45", va="top"
+        )
+    axes.set_ylim(limits)
+
+
+def _some(tables: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    if not isinstance(tables, Mapping) or not tables:
+        got = "none" if isinstance(tables, Mapping) else type(tables).__name__
+        raise ValueError(f"tables must be a mapping {{name: table}} with at least one, got {got}")
+    return tables
+
+
+def _joined(mask: Tensor) -> int:
+    """The number of nodes of a boolean mask."""
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.ndim != 2 or len(set(mask.shape)) > 1:
+        got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"mask must be a boolean table (n, n), got {got}; take masks.from_edges")
+    return len(mask)
+
+
+def _square(table: Tensor, name: str, n: int, axes: int) -> Tensor:
+    """A table of weights on the CPU, of n nodes."""
+    wanted = (n, n) if axes == 2 else ("h", n, n)
+    if not isinstance(table, Tensor) or table.ndim != axes or table.shape[-2:] != (n, n):
+        got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
+        told = f"({', '.join(map(str, wanted))})"
+        raise ValueError(
+            f"weights {name!r} must be a tensor {told}, got {got}; the first axis of look(...).weights are heads"
+        )
+    return table.detach().to("cpu", torch.float64)

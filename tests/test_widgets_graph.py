@@ -1,0 +1,241 @@
+"""The graph explorer without a browser: what it tells and draws is what the model gives on the graph with those edges that are left."""
+
+import html
+import re
+import statistics
+import time
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.testing import assert_close
+
+from lesson_lib.data.graphs import blocks, karate
+from lesson_lib.device import device
+from lesson_lib.models.nodes import KINDS, NodeClassifier
+from lesson_lib.plots.graphs import STRANGER
+from lesson_lib.widgets import GraphExplorer
+from lesson_lib.widgets.graph import MOST, NONE
+
+HEADS = 3
+
+
+def make(kind="GAT", task=None, heads=HEADS):
+    """A model with weights that differ from neighbour to neighbour."""
+    task = task or karate()
+    torch.manual_seed(5)
+    model = NodeClassifier(kind, task.x.shape[1], len(task.classes), d_hidden=5, n_heads=heads).to(device())
+    with torch.no_grad():
+        for parameter in model.first.parameters():
+            parameter.mul_(4)
+    return model.eval()
+
+
+def explorer(kind="GAT", node=8):
+    return GraphExplorer(karate(), make(kind), node=node)
+
+
+def without(task, *cuts):
+    """The task's edges without some pairs, and the model's answer there."""
+    gone = {frozenset(pair) for pair in cuts}
+    kept = [k for k, pair in enumerate(task.edge_index.T.tolist()) if frozenset(pair) not in gone]
+    assert len(kept) == task.edge_index.shape[1] - 2 * len(gone)
+    return task.edge_index[:, kept].to(device())
+
+
+def looked(w, *cuts):
+    with torch.no_grad():
+        return w.model.look(w.task.x.to(device()), without(w.task, *cuts))
+
+
+def rows(w):
+    """{first cell: (weight now, weight before)} of the table."""
+    found = re.findall(
+        r'<th scope="row"[^>]*>([^<]+)</th><td>.*?</svg>([\d.]+)</td><td>([\d.]+)</td>', w.drawing.value
+    )
+    return {html.unescape(name): (float(now), float(before)) for name, now, before in found}
+
+
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
+    w = explorer()
+    data, metadata = w._repr_mimebundle_()
+    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
+    assert data["text/plain"] == metadata["image/png"]["alt"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+    drawing = w.drawing.value
+    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
+    assert explorer().name != w.name
+
+
+def test_it_starts_with_the_node_that_is_asked_for():
+    w = explorer(node=11)
+    assert w.node.value == 11 and w.words().startswith("Node 11 looks most at ")
+    assert (w.node.min, w.node.max) == (0, 33) and "role='status'" in w.drawing.value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_table_holds_the_weights_of_the_mean_and_of_each_head(kind):
+    w = explorer(kind)
+    weights = looked(w).weights.cpu()
+    tables = [weights.mean(0), *weights]
+    assert len(w.head.options) == len(tables)
+    for w.head.index, table in enumerate(tables):
+        assert_close(w.weights(w.now).float(), table)
+        shown = rows(w)
+        for name, (now, before) in shown.items():
+            if not name.endswith(" more"):
+                node = int(name.split()[0])
+                assert now == before == pytest.approx(table[8, node].item(), abs=0.005)
+        assert sum(now for now, _ in shown.values()) == pytest.approx(table[8].sum().item(), abs=0.06)
+        best = table[8].argmax().item()
+        assert w.words().startswith(
+            f"Node 8 looks most at {'itself' if best == 8 else best} ({table[8, best]:.2f})"
+        )
+
+
+def test_the_table_begins_with_the_largest_and_sums_up_the_rest():
+    w = explorer(node=33)  # with 17 neighbours
+    shown = rows(w)
+    assert len(shown) == MOST + 1 and list(shown)[-1] == "6 more"
+    told = [before for _, before in list(shown.values())[:-1]]
+    assert told == sorted(told, reverse=True)
+
+
+def test_strangers_are_told_and_drawn_as_such():
+    for kind, few in (("scores set to 0", False), ("full attention", False), ("GAT", True), ("MLP", True)):
+        w = explorer(kind, node=11)
+        assert ("no edge" in "".join(rows(w))) != few
+        lines = w.drawing.value.count(f'stroke="{STRANGER}"') - 1  # without the ring
+        assert lines == (0 if few else 32)
+        assert all(name in ("0 Mr. Hi", "11 itself") for name in rows(w)) == few
+
+
+@pytest.mark.parametrize("node", [0, 8, 9, 33])
+def test_the_class_and_its_probability_are_the_models(node):
+    w = explorer(node=node)
+    shares = functional.log_softmax(looked(w).logits, -1).exp()[node]
+    label, truth = shares.argmax().item(), w.task.y[node].item()
+    verdict = "right" if label == truth else f"wrong, it is {w.task.classes[truth]}"
+    assert f"It is taken for {w.task.classes[label]}, probability {shares[label]:.2f}: {verdict}" in w.words()
+    assert ("this class was given for training" in w.words()) == (node in (0, 33))
+
+
+def test_a_cut_edge_is_gone_both_ways_and_can_be_put_back():
+    w = explorer()
+    assert w.edge.options == tuple((f"8 – {k}", k) for k in (0, 2, 30, 32, 33))
+    before, drawn = w.words(), w.drawing.value
+    assert w.back.disabled and not w.cut.disabled
+    w.edge.value = 32
+    w.cut.click()
+    after = looked(w, (8, 32))
+    assert_close(w.weights(w.now).float(), after.weights.mean(0).cpu())
+    assert_close(w.now.probabilities.float(), functional.log_softmax(after.logits, -1).exp().cpu())
+    assert w.weights(w.now)[8, 32] == w.weights(w.now)[32, 8] == 0
+    now, was = rows(w)["32 Officer"]
+    assert now == 0 < was and 'class="ll-cut"' in w.drawing.value
+    assert 32 not in [k for _, k in w.edge.options] and not w.back.disabled
+    label = w.before.probabilities[8].argmax().item()
+    told = f"Before the cuts: {w.task.classes[label]}, {w.before.probabilities[8, label]:.2f}."
+    assert told in w.words()
+    w.back.click()
+    assert w.words() == before and w.back.disabled
+    assert w.edge.value == 0 and w.drawing.value == drawn
+
+
+def test_all_edges_of_a_node_can_be_cut_and_it_is_left_to_itself():
+    w = explorer(node=11)  # a member with one edge
+    w.cut.click()
+    assert w.cut.disabled and w.edge.value == NONE and w.edge.options == (("none is left", NONE),)
+    assert rows(w)["11 itself"][0] == 1.0 and "Node 11 looks most at itself (1.00). " in w.words()
+    w.cut.click()  # does nothing more
+    assert w.cuts == {(0, 11)}
+    w.node.value = 0
+    assert 11 not in [k for _, k in w.edge.options] and not w.cut.disabled
+    assert_close(
+        w.now.probabilities.float(), functional.log_softmax(looked(w, (0, 11)).logits, -1).exp().cpu()
+    )
+
+
+def test_others_whose_class_changes_are_named():
+    w = explorer(node=33)
+    for _ in range(17):
+        w.cut.click()
+    partners = [j for j, i in w.task.edge_index.T.tolist() if i == 33]
+    after = looked(w, *((33, k) for k in partners)).logits.argmax(-1).cpu()
+    changed = [
+        k for k in (after != looked(w).logits.argmax(-1).cpu()).nonzero().flatten().tolist() if k != 33
+    ]
+    if changed:
+        listed = ", ".join(map(str, changed[:8]))
+        assert f"Other nodes whose class changes: {listed}" in w.words()
+    else:
+        assert w.words().endswith("No other node changes its class.")
+    w.before = w.before._replace(probabilities=w.now.probabilities)
+    assert w.words().endswith("No other node changes its class.")
+    w.before = w.before._replace(probabilities=1 - w.now.probabilities)  # of two classes: all change
+    assert w.words().endswith("Other nodes whose class changes: 0, 1, 2, 3, 4, 5, 6, 7 and 25 more.")
+
+
+def test_each_control_alone_moves_the_drawing_once(monkeypatch):
+    w, drawn = explorer(), []
+    draw = w.draw
+    monkeypatch.setattr(w, "draw", lambda: drawn.append(1) or draw())
+    for move in (
+        lambda: setattr(w.node, "value", 9),
+        lambda: setattr(w.head, "index", 2),
+        lambda: setattr(w.edge, "index", 1),
+        w.cut.click,
+        w.back.click,
+    ):
+        before = w.drawing.value
+        drawn.clear()
+        move()
+        assert w.drawing.value != before and len(drawn) == 1
+
+
+def test_the_drawing_has_a_shape_for_each_node_and_marks_the_edge_to_be_cut():
+    w = explorer()
+    assert re.findall(r"<g><title>node (\d+)</title>", w.drawing.value) == [str(k) for k in range(34)]
+    assert w.drawing.value.count('class="ll-ring"') == 1
+    assert w.drawing.value.count('stroke="#F2A98A"') == 1
+    w.cut.click()
+    assert w.drawing.value.count('stroke="#888888"') == 1
+    assert "still" not in w.still().alt and "arrows" in w.still().alt
+
+
+def test_names_of_classes_are_escaped():
+    task = karate()._replace(classes=("<i>&", "Officer"))
+    w = GraphExplorer(task, make(), node=8)
+    assert "<i>" not in w.drawing.value and "&lt;i&gt;&amp;" in w.drawing.value
+
+
+@pytest.mark.parametrize(
+    "task, model, options, error, words",
+    [
+        (None, "GAT", {}, TypeError, "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate"),
+        (karate(), None, {}, TypeError, "model must be a models.nodes.NodeClassifier, got NoneType"),
+        (karate(), torch.nn.Linear(2, 2), {}, TypeError, "got Linear"),
+        (karate(), "GAT", {"node": 34}, ValueError, "node must be a whole number from 0 to 33, got 34"),
+        (karate(), "GAT", {"node": "8"}, ValueError, "from 0 to 33, got '8'"),
+        (karate(), "GAT", {"node": True}, ValueError, "from 0 to 33, got True"),
+        (karate()._replace(edge_index=torch.zeros(2, 0, dtype=torch.long)), "GAT", {}, ValueError, "at least one edge to be cut, got none"),
+        (karate()._replace(classes=("a", "b", "c")), "GAT", {}, ValueError, "model gives 2 classes, but the task has 3: a, b, c; make it with"),
+        (blocks(n=40), "GAT", {}, ValueError, r"x must have shape \(n, 34\)"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_shown_gets_a_sentence(no_shape_hook, task, model, options, error, words):
+    with pytest.raises(error, match=words):
+        GraphExplorer(task, make(model) if isinstance(model, str) else model, **options)
+
+
+def test_a_move_is_answered_within_a_tenth_of_a_second():
+    """Processor time, so that other programs do not count."""
+    task, seconds = blocks(), []
+    for w in (explorer(), GraphExplorer(task, make(task=task))):
+        moves = [lambda w=w, k=k: setattr(w.node, "value", k) for k in (1, 5, 3)]
+        moves += [lambda w=w, k=k: setattr(w.head, "index", k) for k in (1, 2)]
+        for move in [*moves, w.cut.click, w.back.click]:
+            began = time.process_time()
+            move()
+            seconds.append(time.process_time() - began)
+    assert statistics.median(seconds) < 0.1
