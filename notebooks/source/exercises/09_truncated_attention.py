@@ -255,7 +255,7 @@ check(beyond_every_window, "beyond_every_window")
 # 1. A table has n² weights for each head. Ten times the speech is a hundred times the memory.
 # 2. A mask says what does not count; it saves nothing. What saves is to ask only the keys in reach.
 # 3. Reach adds up: layers x radius frames on each side. To hear d frames far takes d / radius layers, rounded up.
-# 4. The latency is the sum of all look-aheads, each times the time of its token. What lies behind makes no one wait.
+# 4. The latency is the sum of all look-aheads, each times the time of its token. Earlier frames make no one wait.
 # 5. A dilated window has the price of a small one and the reach of a large one. What lies in its gaps it does not hear.
 # 6. A key of zeros has the score 0, and exp(0) is 1. Whatever is filled in must be hidden.
 # 7. A block of queries needs block + 2 radius keys. So time and memory grow as n.

@@ -272,8 +272,8 @@ check(gcn_scores)
 # 2. `edge_index[0]` sends, `edge_index[1]` receives. Gather at the source, add at the target: message passing.
 # 3. A row of scores that are all -1e9 is a uniform row. A node without edges must get 0.
 # 4. Weight 0 needs a score of -inf before the softmax. A score of 0 still attends.
-# 5. A window is a path graph, and all pairs are the full graph.
-# 6. Edges say who, not who is alike. Attention averages neighbours: keep the node's own features beside the average. A mix of classes is the worst case.
+# 5. A window of radius r joins the nodes of a path that are at most r steps apart; all pairs are the complete graph (both with self-loops).
+# 6. Edges say who, not who is alike. Attention averages neighbours: keep the node's own features beside the average. With two classes an even mix is the worst case.
 # 7. Gather, exp, index_add, divide. Subtract each target's own maximum, begun at -inf.
 # 8. GCN, with each row divided by its sum, is attention with the score $-\frac{1}{2} \ln d_j$: the degree decides, the content never.
 #
