@@ -216,6 +216,7 @@ def of_degree_10(n):
     return torch.stack([sources, torch.arange(n, device="cpu").repeat(10)])
 
 
+# %%
 def cost(n):
     """Seconds and MiB of a layer with 4 heads, along the edges and with the table."""
     layer, x, graph = (
