@@ -18,6 +18,8 @@ r"""
 """
 
 # %%
+from statistics import fmean
+
 import networkx
 import torch
 import torch.nn.functional as F
@@ -442,13 +444,11 @@ def in_stored(rows, column="accuracy", **wanted):
     return [row[column] for row in rows if wanted.items() <= row.items()]
 
 
-def mean(numbers):
-    return sum(numbers) / len(numbers)
-
-
 points = [row for row in stored if row["part"] == "point"]
 for name in ("club", "club, others known", "blocks"):
-    means = {kind: mean(in_stored(points, task=name, kind=kind)) for kind in club.KINDS}
+    means = {
+        kind: fmean(in_stored(points, task=name, kind=kind)) for kind in club.KINDS
+    }
     print(f"{name}:", ", ".join(f"{kind} {share:.2f}" for kind, share in means.items()))
 
 # %% [markdown]
@@ -464,7 +464,7 @@ The last two in numbers:
 # %%
 for name in ("club", "blocks"):
     before, after = (
-        mean(in_stored(points, column, task=name, kind="scores set to 0"))
+        fmean(in_stored(points, column, task=name, kind="scores set to 0"))
         for column in ("strangers_start", "strangers")
     )
     print(
@@ -500,11 +500,11 @@ It is not always so. **Opposites** are the graphs of the next section: there mos
 # %%
 for name in ("club", "blocks", "opposites"):
     even = in_stored(stored, part="even", task=name)
-    print(f"{name:10} even {mean(even):.2f}", end="")
+    print(f"{name:10} even {fmean(even):.2f}", end="")
     for kind in ("dot products", "GAT"):
         learned = in_stored(points, task=name, kind=kind)
         ahead = sum(a > b for a, b in zip(learned, even, strict=True))
-        print(f";  {kind} {mean(learned):.2f}, ahead in {ahead} of 10", end="")
+        print(f";  {kind} {fmean(learned):.2f}, ahead in {ahead} of 10", end="")
     print()
 
 # %% [markdown]
@@ -545,7 +545,7 @@ With four classes it does not. At 0.1 a neighbour only makes one class of four l
 # %%
 def at_share(kind, share, n_classes):
     """Mean accuracy with that share of edges within a class."""
-    return mean(in_stored(shares_of, kind=kind, within=share, n_classes=n_classes))
+    return fmean(in_stored(shares_of, kind=kind, within=share, n_classes=n_classes))
 
 
 verdict("2 classes, 0.5: GAT and GCN are behind the MLP",
