@@ -275,9 +275,20 @@ def test_the_deadline_holds_in_other_threads(monkeypatch):
 def test_the_stop_button_stops(monkeypatch):
     import _thread
 
+    begun = threading.Event()
+
+    def endless(scores):
+        begun.set()
+        forever(scores)
+
+    def press():  # not before the answer runs: a first check may have much to import
+        begun.wait(20)
+        time.sleep(0.2)
+        _thread.interrupt_main()
+
     monkeypatch.setattr(runner, "DEADLINE_S", 20.0)
-    threading.Timer(0.3, _thread.interrupt_main).start()
-    assert "was stopped by you" in check(forever, "stable_weights").diagnosis
+    threading.Thread(target=press, daemon=True).start()
+    assert "was stopped by you" in check(endless, "stable_weights").diagnosis
 
 
 def test_global_state_is_left_alone():
