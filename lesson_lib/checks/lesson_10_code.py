@@ -31,7 +31,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Alike(Write):
+class Alike(Write):
     """A function to write of which several results are right; `seen(result, *inputs)` makes one of them all."""
 
     seen: Callable[..., Any]
@@ -43,12 +43,12 @@ class _Alike(Write):
         slips = {said: _Seen(slip, self.seen) for said, slip in self.slips.items()}
         reference = _Seen(self.reference, self.seen)
         seen = replace(self, slips=slips, reference=lambda **case: reference(*case.values()))
-        return super(_Alike, seen).judge(_Seen(answer, self.seen), watch)
+        return super(Alike, seen).judge(_Seen(answer, self.seen), watch)
 
     def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
         value = outcome.value
         if isinstance(value, Tensor) and value.shape == expected.shape and value.dtype != expected.dtype:
-            return f"your result holds {value.dtype}, asked for is {expected.dtype}"
+            return f"your result is {value.dtype}, asked for is {expected.dtype}"
         return super()._trouble(outcome, expected, stage)
 
 
@@ -381,7 +381,7 @@ def _by_offsets(n: int, radius: int) -> Tensor:
     return torch.cat(parts, 1)
 
 
-path = _Alike(
+path = Alike(
     name="path_edges",
     title="A window is a graph",
     stars=2,
@@ -697,7 +697,7 @@ def _both_ways(*pairs: tuple[int, int], n: int) -> Case:
     return {"edge_index": _edges(*pairs, *back, *((i, i) for i in range(n))), "n": n}
 
 
-gcn = _Alike(
+gcn = Alike(
     name="gcn_scores",
     title="GCN is attention that never learns where to look",
     stars=3,

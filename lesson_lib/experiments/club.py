@@ -28,30 +28,23 @@ from lesson_lib.masks import from_edges
 from lesson_lib.models.nodes import KINDS, NodeClassifier
 from lesson_lib.training import History, fit
 
+CLUB_RATES = {
+    "GAT": 1e-3,
+    "GATv2": 1e-3,
+    "dot products": 1e-3,
+    "GCN": 1e-2,
+    "full attention": 1e-2,
+    "scores set to 0": 3e-2,
+    "MLP": 1e-1,
+}
 RECIPE = {
     "d_hidden": 8,
     "n_heads": 4,
     "steps": 200,
     "rates": [3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
     "lr": {
-        "club": {
-            "GAT": 1e-3,
-            "GATv2": 1e-3,
-            "dot products": 1e-3,
-            "GCN": 1e-2,
-            "full attention": 1e-2,
-            "scores set to 0": 3e-2,
-            "MLP": 1e-1,
-        },
-        "club, others known": {
-            "GAT": 1e-3,
-            "GATv2": 1e-3,
-            "dot products": 1e-3,
-            "GCN": 1e-2,
-            "full attention": 1e-2,
-            "scores set to 0": 3e-2,
-            "MLP": 1e-1,
-        },
+        "club": CLUB_RATES,
+        "club, others known": CLUB_RATES,
         "blocks": {
             "GAT": 1e-3,
             "GATv2": 1e-3,

@@ -18,6 +18,8 @@ Of speech you need to know nothing. **Exercises**: [exercises/09_truncated_atten
 """
 
 # %%
+from statistics import fmean
+
 import torch
 from torch.testing import assert_close
 
@@ -407,13 +409,16 @@ figures.accuracy(stored_speech, saturates=best)
 
 
 # %%
-def mean_right(radius, column="accuracy"):
-    """Mean over the seeds, two layers, test voice."""
-    mine = [
+def stored_right(radius, column="accuracy", kind="point"):
+    """A number for each seed: test accuracies of that radius (None: everything)."""
+    return [
         row[column] for row in stored_speech
-        if (row["kind"], row.get("radius")) == ("point", radius)
+        if (row["kind"], row.get("radius")) == (kind, radius)
     ]  # fmt: skip
-    return sum(mine) / len(mine)
+
+
+def mean_right(radius, *what):
+    return fmean(stored_right(radius, *what))
 
 
 for radius in phonemes.RADII:
@@ -458,20 +463,10 @@ At each of the three losses full attention is behind radius 15, by 3 points at 0
 Two things that the stored run can also tell. Planned with a third of the steps, it would have said that *5* frames are enough. And layers help: two layers of radius 5 do better than one of radius 15, though they reach less far.
 """
 
-
 # %%
-def other_mean(kind, radius):
-    """Mean test accuracy of the shorter trainings, or of one layer."""
-    mine = [
-        row["accuracy"] for row in stored_speech
-        if (row["kind"], row.get("radius")) == (kind, radius)
-    ]  # fmt: skip
-    return sum(mine) / len(mine)
-
-
 short = phonemes.saturates(stored_speech, kind="shorter")
 print("with a third of the steps: enough at radius", short)
-print(f"one layer of radius 15: {other_mean('layer', 15):.3f}")
+print(f"one layer of radius 15: {mean_right(15, 'accuracy', 'layer'):.3f}")
 print(f"two layers of radius 5: {mean_right(5):.3f}")
 
 # %% [markdown]
@@ -489,14 +484,14 @@ verdict("the whole sentence: 5 points and more behind",
 gaps = []
 for level in (0.9, 0.6, 0.3):
     at_loss = phonemes.matched(stored_speech, level)
-    near, wide = (sum(at_loss[r]) / len(at_loss[r]) for r in (15, None))
+    near, wide = (fmean(at_loss[r]) for r in (15, None))
     gaps.append(near - wide)
 verdict("at each of the three losses 3 points behind and more, at the lower two 5",
     gaps[0] > 0.03 and min(gaps[1:]) > 0.05)  # fmt: skip
 verdict("at the same loss of 0.3, every seed of 15 is ahead of every seed of it",
     min(at_loss[15]) > max(at_loss[None]))  # fmt: skip
 verdict("two layers of radius 5: ahead of one of radius 15",
-    mean_right(5) > other_mean("layer", 15) + 0.02)  # fmt: skip
+    mean_right(5) > mean_right(15, "accuracy", "layer") + 0.02)  # fmt: skip
 
 # %% [markdown]
 r"""And the cost, over the seconds of speech. The dashed line stands at the 0.6 seconds that a frame hears at radius 15: where accuracy has saturated.
@@ -556,12 +551,8 @@ r"""
 """
 
 # %%
-shares = [
-    row["near"] for row in stored_speech
-    if row["kind"] == "point" and row["radius"] is None
-]  # fmt: skip
 print("weight within 15 frames, full attention, stored: first and second layer")
-for first, second in shares:
+for first, second in stored_right(None, "near"):
     print(f"   {first:.2f}   {second:.2f}")
 print(f"even weights over 250 frames: {(31 - 15 * 16 / 250) / 250:.2f}")
 
@@ -737,14 +728,6 @@ def stored_seconds(kind, frames):
     return [
         row["cpu_s"] for row in stored
         if (row["kind"], row["n"], row["backward"]) == (kind, frames, False)
-    ]  # fmt: skip
-
-
-def stored_right(radius):
-    """Stored test accuracies of two layers with that radius, a number for each seed."""
-    return [
-        row["accuracy"] for row in stored_speech
-        if (row["kind"], row.get("radius")) == ("point", radius)
     ]  # fmt: skip
 
 
