@@ -8,7 +8,7 @@ TEST := $(VENV)/.test$(TORCH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test lab doctor test browser notebooks figures experiments bench
+.PHONY: help setup setup-test lab doctor ring test browser notebooks figures experiments bench
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,11 @@ lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder wor
 
 doctor: $(LEARN)  ## look at the machine and the installation, and say what to mend
 	@$(RUN) -m lesson_lib doctor
+
+ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: make ring ARGS='--tokens 32768')
+	@echo 'Exact attention over tokens that are split among processes: seconds, memory, and the difference from one process'
+	@for p in 1 2 3 4; do OMP_NUM_THREADS=1 $(RUN) -m torch.distributed.run --standalone --nproc-per-node $$p \
+	  -m lesson_lib ring $(ARGS) || exit 1; done
 
 test: $(TEST) browser  ## everything: unit tests, doctests, floors, notebooks, browser
 	@$(RUN) tests/parts.py

@@ -29,6 +29,7 @@ Lesson -> modules:
     08 attention_vs_rnn   recurrent, linear, measure, data (recall), models (recaller), experiments (paths, costs, recall)
     09 truncated_attention   truncated, masks (window), measure, data (speech, recall), models (phonemes), experiments (lengths, phonemes, beyond)
     10 graph_attention   graphs, masks (from_edges), scores (GraphScore), data (graphs), models (nodes), experiments (club)
+    11 efficient_attention   efficient, ring, heads (n_key_heads), linear, data (listops, recall, passages, connected), models (arena), experiments (arena, laws, ring)
 """
 
 FLOORS = {
@@ -42,10 +43,12 @@ FLOORS = {
     "heads": 2,
     "linear": 2,
     "truncated": 2,
+    "efficient": 2,
     "blocks": 3,
     "convolution": 3,
     "graphs": 3,
     "recurrent": 3,
+    "ring": 3,
     "data": 4,
     "models": 5,
     "training": 6,

@@ -69,9 +69,13 @@ class MultiHeadAttention(nn.Module):
     Self-attention is `layer(x, x, x)`, cross-attention `layer(x, source, source)`. `d_k` and `d_v` are the widths of ONE head
     (default: d_model / n_heads). `attention` is anything with the signature of `attend`: a partial of it, a `ShawAttention`, a window. `rotate`
     turns queries and keys by their positions before they meet, `rotate(x, start)`: for example `positions.rotary`.
-    Parameters: d_model · n_heads · (2 d_k + 2 d_v), and n_heads · (2 d_k + d_v) + d_model more with `bias`.
-    Raises ValueError where d_model is no multiple of n_heads and a width is missing.
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+
+    `n_key_heads` heads of keys and values (default: n_heads) are shared by groups of n_heads / n_key_heads queries each, neighbours; a cache holds
+    no more than these. With one for all it is called multi-query attention, between one and n_heads grouped-query attention.
+    Parameters: d_model · (n_heads + n_key_heads) · (d_k + d_v), and n_heads · d_k + n_key_heads · (d_k + d_v) + d_model more with `bias`.
+    Raises ValueError where d_model is no multiple of n_heads and a width is missing, and n_heads no multiple of n_key_heads.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Shazeer 2019, arXiv:1911.02150 (one head of keys); Ainslie et al. 2023,
+    arXiv:2305.13245 (groups).
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class MultiHeadAttention(nn.Module):
         d_model: int,
         n_heads: int,
         *,
+        n_key_heads: int | None = None,
         d_k: int | None = None,
         d_v: int | None = None,
         bias: bool = False,
@@ -89,15 +94,18 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if d_k is None or d_v is None:
             _divisible(d_model, n_heads, "d_model")
+        if n_key_heads is not None:
+            _divisible(n_heads, n_key_heads, "n_heads", "n_key_heads")
+        shared = n_heads if n_key_heads is None else n_key_heads
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
         for name, value in {"attention": attention, "rotate": rotate}.items():
             if not callable(value) and not (name == "rotate" and value is None):
                 raise TypeError(f"{name} must be a function, got {type(value).__name__}")
-        self.d_model, self.n_heads, self.d_k, self.d_v = d_model, n_heads, d_k, d_v
+        self.d_model, self.n_heads, self.n_key_heads, self.d_k, self.d_v = d_model, n_heads, shared, d_k, d_v
         self.dropout, self.attention, self.rotate = dropout, attention, rotate
         self.w_query = nn.Linear(d_model, n_heads * d_k, bias=bias)
-        self.w_key = nn.Linear(d_model, n_heads * d_k, bias=bias)
-        self.w_value = nn.Linear(d_model, n_heads * d_v, bias=bias)
+        self.w_key = nn.Linear(d_model, shared * d_k, bias=bias)
+        self.w_value = nn.Linear(d_model, shared * d_v, bias=bias)
         self.w_output = nn.Linear(n_heads * d_v, d_model, bias=bias)
         for layer in (self.w_query, self.w_key, self.w_value, self.w_output):
             nn.init.xavier_uniform_(layer.weight)
@@ -124,19 +132,36 @@ class MultiHeadAttention(nn.Module):
         for name, x in {"query": query, "key": key, "value": value}.items():
             self._check(name, x)
         q, k, v = (
-            split_heads(project(x), self.n_heads)
-            for project, x in ((self.w_query, query), (self.w_key, key), (self.w_value, value))
+            split_heads(project(x), n_heads)
+            for project, x, n_heads in (
+                (self.w_query, query, self.n_heads),
+                (self.w_key, key, self.n_key_heads),
+                (self.w_value, value, self.n_key_heads),
+            )
         )
         start = 0 if cache is None else len(cache)
         if self.rotate is not None:
             q, k = self.rotate(q, start), self.rotate(k, start)
         if cache is not None:
             k, v = cache.append(k, v)
+        tables = [
+            _with_heads(table, query, name) for name, table in (("mask", mask), ("score_bias", score_bias))
+        ]
+        group = self.n_heads // self.n_key_heads
+        # One new token: the queries of a group are so many rows that ask the keys they share, and nothing is copied.
+        as_rows = (
+            group > 1 and q.shape[-2] == 1 and self.attention is attend and not any(map(_per_head, tables))
+        )
+        if as_rows:
+            q = q.squeeze(-2).unflatten(-2, (self.n_key_heads, group))
+        elif group > 1:
+            k, v = (x.repeat_interleave(group, -3) for x in (k, v))
         attended = self.attention(
-            q, k, v,
-            mask=_with_heads(mask, query, "mask"), score_bias=_with_heads(score_bias, query, "score_bias"),
+            q, k, v, mask=tables[0], score_bias=tables[1],
             dropout=self.dropout if self.training else 0.0, weights=weights,
         )  # fmt: skip
+        if as_rows:
+            attended = Attended(*(x if x is None else x.flatten(-3, -2).unsqueeze(-2) for x in attended))
         return Attended(self.w_output(merge_heads(attended.output)), attended.weights)
 
     @classmethod
@@ -256,11 +281,15 @@ def _with_heads(table: Tensor | None, query: Tensor, name: str) -> Tensor | None
     return table.unsqueeze(-3) if table.ndim == query.ndim else table
 
 
-def _divisible(width: int, n_heads: int, name: str) -> None:
+def _per_head(table: Tensor | None) -> bool:
+    return table is not None and isinstance(table, Tensor) and table.ndim > 2 and table.shape[-3] > 1
+
+
+def _divisible(width: int, n_heads: int, name: str, by: str = "n_heads") -> None:
     if isinstance(n_heads, bool) or not isinstance(n_heads, int) or n_heads < 1:
-        raise ValueError(f"n_heads must be a whole number >= 1, got {n_heads!r}")
+        raise ValueError(f"{by} must be a whole number >= 1, got {n_heads!r}")
     if isinstance(width, bool) or not isinstance(width, int) or width < 1:
         raise ValueError(f"{name} must be a whole number >= 1, got {width!r}")
     if width % n_heads:
         fit = [h for h in range(1, width + 1) if width % h == 0 and h <= 64]
-        raise ValueError(f"{name} is {width}, no multiple of n_heads = {n_heads}; heads that fit: {fit}")
+        raise ValueError(f"{name} is {width}, no multiple of {by} = {n_heads}; heads that fit: {fit}")

@@ -9,6 +9,7 @@ An exponential of a dot product is no product of finitely many features, so soft
 Source: Katharopoulos, Vyas, Pappas & Fleuret 2020, arXiv:2006.16236.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -44,11 +45,13 @@ def attend_linear(
     value: Float[Tensor, "*#b m d_v"],
     *,
     causal: bool = False,
+    phi: Callable[[Tensor], Tensor] = feature_map,
 ) -> Float[Tensor, "*b n d_v"]:
     """Mix the values with weights `phi(q) · phi(k)`, each row divided by its sum; time and memory grow with n, not with n².
 
     Equal to `attend(query, key, value, score=lambda q, k: torch.log(phi(q) @ phi(k).mT))`, with the causal mask where `causal`. In
     the causal form query i sees keys 0 ... i, so n = m; it goes through the tokens in chunks: within a chunk with a table, and between chunks with the state.
+    `phi` makes features (*b, tokens, any width) of queries and keys, of each token alone and never negative: `efficient.RandomFeatures`, or elu + 1.
     Raises TypeError or ValueError where an argument does not fit, as `attend` does, and where `causal` meets n != m.
     Source: Katharopoulos et al. 2020, arXiv:2006.16236; the chunks: Hua et al. 2022, arXiv:2202.10447.
 
@@ -57,10 +60,14 @@ def attend_linear(
     [[1.0], [2.0]]
     """
     check_inputs(query, key, value)
+    if not callable(phi):
+        raise TypeError(
+            f"phi must be a function that makes features, got {type(phi).__name__}; e.g. linear.feature_map"
+        )
     if causal:
         _check_causal(query, key)
-        return _causal(query, key, value)
-    q, k = feature_map(query), feature_map(key)
+        return _causal(query, key, value, phi)
+    q, k = phi(query), phi(key)
     return _divided(q @ (k.mT @ value), (q * k.sum(-2, keepdim=True)).sum(-1, keepdim=True))
 
 
@@ -91,16 +98,17 @@ def as_rnn(
     return torch.stack(outputs, -2)
 
 
-def _causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def _causal(query: Tensor, key: Tensor, value: Tensor, phi: Callable[[Tensor], Tensor]) -> Tensor:
     """Span by span, each with the state that those before it have left."""
     batch = torch.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value)))
-    (n, d_k), d_v = query.shape[-2:], value.shape[-1]
+    n, d_v = query.shape[-2], value.shape[-1]
+    width = phi(key[..., :1, :]).shape[-1]
     chunk = max(1, min(CHUNK, n))
-    state = State(query.new_zeros(*batch, d_k, d_v), query.new_zeros(*batch, d_k))
+    state = State(query.new_zeros(*batch, width, d_v), query.new_zeros(*batch, width))
     padded = (F.pad(x.expand(*batch, *x.shape[-2:]), (0, 0, 0, -n % chunk)) for x in (query, key, value))
     outputs = []
     for q, k, v in zip(*(x.split(SPAN, -2) for x in padded), strict=True):
-        output, state = _span(feature_map(q), feature_map(k), v, state, chunk)
+        output, state = _span(phi(q), phi(k), v, state, chunk)
         outputs.append(output)
     return torch.cat(outputs, -2)[..., :n, :]
 

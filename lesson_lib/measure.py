@@ -7,9 +7,11 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import networkx
+import numpy
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -180,3 +182,96 @@ def growth_exponent(sizes: Sequence[int | float], values: Sequence[int | float])
         (b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(points) for b in points[i + 1 :] if a[0] != b[0]
     ]
     return statistics.median(slopes)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A cost as a function of n: `constant + linear · n + quadratic · n²`, in the unit of the values that it was fitted to.
+
+    >>> print(Law(0.3, 2.1e-5, 0.0), "|", Law(0.3, 2.1e-5, 0.0).at(1000))
+    0.30 + 2.1e-5 n | 0.321
+    """
+
+    constant: int | float
+    linear: int | float
+    quadratic: int | float
+
+    def at(self, n: int | float) -> int | float:
+        """The cost at n. Raises ValueError where n is no number >= 0."""
+        if isinstance(n, bool) or not isinstance(n, int | float) or not n >= 0:
+            raise ValueError(f"n must be a number of tokens >= 0, got {n!r}")
+        return self.constant + self.linear * n + self.quadratic * n * n
+
+    def __str__(self) -> str:
+        parts = {"": self.constant, " n": self.linear, " n²": self.quadratic}
+        return " + ".join(_short(part) + power for power, part in parts.items() if part) or "0"
+
+
+def fit_law(sizes: Sequence[int | float], values: Sequence[int | float], *, degree: int = 2) -> Law:
+    """The law whose relative errors at the points are least: sum of `(law.at(size) / value - 1)²`, with no part below 0.
+
+    Relative, so that a short call counts as much as a long one. `degree=1` leaves the quadratic part out: where theory has none, noise at the
+    longest sizes would make a small one, and far outside the measured range it would be all that counts.
+    Raises ValueError for fewer different sizes than the law has parts, unequal lengths, numbers that are not positive, and another degree.
+    Source: non-negative least squares (Lawson & Hanson 1974), scipy.optimize.nnls.
+
+    >>> print(fit_law([1, 2, 3, 4], [12, 14, 16, 18]))
+    10 + 2.0 n
+    """
+    from scipy.optimize import nnls
+
+    if isinstance(degree, bool) or degree not in (1, 2):
+        raise ValueError(f"degree must be 1 (constant and n) or 2 (n² as well), got {degree!r}")
+    points = {"sizes": sizes, "values": values}
+    for name, numbers in points.items():
+        if isinstance(numbers, str) or not isinstance(numbers, Sequence):
+            raise ValueError(f"{name} must be a list of numbers, got {type(numbers).__name__}")
+        for number in numbers:
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+                raise ValueError(
+                    f"{name} must be positive numbers, got {number!r}; relative errors need them so"
+                )
+    if len(sizes) != len(values):
+        raise ValueError(f"need one value per size, got {len(sizes)} sizes and {len(values)} values")
+    if len(set(sizes)) < degree + 1:
+        raise ValueError(
+            f"a law of degree {degree} has {degree + 1} parts, and needs as many different sizes, got {len(set(sizes))}; measure more"
+        )
+    powers = [
+        [size**power / value for power in range(degree + 1)]
+        for size, value in zip(sizes, values, strict=True)
+    ]
+    columns = numpy.array(powers, dtype=float)
+    lengths = numpy.linalg.norm(columns, axis=0)  # as large as n² and as small as 1: brought to one length
+    parts = nnls(columns / lengths, numpy.ones(len(sizes)))[0] / lengths
+    parts[(columns * parts).max(0) < 1e-6] = 0.0  # not a millionth of any value: rounding
+    return Law(*parts.tolist(), *[0.0] * (2 - degree))
+
+
+def smallest(fits: Callable[[int], bool], most: int) -> int | None:
+    """The smallest whole number from 1 to `most` for which `fits` is true, None if there is none; `fits` must stay true once it is.
+
+    It is found by halving, in as many steps as `most` has binary digits, twice. Raises ValueError where `most` is no whole number >= 1.
+
+    >>> smallest(lambda k: k * k > 50, most=1000)
+    8
+    """
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ValueError(f"most must be a whole number >= 1, got {most!r}")
+    low, high = 0, 1
+    while not fits(high):
+        if high == most:
+            return None
+        low, high = high, min(most, 2 * high)
+    while high - low > 1:  # true at `high`, not at `low`
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def _short(number: int | float) -> str:
+    """Two digits: 0.30, 12, 2.1e-5."""
+    if 1e-3 <= number < 1e5:
+        return f"{number:.0f}" if number >= 10 else f"{number:#.2g}"
+    digits, power = f"{number:.1e}".split("e")
+    return f"{digits}e{int(power)}"

@@ -10,18 +10,23 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.checks
     import lesson_lib.convolution
     import lesson_lib.data.agreement
+    import lesson_lib.data.connected
     import lesson_lib.data.dates
     import lesson_lib.data.digits
     import lesson_lib.data.graphs
+    import lesson_lib.data.listops
+    import lesson_lib.data.passages
     import lesson_lib.data.recall
     import lesson_lib.data.scenes
     import lesson_lib.data.speech
     import lesson_lib.data.tagging
     import lesson_lib.data.topics
+    import lesson_lib.efficient
     import lesson_lib.graphs
     import lesson_lib.heads
     import lesson_lib.linear
     import lesson_lib.masks
+    import lesson_lib.models.arena
     import lesson_lib.models.bert
     import lesson_lib.models.detr
     import lesson_lib.models.glimpse
@@ -36,6 +41,7 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
     import lesson_lib.models.vit
     import lesson_lib.positions
     import lesson_lib.recurrent
+    import lesson_lib.ring
     import lesson_lib.scores
     import lesson_lib.trace
     import lesson_lib.truncated  # noqa: F401

@@ -84,6 +84,7 @@ def test_a_card_is_complete(name):
         ("exercises/08_attention_vs_rnn", 8),
         ("exercises/09_truncated_attention", 8),
         ("exercises/10_graph_attention", 8),
+        ("exercises/11_efficient_attention", 8),
     ],
 )
 def test_a_lesson_has_every_kind(lesson, least):
@@ -461,6 +462,128 @@ def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
     assert full == masked and all(mib > 1.05 * other for mib, other in zip(masked_mib, full_mib, strict=True))
     assert near[-1] < 0.1 * full[-1] and near_mib[-1] < 0.1 * full_mib[-1]
     assert near[-1] / near[0] < 1.1 * FRAMES[-1] / FRAMES[0]
+
+
+def test_what_learners_write_in_lesson_11_is_what_the_library_does():
+    from lesson_lib import efficient, heads
+    from lesson_lib.checks import lesson_11_code as written
+
+    n, m, d_k, d_v = 3, 11, 5, 2
+    query, key, value = torch.randn(n, d_k), torch.randn(m, d_k), torch.randn(m, d_v)
+    one, other = (efficient.attend_part(query, k, v) for k, v in ((key[:4], value[:4]), (key[4:], value[4:])))
+    merged = efficient.merge(one, other)
+    torch.testing.assert_close(written.merge_two(*one, *other), tuple(merged))
+    torch.testing.assert_close(merged.output, attend(query, key, value).output)
+    nobody = efficient.Partial(torch.zeros(n, d_v), torch.full((n,), -torch.inf))
+    torch.testing.assert_close(written.merge_two(*nobody, *one), tuple(one))
+    torch.testing.assert_close(written.merge_two(*nobody, *nobody), tuple(nobody))
+    for tile in (1, 4, 11, 17):
+        made = written.one_pass(query @ key.mT / d_k**0.5, value, tile)
+        torch.testing.assert_close(made, efficient.attend_tiles(query, key, value, tile=tile))
+
+    layer, x = heads.MultiHeadAttention(12, 6, n_key_heads=2), torch.randn(7, 12)
+    layer.w_output.weight.data = torch.eye(12)
+    q, k, v = (
+        heads.split_heads(w(x), h) for w, h in ((layer.w_query, 6), (layer.w_key, 2), (layer.w_value, 2))
+    )
+    torch.testing.assert_close(heads.merge_heads(written.grouped_query(q, k, v)), layer(x, x, x).output)
+    referee = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], enable_gqa=True)[0]
+    torch.testing.assert_close(written.grouped_query(q, k, v), referee)
+
+    low = efficient.LowRank(m, 3)
+    query = torch.randn(m, d_k)
+    made = written.low_rank(query, key, value, low.mix_keys, low.mix_values)
+    torch.testing.assert_close(made, low(query, key, value))
+
+
+def test_the_numbers_of_lesson_11_are_what_tensors_say():
+    from lesson_lib.heads import Cache, MultiHeadAttention
+
+    with torch.device("meta"):
+        layer, cache = MultiHeadAttention(32 * 128, 32, n_key_heads=8).half(), Cache()
+        x = torch.empty(3, 32 * 128, dtype=torch.half)
+        layer(x, x, x, cache=cache, weights=False)
+    per_token = (cache.key.nbytes + cache.value.nbytes) / 3
+    assert 32 * per_token * 131_072 / 2**30 == EXERCISES["cache_of_groups"].value
+
+    share = 2**20 // EXERCISES["ring_machines"].value
+    own = [torch.empty(share, 512, device="meta") for _ in ("query", "key", "value", "output")]
+    blocks = [torch.cat(own[1:3], -1) for _ in ("here", "coming")]
+    assert sum(x.nbytes for x in own + blocks) == 2**30
+
+
+def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
+    from lesson_lib.checks.lesson_11 import QUESTIONS, what_they_can
+
+    found, letters = (
+        what_they_can(),
+        dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True)),
+    )
+    assert list(found) == list(letters.values())
+    named = EXERCISES["which_method"].options[EXERCISES["which_method"].right[0]].split("; ")
+    for question, said in enumerate(named):
+        assert [letter for letter, name in letters.items() if found[name][question]] == re.findall(
+            r"\b[A-Z]\b", said
+        )
+    assert len(named) == len(QUESTIONS)
+
+
+def test_the_future_is_in_every_mixture_as_lesson_11_says():
+    from lesson_lib.efficient import LowRank
+    from lesson_lib.measure import sensitivity
+
+    low, x = LowRank(8, 3), torch.randn(8, 4)
+    mask = torch.ones(8, 3, dtype=torch.bool).tril()
+    seen = sensitivity(lambda x: attend(x, low.mix_keys @ x, low.mix_values @ x, mask=mask).output, x)
+    assert (seen[:, 5] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "highest",
+    [
+        "scores.amax(1, keepdim=True)",
+        "torch.max(scores, 1, keepdim=True)[0]",
+        "scores[:, :].logsumexp(1, True)",
+    ],
+)
+def test_a_pass_that_reads_all_keys_at_once_is_told_so(highest):
+    """The sums go tile by tile, the maximum does not; and one that has no such line passes."""
+    text = EXERCISES["one_pass"].solution
+    for line, state in (
+        ("new = torch.maximum(top, part.amax(1, keepdim=True))", "passed"),
+        (f"new = {highest}", "failed"),
+    ):
+        session = dict(SESSION)
+        exec(text.replace("new = torch.maximum(top, part.amax(1, keepdim=True))", line), session)
+        result = check(session["one_pass"])
+        assert result.state == state
+    assert "ALL keys at once" in result.diagnosis
+
+
+@pytest.mark.parametrize(
+    "answer, words",
+    [
+        (lambda a, x, b, y: a, "two tensors"),
+        (lambda a, x, b, y: (a, x, b), "a tuple of 3"),
+        (lambda a, x, b, y: (x, a), "in this order: return output, log_sum"),
+        (lambda a, x, b, y: (a, x[:, None]), "two tensors"),
+        (lambda a, x, b, y: (a.numpy(), x.numpy()), "a numpy array"),
+        (lambda a, x, b, y: (a, None), "a tuple of 2"),
+        (lambda a, x, b, y: (a.to_sparse(), x), "two tensors"),
+        (lambda a, x, b, y: (a.to("meta"), x), "two tensors"),
+        (lambda a, x, b, y: {"output": a}, "a dictionary"),
+        (lambda a, x, b, y: (a.double(), x), "torch.float64, asked for is torch.float32"),
+        (lambda a, x, b, y: (a + 0j, x), "torch.complex64"),
+        (lambda a, x, b, y: (a * torch.nan, x), "holds nan"),
+        (lambda a, x, b, y: (a, x - torch.inf), "holds inf"),
+        (lambda a, x, b, y: ((a + b) / 2, x + y), "that is the plain mean of both outputs"),  # both are wrong
+        (lambda a, x, b, y: (a + 40, x), "numbers differ"),
+    ],
+)
+def test_an_odd_merge_of_lesson_11_gets_a_sentence(answer, words):
+    result = check(answer, "merge_two")
+    assert result.state == "failed" and words in result.diagnosis
+    assert isinstance(repr(result), str) and result._repr_html_()
 
 
 @pytest.mark.parametrize("condition, state", [("j >= 0", "failed"), ("i >= 0", "open"), ("j < n", "failed")])

@@ -9,12 +9,14 @@ from torch.nn.functional import leaky_relu
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.blocks import EncoderLayer
 from lesson_lib.data import graphs, speech
 from lesson_lib.device import device, to_device
-from lesson_lib.experiments import lengths, phonemes, results
+from lesson_lib.efficient import attend_tiles
+from lesson_lib.experiments import arena, lengths, phonemes, results
 from lesson_lib.graphs import GraphAttention, attend_edges, self_loops
 from lesson_lib.masks import from_edges, window
-from lesson_lib.measure import growth_exponent, operations, sensitivity
+from lesson_lib.measure import growth_exponent, operations, peak_mib, sensitivity
 from lesson_lib.scores import scaled_dot
 from lesson_lib.truncated import attend_window
 
@@ -314,3 +316,36 @@ def test_truncated_2():
         assert abs(means[radius] - told) < 0.005, radius
     at_loss = phonemes.matched(rows, 0.3)
     assert min(at_loss[15]) > max(at_loss[None])
+
+
+def test_efficient_1():
+    # the square, and how much of a layer it is: n / (n + 6 d)
+    assert [work(n, lambda *x: attend(*x)) for n in (500, 1000)] == [2 * 512 * n * n for n in (500, 1000)]
+    layer = EncoderLayer(512, 8, 2048, dropout=0.0).cpu().eval()
+    for n, share in ((512, 1 / 7), (3072, 1 / 2)):
+        with torch.no_grad():
+            whole = operations(lambda n=n: layer(torch.zeros(1, n, 512, device="cpu")))
+        assert work(n, lambda *x: attend(*x, weights=False)) / whole == pytest.approx(share, rel=1e-9)
+    # cheaper where sequences are long, and only there
+    rows = results("arena")["rows"]
+    costs, others = arena.costs(rows), [kind for kind in arena.KINDS if kind != "full"]
+    for kind in others:
+        assert 6.5 < costs[kind][4096][0] / costs["full"][4096][0] < 15.5
+        assert costs[kind][256][0] < 2 * costs["full"][256][0]
+        assert costs["full"][4096][1] < 1.01 * costs[kind][4096][1]  # MiB: the table is never held
+    # the price depends on the task
+    reached = {
+        (row["task"], row["attention"], row["seed"]): row["accuracy"]
+        for row in rows
+        if row["kind"] == "point"
+    }
+    for seed in arena.RECIPE["seeds"]:
+        for other in arena.RECIPE["seeds"]:
+            for kind in others:
+                assert reached["pairs", "full", seed] > reached["pairs", kind, other] + 0.3
+            assert reached["digits", "low rank", seed] > reached["digits", "full", other] + 0.1
+    # nothing is given up tile by tile
+    x = torch.randn(3, 300, 16)
+    assert_close(attend_tiles(*x), attend(*x).output, atol=1e-6, rtol=0)
+    peaks = [peak_mib(lambda n=n: attend_tiles(*torch.randn(3, 1, n, 16))) for n in (2000, 4000)]
+    assert peaks[1] < 2.2 * peaks[0]

@@ -222,6 +222,18 @@ X = torch.randn(B, N, D)
         (lambda layer: layer(X, X, X, mask=torch.ones(N, N)), TypeError, "mask must be boolean"),
         (lambda layer: MultiHeadAttention(D, 5), ValueError, "heads that fit"),
         (lambda layer: MultiHeadAttention(D, 0), ValueError, "n_heads must be"),
+        (
+            lambda layer: MultiHeadAttention(D, 6, n_key_heads=4),
+            ValueError,
+            r"n_heads is 6, no multiple of n_key_heads = 4; heads that fit: \[1, 2, 3, 6\]",
+        ),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=12), ValueError, "no multiple of n_key_heads"),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=0), ValueError, "n_key_heads must be .* got 0"),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=-2), ValueError, "n_key_heads must be a whole"),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=True), ValueError, "n_key_heads must be .* True"),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=2.0), ValueError, "n_key_heads must be .* 2.0"),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads="2"), ValueError, "n_key_heads must be .* '2'"),
+        (lambda layer: MultiHeadAttention(D, 6, n_key_heads=[2]), ValueError, "n_key_heads must be a whole"),
         (lambda layer: MultiHeadAttention(D, H, rotate=3), TypeError, "rotate must be a function"),
         (lambda layer: MultiHeadAttention(D, H, attention=None), TypeError, "attention must be a function"),
         (lambda layer: MultiHeadAttention.from_torch(layer), TypeError, "torch.nn.MultiheadAttention"),
@@ -278,3 +290,128 @@ def test_nothing_new_leaves_a_cache_as_it_is():
     assert again.weights.shape == (B, H, N, M)
     with pytest.raises(ValueError, match="start each batch with a new Cache"):
         layer(x[:1], nothing[:1], nothing[:1], cache=cache)
+
+
+# ---- heads that share their keys
+
+
+def grouped(n_key_heads, **options):
+    """A layer whose 6 heads share heads of keys and values, and the full layer whose keys and values repeat them, group by group."""
+    shared = MultiHeadAttention(D, 6, n_key_heads=n_key_heads, **options)
+    for name, parameter in shared.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter)
+    full, group = MultiHeadAttention(D, 6, **options), 6 // n_key_heads
+    weights = shared.state_dict()
+    for name in ("w_key", "w_value"):
+        for key in [key for key in weights if key.startswith(name)]:
+            heads = weights[key].unflatten(0, (n_key_heads, -1))
+            weights[key] = heads.repeat_interleave(group, 0).flatten(0, 1)  # neighbours: 1 1 1 2 2 2
+    full.load_state_dict(weights)
+    return shared, full
+
+
+def test_as_many_heads_of_keys_as_of_queries_change_nothing():
+    torch.manual_seed(3)
+    plain = MultiHeadAttention(D, H, bias=True)
+    torch.manual_seed(3)
+    same = MultiHeadAttention(D, H, bias=True, n_key_heads=H)
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), same.parameters(), strict=True))
+    x = torch.randn(B, N, D)
+    for weights in (False, True):
+        for one, other in zip(plain(x, x, x, weights=weights), same(x, x, x, weights=weights), strict=True):
+            assert one is other is None or torch.equal(one, other)
+    assert plain.n_key_heads == same.n_key_heads == H
+
+
+@pytest.mark.parametrize("n_key_heads", [1, 2, 3])
+@pytest.mark.parametrize("options", [{}, {"bias": True, "d_k": 5, "d_v": 7}, {"rotate": rotary}])
+def test_shared_heads_are_a_full_layer_with_repeated_ones(n_key_heads, options):
+    shared, full = grouped(n_key_heads, **options)
+    query, source = torch.randn(B, N, D), torch.randn(B, M, D)
+    for weights in (False, True):
+        got, expected = (layer(query, source, source, weights=weights) for layer in (shared, full))
+        assert_close(got.output, expected.output, **CLOSE)
+        if weights:
+            assert got.weights.shape == (B, 6, N, M)
+            assert_close(got.weights, expected.weights, **CLOSE)
+
+
+@pytest.mark.parametrize("n_key_heads", [1, 2, 3])
+def test_gradients_of_shared_heads_are_sums_over_their_group(n_key_heads):
+    shared, full = (layer.double() for layer in grouped(n_key_heads, bias=True))
+    x, wanted = torch.randn(B, N, D, dtype=torch.float64), torch.randn(B, N, D, dtype=torch.float64)
+    for layer in (shared, full):
+        (layer(x, x, x, mask=causal(N)).output * wanted).sum().backward()
+    for name, parameter in shared.named_parameters():
+        expected = full.get_parameter(name).grad
+        if name.startswith(("w_key", "w_value")):
+            expected = expected.unflatten(0, (n_key_heads, 6 // n_key_heads, -1)).sum(1).flatten(0, 1)
+        assert_close(parameter.grad, expected)
+
+
+def test_each_group_of_neighbours_has_its_own_keys():
+    """Heads 0, 1, 2 read the first head of keys; heads 3, 4, 5 the second. A zeroed head of keys leaves its group with equal weights."""
+    layer, x = MultiHeadAttention(D, 6, n_key_heads=2), torch.randn(B, N, D)
+    with torch.no_grad():
+        layer.w_key.weight[: D // 6] = 0
+    table = layer(x, x, x).weights
+    assert_close(table[:, :3], torch.full((B, 3, N, N), 1 / N))
+    assert (table[:, 3:] - 1 / N).abs().amax((-1, -2)).min() > 0.01
+
+
+@pytest.mark.parametrize("n_key_heads", [1, 2, 6])
+def test_the_cache_holds_no_more_heads_than_keys_have(n_key_heads):
+    """And every output is that of the whole sequence at once."""
+    layer = MultiHeadAttention(D, 6, n_key_heads=n_key_heads, d_v=7, rotate=rotary)
+    x, cache, outputs, seen = torch.randn(B, N, D), Cache(), [], 0
+    for part in x.split([3, 1, 1, 2], dim=1):
+        seen += part.shape[1]
+        outputs.append(layer(part, part, part, cache=cache, mask=causal(seen)[-part.shape[1] :]).output)
+    assert cache.key.shape == (B, n_key_heads, N, D // 6) and cache.value.shape == (B, n_key_heads, N, 7)
+    assert_close(torch.cat(outputs, 1), layer(x, x, x, mask=causal(N)).output, **CLOSE)
+
+
+def test_rows_of_a_shared_cache_go_on_as_their_sequences():
+    """As a beam search does: rows are taken, one of them twice, and each continues what it was."""
+    layer, rows = MultiHeadAttention(D, 6, n_key_heads=2), torch.tensor([1, 1, 0])
+    known, new, cache = torch.randn(B, 5, D), torch.randn(3, 1, D), Cache()
+    layer(known, known, known, cache=cache)
+    taken = cache.take(rows)
+    assert taken.key.shape == (3, 2, 5, D // 6)
+    got = layer(new, new, new, cache=taken).output
+    whole = torch.cat([known[rows], new], 1)
+    assert_close(got, layer(new, whole, whole).output, **CLOSE)
+    assert len(cache) == 5 and len(taken) == 6
+
+
+def test_masks_of_every_rank_over_shared_heads():
+    """A mask per head is one per head of queries."""
+    shared, full = grouped(2)
+    x = torch.randn(B, N, D)
+    per_head = (torch.rand(B, 6, N, N) < 0.5) | torch.eye(N, dtype=torch.bool)
+    for mask in (causal(N), per_head[:, 0], per_head, per_head[:, :1], padding(torch.tensor([N, 5]), N)):
+        for weights in (False, True):
+            got, expected = (layer(x, x, x, mask=mask, weights=weights).output for layer in (shared, full))
+            assert_close(got, expected, **CLOSE)
+    bias = alibi(N, 6)[None].expand(B, 6, N, N)
+    assert_close(shared(x, x, x, score_bias=bias).weights, full(x, x, x, score_bias=bias).weights, **CLOSE)
+    one = shared(x[0], x[0], x[0], mask=per_head[0]).output  # no batch
+    assert_close(one, full(x[:1], x[:1], x[:1], mask=per_head[:1]).output[0], **CLOSE)
+
+
+def test_shaws_terms_over_shared_heads():
+    shaw = Shaw(D // 6, radius=2)
+    nn.init.normal_(shaw.key_rows), nn.init.normal_(shaw.value_rows)
+    shared, full = grouped(3, attention=ShawAttention(shaw))
+    x = torch.randn(B, N, D)
+    assert_close(shared(x, x, x).output, full(x, x, x).output, **CLOSE)
+
+
+@pytest.mark.parametrize("n_key_heads", [1, 2, 3, 6, None])
+def test_parameters_of_shared_heads_by_the_docstrings_formula(n_key_heads):
+    h, k, d_k, d_v = 6, n_key_heads or 6, 5, 7
+    for bias in (False, True):
+        layer = MultiHeadAttention(D, h, n_key_heads=n_key_heads, d_k=d_k, d_v=d_v, bias=bias)
+        expected = D * (h + k) * (d_k + d_v) + bias * (h * d_k + k * (d_k + d_v) + D)
+        assert sum(p.numel() for p in layer.parameters()) == expected

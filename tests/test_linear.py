@@ -160,3 +160,66 @@ def test_softmax_attention_has_no_state_of_that_size():
     query, key = (torch.randn(n, D_K, dtype=torch.float64) for _ in range(2))
     assert torch.linalg.matrix_rank(linear.feature_map(query) @ linear.feature_map(key).T) == D_K
     assert torch.linalg.matrix_rank((query @ key.T).exp(), rtol=1e-9) > 5 * D_K
+
+
+# ---- other features
+
+
+def squares(x):
+    """Twice as wide as x, never negative, a different formula from elu + 1."""
+    return torch.cat([x.square(), (x + 1).square() + 0.1], -1)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("n", [1, N, CHUNK + 3, SPAN + 5])
+def test_any_features_of_any_width_are_their_table(n, is_causal):
+    inputs, reference = ([x.requires_grad_() for x in qkv(n, dtype=torch.float64)] for _ in range(2))
+    for x, y in zip(inputs, reference, strict=True):
+        y.data.copy_(x.data)
+    got = attend_linear(*inputs, causal=is_causal, phi=squares)
+    query, key, value = reference
+    table = squares(query) @ squares(key).mT
+    table = table.tril() if is_causal else table
+    expected = table / table.sum(-1, keepdim=True) @ value
+    assert_close(got, expected)
+    weights = torch.randn(B, H, n, D_V, dtype=torch.float64)
+    (got * weights).sum().backward()
+    (expected * weights).sum().backward()
+    for x, y in zip(inputs, reference, strict=True):
+        assert_close(x.grad, y.grad)
+
+
+def test_other_features_by_hand():
+    """phi(x) = [x, 1] with queries 0, 1 and keys 0, 2: weights 1, 1 and 1, 3."""
+    query, key = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [2.0]])
+    value = torch.tensor([[10.0], [20.0]])
+
+    def phi(x):
+        return torch.cat([x, torch.ones_like(x)], -1)
+
+    assert_close(attend_linear(query, key, value, phi=phi), torch.tensor([[15.0], [17.5]]))
+    assert_close(attend_linear(query, key, value, phi=phi, causal=True), torch.tensor([[10.0], [17.5]]))
+
+
+def test_without_phi_it_is_elu_plus_1():
+    query, key, value = qkv(N)
+    for is_causal in (False, True):
+        plain, same = attend_linear(query, key, value, causal=is_causal), attend_linear(query, key, value, causal=is_causal, phi=feature_map)  # fmt: skip
+        assert torch.equal(plain, same)
+        assert not torch.allclose(plain, attend_linear(query, key, value, causal=is_causal, phi=squares))
+
+
+def test_later_tokens_do_not_matter_with_other_features():
+    n = 2 * CHUNK
+    query, key, value = qkv(n)
+    before = attend_linear(query, key, value, causal=True, phi=squares)
+    key[..., CHUNK + 1 :, :], value[..., CHUNK + 1 :, :] = 9.0, 1e9  # poison
+    after = attend_linear(query, key, value, causal=True, phi=squares)
+    assert torch.equal(after[..., : CHUNK + 1, :], before[..., : CHUNK + 1, :])
+
+
+@pytest.mark.parametrize("phi", [None, "elu", [feature_map], 1.0])
+def test_features_that_are_no_function_get_a_sentence(no_shape_hook, phi):
+    for is_causal in (False, True):
+        with pytest.raises(TypeError, match=f"phi must be a function that makes features, got {type(phi).__name__}; e.g."):  # fmt: skip
+            attend_linear(*qkv(N), causal=is_causal, phi=phi)

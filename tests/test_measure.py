@@ -12,12 +12,15 @@ from lesson_lib.attention import attend
 from lesson_lib.device import device
 from lesson_lib.masks import causal
 from lesson_lib.measure import (
+    Law,
     cpu_seconds,
     dependencies,
+    fit_law,
     growth_exponent,
     operations,
     peak_mib,
     sensitivity,
+    smallest,
 )
 from lesson_lib.recurrent import Recurrent
 
@@ -229,3 +232,97 @@ def test_sensitivity_takes_more_or_fewer_outputs_than_tokens():
 def test_a_layer_that_gives_no_sequence_gets_a_sentence(no_shape_hook, layer, got):
     with pytest.raises(ValueError, match=f"layer must give a tensor .1, tokens, features., got {got}"):
         sensitivity(layer, torch.randn(N, D))
+
+
+@pytest.mark.parametrize(
+    "law, text",
+    [
+        (Law(0.3, 2.1e-5, 3e-9), "0.30 + 2.1e-5 n + 3.0e-9 n²"),
+        (Law(0, 0.25, 0), "0.25 n"),
+        (Law(12.4, 0.0, 1e7), "12 + 1.0e7 n²"),
+        (Law(0.001, 0, 0), "0.0010"),
+        (Law(0, 0, 0), "0"),
+    ],
+)
+def test_a_law_reads_without_its_vanishing_parts(law, text):
+    assert str(law) == text
+
+
+def test_a_law_by_hand():
+    assert Law(5, 3, 2).at(7) == 5 + 21 + 98
+    assert Law(5, 3, 2).at(0) == 5
+
+
+@pytest.mark.parametrize(
+    "law", [Law(5, 3, 2), Law(0, 0.001, 0), Law(2e-4, 3e-7, 5e-11), Law(7, 0, 1e-6), Law(11, 0, 0)]
+)
+def test_points_of_a_law_give_the_law(law):
+    sizes = [2**k for k in range(3, 17)]
+    found = fit_law(sizes, [law.at(n) for n in sizes])
+    for name in ("constant", "linear", "quadratic"):
+        assert getattr(found, name) == pytest.approx(getattr(law, name), rel=1e-6), name
+
+
+def test_no_part_is_below_zero():
+    """n - 1 has a constant of -1; the best law without one is a multiple of n: the mean of 1/2 and 3/4 and 7/8, weighed by their squares."""
+    found = fit_law([2, 4, 8], [1, 3, 7], degree=1)
+    shares = [2 / 1, 4 / 3, 8 / 7]  # least squares of `linear * share = 1`
+    assert found.constant == 0
+    assert found.linear == pytest.approx(sum(shares) / sum(share**2 for share in shares))
+
+
+def test_small_and_large_points_count_alike():
+    """Two long calls contradict each other: by absolute errors their mean, 1.5 n, would be the law, whatever the short ones say."""
+    found = fit_law([1, 2, 1000, 1000], [1, 2, 1000, 2000], degree=1)
+    assert found.at(1) == pytest.approx(1, rel=0.1) and found.linear == pytest.approx(1.07, abs=0.05)
+
+
+def test_degree_1_has_no_quadratic_part():
+    sizes = [1, 10, 100, 1000]
+    values = [n + 1e-4 * n * n for n in sizes]
+    assert fit_law(sizes, values).quadratic == pytest.approx(1e-4)
+    assert fit_law(sizes, values, degree=1).quadratic == 0
+
+
+@pytest.mark.parametrize(
+    "sizes, values, degree, words",
+    [
+        ([1, 2, 3], [1, 2], 2, "one value per size, got 3 sizes and 2 values"),
+        ([1, 2, 2], [1, 2, 3], 2, "a law of degree 2 has 3 parts, and needs as many different sizes, got 2"),
+        ([1], [1], 1, "a law of degree 1 has 2 parts"),
+        ([0, 1, 2], [1, 2, 3], 2, "sizes must be positive numbers, got 0"),
+        ([1, 2, 3], [1, -2, 3], 2, "values must be positive numbers, got -2"),
+        ([1, 2, 3], [1, float("nan"), 3], 2, "values must be positive numbers, got nan"),
+        ([1, 2, 3], [1, float("inf"), 3], 2, "values must be positive numbers, got inf"),
+        ([1, True, 3], [1, 2, 3], 2, "sizes must be positive numbers, got True"),
+        (["1", 2, 3], [1, 2, 3], 2, "sizes must be positive numbers, got '1'"),
+        (None, [1, 2, 3], 2, "sizes must be a list of numbers, got NoneType"),
+        ([1, 2, 3], "123", 2, "values must be a list of numbers, got str"),
+        ([1, 2, 3], [1, 2, 3], 3, "degree must be 1 .* or 2 .*, got 3"),
+        ([1, 2, 3], [1, 2, 3], True, "degree must be 1 .* or 2 .*, got True"),
+    ],
+)
+def test_points_that_make_no_law_get_a_sentence(no_shape_hook, sizes, values, degree, words):
+    with pytest.raises(ValueError, match=words):
+        fit_law(sizes, values, degree=degree)
+
+
+@pytest.mark.parametrize("n", [-1, None, "7", True, float("nan")])
+def test_a_law_asks_for_a_number_of_tokens(no_shape_hook, n):
+    with pytest.raises(ValueError, match="n must be a number of tokens >= 0, got"):
+        Law(1, 1, 1).at(n)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 8, 97])
+def test_the_smallest_is_found_wherever_it_is(most):
+    for wanted in range(1, most + 1):
+        asked = []
+        assert smallest(lambda k, wanted=wanted, asked=asked: asked.append(k) or k >= wanted, most) == wanted
+        assert max(asked) <= most and len(asked) <= 2 * most.bit_length() + 1
+    assert smallest(lambda k: False, most) is None
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, None, True])
+def test_the_smallest_of_nothing_gets_a_sentence(no_shape_hook, most):
+    with pytest.raises(ValueError, match="most must be a whole number >= 1, got"):
+        smallest(lambda k: True, most)

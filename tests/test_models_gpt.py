@@ -57,6 +57,41 @@ def test_parameters_are_counted_by_hand():
     assert counted["learned"] == counted["rotary"] + context * d
 
 
+@pytest.mark.parametrize("positions", KINDS)
+@pytest.mark.parametrize("n_key_heads", [1, 2, 4])
+def test_shared_heads_of_keys_and_their_cache(positions, n_key_heads):
+    """Generation with the cache is that without; the cache holds n_key_heads of 4 heads; parameters are fewer by what the keys and values lack."""
+    torch.manual_seed(1)
+    sizes = {"n_layers": 2, "d_model": 24, "n_heads": 4, "context": 13, "positions": positions}
+    model = to_device(GPT(ALPHABET, **sizes, n_key_heads=n_key_heads)).eval()
+    for temperature in (0, 1.3):
+        made = [
+            generate(model, "abc", 23, temperature=temperature, cached=cached) for cached in (True, False)
+        ]
+        assert made[0] == made[1] and len(made[0]) == 23
+    caches, tokens = model.encoder.caches(), to_device(some(11))[None]
+    parts = torch.cat([model(part, caches) for part in tokens.split([4, 1, 6], 1)], 1)
+    assert_close(parts, model(tokens), atol=1e-5, rtol=1e-5)
+    assert {cache.key.shape for cache in caches} == {(1, n_key_heads, 11, 6)}
+    full, counted = (sum(p.numel() for p in m.parameters()) for m in (GPT(ALPHABET, **sizes), model))
+    assert full - counted == 2 * 2 * 24 * (4 - n_key_heads) * 6
+
+
+def test_all_heads_of_keys_are_the_model_as_it_was():
+    tokens = to_device(some(11))[None]
+    torch.manual_seed(1)
+    plain = to_device(GPT(ALPHABET, n_layers=2, d_model=24, n_heads=3, context=13))
+    torch.manual_seed(1)
+    same = to_device(GPT(ALPHABET, n_layers=2, d_model=24, n_heads=3, n_key_heads=3, context=13))
+    assert torch.equal(plain(tokens), same(tokens))
+
+
+@pytest.mark.parametrize("n_key_heads, said", [(3, "no multiple of n_key_heads = 3"), (0, "n_key_heads must be"), (True, "n_key_heads must be"), ("2", "n_key_heads must be")])  # fmt: skip
+def test_odd_heads_of_keys_get_a_sentence(n_key_heads, said, no_shape_hook):
+    with pytest.raises(ValueError, match=said):
+        GPT(ALPHABET, n_heads=4, n_key_heads=n_key_heads)
+
+
 def test_loss_is_the_mean_surprise_of_the_next_character():
     model, windows = small(), to_device(some(21).view(3, 7))
     by_hand = [-model(row[None, :-1])[0].log_softmax(-1)[i, row[i + 1]] for row in windows for i in range(6)]

@@ -16,6 +16,7 @@ from lesson_lib.checks import (
     lesson_08,
     lesson_09,
     lesson_10,
+    lesson_11,
     runner,
     store,
 )
@@ -36,6 +37,7 @@ LESSONS: Mapping[str, tuple[Exercise, ...]] = {
     "exercises/08_attention_vs_rnn": lesson_08.EXERCISES,
     "exercises/09_truncated_attention": lesson_09.EXERCISES,
     "exercises/10_graph_attention": lesson_10.EXERCISES,
+    "exercises/11_efficient_attention": lesson_11.EXERCISES,
 }
 EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
 

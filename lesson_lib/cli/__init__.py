@@ -1,4 +1,4 @@
-"""The command line: `python -m lesson_lib doctor | lab | build | figures | experiments`.
+"""The command line: `python -m lesson_lib doctor | lab | build | figures | experiments | ring`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """
@@ -41,6 +41,16 @@ def parser() -> argparse.ArgumentParser:
     figures.add_argument("--to", type=Path, default=ROOT / "figures", metavar="FOLDER")
     experiments = commands.add_parser("experiments", help="run the long experiments again")
     experiments.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    ring = commands.add_parser(
+        "ring", help="attention over several processes; torchrun starts them (make ring)"
+    )
+    ring.add_argument(
+        "--tokens", type=int, default=8192, metavar="N", help="of all processes together (default: 8192)"
+    )
+    ring.add_argument("--heads", type=int, default=4, metavar="H", help="default: 4")
+    ring.add_argument("--width", type=int, default=64, metavar="D", help="of each head (default: 64)")
+    ring.add_argument("--causal", action="store_true", help="no token looks at a later one")
+    ring.add_argument("--backward", action="store_true", help="gradients, too")
     return top
 
 
@@ -72,6 +82,11 @@ def _run(chosen: argparse.Namespace) -> int:
 
         files.write_all(chosen.to)
         return 0
+    if chosen.command == "ring":
+        from lesson_lib.cli import ring
+
+        sizes = {"tokens": chosen.tokens, "heads": chosen.heads, "width": chosen.width}
+        return ring.main(**sizes, causal=chosen.causal, backward=chosen.backward)
     from lesson_lib import experiments
 
     return experiments.main(chosen.names) or 0

@@ -32,9 +32,10 @@ class GPT(nn.Module):
     """Logits of the next character at every place of a text; characters are numbered by their place in `characters`.
 
     `context` is the longest text that it sees at once; `positions` are "rotary" or "learned". An empty text is continued as if it were
-    `characters[0]`, which is the newline in data.topics.CHARACTERS. Parameters: those of the layers, 2 · d_model of the last norm, d_model for each character,
+    `characters[0]`, which is the newline in data.topics.CHARACTERS. `n_key_heads` is MultiHeadAttention's: fewer heads of keys and values than of
+    queries make the cache smaller by that factor. Parameters: those of the layers, 2 · d_model of the last norm, d_model for each character,
     and d_model for each place of the context where positions are learned.
-    Raises ValueError where characters are missing or doubled, for a context of less than 2, and for unknown positions.
+    Raises ValueError where characters are missing or doubled, for a context of less than 2, for unknown positions, and for heads that do not divide.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class GPT(nn.Module):
         n_layers: int = 3,
         d_model: int = 96,
         n_heads: int = 4,
+        n_key_heads: int | None = None,
         context: int = 128,
         positions: str = "rotary",
         dropout: float = 0.0,
@@ -63,7 +65,7 @@ class GPT(nn.Module):
         self.embedding = TokenEmbedding(len(characters), d_model, dropout=dropout, positions=codes)
         self.encoder = Encoder(
             n_layers, d_model, n_heads, 4 * d_model,
-            norm_first=True, activation=F.gelu, dropout=dropout, rotate=rotary if turned else None,
+            norm_first=True, activation=F.gelu, dropout=dropout, rotate=rotary if turned else None, n_key_heads=n_key_heads,
         )  # fmt: skip
 
     def forward(

@@ -16,6 +16,7 @@ from lesson_lib.widgets.pixels import PixelExplorer
 from lesson_lib.widgets.recall import DistanceExplorer
 from lesson_lib.widgets.recording import RecordingExplorer
 from lesson_lib.widgets.rotation import RotationExplorer
+from lesson_lib.widgets.scale import ScaleExplorer
 from lesson_lib.widgets.shapes import ShapeExplorer
 from lesson_lib.widgets.softmax import SoftmaxExplorer
 from lesson_lib.widgets.steps import SevenStepsExplorer
@@ -36,6 +37,7 @@ __all__ = [
     "PixelExplorer",
     "RecordingExplorer",
     "RotationExplorer",
+    "ScaleExplorer",
     "SevenStepsExplorer",
     "ShapeExplorer",
     "SoftmaxExplorer",

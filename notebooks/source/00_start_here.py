@@ -332,6 +332,17 @@ You need none of these yet. Come back when one is missing.
 | graph neural network (GNN) | 图神经网络 | a network whose layers pass messages |
 | graph attention | 图注意力 | attention along the edges of a graph |
 | heterophily | 异配性 | edges join those that are unlike |
+| efficient attention | 高效注意力 | forms of attention that cost less than all pairs |
+| global token | 全局标记 | a token that sees all, and that all see |
+| low rank | 低秩 | a table that is a sum of few rank-one tables; here: few mixed keys |
+| random features | 随机特征 | random numbers of each token whose products are exp(q · k) on average |
+| benchmark | 基准测试 | tasks on which methods are compared alike |
+| online softmax | 在线 softmax | softmax in one pass, with the largest score so far |
+| tile | 分块 | a block of queries and keys whose scores are computed at once |
+| fused kernel | 融合算子 | one compiled program in the place of several steps; here: softmax attention without the table |
+| multi-query, grouped-query attention | 多查询注意力, 分组查询注意力 | all query heads, or groups of them, share one head of keys and values |
+| ring attention | 环形注意力 | keys go round a circle of processes; exact, and each holds a part |
+| extrapolation | 外推 | what a law says beyond where it was measured |
 
 ## 8 · Three wrong ideas worth having once
 

@@ -387,6 +387,22 @@ def test_an_edge_is_cut_and_put_back(open_notebook):
     assert_all_can_be_read(explorer)
 
 
+def test_what_fits_is_said_at_both_ends(open_notebook):
+    explorer = widget(open_notebook("11_efficient_attention.ipynb"), "ScaleExplorer(")
+    tokens, memory, machines = explorer.controls("slider")
+    said, ring = explorer.root.locator("p[role=status]"), explorer.root.locator("tr.ll-ring")
+    assert said.inner_text().startswith("1 M tokens, one machine of ") and ring.count() == 1
+    assert explorer.press(tokens, "Home") is not None
+    assert said.inner_text().startswith("1 k tokens") and "all kinds fit." in said.inner_text()
+    assert explorer.press(tokens, "End") is not None
+    assert explorer.press(memory, "Home") is not None
+    assert "1 G tokens, one machine of 1 GiB: nothing fits" in said.inner_text()
+    assert "does not fit" in ring.inner_text()
+    assert explorer.press(machines, "End") is not None
+    assert "A ring of 100,000 machines" in said.inner_text() and "does not" not in ring.inner_text()
+    assert_all_can_be_read(explorer)
+
+
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(open_notebook, name):
     """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""

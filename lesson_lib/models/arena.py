@@ -1,0 +1,126 @@
+"""One classifier of sequences for the small arena: the same network with another attention inside.
+
+    tokens -> embedding + sinusoidal positions -> pre-norm encoder layers -> read-out: the tokens' mean, or the last token -> logits
+
+KINDS: "full" is `attend`, "window" sees `radius` tokens around, "linear" is elu + 1, "low rank" mixes keys and values down to `rank`,
+"random features" draws `n_features` of them. Positions, widths, layers and read-out are the same for all; "low rank" alone has parameters of its own.
+All sequences of a task have the same length; where a text is shorter, filler is a token as any other, seen by all kinds alike.
+Tasks and comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006; all sizes here are smaller.
+"""
+
+from typing import Any, NamedTuple
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lesson_lib.attention import attend
+from lesson_lib.blocks import EncoderLayer, LayerNorm, TokenEmbedding
+from lesson_lib.efficient import LowRank, RandomFeatures, TableFree
+from lesson_lib.linear import attend_linear
+from lesson_lib.truncated import WindowAttention
+
+KINDS = ("full", "window", "linear", "low rank", "random features")
+READS = ("mean", "last")
+
+
+class Labelled(NamedTuple):
+    """Sequences of token numbers, and the class of each."""
+
+    tokens: Int[Tensor, "b n"]
+    answer: Int[Tensor, " b"]
+
+
+class Classifier(nn.Module):
+    """Logits (b, n_classes) of sequences of `n` tokens, numbers below n_tokens.
+
+    `read` is where the answer is read: at "mean" of all tokens, or at the "last" one. Raises ValueError for a kind that is none of KINDS and where
+    sizes do not fit.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        n: int,
+        n_tokens: int,
+        n_classes: int,
+        read: str = "mean",
+        n_layers: int = 2,
+        d_model: int = 64,
+        n_heads: int = 4,
+        radius: int = 16,
+        rank: int = 32,
+        n_features: int = 64,
+    ) -> None:
+        super().__init__()
+        if not isinstance(read, str) or read not in READS:
+            raise ValueError(f"read must be one of {', '.join(READS)}, got {read!r}")
+        _sizes(
+            n=n, n_tokens=n_tokens, n_classes=n_classes, n_layers=n_layers, d_model=d_model, n_heads=n_heads,
+            rank=rank, n_features=n_features,
+        )  # fmt: skip
+        self.kind, self.read = kind, read
+        self.embedding = TokenEmbedding(n_tokens, d_model, dropout=0.0)
+        sizes = {"n": n, "d_k": d_model // n_heads, "radius": radius, "rank": rank, "n_features": n_features}
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                d_model,
+                n_heads,
+                2 * d_model,
+                dropout=0.0,
+                norm_first=True,
+                attention=attention(kind, **sizes),
+            )
+            for _ in range(n_layers)
+        )
+        self.norm, self.out = LayerNorm(d_model), nn.Linear(d_model, n_classes)
+
+    def forward(self, tokens: Int[Tensor, "b n"]) -> Float[Tensor, "b n_classes"]:
+        """Logits of the classes. Raises ValueError for sequences without tokens."""
+        x = self.embedding(tokens)
+        if x.shape[1] == 0:
+            raise ValueError(
+                f"tokens must have at least one token a sequence, got shape {tuple(tokens.shape)}"
+            )
+        for layer in self.layers:
+            x = layer(x).output
+        x = self.norm(x)
+        return self.out(x.mean(1) if self.read == "mean" else x[:, -1])
+
+
+def attention(kind: str, *, n: int, d_k: int, radius: int, rank: int, n_features: int) -> Any:
+    """A new attention of that kind for MultiHeadAttention; of the sizes, it takes those that it needs."""
+    makers = {
+        "full": lambda: attend,
+        "window": lambda: WindowAttention(radius),
+        "linear": lambda: TableFree(attend_linear),
+        "low rank": lambda: TableFree(LowRank(n, rank)),
+        "random features": lambda: TableFree(Features(d_k, n_features)),
+    }
+    if not isinstance(kind, str) or kind not in makers:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    return makers[kind]()
+
+
+class Features(nn.Module):
+    """Attention with random features, `attend_linear` on them: one draw, the same in each layer and model, kept with its weights."""
+
+    def __init__(self, d_k: int, n_features: int) -> None:
+        super().__init__()
+        self.phi = RandomFeatures(d_k, n_features)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Outputs."""
+        return attend_linear(query, key, value, phi=self.phi)
+
+
+def loss(model: nn.Module, batch: Labelled) -> Float[Tensor, ""]:
+    """Mean cross-entropy of the right classes."""
+    return F.cross_entropy(model(batch.tokens), batch.answer)
+
+
+def _sizes(**sizes: Any) -> None:
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")

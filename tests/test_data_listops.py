@@ -1,0 +1,258 @@
+"""ListOps: expressions are what they say, their answers are right, and they are drawn as long, deep and wide as asked."""
+
+import re
+import statistics
+
+import pytest
+import torch
+
+from lesson_lib.data import listops
+from lesson_lib.data.listops import CLOSE, FILLER, OPERATORS, TOKENS, text, value
+
+
+def draw(batch, n, seed=0, **options):
+    return listops.draw(torch.Generator("cpu").manual_seed(seed), batch, n, **options)
+
+
+def slow_value(expression):
+    """Another way to work it out: the first list without a list in it is replaced by its value, until none is left."""
+
+    def worked_out(found):
+        digits = [int(digit) for digit in found[2].split()]
+        return {
+            "MIN": str(sorted(digits)[0]),
+            "MAX": str(sorted(digits)[-1]),
+            "MED": str(int(statistics.median(digits))),
+            "SM": str(sum(digits))[-1],
+        }[found[1]]
+
+    while "[" in expression:
+        expression = re.sub(r"\[([A-Z]+) ([0-9 ]+) ]", worked_out, expression, count=1)
+    return int(expression)
+
+
+def depth(expression):
+    deepest = now = 0
+    for character in expression:
+        now += {"[": 1, "]": -1}.get(character, 0)
+        deepest = max(deepest, now)
+    return deepest
+
+
+def counts_of_arguments(tokens):
+    """How many arguments each list of a sequence has."""
+    counts, around = [], [0]
+    for token in tokens.tolist():
+        if token < 10:
+            around[-1] += 1
+        elif token == CLOSE:
+            counts.append(around.pop())
+        elif token != FILLER:
+            around[-1] += 1
+            around.append(0)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "expression, wanted",
+    [
+        ("[MAX 4 3 [MIN 2 3 ] 1 0 ]", 4),
+        ("[MIN 4 3 [MAX 2 7 ] 9 ]", 3),
+        ("[MED 9 1 5 ]", 5),
+        ("[MED 1 8 5 2 ]", 3),  # the mean of 2 and 5 is 3.5
+        ("[MED 2 4 ]", 3),
+        ("[SM 7 8 9 ]", 4),
+        ("[SM 5 5 ]", 0),
+        ("[SM [SM 9 2 ] [MED 0 9 [MIN 8 3 ] ] [MAX 0 0 ] ]", 4),
+        ("[MIN [MIN [MIN [MIN 6 7 ] 8 ] 9 ] 7 ]", 6),
+        ("[SM 3 ]", 3),
+        ("7", 7),
+        ("[MAX[MIN 1 2]0]", 1),
+        (" [MAX\n1   5 ] ", 5),
+    ],
+)
+def test_values_worked_out_by_hand(expression, wanted):
+    assert value(expression) == wanted
+
+
+@pytest.mark.parametrize("n", [4, 7, 31, 131])
+def test_answers_are_right(n):
+    tokens, answer = draw(211, n)
+    for row, wanted in zip(tokens, answer.tolist(), strict=True):
+        assert value(text(row)) == slow_value(text(row)) == wanted
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_order_of_arguments_does_not_count(name):
+    for row in draw(53, 31).tokens:
+        assert value(f"[{name} 5 {text(row)} 2 ]") == value(f"[{name} 2 5 {text(row)} ]")
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 7, 11, 31, 131])
+def test_expressions_are_half_as_long_as_there_is_room_at_least(n):
+    tokens, answer = draw(97, n)
+    assert tokens.shape == (97, n) and answer.shape == (97,)
+    assert tokens.dtype == answer.dtype == torch.int64
+    lengths = (tokens != FILLER).sum(1)
+    assert n / 2 <= lengths.min() and lengths.max() <= n
+    for row, length in zip(tokens, lengths.tolist(), strict=True):
+        assert (row[:length] != FILLER).all() and (row[length:] == FILLER).all()
+        assert row[length - 1] == CLOSE and 10 <= row[0] < CLOSE
+        assert len(text(row).split()) == length
+
+
+def test_all_lengths_come_about_equally_often():
+    lengths = (draw(4000, 41).tokens != FILLER).sum(1)
+    shares = torch.bincount(lengths, minlength=42) / 4000
+    assert shares[:21].sum() == 0 and (shares[21:] > 0.01).all() and shares.max() < 0.1
+
+
+@pytest.mark.parametrize("max_depth", [2, 3, 5])
+def test_lists_are_no_deeper_than_asked(max_depth):
+    n = 3 * 2**max_depth - 2  # lists of two, full, are as long as that; others may be longer
+    depths = {depth(text(row)) for row in draw(211, n, max_depth=max_depth).tokens}
+    assert max(depths) == max_depth
+
+
+def test_one_list_may_be_asked_for():
+    tokens, _ = draw(97, 7, max_depth=1)
+    assert {depth(text(row)) for row in tokens} == {1}
+    assert {count for row in tokens for count in counts_of_arguments(row)} == {2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("max_depth", [1, 2, 3, 4])
+def test_the_least_depth_that_is_let_in_is_deep_enough(max_depth):
+    least = 3 * 2**max_depth - 2
+    tokens, _ = draw(97, 2 * least, max_depth=max_depth, max_args=2)
+    assert ((tokens != FILLER).sum(1) == least).all()  # full, each of them
+    with pytest.raises(ValueError, match=f"max_depth={max_depth} is too small for n={2 * least + 1}: .* max_depth={max_depth + 1} is enough"):  # fmt: skip
+        draw(97, 2 * least + 1, max_depth=max_depth, max_args=2)
+    draw(97, 2 * least + 1, max_depth=max_depth + 1, max_args=2)
+
+
+@pytest.mark.parametrize("max_args", [2, 3, 7])
+def test_lists_have_two_arguments_up_to_as_many_as_asked(max_args):
+    found = [count for row in draw(97, 131, max_args=max_args).tokens for count in counts_of_arguments(row)]
+    assert set(found) == set(range(2, max_args + 1))
+    shares = torch.bincount(torch.tensor(found, device="cpu"))[2:] / len(found)
+    assert (shares - 1 / (max_args - 1)).abs().max() < 0.06
+
+
+@pytest.mark.parametrize("operators", [("MIN",), ["SM", "MED"], ("MAX", "MIN", "MED"), tuple(OPERATORS)])
+def test_operators_are_those_asked_for_each_as_often(operators):
+    tokens, _ = draw(211, 67, operators=operators)
+    found = torch.bincount(tokens.flatten(), minlength=len(TOKENS))[10:CLOSE]
+    wanted = [TOKENS.index(f"[{name}") - 10 for name in operators]
+    shares = found / found.sum()
+    assert (shares[wanted] - 1 / len(operators)).abs().max() < 0.05
+    assert shares[wanted].sum() == pytest.approx(1)
+
+
+def test_digits_come_equally_often():
+    found = torch.bincount(draw(211, 67).tokens.flatten(), minlength=len(TOKENS))[:10]
+    assert (found / found.sum() - 0.1).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("n", [31, 131])
+def test_no_answer_and_no_first_operator_gives_it_away(n):
+    tokens, answer = draw(4000, n)
+    shares = torch.bincount(answer, minlength=10) / 4000
+    assert len(shares) == 10 and 0.05 < shares.min() and shares.max() < 0.16
+    table = torch.zeros(len(TOKENS), 10, device="cpu")
+    table.index_put_((tokens[:2000, 0], answer[:2000]), torch.ones(2000, device="cpu"), accumulate=True)
+    right = (table.argmax(1)[tokens[2000:, 0]] == answer[2000:]).float().mean()
+    assert 0.15 < right < 0.32  # more than by chance: a list that begins with MAX has no small value
+
+
+def test_the_same_seed_draws_the_same():
+    assert torch.equal(draw(5, 31).tokens, draw(5, 31).tokens)
+    assert not torch.equal(draw(5, 31).tokens, draw(5, 31, seed=1).tokens)
+    generator = torch.Generator("cpu").manual_seed(0)
+    first, second = (listops.draw(generator, 5, 31).tokens for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_a_drawing_leaves_torchs_own_generator_alone():
+    before = torch.get_rng_state()
+    draw(5, 31)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_every_token_has_a_name_of_its_own():
+    assert len(set(TOKENS)) == len(TOKENS) == 16 and TOKENS[CLOSE] == "]" and TOKENS[FILLER] == " "
+    assert TOKENS[:10] == tuple("0123456789") and TOKENS[10:14] == ("[MIN", "[MAX", "[MED", "[SM")
+    shown = torch.tensor([13, 7, 12, 1, 9, 2, 14, 4, 14, 15, 15], device="cpu")
+    assert text(shown) == "[SM 7 [MED 1 9 2 ] 4 ]" and value(text(shown)) == 3
+
+
+@pytest.mark.parametrize(
+    "expression, words",
+    [
+        ("", "must be an expression, got nothing"),
+        ("   ", "must be an expression, got nothing"),
+        ("[MAX 4 3", "open at the end; put 1 more ']'"),
+        ("[MAX 4 [SM 3", "open at the end; put 2 more ']'"),
+        ("]", "word 1 is ']', but no list is open"),
+        ("[MAX 4 3 ] ]", "ends before word 5, ']'"),
+        ("[MAX 4 3 ] 5", "ends before word 5, '5'"),
+        ("4 3", "ends before word 2, '3'; put one list around all"),
+        ("[MAX ]", "the list '\\[MAX ]' that ends at word 2 is empty"),
+        ("[SM 1 [MIN ] 2 ]", "the list '\\[MIN ]' that ends at word 4 is empty"),
+        ("[MEAN 4 3 ]", "word 1 must be one of 0 1 2 .* ], got '\\[MEAN'"),
+        ("[max 4 3 ]", "got '\\[max'"),
+        ("[ MAX 4 ]", "got '\\['"),
+        ("MAX 4 3", "got 'MAX'"),
+        ("[MAX 4 10 ]", "word 3 must be .*, got '10'"),
+        ("[MAX 4 -1 ]", "got '-1'"),
+        ("[MAX 4 ² ]", "got '²'"),
+        ("[MAX 4, 3 ]", "got '4,'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_expression_gets_a_sentence(expression, words):
+    with pytest.raises(ValueError, match=words):
+        value(expression)
+
+
+@pytest.mark.parametrize("expression", [None, 7, ["[MAX", "4", "]"], b"7"])
+def test_what_is_no_text_gets_a_sentence(no_shape_hook, expression):
+    with pytest.raises(TypeError, match="text must be a str, got "):
+        value(expression)
+
+
+@pytest.mark.parametrize(
+    "tokens, error, words",
+    [
+        ("[MAX", TypeError, "tokens must be a tensor \\(n\\), got str"),
+        ([1], TypeError, "got list"),
+        (torch.zeros(2, 3, dtype=torch.long, device="cpu"), TypeError, "got shape \\(2, 3\\); .* tokens\\[0\\]"),
+        (torch.tensor([1, 16], device="cpu"), ValueError, "from 0 to 15, got 16"),
+        (torch.tensor([-1, 1], device="cpu"), ValueError, "from 0 to 15, got -1"),
+    ],
+)  # fmt: skip
+def test_what_are_no_tokens_get_a_sentence(no_shape_hook, tokens, error, words):
+    with pytest.raises(error, match=words):
+        text(tokens)
+
+
+@pytest.mark.parametrize("name, least", [("batch", 1), ("n", 4), ("max_depth", 1), ("max_args", 2)])
+@pytest.mark.parametrize("bad", [0, -1, 5.0, True, None, "many", [7]])
+def test_bad_numbers_get_a_sentence(no_shape_hook, name, least, bad):
+    numbers = {"batch": 3, "n": 11} | {name: bad}
+    with pytest.raises(ValueError, match=f"{name} must be a whole number >= {least}, got {re.escape(repr(bad))}"):  # fmt: skip
+        draw(**numbers)
+
+
+@pytest.mark.parametrize("name, number", [("n", 3), ("max_args", 1)])
+def test_one_less_than_the_least_is_too_little(name, number):
+    draw(**({"batch": 3, "n": 11} | {name: number + 1}))
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        draw(**({"batch": 3, "n": 11} | {name: number}))
+
+
+@pytest.mark.parametrize("bad", ["MAX", (), [], None, 3, ("MAX", "MEAN"), ("max",), (["MIN"],), (None,), {"MIN": 1}])  # fmt: skip
+def test_unknown_operators_get_a_sentence(no_shape_hook, bad):
+    with pytest.raises(
+        ValueError, match="operators must be some of MIN, MAX, MED, SM, as a tuple, got "
+    ) as caught:
+        draw(3, 11, operators=bad)
+    assert str(caught.value).endswith(repr(bad))

@@ -1,0 +1,314 @@
+"""Documentation as text to classify: files in one split only, names hidden, whatever the versions say."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lesson_lib.data import passages as data
+from lesson_lib.data.topics import CHARACTERS
+
+LONG = "The quick brown fox jumps over the lazy dog and then rests"  # longer than QUOTED
+OWN = "".join(chr(ord("a") + i % 26) for i in range(130))  # a passage as short as may be
+MODULES = {
+    split: [m for m in (f"package.m{i}" for i in range(90)) if data.split_of(m) == split]
+    for split in data.SPLITS
+}
+
+
+def generator(seed=0):
+    return torch.Generator("cpu").manual_seed(seed)
+
+
+def words(tokens):
+    return "".join(CHARACTERS[i] for i in tokens)
+
+
+def forget():
+    for cached in (data._kept, data._stream):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Give the module other packages' docstrings: `installed({package: {module: [text]}})`."""
+
+    def use(found):
+        forget()
+        monkeypatch.setattr(data, "_docstrings", lambda package: found.get(package, {}))
+
+    yield use
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of source files that is found as numpy is: `package({path: source})`."""
+
+    def build(files):
+        for path, source in files.items():
+            target = tmp_path / "madeup" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(source, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return "madeup"
+
+    return build
+
+
+def test_the_real_splits_share_no_file_and_hold_each_package():
+    modules = {
+        split: {m for some in data.texts(split).values() for m in some if some[m]} for split in data.SPLITS
+    }
+    assert modules["training"].isdisjoint(modules["test"] | modules["validation"])
+    assert modules["test"].isdisjoint(modules["validation"])
+    for split in data.SPLITS:
+        assert tuple(data.texts(split)) == data.PACKAGES
+        for package, some in data.texts(split).items():
+            assert all(m.split(".")[0] == package and data.split_of(m) == split for m in some)
+            size = sum(len(text) for passages in some.values() for text in passages)
+            assert size > {"training": 50_000}.get(split, 10_000), (split, package)
+
+
+def test_the_real_splits_share_no_40_characters_in_a_row():
+    def runs(split):
+        found = set()
+        for some in data.texts(split).values():
+            for paragraph in "\n\n".join(t for passages in some.values() for t in passages).split("\n\n"):
+                line = " ".join(paragraph.split())
+                found |= {hash(line[i : i + data.QUOTED]) for i in range(len(line) - data.QUOTED + 1)}
+        return found
+
+    test, validation = runs("test"), runs("validation")
+    assert test.isdisjoint(validation) and len(test) > 50_000
+    assert runs("training").isdisjoint(test | validation)
+
+
+def test_the_real_passages_hide_their_names_and_keep_to_the_alphabet():
+    told = ("numpy", "scipy", "sklearn", "networkx", "scikit", "matplotlib")
+    for split in data.SPLITS:
+        for some in data.texts(split).values():
+            for text in (text for passages in some.values() for text in passages):
+                assert len(text) >= data.SHORTEST and set(text) <= set(CHARACTERS)
+                assert not [name for name in told if name in text.lower()]
+                assert not [short for short in ("np.", "nx.", "plt.") if f" {short}" in text]
+    assert data.HIDDEN in str(data.texts("test"))
+
+
+@pytest.mark.parametrize(
+    "raw, expected",
+    [
+        (">>> import numpy as np", ">>> import *** as ***"),
+        ("G = nx.path_graph(3); np.nx_inp", "G = ***.path_graph(3); ***.***_inp"),
+        ("from scikit-learn, SciPy and NumPy", "from ***, *** and ***"),
+        ("to_networkx_graph, numpydoc", "to_***_graph, ***doc"),
+        ("sp.linalg, sparse, spline", "***.linalg, sparse, spline"),
+        ("plt.show(), mpl_toolkits, matplotlib", "***.show(), ***_toolkits, ***"),
+        ("input, inp, snp, 2np, pandas", "input, inp, snp, 2np, ***"),
+        ("torch.Tensor, pytorch", "***.Tensor, ***"),
+    ],
+)
+def test_names_are_hidden_and_words_that_hold_a_short_one_are_not(raw, expected):
+    assert data.hide(raw) == expected
+
+
+def test_a_modules_split_depends_on_its_name_only():
+    import binascii
+
+    for module in (f"package.m{i}" for i in range(90)):
+        rest = binascii.crc32(module.encode()) % 5
+        assert data.split_of(module) == ("test", "validation", "training", "training", "training")[rest]
+    assert min(map(len, MODULES.values())) > 9 and len(MODULES["training"]) > 40
+
+
+def test_what_a_test_file_says_is_in_no_other_split(installed):
+    test, validation, training = (MODULES[split][0] for split in ("test", "validation", "training"))
+    broken = LONG.replace(" fox", "\n    fox")
+    installed(
+        {
+            "numpy": {
+                test: [f"{LONG}\n\n{OWN.upper()}"],
+                validation: [f"He said: {broken}!\n\n{OWN[::-1]}"],
+            },
+            "scipy": {training: [f"{OWN}\n\nSo: {LONG}, and on\n\nSee also: here"]},
+        }
+    )
+    assert data.texts("test")["numpy"] == {test: (f"{LONG}\n\n{OWN.upper()}",)}
+    assert data.texts("validation")["numpy"] == {validation: (OWN[::-1],)}
+    assert data.texts("training")["scipy"] == {training: (f"{OWN}\n\nSee also: here",)}
+    assert data.texts("training")["numpy"] == {} == data.texts("test")["networkx"]
+
+
+def test_what_a_split_repeats_stays_and_what_is_left_too_short_goes(installed):
+    one, two = MODULES["training"][:2]
+    test = MODULES["test"][0]
+    installed(
+        {
+            "numpy": {one: [OWN, OWN], two: [OWN]},
+            "scipy": {test: [f"{LONG} {LONG}\n\n{LONG}"], two: [f"{LONG}\n\n{OWN[:100]}"]},
+        }
+    )
+    assert data.texts("training")["numpy"] == {one: (OWN, OWN), two: (OWN,)}
+    assert data.texts("training")["scipy"] == {}
+    assert list(data.texts("test")["scipy"]) == [test]
+
+
+def test_fresh_paragraphs_agree_with_sets_of_strings():
+    random = np.random.default_rng(0)
+    paragraphs, rank = [], random.integers(3, size=67)
+    for _ in rank:  # few phrases, so that many runs are shared; lengths around QUOTED
+        parts = random.choice(["alpha beta gamma delta", "epsilon zeta eta", "theta iota", "kappa"], size=3)
+        paragraphs.append(" ".join(parts)[: random.integers(30, 60)])
+    paragraphs += ["", "x"]
+    rank = np.r_[rank, 0, 2]
+
+    def runs(text):
+        return {text[i : i + data.QUOTED] for i in range(len(text) - data.QUOTED + 1)}
+
+    expected = [
+        all(
+            runs(text).isdisjoint(runs(other))
+            for other, r in zip(paragraphs, rank, strict=True)
+            if r < rank[i]
+        )
+        for i, text in enumerate(paragraphs)
+    ]
+    assert data._fresh(paragraphs, rank).tolist() == expected
+    assert {True, False} == set(expected)
+    assert data._fresh([], np.zeros(0, dtype=int)).tolist() == []
+
+
+DOC = "A docstring that is long enough to be a passage of its own: " + OWN
+SOURCE = f'''
+"""{DOC} module"""
+class Shape:
+    r"""{DOC} class \\d"""
+    def area(self):
+        """{DOC} method"""
+        def inner():
+            """{DOC} inner"""
+    async def wait(self):
+        """{DOC} waiting"""
+def short():
+    """Too short."""
+raise SystemExit("nobody imports this")
+'''
+
+
+def test_docstrings_are_read_and_nothing_is_imported(package, monkeypatch):
+    name = package(
+        {
+            "__init__.py": "raise SystemExit('imported')",
+            "shape.py": SOURCE,
+            "sub/deep.py": f'"""{DOC} deep"""\nx = "\\d"\n',
+            "tests/test_shape.py": f'"""{DOC} test"""',
+            "broken.py": f'"""{DOC} broken"""\nprint "two"',
+            "large.py": f'"""{DOC} large"""\n' + "# padding\n" * (data.LARGEST // 10),
+        }
+    )
+    found = data._docstrings(name)
+    assert found["madeup.shape"] == [f"{DOC} module", f"{DOC} class \\d", f"{DOC} method"]
+    assert found["madeup.sub.deep"] == [f"{DOC} deep"]
+    assert not {"madeup.broken", "madeup.large", "madeup.tests.test_shape"} & set(found)
+    assert name not in sys.modules
+
+
+def test_reading_stops_per_file_and_per_split(package, monkeypatch):
+    monkeypatch.setattr(data, "PER_FILE", 300)
+    monkeypatch.setattr(data, "ENOUGH", {"training": 900, "validation": 1, "test": 0})
+    functions = "\n".join(f'def f{i}():\n    """{OWN[:-2]}{i:02}"""' for i in range(10))
+    name = package({"__init__.py": "", **{f"m{i}.py": functions for i in range(60)}})
+    found = {m: texts for m, texts in data._docstrings(name).items() if texts}
+    by_split = {split: [m for m in found if data.split_of(m) == split] for split in data.SPLITS}
+    assert all(len(texts) == 3 for texts in found.values()), "130 characters each, until 300 are there"
+    assert {split: len(some) for split, some in by_split.items()} == {
+        "training": 3, "validation": 1, "test": 0,
+    }  # fmt: skip
+
+
+def test_windows_are_pieces_of_their_package_and_short_ones_are_filled_with_blanks(installed):
+    module = MODULES["test"][0]
+    texts = {package: [f"{i} {OWN}", f"{OWN}{i}\n!"] for i, package in enumerate(data.PACKAGES)}
+    installed({package: {module: some} for package, some in texts.items()})
+    tokens, answer = data.draw("test", 67, generator(), n=149)
+    assert tokens.shape == (67, 149) and tokens.dtype == torch.long and answer.shape == (67,)
+    assert tokens.device.type == answer.device.type == "cpu"
+    for row, label in zip(tokens.tolist(), answer.tolist(), strict=True):
+        assert words(row) in [text.ljust(149) for text in texts[data.PACKAGES[label]]]
+    short = data.draw("test", 67, generator(), n=7)
+    for row, label in zip(short.tokens.tolist(), short.answer.tolist(), strict=True):
+        assert any(words(row) in text for text in texts[data.PACKAGES[label]])
+
+
+def test_each_window_and_each_package_may_come(installed):
+    module = MODULES["validation"][0]
+    installed({package: {module: [OWN[:128]]} for package in data.PACKAGES})
+    tokens, answer = data.draw("validation", 4001, generator(), n=121)
+    assert {words(row) for row in tokens.tolist()} == {OWN[i : i + 121] for i in range(8)}
+    assert (answer.bincount(minlength=4) / 4001 - 0.25).abs().max() < 0.03
+    whole = data.draw("validation", 5, generator(), n=128).tokens
+    assert {words(row) for row in whole.tolist()} == {OWN[:128]}
+
+
+def test_the_packages_are_equally_likely_in_the_real_text_too():
+    tokens, answer = data.draw("training", 4001, generator(3))
+    assert tokens.shape == (4001, 256) and tokens.min() >= 0 and tokens.max() < len(CHARACTERS)
+    assert (answer.bincount(minlength=4) / 4001 - 0.25).abs().max() < 0.03
+    assert len(tokens.unique(dim=0)) > 3000
+
+
+def test_the_same_generator_draws_the_same_and_another_does_not():
+    one, same, other = (data.draw("test", 7, generator(seed), n=53) for seed in (1, 1, 2))
+    assert one.tokens.equal(same.tokens) and one.answer.equal(same.answer)
+    assert not one.tokens.equal(other.tokens)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: data.draw("dev", 3, generator()), "split must be one of training, validation, test, got 'dev'"),
+        (lambda: data.draw(None, 3, generator()), "got None"),
+        (lambda: data.texts(3), "split must be one of training, validation, test, got 3"),
+        (lambda: data.draw("test", 0, generator()), "batch must be a whole number of at least 1, got 0"),
+        (lambda: data.draw("test", True, generator()), "batch .* got True"),
+        (lambda: data.draw("test", "3", generator()), "batch .* got '3'"),
+        (lambda: data.draw("test", 3, generator(), n=0), "n must be a whole number of at least 1, got 0"),
+        (lambda: data.draw("test", 3, generator(), n=None), "n must be .* got None"),
+        (lambda: data.draw("test", 3, generator(), n=2.5), "n must be .* got 2.5"),
+        (lambda: data.draw("test", 3, 0), "generator must be a torch.Generator, got int"),
+        (lambda: data.draw("test", 3, None), "got NoneType"),
+        (lambda: data.hide(None), "text must be a str, got NoneType"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        call()
+
+
+def test_an_unhashable_split_gets_a_sentence(no_shape_hook):
+    for call in (lambda: data.draw(["test"], 3, generator()), lambda: data.texts(["test"])):
+        with pytest.raises(ValueError, match="split must be one of"):
+            call()
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(data, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"sklearn is missing.*; install scikit-learn"):
+        data._docstrings("sklearn")
+
+
+def test_a_package_without_docstrings_says_so(installed):
+    installed({"numpy": {MODULES["test"][0]: [OWN]}})
+    with pytest.raises(ValueError, match=r"no docstrings were found in scipy, sklearn, networkx; install"):
+        data.draw("test", 3, generator())
+
+
+def test_the_licences_are_named_and_no_text_is_copied_here():
+    said = data.licences()
+    assert "BSD" in said and "not copied" in said and said.endswith(".")
+    assert all(name in said for name in ("NumPy", "SciPy", "scikit-learn", "NetworkX"))
+    beside = Path(data.__file__).parent
+    assert not list(beside.glob("passages*.txt"))

@@ -1,0 +1,171 @@
+"""The ring's experiment: rows and tokens by hand, the stored table, and a small live run of it and of the command."""
+
+import itertools
+
+import pytest
+import torch
+
+from lesson_lib import cli
+from lesson_lib.cli import ring as command
+from lesson_lib.experiments import results, ring
+from lesson_lib.experiments.ring import held_mib, memory, rows_of, run, sent_mib, torchrun
+
+PARTS = ("processes", "tokens", "causal", "backward")
+
+
+@pytest.mark.parametrize("tokens, processes", [(11, 3), (2, 4), (0, 2), (8192, 3), (7, 1)])
+def test_every_token_is_in_one_process(tokens, processes):
+    found = [rows_of(rank, processes, tokens) for rank in range(processes)]
+    assert [*itertools.chain(*found)] == [*range(tokens)]
+    assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+def test_what_is_held_and_sent_by_hand():
+    mib = 2**20 / 4  # numbers of 4 bytes in a MiB
+    # 2 heads, 6 tokens, width 5: a tensor of all has 60 numbers, a log_sum 12
+    assert held_mib(6, 1, heads=2, width=5) * mib == pytest.approx(6 * 60 + 12)
+    assert held_mib(6, 3, heads=2, width=5) * mib == pytest.approx(8 * 20 + 4)
+    assert held_mib(7, 3, heads=2, width=5) * mib == pytest.approx(8 * 30 + 6)  # one has 3 tokens
+    assert held_mib(6, 1, heads=2, width=5, backward=True) * mib == pytest.approx(10 * 60 + 12)
+    assert held_mib(6, 2, heads=2, width=5, backward=True, size=8) * mib == pytest.approx(2 * (14 * 30 + 6))
+    assert sent_mib(6, 1, heads=2, width=5, backward=True) == 0
+    assert sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
+    assert sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
+
+
+def test_memory_takes_the_largest_of_the_repeats():
+    rows = [
+        {"processes": p, "tokens": 8, "causal": causal, "backward": False, "mib": mib}
+        for p, causal, mib in [(1, False, 4.0), (2, False, 2.0), (2, False, 2.5), (2, True, 9.0)]
+    ]
+    assert memory(rows) == {(8, False): {1: 4.0, 2: 2.5}}
+    assert memory(rows, causal=True) == {(8, False): {2: 9.0}}
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return results("ring")["rows"]
+
+
+def test_the_stored_table_is_whole(stored):
+    recipe = ring.RECIPE
+    wanted = itertools.product(recipe["seeds"], *(recipe[name] for name in PARTS))
+    assert sorted((row["seed"], *(row[name] for name in PARTS)) for row in stored) == sorted(wanted)
+    assert all(row["seconds"] > 0 and row["cpu_s"] > 0 for row in stored)
+
+
+def test_stored_outputs_and_gradients_are_those_of_one_process(stored):
+    compared = [row for row in stored if row["seed"] == ring.RECIPE["seeds"][0]]
+    assert all(0 < row["error"] < 1e-5 and row["compared"] == row["tokens"] for row in compared)
+    assert all(row["error"] is None for row in stored if row not in compared)
+
+
+def test_stored_memory_is_what_is_counted(stored):
+    """And a few tiles: four heads' tables of 256 x 256 scores are 1 MiB each. Causal with backward, two tensors more."""
+    sizes = {"heads": ring.RECIPE["heads"], "width": ring.RECIPE["width"]}
+    for row in stored:
+        held = held_mib(row["tokens"], row["processes"], backward=row["backward"], **sizes)
+        unit = row["tokens"] / row["processes"] * sizes["heads"] * sizes["width"] * 4 / 2**20
+        more = 2 * unit if row["causal"] and row["backward"] else 0
+        assert held - 1e-3 < row["mib"] < held + 6 + more  # stored with three decimals
+        sent = sent_mib(row["tokens"], row["processes"], backward=row["backward"], **sizes)
+        assert row["sent_mib"] == pytest.approx(sent, abs=1e-3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_stored_memory_falls_with_the_number_of_processes(stored, causal):
+    for (tokens, _), by in memory(stored, causal=causal).items():
+        assert by[1] > by[2] > by[3] > by[4]
+        assert all(by[1] < p * by[p] < 2 * by[1] for p in (2, 3, 4))
+        if tokens == max(ring.RECIPE["tokens"]):
+            assert by[4] < 0.45 * by[1]
+
+
+def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
+    small = {
+        "processes": [2], "tokens": [301], "heads": 2, "width": 8, "causal": [True], "backward": [False, True], "seeds": [5],
+    }  # fmt: skip
+    for name, value in small.items():
+        monkeypatch.setitem(ring.RECIPE, name, value)
+    forward, backward = run(5)
+    assert forward.keys() == {
+        "seed", *PARTS, "seconds", "cpu_s", "mib", "sent_mib", "error", "compared",
+    }  # fmt: skip
+    assert (forward["seed"], forward["processes"], forward["tokens"], forward["compared"]) == (5, 2, 301, 301)
+    assert not forward["backward"] and backward["backward"] and forward["causal"]
+    assert 0 < forward["error"] < 1e-5 and 0 < backward["error"] < 1e-5
+    assert forward["mib"] < backward["mib"]
+
+
+def test_a_run_that_fails_says_why(monkeypatch):
+    monkeypatch.setitem(ring.RECIPE, "processes", [1])
+    monkeypatch.setattr(
+        ring, "torchrun", lambda *_, **__: type("Done", (), {"returncode": 1, "stderr": "no memory"})()
+    )
+    with pytest.raises(RuntimeError, match="torchrun ended with 1; it said: no memory"):
+        run(0)
+
+
+def test_the_command_prints_a_line():
+    done = torchrun(
+        2, "-m", "lesson_lib", "ring", "--tokens", "300", "--heads", "1", "--width", "8", "--causal", "--backward",
+        environment={"LESSON_DEVICE": "cpu"}, wait_s=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = done.stdout.splitlines()
+    parts = [part.split() for part in line.split(" · ")]
+    assert parts[0] == ["processes", "2"] and parts[1] == ["tokens", "300"]
+    assert (
+        parts[2][1] == "s" and parts[3][1:] == ["MiB", "per", "process"] and parts[4][1:] == ["MiB", "sent"]
+    )
+    assert parts[5][:2] == ["largest", "difference"] and float(parts[5][2]) < 1e-5
+    assert "Traceback" not in done.stderr
+
+
+def test_a_line_says_how_many_queries_were_compared():
+    row = {
+        "processes": 4, "tokens": 32768, "seconds": 1.93, "mib": 21.31, "sent_mib": 48.0, "error": 2.4e-7, "compared": 1024,
+    }  # fmt: skip
+    assert command.line(row) == (
+        "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest difference 2e-07 (of 1,024 queries)"
+    )
+
+
+def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
+    monkeypatch.delenv("RANK", raising=False)
+    assert cli.main(["ring"]) == 1
+    assert (
+        "make ring, or: torchrun --standalone --nproc-per-node 4 -m lesson_lib ring"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("option", ["tokens", "heads", "width"])
+def test_sizes_below_one_get_a_sentence(option, capsys):
+    assert cli.main(["ring", f"--{option}", "0"]) == 1
+    assert f"ring needs whole numbers >= 1, got --{option} 0" in capsys.readouterr().err
+
+
+def test_the_group_waits_for_slow_processes_and_not_for_ever(monkeypatch):
+    """On the CPU with gloo, unless there is a GPU for each process."""
+    seen = {}
+    monkeypatch.setenv("LESSON_DEVICE", "cpu")
+    monkeypatch.setattr(
+        ring.dist,
+        "init_process_group",
+        lambda backend, timeout: seen.update({backend: timeout.total_seconds()}),
+    )
+    ring.join(1000, 4, 25)
+    assert seen == {"gloo": pytest.approx(120.7)}
+    monkeypatch.setattr(ring.measure, "peak_mib", lambda call: 0.0)  # which asks the GPU that is only pretended
+    gpu = torch.device("cuda")
+    monkeypatch.setattr(ring, "device", lambda: gpu)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: seen.update(number=number))
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    ring.join(0, 1, 1)
+    assert seen["nccl"] == 120 and seen["number"] == 1 and ring.os.environ["LESSON_DEVICE"] == "cuda"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")  # one more than there are GPUs
+    ring.join(0, 1, 1)
+    assert seen["gloo"] == 120 and ring.os.environ["LESSON_DEVICE"] == "cpu"

@@ -1,0 +1,299 @@
+"""The arena's networks differ in their attention alone: each equals the full one where it should, and nowhere else."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.attention import Attended, attend
+from lesson_lib.device import device
+from lesson_lib.efficient import LowRank, RandomFeatures
+from lesson_lib.linear import feature_map
+from lesson_lib.models import arena
+from lesson_lib.models.arena import KINDS, READS, Classifier, Labelled
+from lesson_lib.positions import sinusoidal
+
+B, N, TOKENS, CLASSES, D, H = 3, 13, 17, 5, 22, 2
+D_K = D // H
+OTHERS = tuple(kind for kind in KINDS if kind != "full")
+
+
+def make(kind, **options):
+    sizes = {"n": N, "n_tokens": TOKENS, "n_classes": CLASSES, "d_model": D, "n_heads": H} | options
+    return Classifier(kind, **sizes).to(device()).eval()
+
+
+def some(count=B, n=N):
+    generator = torch.Generator("cpu").manual_seed(0)
+    return torch.randint(TOKENS, (count, n), generator=generator, device="cpu").to(device())
+
+
+def alike(kind, **options):
+    """A network of that kind, and the full one with the same weights. What low rank has of its own is left over."""
+    model, full = make(kind, **options), make("full", **options)
+    missing, left = full.load_state_dict(model.state_dict(), strict=False)
+    assert not missing and all(".attention.attention." in name for name in left)
+    return model, full
+
+
+def with_attention(model, attention):
+    for layer in model.layers:
+        layer.attention.attention = attention
+    return model
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("n", [1, 2, 13, 131])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_logit_for_each_class(kind, n, read):
+    logits = make(kind, n=n, read=read)(some(n=n))
+    assert logits.shape == (B, CLASSES) and logits.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_kind_is_another_network_with_the_same_weights(kind):
+    outputs = [model(some()) for model in alike(kind, radius=2, rank=3)]
+    assert (outputs[0] - outputs[1]).abs().max() > 1e-4
+
+
+def test_no_two_kinds_are_the_same():
+    weights = make("full").state_dict()
+    outputs = []
+    for kind in KINDS:
+        model = make(kind, radius=2, rank=3)
+        model.load_state_dict(weights, strict=False)
+        outputs.append(model(some()))
+    for i, one in enumerate(outputs):
+        assert all((one - other).abs().max() > 1e-4 for other in outputs[:i])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_low_rank_alone_has_parameters_of_its_own(kind):
+    def count(model):
+        return sum(p.numel() for p in model.parameters())
+
+    more = 2 * 2 * 3 * N if kind == "low rank" else 0  # keys and values, two layers, three mixtures of n
+    assert count(make(kind, rank=3)) == count(make("full")) + more
+
+
+def test_its_parameters_counted_by_hand():
+    layer = (
+        4 * D**2 + 2 * D * 2 * D + 2 * D + 5 * D
+    )  # attention, two matrices of width 2 D and their biases, two norms
+    total = sum(p.numel() for p in make("full", n_layers=3).parameters())
+    assert total == TOKENS * D + 3 * layer + 2 * D + (D + 1) * CLASSES
+
+
+def test_layers_that_add_nothing_leave_the_tokens_as_they_are():
+    """Their norms stand inside (pre-norm), so the way past them is free."""
+    model, tokens = make("full", read="last"), some()
+    for layer in model.layers:
+        layer.attention.w_output.weight.data.zero_()
+        for parameter in layer.feed_forward.parameters():
+            parameter.data.zero_()
+        for parameter in layer.norms.parameters():  # whatever they do
+            parameter.data.normal_()
+    assert_close(model(tokens), model.out(model.norm(model.embedding(tokens)[:, -1])))
+
+
+@pytest.mark.parametrize("radius", [N - 1, N, 10 * N])
+def test_a_window_that_reaches_all_is_full_attention(radius):
+    window, full = alike("window", radius=radius)
+    assert_close(window(some()), full(some()), atol=1e-5, rtol=1e-5)
+
+
+def test_one_token_less_is_another():
+    window, full = alike("window", radius=N - 2, n_layers=1)
+    assert (window(some()) - full(some())).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("n_layers, radius", [(1, 2), (2, 2), (3, 1)])
+def test_a_window_sees_as_far_as_its_layers_carry(n_layers, radius):
+    """Read at the last token: what stands further away than n_layers · radius changes nothing."""
+    model, tokens = make("window", read="last", n_layers=n_layers, radius=radius), some()
+    for place in range(N):
+        changed = tokens.clone()
+        changed[:, place] = (tokens[:, place] + 1) % TOKENS
+        difference = (model(changed) - model(tokens)).abs().max()
+        assert (difference > 1e-6) == (N - 1 - place <= n_layers * radius)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_all_other_kinds_see_the_first_token_from_the_last(kind):
+    model, tokens = make(kind, read="last", n_layers=1, radius=N - 1), some()
+    changed = tokens.clone()
+    changed[:, 0] = (tokens[:, 0] + 1) % TOKENS
+    assert (model(changed) - model(tokens)).abs().max() > 1e-6
+
+
+def test_low_rank_without_mixing_is_full_attention():
+    low, full = alike("low rank", rank=N)
+    for module in low.modules():
+        if isinstance(module, LowRank):
+            for mix in (module.mix_keys, module.mix_values):
+                nn.init.eye_(mix)
+    assert_close(low(some()), full(some()), atol=1e-5, rtol=1e-5)
+
+
+def test_each_layer_mixes_in_its_own_way():
+    mixes = [module.mix_keys for module in make("low rank", rank=3).modules() if isinstance(module, LowRank)]
+    assert len(mixes) == 2 and mixes[0].shape == (3, N) and not torch.equal(*mixes)
+
+
+def test_linear_is_attention_with_the_logarithm_of_products_for_a_score():
+    linear, full = alike("linear")
+
+    def by_table(query, key, value, **options):
+        return attend(query, key, value, score=lambda q, k: (feature_map(q) @ feature_map(k).mT).log())
+
+    assert_close(linear(some()), with_attention(full, by_table)(some()), atol=1e-5, rtol=1e-4)
+
+
+def test_random_features_are_attention_with_their_products():
+    model, full = alike("random features", n_features=7)
+    phi = RandomFeatures(D_K, 7).to(device())
+
+    def by_table(query, key, value, **options):
+        weights = phi(query) @ phi(key).mT
+        return Attended(weights / weights.sum(-1, keepdim=True) @ value, None)
+
+    assert_close(model(some()), with_attention(full, by_table)(some()), atol=1e-5, rtol=1e-4)
+
+
+def test_many_random_features_come_close_to_full_attention():
+    """With short queries and keys; and closer than the mean of all values, which full attention itself comes close to then."""
+
+    def mean(query, key, value, **options):
+        return Attended(value.mean(-2, keepdim=True).expand_as(value), None)
+
+    errors = []
+    for n_features in (8, 64, 4096):
+        torch.manual_seed(0)
+        models = alike("random features", n_features=n_features, n_layers=1)
+        for model in models:
+            for project in (model.layers[0].attention.w_query, model.layers[0].attention.w_key):
+                project.weight.data.mul_(0.5)
+        approximate, full = (model(some(11)) for model in models)
+        errors.append((approximate - full).abs().mean().item())
+    of_mean = (with_attention(models[1], mean)(some(11)) - full).abs().mean().item()
+    assert errors[2] < errors[1] / 2 < errors[0] / 4
+    assert errors[2] < of_mean / 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_data_give_the_same_logits_again(kind):
+    model = make(kind)
+    assert torch.equal(model(some()), model(some()))
+    again = make(kind)
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(some()), model(some()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sequences_of_a_batch_know_nothing_of_each_other(kind):
+    model, tokens = make(kind), some()
+    assert_close(model(tokens)[1:2], model(tokens[1:2]), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_tokens_counts(kind):
+    model, tokens = make(kind), some()
+    assert (model(tokens.flip(1)) - model(tokens)).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_answer_is_read_where_it_is_said(kind):
+    mean, last = make(kind, read="mean"), make(kind, read="last")
+    last.load_state_dict(mean.state_dict())
+    x = mean.embedding.table[some()] * D**0.5 + sinusoidal(N, D, device=device())
+    for layer in mean.layers:
+        x = layer(x).output
+    x = mean.norm(x)
+    assert_close(mean(some()), mean.out(x).mean(1), atol=1e-5, rtol=1e-5)  # the mean of the tokens' logits
+    assert_close(last(some()), last.out(x[:, -1]), atol=1e-5, rtol=1e-5)
+    assert (mean(some()) - last(some())).abs().max() > 1e-4
+
+
+def test_the_mean_is_of_all_tokens_alike():
+    """Without layers and with a norm that does nothing, it is the mean of the embedded tokens."""
+    model = make("full", n_layers=1)
+    model.layers, model.norm = nn.ModuleList(), nn.Identity()
+    model.embedding = nn.Embedding(TOKENS, D).to(device())
+    tokens = torch.tensor([[1, 1, 2, 4]])
+    wanted = model.out(model.embedding.weight[torch.tensor([1, 1, 2, 4])].sum(0) / 4)
+    assert_close(model(tokens)[0], wanted)
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_reach_all_parameters(kind, read):
+    model, tokens = make(kind, read=read, rank=3, radius=2).train(), some()
+    arena.loss(model, Labelled(tokens, tokens[:, 0] % CLASSES)).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns_a_few_sequences_by_heart(kind):
+    torch.manual_seed(0)
+    model, tokens = make(kind, n_layers=1).train(), some(7)
+    batch = Labelled(tokens, torch.tensor([0, 1, 2, 3, 4, 0, 1]))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        arena.loss(model, batch).backward()
+        optimizer.step()
+    assert arena.loss(model, batch) < 0.1 and torch.equal(model(tokens).argmax(-1), batch.answer)
+
+
+def test_not_knowing_costs_the_logarithm_of_the_number_of_classes():
+    model, tokens = make("linear"), some()
+    nn.init.zeros_(model.out.weight)
+    nn.init.zeros_(model.out.bias)
+    batch = Labelled(tokens, torch.full((B,), 3))
+    assert_close(arena.loss(model, batch).item(), math.log(CLASSES))
+    nn.init.constant_(model.out.bias[3:4], 1e9)
+    assert arena.loss(model, batch) == 0
+
+
+@pytest.mark.parametrize("bad", ["Full", "", "sparse", None, 3, ["full"], ("full",), {}])
+def test_another_kind_gets_a_sentence(no_shape_hook, bad):
+    for ask in (make, lambda kind: arena.attention(kind, n=N, d_k=D_K, radius=2, rank=3, n_features=7)):
+        with pytest.raises(ValueError, match="kind must be one of full, window, linear, low rank, random features, got ") as caught:  # fmt: skip
+            ask(bad)
+        assert str(caught.value).endswith(repr(bad))
+
+
+@pytest.mark.parametrize("bad", ["first", "Mean", "", None, 3, ["mean"], {}])
+def test_another_place_to_read_gets_a_sentence(no_shape_hook, bad):
+    with pytest.raises(ValueError, match="read must be one of mean, last, got "):
+        make("full", read=bad)
+
+
+@pytest.mark.parametrize(
+    "kind, name", [("window", "radius"), ("low rank", "rank"), ("low rank", "n"), ("random features", "n_features")]
+)  # fmt: skip
+@pytest.mark.parametrize("bad", [-1, 2.0, True, None, "far", [1]])
+def test_a_bad_size_of_an_attention_gets_a_sentence(no_shape_hook, kind, name, bad):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number"):
+        make(kind, **{name: bad})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "low rank"])
+def test_only_low_rank_minds_the_length(kind):
+    assert make(kind, n=N)(some(n=N + 4)).shape == (B, CLASSES)
+
+
+def test_low_rank_takes_no_longer_sequences():
+    model = make("low rank")
+    assert model(some(n=N - 2)).shape == (B, CLASSES)
+    with pytest.raises(ValueError, match=f"mixes at most {N} keys, got {N + 1}"):
+        model(some(n=N + 1))
+
+
+def test_an_unknown_token_gets_a_sentence():
+    with pytest.raises(ValueError, match="17"):
+        make("full")(torch.full((1, N), TOKENS))

@@ -1,0 +1,164 @@
+"""Pictures and tables of costs at any length: what is drawn is what was measured and what the laws say, and numbers read as people say them."""
+
+from itertools import pairwise
+
+import pytest
+
+from lesson_lib.measure import Law
+from lesson_lib.plots import CURVES, scale
+from lesson_lib.plots.scale import DAY, HOUR, YEAR, human_count, human_mib, human_seconds
+
+LAWS = {"table": Law(0.01, 0, 2e-8), "window": Law(0.001, 1e-5, 0), "low rank": Law(0.001, 1.01e-5, 0)}
+
+
+def rows():
+    return [
+        {"kind": kind, "seed": seed, "n": n, "held_out": n > 1024, "cpu_s": noise * law.at(n), "mib": 2 * law.at(n)}
+        for seed, noise in enumerate((0.5, 1.0, 9.0)) for kind, law in LAWS.items() for n in (512, 1024, 2048, 4096)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("of, factor", [("cpu_s", 1), ("mib", 2)])
+def test_points_are_medians_and_held_out_ones_are_open(of, factor):
+    (axes,) = scale.laws_picture(rows(), LAWS, of=of).figure.axes
+    marks = [line for line in axes.lines if line.get_linestyle() == "None"]
+    assert len(marks) == 2 * len(LAWS)
+    for (kind, law), fitted, held_out in zip(LAWS.items(), marks[::2], marks[1::2], strict=True):
+        assert fitted.get_markerfacecolor() == fitted.get_color() == held_out.get_color(), kind
+        assert held_out.get_markerfacecolor() == "white"
+        assert list(fitted.get_xdata()) == [512, 1024] and list(held_out.get_xdata()) == [2048, 4096]
+        for line in (fitted, held_out):
+            assert list(line.get_ydata()) == pytest.approx(
+                [factor * law.at(int(n)) for n in line.get_xdata()]
+            )
+
+
+def test_lines_are_the_laws_to_a_billion_tokens_dashed_beyond_what_was_measured():
+    (axes,) = scale.laws_picture(rows(), LAWS).figure.axes
+    for law, color in zip(LAWS.values(), CURVES, strict=False):
+        mine = [line for line in axes.lines if line.get_color() == color]
+        near, far = (next(line for line in mine if line.get_linestyle() == style) for style in ("-", "--"))
+        assert (near.get_xdata()[0], near.get_xdata()[-1]) == pytest.approx((512, 4096))
+        assert (far.get_xdata()[0], far.get_xdata()[-1]) == pytest.approx((4096, 1e9))
+        for line in (near, far):
+            assert list(line.get_ydata()) == pytest.approx([law.at(x) for x in line.get_xdata()])
+
+
+def test_axes_read_as_people_say_and_names_stand_apart():
+    (axes,) = scale.laws_picture(rows(), LAWS).figure.axes
+    words = {tick.get_text() for tick in axes.get_yticklabels()}
+    assert {"1 s", "1 min", "1 h", "1 day", "1 year"} <= words
+    assert [tick.get_text() for tick in axes.get_xticklabels()][::3] == ["1 k", "1 M", "1 G"]
+    marks = {line.get_xdata()[0] for line in axes.lines if len({*line.get_xdata()}) == 1}
+    assert marks == {1e3, 1e6, 1e9}
+    heights = sorted(text.xyann[1] for text in axes.texts)
+    assert {text.get_text() for text in axes.texts} == LAWS.keys()
+    assert all(b - a >= 0.99 * scale.ROOM for a, b in pairwise(heights))
+    (memory,) = scale.laws_picture(rows(), LAWS, of="mib").figure.axes
+    assert {"1 MiB", "1 GiB", "1 TiB"} <= {tick.get_text() for tick in memory.get_yticklabels()}
+
+
+def test_names_that_meet_stand_round_their_mean_and_others_stay():
+    room = scale.ROOM
+    found = scale._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
+    assert found["far"] == 0.9 and found["low"] == 0.1
+    assert sorted((found["a"], found["b"])) == pytest.approx([0.5 + room / 6 - room, 0.5 + room / 6])
+    assert found["c"] == pytest.approx(0.5 + room / 6 + room)
+    assert scale._apart({}) == {}
+
+
+@pytest.mark.parametrize("given", [None, [], "rows", {"rows": []}])
+def test_no_rows_get_a_sentence(no_shape_hook, given):
+    with pytest.raises(ValueError, match=r"rows must be those of experiments\.laws, got"):
+        scale.laws_picture(given, LAWS)
+
+
+@pytest.mark.parametrize("of", ["seconds", None, 3, ["mib"]])
+def test_another_column_gets_a_sentence(no_shape_hook, of):
+    with pytest.raises(ValueError, match="of must be one of cpu_s, mib, got"):
+        scale.laws_picture(rows(), LAWS, of=of)
+
+
+def test_a_kind_without_a_law_gets_a_sentence():
+    with pytest.raises(ValueError, match="laws must hold one for each kind, there is none for 'low rank'"):
+        scale.laws_picture(rows(), {"table": LAWS["table"], "window": LAWS["window"]})
+
+
+def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
+    table = scale.scale_table(
+        {"a<b": (Law(0, 1e-3, 0), Law(1, 0, 0)), "far": (Law(0, 0, 1), Law(0, 2**-20, 0))},
+        longest={"a<b": 10**8, "far": 512},
+    )
+    assert table.rows["a<b"] == ("1.0 s, 1.0 MiB", "17 min, 1.0 MiB", "12 days, 1.0 MiB")
+    assert table.rows["far"][1].startswith("≈ ") and not table.rows["far"][0].startswith("≈")
+    text, markup = repr(table), table._repr_html_()
+    assert "1 k tokens" in text and "1 M tokens" in text and "1 G tokens" in text
+    assert "≈ more than 10 times the longest length" in text and "≈ more than 10 times" in markup
+    assert "a&lt;b" in markup and markup.count("<tr>") == 3
+    near = scale.scale_table({"a": (LAWS["window"], LAWS["window"])}, sizes=[700])
+    assert repr(near).splitlines() == ["   700 tokens", "a  8.0 ms, 8.2 KiB"]
+
+
+@pytest.mark.parametrize(
+    "laws, longest, words",
+    [
+        ({}, None, r"laws must be \{kind: \(law of seconds, law of MiB\)\}, got \{\}"),
+        (None, None, "got None"),
+        ({"a": (LAWS["table"], LAWS["table"])}, {"b": 3}, "longest must hold a length for each kind, there is none for 'a'"),
+    ],
+)  # fmt: skip
+def test_a_table_of_nothing_gets_a_sentence(no_shape_hook, laws, longest, words):
+    with pytest.raises(ValueError, match=words):
+        scale.scale_table(laws, longest=longest)
+
+
+def test_bars_end_where_memory_does():
+    picture = scale.machine_picture({"small": 512.0, "large": 4096.0}, 1024, title="1 M tokens")
+    (axes,) = picture.figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [512, 4096]
+    assert axes.lines[0].get_xdata()[0] == 1024
+    assert [text.get_text().strip() for text in axes.texts] == ["512 MiB, fits", "4.0 GiB, does not fit"]
+    assert "1.0 GiB" in picture.caption
+    for held, memory in (({}, 1024), ({"a": 0.0}, 1024), ({"a": 1.0}, 0)):
+        with pytest.raises(ValueError, match=r"held must be \{name: MiB\} of positive numbers"):
+            scale.machine_picture(held, memory)
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (3e-6, "3.0 µs"), (0.0, "0.0 µs"), (0.0123, "12 ms"), (0.25, "250 ms"), (5.62, "5.6 s"), (90, "1.5 min"), (HOUR, "1.0 h"), (DAY, "1.0 day"),
+        (2.1 * DAY, "2.1 days"), (YEAR, "1.0 year"), (665 * YEAR, "665 years"), (12_345 * YEAR, "12,345 years"), (2.5e6 * YEAR, "2.5 million years"),
+    ],
+)  # fmt: skip
+def test_seconds_as_people_say_them(seconds, text):
+    assert human_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    "mib, text",
+    [(0.5, "512 KiB"), (1, "1.0 MiB"), (1023, "1,023 MiB"), (8192, "8.0 GiB"), (7.6 * 2**20, "7.6 TiB"), (2.0**30, "1.0 PiB"), (28.4 * 2**40, "28 EiB")],
+)  # fmt: skip
+def test_memory_as_people_say_it(mib, text):
+    assert human_mib(mib) == text
+
+
+@pytest.mark.parametrize(
+    "n, text", [(999, "999"), (1000, "1 k"), (2048, "2 k"), (2_500_000, "2.5 M"), (10**9, "1 G")]
+)
+def test_counts_as_people_say_them(n, text):
+    assert human_count(n) == text
+
+
+@pytest.mark.parametrize("number", [-1, None, "7", True, float("nan"), float("inf")])
+def test_what_is_no_amount_gets_a_sentence(no_shape_hook, number):
+    for name, call in (("seconds", human_seconds), ("mib", human_mib)):
+        with pytest.raises(ValueError, match=f"{name} must be a number >= 0, got"):
+            call(number)
+
+
+def test_no_figure_is_wider_than_the_page_and_each_is_a_sentence():
+    for picture in (scale.laws_picture(rows(), LAWS), scale.machine_picture({"a": 1.0}, 2.0)):
+        assert picture.figure.get_size_inches()[0] <= 8
+        assert picture.alt.endswith(".") and not any(sign.isdigit() for sign in picture.alt)
+        assert picture.png().startswith(b"\x89PNG")

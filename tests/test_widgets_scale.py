@@ -1,0 +1,185 @@
+"""The scale explorer: what it says of memory and time is what the laws and the ring say, at every place of its sliders."""
+
+import html
+import re
+import statistics
+import time
+
+import pytest
+
+from lesson_lib.measure import Law
+from lesson_lib.plots.scale import human_mib, human_seconds
+from lesson_lib.widgets import ScaleExplorer
+from lesson_lib.widgets import scale as scales
+
+LAWS = {
+    "table": (Law(0, 0, 3e-8), Law(0, 0, 3e-5)),
+    "tiles": (Law(0, 0, 2e-8), Law(6, 0.008, 0)),
+    "window": (Law(0, 1e-5, 0), Law(0, 0.01, 0)),
+}
+LONGEST = {"table": 8192, "tiles": 16384, "window": 10**8}
+
+
+def ring(n, machines):
+    """Eight MiB for a thousand tokens of a machine's own, and one more."""
+    return 1 + 8 * -(-n // machines) / 1000
+
+
+def explorer(tokens=1_000_000, memory=80, machines=10):
+    w = ScaleExplorer(LAWS, ring, longest=LONGEST)
+    w.tokens.value, w.memory.value, w.machines.value = tokens, memory, machines
+    return w
+
+
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
+    w = explorer()
+    data, metadata = w._repr_mimebundle_()
+    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
+    assert data["text/plain"] == metadata["image/png"]["alt"]
+    assert "application/vnd.jupyter.widget-view+json" in data
+    drawing = w.drawing.value
+    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
+    assert w.still().caption == w.words()
+
+
+def test_one_machine_by_hand():
+    found = explorer(tokens=100_000).alone()
+    assert found["table"].mib == pytest.approx(300_000) and not found["table"].fits  # 80 GiB are 81,920 MiB
+    assert found["tiles"].mib == pytest.approx(806) and found["tiles"].fits
+    assert found["tiles"].seconds == pytest.approx(200) and found["window"].seconds == pytest.approx(1)
+    assert [fit.far for fit in found.values()] == [True, False, False]  # 81,920 and 163,840 are ten times
+
+
+def test_a_ring_by_hand():
+    w = explorer(tokens=1_000_000, machines=20, memory=1)
+    ring = w.shared()
+    assert ring.mib == pytest.approx(401) and ring.fits and ring.far
+    assert ring.seconds == pytest.approx(2e-8 * 1e12 / 20)
+    assert w.needed() == 8  # 7 take 1,143.9 MiB each, 8 take 1,001
+    w.machines.value = 5
+    assert not w.shared().fits
+
+
+def test_more_machines_than_tokens_do_not_help():
+    w = explorer(tokens=1000, machines=100_000)
+    assert w.shared().mib == ring(1000, 1000) and w.shared().seconds == pytest.approx(2e-8 * 1e6 / 1000)
+
+
+def test_the_kind_whose_seconds_are_shared_can_be_chosen():
+    w = ScaleExplorer(LAWS, ring, longest=LONGEST, exact="table")
+    w.machines.value = 1
+    assert w.shared().seconds == w.alone()["table"].seconds != w.alone()["tiles"].seconds
+
+
+def test_what_fits_is_told_in_words():
+    assert explorer(tokens=1_000_000, machines=10).words() == (
+        "1 M tokens, one machine of 80 GiB: tiles and window fit; table (29 TiB) does not. A ring of 10 machines holds 801 MiB in each, "
+        "which fits; 1 is enough. Exact attention takes 33 min there, 5.6 h on one, without sending."
+    )
+    assert explorer(tokens=1000, machines=1).words() == (
+        "1 k tokens, one machine of 80 GiB: all kinds fit. A ring of 1 machine holds 9.0 MiB in each, which fits; 1 is enough. "
+        "Exact attention takes 20 ms there, without sending."
+    )
+    said = explorer(tokens=10**9, memory=1, machines=100).words()
+    assert "nothing fits; the least is tiles with 7.6 TiB." in said
+    assert "which does not fit; 7,821 are needed" in said
+
+
+def test_no_number_of_machines_may_be_enough():
+    w = ScaleExplorer(LAWS, lambda n, machines: 2000.0, longest=LONGEST)
+    w.memory.value, w.tokens.value = 1, 1000
+    assert w.needed() is None and "no number of machines is enough" in w.words()
+    assert "does not fit (for no number)" in w.drawing.value
+
+
+@pytest.mark.parametrize(
+    "tokens, memory, machines", [(1000, 1, 1), (1_000_000, 80, 10), (10**9, 1024, 100_000)]
+)
+def test_the_table_has_a_row_for_each_kind_and_one_for_the_ring(tokens, memory, machines):
+    w = explorer(tokens, memory, machines)
+    body = re.search("<tbody>(.*)</tbody>", w.drawing.value)[1]
+    rows = re.findall(r"<tr[^>]*><th scope=\"row\">([^<]+)</th>(.*?)</tr>", body)
+    assert [name for name, _ in rows] == [*LAWS, f"ring, in each of {machines:,}"]
+    for (_, text), fit in zip(rows, (*w.alone().values(), w.shared()), strict=True):
+        about = "≈ " if fit.far else ""
+        assert f">{about}{human_mib(fit.mib)}<" in text and f">{about}{human_seconds(fit.seconds)}<" in text
+        assert ("does not fit" in text) == (not fit.fits)
+        bar = float(re.search(r'class="ll-bar" width="([\d.]+)"', text)[1])
+        line = float(re.search(r'd="M([\d.]+) 0v', text)[1])
+        assert bar == pytest.approx(scales._across(fit.mib), abs=0.06)
+        assert (bar <= line + 0.11) == fit.fits
+
+
+def test_the_law_behind_a_number_is_reached_by_keyboard():
+    drawing = html.unescape(explorer().drawing.value)
+    assert 'tabindex="0" aria-label="tiles, seconds: 2.0e-8 n²"' in drawing
+    assert 'aria-label="tiles, MiB with its inputs: 6.0 + 0.0080 n"' in drawing
+
+
+def test_bars_grow_and_stay_inside():
+    mib = [0.01, 1, 1024, 2.0**30, 1e20]
+    ends = [scales._across(value) for value in mib]
+    assert ends == sorted(ends) and ends[0] == 0 and ends[-1] == scales.WIDTH
+
+
+@pytest.mark.parametrize("name", ["tokens", "memory", "machines"])
+def test_each_slider_alone_moves_the_drawing_to_both_of_its_ends(name):
+    w = explorer()
+    slider, seen = getattr(w, name), {w.drawing.value}
+    values = [value for _, value in slider.options]
+    assert values == sorted(values) and slider.description == name
+    for end in (values[0], values[-1]):
+        slider.value = end
+        seen.add(w.drawing.value)
+    assert len(seen) == 3
+
+
+def test_sliders_read_as_people_say():
+    w = explorer()
+    assert [label for label, _ in w.tokens.options][::9] == ["1 k", "1 M", "1 G"]
+    assert [label for label, _ in w.memory.options][::11] == ["1 GiB", "1 TiB"]
+    assert ("80 GiB", 80) in w.memory.options and ("100,000", 100_000) in w.machines.options
+
+
+def test_names_are_escaped():
+    w = ScaleExplorer({"<i>": LAWS["tiles"]}, ring, longest={"<i>": 9}, exact="<i>")
+    assert "<i>" not in w.drawing.value and "&lt;i&gt;" in w.drawing.value
+
+
+def test_the_still_picture_has_a_bar_for_each_kind_and_the_ring():
+    w = explorer(machines=20)
+    (axes,) = w.still().figure.axes
+    wanted = [fit.mib for fit in (*w.alone().values(), w.shared())]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx(wanted)
+    assert axes.lines[0].get_xdata()[0] == 80 * 1024
+
+
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        ({"laws": None}, TypeError, r"laws must be \{kind: \(law of seconds, law of MiB\)\}, got NoneType"),
+        ({"laws": {}}, ValueError, "laws must hold at least one kind, got none; take experiments.laws.machine_laws"),
+        ({"laws": {"a": Law(1, 1, 1)}}, TypeError, r"laws\['a'\] must be a law of seconds and one of MiB, got Law"),
+        ({"laws": {"a": (1, 2)}}, TypeError, r"got \(1, 2\)"),
+        ({"ring": 3}, TypeError, r"ring must be a function \(tokens, machines\) -> MiB, got int; take experiments"),
+        ({"longest": None}, TypeError, r"longest must be \{kind: tokens\}, got NoneType"),
+        ({"longest": {"table": 5}}, ValueError, r"longest\['tiles'\] must be a number of tokens >= 1, got None"),
+        ({"longest": dict(LONGEST, window=True)}, ValueError, r"longest\['window'\] must be .*, got True"),
+        ({"exact": "full"}, ValueError, "exact must be one of the kinds table, tiles, window, got 'full'"),
+        ({"exact": ["tiles"]}, ValueError, r"got \['tiles'\]"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_gets_a_sentence(no_shape_hook, change, error, message):
+    given = {"laws": LAWS, "ring": ring, "longest": LONGEST} | change
+    with pytest.raises(error, match=message):
+        ScaleExplorer(given.pop("laws"), given.pop("ring"), **given)
+
+
+def test_the_sliders_are_answered_within_a_tenth_of_a_second():
+    """In processor time, so that other programs do not count."""
+    w, seconds = explorer(), []
+    for value in (1000, 10**9, 500_000, 10**8, 2000):
+        began = time.process_time()
+        w.tokens.value = value
+        seconds.append(time.process_time() - began)
+    assert statistics.median(seconds) < 0.1
