@@ -236,7 +236,7 @@ def test_errors_are_a_line_through_the_middle_with_a_band_and_a_slope_beside_the
     assert curve(axes, "a") == ([4, 64], [2.0, 0.25])
     corners = {tuple(corner) for corner in axes.collections[0].get_paths()[0].vertices.tolist()}
     assert {(4.0, 1.0), (4.0, 3.0), (64.0, 0.125), (64.0, 0.5)} <= corners
-    assert curve(axes, "like 1 / √size") == (
+    assert curve(axes, "like 1 / √features") == (
         [4, 64],
         pytest.approx([2.0, 0.5]),
     )  # 16 times as many: a quarter
@@ -527,7 +527,7 @@ def test_each_query_head_is_joined_to_the_keys_that_it_uses():
         keys = [(k + 0.5) * 6 / count - 0.5 for k in range(count)]
         assert ends == {head: keys[head * count // 6] for head in range(6)}
         assert len(boxes(axes)) == 6 + 2 * count
-        assert axes.get_xlabel() == f"{2 * count} of 12 tables kept"
+        assert axes.get_xlabel() == f"{2 * count} of 12 arrays kept"
     assert [axes.get_title().split("\n")[0] for axes in panels] == [
         "multi-head",
         "grouped-query",

@@ -226,7 +226,9 @@ def errors(
         if slope is not None:
             start = max(statistics.median(curve[0][1]) or zero for curve in found.values())
             ends = [start, start * (sizes[-1] / sizes[0]) ** slope]
-            text = {-0.5: "like 1 / √size", -1: "like 1 / size"}.get(slope, f"like size^{slope:g}")
+            text = {-0.5: f"like 1 / √{xlabel}", -1: f"like 1 / {xlabel}"}.get(
+                slope, f"like {xlabel}^{slope:g}"
+            )
             axes.plot([sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2)  # fmt: skip
         _powers(axes, sizes)
         low, high = axes.get_ylim()
@@ -235,8 +237,8 @@ def errors(
             axes.axhline(zero, color="0.8", linewidth=1, zorder=0)
             beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 0)}
             axes.annotate("exactly 0", (1.0, zero), va="center", fontsize=9, color=MUTED, **beside)
-        beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (-2, 3)}
-        axes.annotate("as bad as an answer of zeros", (1.0, 1.0), ha="right", fontsize=9, color=MUTED, **beside)  # fmt: skip
+        beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, -4)}
+        axes.annotate("1: as bad as zeros", (0.0, 1.0), va="top", fontsize=9, color=MUTED, **beside)
         axes.set_title(ylabel, loc="left")
         axes.set_xlabel(xlabel)
         _legend(figure, axes)
@@ -298,7 +300,8 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
             corner = left + keys.start * unit, top + queries.start * unit
             sides = len(keys) * unit, len(queries) * unit
             page.add_patch(Rectangle(corner, *sides, facecolor=ground, edgecolor="white", linewidth=1.5))
-            middle = corner[0] + sides[0] / 2, corner[1] + sides[1] / 2
+            # below the stairs of a causal mask
+            middle = corner[0] + sides[0] * 0.22, corner[1] + sides[1] * 0.76
             page.text(*middle, str(number), ha="center", va="center_baseline", fontsize=size, color=edge)
         if causal:
             stairs = [(left + k * unit, top + i * unit) for k in range(1, n + 1) for i in (k - 1, k)]
@@ -573,7 +576,7 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
                     axes.add_patch(Rectangle((middle - 0.36, place + 0.3), 0.72, 0.42, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, hatch=hatch, zorder=2))  # fmt: skip
             kept = {1: "multi-query\none for all", n_heads: "multi-head\none each"}
             axes.set_title(kept.get(count, f"grouped-query\none for every {group}"), fontsize=10)
-            axes.set_xlabel(f"{2 * count} of {2 * n_heads} tables kept")
+            axes.set_xlabel(f"{2 * count} of {2 * n_heads} arrays kept")
         first = grid[0][0]
         first.set_yticks([2.4, 0.59, 0.09], ["queries", "keys", "values"])
         first.tick_params(axis="y", length=0)

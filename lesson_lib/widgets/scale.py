@@ -16,13 +16,14 @@ TOKENS = (*(digit * 10**power for power in range(3, 9) for digit in (1, 2, 5)), 
 GIB = (1, 2, 4, 8, 16, 32, 64, 80, 128, 256, 512, 1024)
 MACHINES = (*(digit * 10**power for power in range(5) for digit in (1, 2, 5)), 10**5)
 LOW, HIGH = 2.0**-2, 2.0**45  # MiB at the two ends of the bars
-WIDTH, HEIGHT = 220, 14  # of a bar, in screen pixels
+WIDTH, HEIGHT = 120, 14  # of a bar, in screen pixels
 
 STYLE = """
-.ll-told {min-height:4em}
-.ll-box .ll-scale th {font-weight:400; text-align:left; padding:2px 14px 2px 0; white-space:nowrap}
+.ll-box .ll-told, .ll-box .ll-note {max-width:600px}
+.ll-told {min-height:5.5em}
+.ll-box .ll-scale th {font-weight:400; text-align:left; padding:2px 10px 2px 0; white-space:nowrap}
 .ll-box .ll-scale thead th {font-weight:600}
-.ll-box .ll-scale td {border:0; padding:2px 14px 2px 0; white-space:nowrap; text-align:left}
+.ll-box .ll-scale td {border:0; padding:2px 10px 2px 0; white-space:nowrap; text-align:left}
 .ll-box .ll-scale tr.ll-ring th, .ll-box .ll-scale tr.ll-ring td {border-top:2px solid #111}
 """
 
@@ -121,14 +122,12 @@ class ScaleExplorer(Explorer):
         alone, ring = self.alone(), self.shared()
         rows = "".join(self._row(kind, fit, self._tips(kind)) for kind, fit in alone.items())
         count, needed = self.machines.value, self.needed()
-        least = (
-            "for no number" if needed is None else f"from {needed:,} machine{'s' if needed > 1 else ''} on"
-        )
+        least = "for no number" if needed is None else f"from {needed:,} on"
         tips = (
             f"ring(n = {self.tokens.value:,}, machines = {count:,}): own tokens, and two blocks of keys and values",
             f"seconds of {self.exact}, divided by the machines; sending is left out",
         )
-        rows += self._row(f"ring, in each of {count:,}", ring, tips, classes="ll-ring", more=f" ({least})")
+        rows += self._row(f"ring of {count:,}", ring, tips, classes="ll-ring", more=f" ({least})")
         top = (
             f'<th scope="col">attention</th><th scope="col" colspan="2">memory; the line: {_gib(self.memory.value)}</th>'
             '<th scope="col">fits?</th><th scope="col">time</th>'
@@ -136,7 +135,7 @@ class ScaleExplorer(Explorer):
         return (
             f"<style>{STYLE}</style><p role='status' class='ll-told'>{html.escape(self.words())}</p>"
             f'<table class="ll-scale ll-under"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
-            f"<p>≈: more than {FAR} times the longest length that was measured. Bars are on a logarithmic axis, from {human_mib(LOW)} to "
+            f"<p class='ll-note'>≈: more than {FAR} times the longest length that was measured. Bars are on a logarithmic axis, from {human_mib(LOW)} to "
             f"{human_mib(HIGH)}. One layer, 8 heads of width 64, one processor thread in each machine. Hover, or Tab, for the law behind a number.</p>"
         )
 
