@@ -13,7 +13,7 @@ r"""
 - compute softmax in pieces, by hand, and explain with it how a GPU's fast kernel and a ring of machines work;
 - work out what fits: the cache of a language model, a billion tokens, and how many machines that takes.
 
-**Time** about 120 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb).
+**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb).
 **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 """
 
@@ -95,7 +95,7 @@ figures.family_map()
 
 # %% [markdown]
 r"""
-Read it by columns. The left one never computes most scores. The middle one lets a few stand for all: a few tokens, a few mixed keys, a few features. Both give something up, and the last line of each box says what. The right one compares every pair. Its upper box gives up nothing: the *same numbers* in another order. Its lower one gives up that each head has keys of its own. Grey boxes do not run in this course. Sections 2 to 5 take the left and the middle, sections 6 to 8 the right.
+Read it by columns. The left one never computes most scores. The middle one lets a few stand for all: a few tokens, a few mixed keys, a few features. Both give something up, and the last line of each box says what. The right one compares every pair. Its upper box gives up nothing: the *same numbers* in another order. Its lower one gives up that each head has keys of its own. Grey boxes do not run in this course. Sections 2 to 5 take the left and the middle, sections 6 to 8 the right; windows are in lesson [09](09_truncated_attention.ipynb), known edges in [10](10_graph_attention.ipynb), linear attention in [08](08_attention_vs_rnn.ipynb).
 
 ## 2 · Look at fewer pairs, and let a few see everything
 
@@ -150,7 +150,7 @@ print("pairs looked at, of 32 tokens:", cells)
 
 # %% [markdown]
 r"""
-All 200, for two more pairs per token: of 32 tokens' 1,024 pairs, the window looks at 154 and two global tokens at 268. But think of what passes through that one token: whatever 200 others have to say, in one vector. It is a bottleneck, as the fixed vector of lesson 01 was. (And our mask is drawn over the full table, so it saves nothing yet. A fast form needs blocks, as `attend_window` has them.)
+All 200, for two more pairs per token. (In the picture, of 1,024 pairs the window looks at 154, with two global tokens at 268.) But think of what passes through one such token: whatever 199 others have to say, in one vector. It is a bottleneck, as the fixed vector of lesson 01 was. (And our mask is drawn over the full table, so it saves nothing yet. A fast form needs blocks, as `attend_window` has them.)
 
 ## 3 · Fewer keys: low rank
 
@@ -227,7 +227,7 @@ figures.spectra(spectra)
 
 # %% [markdown]
 r"""
-"Ninety percent" in the legend is the number of singular values that hold that share of their squares' sum. Random keys need 36, eight groups 6 (see the fall after the eighth), slow change 4. But the best table is not what mixing keys gives. Three ways to mix, and that best one, for the slow sequence and for the random one:
+"Ninety percent" in the legend is the number of singular values that hold that share of their squares' sum. Random keys need 36, eight groups 6 (see the fall after the eighth), slow change 4. But the best table is not what mixing keys gives. The best one and two ways to mix, for the slow sequence and for the random one:
 """
 
 
@@ -267,7 +267,7 @@ figures.errors(low_rank["at random"], xlabel="rank", ylabel="relative error")
 
 # %% [markdown]
 r"""
-An error of 1 is as bad as answering 0 always (dotted). Where neighbours are alike, their means do: 16 of them in the place of 256 keys are 6 % off. Where keys are random, 64 means of neighbours are still 66 % off, although the best table of rank 64 is 19 % off: that table depends on the queries, and is found by computing the whole one first. And mixtures at random, with which a Linformer starts, are no approximation at these ranks. **It must be trained**; what it can learn is where, in the sequences of its task, like keys stand.
+An error of 1 is as bad as answering 0 always (dotted). Where neighbours are alike, their means do: 16 of them in the place of 256 keys are 6 % off. Where keys are random, 64 means of neighbours are still 66 % off, although the best table of rank 64 is 19 % off: that table depends on the queries, and is found by computing the whole one first. And keys in eight groups? Their best table of rank 8 is 8 % off, but means of neighbours are 70 % off even at 64: redundancy alone is not enough, like keys must stand where $E$ mixes them. (The next cell prints these numbers.) And mixtures at random, with which a Linformer starts, are no approximation at these ranks. **It must be trained**; what it can learn is where, in the sequences of its task, like keys stand.
 
 That names what is given up: a mixture has no place, so it cannot be masked; a causal form is lost, since each mixed key holds the future (below, even output 0 hears token 7, the last). And $E$ has a column for each place: no longer text than in training.
 """
@@ -275,8 +275,16 @@ That names what is given up: a mixture has no place, so it cannot be masked; a c
 # %%
 slow_at_16 = dict(low_rank["changing slowly"]["means of neighbours"])[16][0]
 random_at_64 = dict(low_rank["at random"]["means of neighbours"])[64][0]
-verdict("slow: means of 16 neighbours, less than 8 % off", slow_at_16 < 0.08)
+for name, way, rank in (
+    ("changing slowly", "means of neighbours", 16), ("at random", "means of neighbours", 64),
+    ("at random", "best table", 64), ("keys in 8 groups", "best table", 8),
+    ("keys in 8 groups", "means of neighbours", 64),
+):  # fmt: skip
+    print(f"{name}, {way}, rank {rank}: {dict(low_rank[name][way])[rank][0]:.2f}")
+verdict("slow: 16 means, less than 8 % off", slow_at_16 < 0.08)
 verdict("random: 64 means, more than 60 % off", random_at_64 > 0.6)
+
+# %%
 x = torch.randn(8, 4, dtype=torch.double)
 leaky = LowRank(8, 3).double()
 moves = sensitivity(lambda x: leaky(x, x, x), x)
@@ -292,10 +300,10 @@ $$\mathbb{E}_w\!\left[ e^{w \cdot q - |q|^2/2} \; e^{w \cdot k - |k|^2/2} \right
 
 The left factor knows only $q$, the right one only $k$. Draw $m$ directions, and each token has $m$ **random features**; their product is a mean of $m$ draws. That is the **Performer** (2020).
 
-> **Predict.** The mean is right for any q and k. But what does one draw look like, when q + k grows from 1.5 to 2.5: is its spread twice as large, five times, twenty times?
+> **Predict.** The mean is right for any q and k. But what does one draw look like, when q and k grow from 0.5 and 1 to 1 and 1.5: is its spread twice as large, five times, twenty times?
 >
 > <details><summary>Answer</summary>
-> Twenty-one times. It grows with the exponential of the square of q + k; the cell below shows it.
+> Twenty-one times. It grows with the exponential of the square of q + k; the cell below shows it. (The mean itself grows 2.7 times.)
 > </details>
 
 **Why it holds**, in one dimension: $w$ has mean 0 and variance 1, and $\mathbb{E}[e^{a w}] = e^{a^2/2}$. With $a = q + k$ the mean is $e^{(q+k)^2/2 - q^2/2 - k^2/2} = e^{qk}$. In $d$ dimensions, coordinate by coordinate.
@@ -393,7 +401,7 @@ r"""
 
 The **Long Range Arena** (Tay and others, 2021) made one network read long sequences with many kinds of attention, on the same tasks, among them: expressions in brackets (ListOps), text letter by letter, pictures pixel by pixel, and "are these two dots joined?" (Pathfinder). Its picture of accuracy against speed is the one that our source S3 shows as the future.
 
-Here is a small one. The same classifier, two layers, width 64, and five attentions inside: "full" (all pairs, by torch's compiled kernel, which section 6 explains), a window of radius 8, linear (elu + 1), low rank (16 mixtures), and random features (64 of them). Of the tasks:
+Here is a small one. The same classifier, two layers, width 64, and five attentions inside: "full" (all pairs, by torch's compiled kernel, which section 6 explains), a window of radius 8, linear (elu + 1), low rank (16 mixtures), and random features (64 of them). Two of the tasks by an example, and the sizes of all:
 """
 
 # %%
@@ -410,10 +418,10 @@ for task, facts in arena.TASKS.items():
 
 # %% [markdown]
 r"""
-- **pairs**: which letter stands beside the key that is asked for? All pairs but one are noise, and which one counts is known only at the end.
+- **pairs**: which letter stands beside the key that is asked for? All pairs but one are noise, and which one counts is known only at the end. In the arena there are 32 pairs, a token each, with keys 0 to 31, and the question.
 - **digits**: a digit somewhere on a small canvas, its pixels row by row, in 17 greys.
 - **text**: from which of four packages' documentation (numpy, scipy, scikit-learn, networkx) is this passage? Letters of real text that came with your installation; the names that would give it away are masked.
-- **listops**: what is `[MAX 4 [MIN 2 3 ] 1 ]`? 4. SM is the sum modulo 10, MED the middle one; the answer is one of ten digits.
+- **listops**: what is `[MAX 4 [MIN 2 3 ] 1 ]`? 4. SM is the sum modulo 10, MED the middle one (of two in the middle, their mean, rounded down); the answer is one of ten digits.
 - **connected**: do the two marked ends belong to the same curve? There are always two long curves on the picture, and the marks stand on one or on both.
 
 Two of the kinds on the first task, live:
@@ -467,11 +475,11 @@ figures.arena_bars(by_kind, {task: guessed(task) for task in tasks})
 r"""
 Read it task by task.
 
-- **pairs**: full attention, 97 to 98 of 100. Random features and linear attention get part of it, 29 to 59, and differ much by seed. A window does not see most pairs, and is right in 19 to 20. Low rank guesses: which pair will be asked for is not known when keys are mixed.
+- **pairs**: full attention, 97 to 98 of 100. Random features and linear attention get part of it, 29 to 59, and differ much by seed. The window's question sees 8 of the 32 pairs, and it is right in 19 to 20: less than it could be. Low rank guesses: which pair will be asked for is not known when keys are mixed.
 - **digits**: the other way round. Low rank is right in 86 to 89 of 100, all others in 54 to 71. On a canvas this small a digit has only nine places to stand, and low rank is the only kind with learned numbers for each place, 6,400 of them. That may be why; we have not taken it apart.
 - **text**: 39 to 51 of 100. Low rank is last; the means of the other four lie within 4 points, the window's among them. A few tell-tale words are enough, and their letters stand side by side.
-- **listops**: 30 to 40 of 100, all kinds alike, their means within 3 points. Whoever looks at the first operator alone is right in 23 or so. At this size the task does not separate the kinds.
-- **connected** is left out. After 600 steps full attention is at chance (0.49 to 0.53), so there was nothing to compare. In the published arena, too, there is a picture task that no kind learned.
+- **listops**: 30 to 40 of 100, all kinds alike, their means within 3 points. At this size the task does not separate the kinds.
+- **connected** is left out. After 600 steps full attention, the only kind tried and at one rate, is at chance (0.49 to 0.53), so there was nothing to compare. In the published arena, too, there is a picture task that no kind learned.
 """
 
 # %%
@@ -520,7 +528,20 @@ figures.arena_plane(
 
 # %% [markdown]
 r"""
-That is the survey's and the arena's kind of picture: accuracy, averaged over the tasks, against steps per second (of processor time) at 4,096 tokens; the circle's area is memory, the bar spans the seeds (linear attention's is long). At 256 tokens the gain is a third at most. At 4,096 the cheaper ones do 7 to 15 times as many steps. The memory is nearly the same for all but random features, *because* the compiled kernel never holds the table; with it, full attention takes 1,043 MiB, 35 times as much.
+All of it in one table, means of three seeds, cost at 4,096 tokens:
+"""
+
+# %%
+print(f"{'':16}", *(f"{task:>8}" for task in tasks), "  steps/s     MiB")
+for kind, of_task in by_kind.items():
+    right = " ".join(f"{fmean(of_task[task]):8.3f}" for task in tasks)
+    print(
+        f"{kind:16} {right} {costs[kind][at_length][0]:9.1f} {costs[kind][at_length][1]:7.1f}"
+    )
+
+# %% [markdown]
+r"""
+The picture is the survey's and the arena's kind: accuracy, averaged over the tasks, against steps per second (of processor time) at 4,096 tokens; the circle's area is memory, the bar spans the seeds (linear attention's is long). At 256 tokens the gain is 36 % at most, and random features are slower than full attention. At 4,096 the cheaper ones do 7 to 15 times as many steps. The memory is within a fifth of each other for all but random features (30 to 36 MiB), *because* the compiled kernel never holds the table; with it, full attention takes 1,043 MiB, 35 times as much.
 
 > **Predict.** Full attention has the best mean. Leave one task out of the four. Can the winner change?
 >
@@ -669,7 +690,7 @@ verdict("that of tiles and of the fused kernel does not",
 
 # %% [markdown]
 r"""
-Four times each for the table (32.5, 129, 514 MiB); the tiles go from 2.8 to 4.3. The last number of each line is what `attend(weights=False)` has used since lesson 03: torch's **fused kernel**, which is the same algorithm, compiled. So all along you had an attention whose memory grows with $n$; you paid for the table only when you wanted to *see* the weights. For all pairs it takes about four fifths of our tiles' time, and less than the table, too, which must be written and read. (Under a causal mask ours is ahead: it skips the hatched tiles, and a kernel that is given a mask as a table does not know that it may.)
+Four times each for the table (32.5, 129, 514 MiB); the tiles go from 2.8 to 4.3. The last number of each line is what `attend(weights=False)` has used since lesson 02: torch's **fused kernel**, which is the same algorithm, compiled. So all along you had an attention whose memory grows with $n$; you paid for the table only when you wanted to *see* the weights. From 1,024 tokens on it takes about two thirds of our tiles' time (in the stored run of section 9), and less than the table's, too. (Under a causal mask ours can be ahead: it skips the hatched tiles, and a kernel that is given a mask as a table does not know that it may.)
 
 ### Parts can be merged
 
@@ -683,7 +704,7 @@ $$o = \frac{e^{a}\, o_1 + e^{b}\, o_2}{e^{a} + e^{b}}$$
 > (17.5 + 40) / 2 = 28.75, as above. With 12 the second counts three times as much: (17.5 + 3 · 40) / 4 = 34.375.
 > </details>
 
-`efficient.merge` does it; `Partial` is an output with its logarithm. Section 8 needs it.
+In a computer the larger of $a$ and $b$ is subtracted first, as above; a query that saw no key has $a = -\infty$ and counts nothing. `efficient.merge` does it; `Partial` is an output with its logarithm. Section 8 needs it.
 """
 
 # %%
@@ -768,7 +789,7 @@ print("by the formula, 8 heads:", 2 * 8 * 8 * 4 * 300 / 1024)
 
 # %% [markdown]
 r"""
-And does it save time? Each new token reads the whole cache once. One more token behind 4,096, in milliseconds:
+And does it save time? Each new token reads all that is kept. One more token behind 4,096, in milliseconds:
 """
 
 
@@ -798,7 +819,7 @@ verdict("one head of keys: less than half the time of eight",
 
 # %% [markdown]
 r"""
-An eighth of the cache to read: most of the gain is that. (The two projections are smaller as well; the products of queries with keys are as many as before.) In a large model, with 2 · layers · heads of keys · width · tokens · 2 bytes, as in the answer above:
+With one head of keys there is an eighth to read (and for our `Cache`, which copies all it holds when it grows, to copy), and the projections are smaller. The products of queries with keys are as many as before. In a large model, with 2 · layers · heads of keys · width · tokens · 2 bytes, as in the answer above:
 """
 
 # %%
@@ -809,7 +830,7 @@ figures.cache_growth(
 
 # %% [markdown]
 r"""
-Does it cost quality? It is not an approximation of anything: a model is trained with it from the start. The stored run trains the small GPT of lesson 06, with 4 heads, three seeds each; "wider" has one head of keys, and a feed-forward network widened until the parameters are as many as with four:
+Does it cost quality? It is not an approximation of anything: a model is trained with it from the start. The stored run trains the short GPT of lesson 06, with 4 heads, three seeds each; "wider" has one head of keys, and a feed-forward network widened until the parameters are as many as with four:
 """
 
 # %%
@@ -833,7 +854,7 @@ verdict("by less than 3 %", max(of_shared) < 1.03 * fmean(of_full))
 
 # %% [markdown]
 r"""
-A quarter of the cache (of a full context of 128 characters), for 1.2 to 1.6 % more bits on the test text; on the validation text 0.2 to 0.4 %, within the spread of the seeds. Widening brings back nothing that stands out. Which of the shared ones is best cannot be told from three seeds.
+Half of the cache (of a full context of 64 characters) for 1.2 % more bits on the test text, a quarter for 1.5 to 1.6 %; on the validation text 0.2 to 0.4 %, within the spread of the seeds. Widening brings back nothing that stands out. Which of the shared ones is best cannot be told from three seeds.
 """
 
 # %% [markdown]
@@ -842,7 +863,7 @@ r"""
 
 One thing is left that no single machine can give: a sequence that does not fit. Exact attention, all pairs, and nobody holds all keys.
 
-**Ring attention** (Liu and others, 2023) is section 6 with people in the place of tiles. Four of you sit in a circle, each with a quarter of the tokens. Your queries stay with you. Your keys and values you hand to your right-hand neighbour, and get your left-hand neighbour's. After each hand-over you attend to what you hold, and merge:
+**Ring attention** (Liu and others, 2023) is section 6 with people in the place of tiles. Four of you sit in a circle, each with a quarter of the tokens. Your queries stay with you. Your keys and values you hand to your right-hand neighbour, and get your left-hand neighbour's. First you attend to your own keys; after each hand-over to those that came, and merge:
 """
 
 # %%
@@ -899,7 +920,7 @@ verdict(
 
 # %% [markdown]
 r"""
-"Largest difference" compares with `attend` in one process, outputs and gradients. `make ring`, in a terminal, does the same with 1, 2, 3 and 4 processes. The stored run, with 8,192 tokens and four heads of width 64:
+"Largest difference" compares with `attend` in one process, outputs and gradients; the 7 MiB are what each process sends: two hand-overs forward, two backward and three of gradients, 1 MiB each. `make ring`, in a terminal, does the same with 1, 2, 3 and 4 processes. The stored run, with 8,192 tokens and four heads of width 64:
 """
 
 # %%
@@ -919,7 +940,7 @@ verdict("4 processes hold 0.54 to 0.55 of what 2 hold",
 
 # %% [markdown]
 r"""
-Each dot of the picture is the process that held most. One alone takes 51 MiB, four take 19 each: more than a quarter, since one alone has no second block coming, and since a tile of 3 MiB does not shrink. From two processes to four it is 0.54. Seconds are not in the picture: the four shared two processor cores.
+Each dot of the picture is the process that held most. One alone takes 51 MiB, four take 19 each: more than a quarter, since one alone has no second block coming, and since a tile of 3 MiB does not shrink. From two processes to four it is 0.54. (With gradients: 84, 56, 43, 32 MiB.) Seconds are not in the picture: the four shared two processor cores.
 """
 
 # %% [markdown]
@@ -930,7 +951,7 @@ What would it cost to read a library at once? Nobody will run that in a lesson. 
 
 $$\text{seconds}(n) = a + b\, n + c\, n^2, \qquad \text{memory}(n) = a' + b'\, n \;(+\; c'\, n^2 \text{ with the table})$$
 
-and three numbers can be found from short sequences: the ones with which the law is nearest to what was measured. Seven kinds were measured on one thread (8 heads of width 64, forward only, from 256 tokens on). The linear kinds have no $c$. The two longest lengths of each kind were kept out of the fit, to see whether a law can be trusted up to four times beyond what it knows:
+and three numbers can be found from short sequences: the ones with which the law is nearest to what was measured. Seven kinds were measured on one thread (8 heads of width 64, forward only, from 256 tokens on): "table" is `attend` with its weights, "full" the fused kernel, "tiles" `attend_tiles`; the window has 128 tokens to each side, low rank 256 mixtures, and there are 256 random features, all larger than in the arena. The linear kinds have no $c$. The two longest lengths of each kind were kept out of the fit, to see whether a law can be trusted up to four times beyond what it knows:
 """
 
 # %%
@@ -947,7 +968,7 @@ scale.laws_picture(measured, laws.laws(measured, "mib"), of="mib")
 
 # %% [markdown]
 r"""
-Open marks were held out; the law was fitted to the last three filled ones before them. The fused kernel and the tiles run in parallel with the linear kinds, below them: memory is no argument against exact attention, once the table is gone. Every prediction for the open marks is right to a percent. Seconds:
+Open marks were held out; the law was fitted to the last three filled ones before them. Full (the fused kernel) and the tiles run in parallel with the linear kinds, below them: memory is no argument against exact attention, once the table is gone. Every prediction for the open marks is right to a percent. Seconds:
 """
 
 # %%
@@ -980,7 +1001,7 @@ scale.scale_table(at_home, longest=longest)
 
 # %% [markdown]
 r"""
-Three readings of it. At a **thousand** tokens all fit anywhere, and all are done in milliseconds: take the exact one. At a **million**, exact attention without a table takes 7.7 GiB, and six hours for one layer, where the linear kinds take seconds; the table would take 29 TiB. At a **billion**, nothing fits: even linear attention has to have its tokens somewhere, 13 TiB of them. The square shows in *time*: seven hundred years.
+Three readings of it. At a **thousand** tokens all fit anywhere, and all are done in milliseconds: take the exact one. At a **million**, exact attention without a table takes 7.7 GiB, and six hours for one layer, where the linear kinds take seconds; the table would take 29 TiB. At a **billion**, nothing fits: queries, keys, values and outputs alone are 7.5 TiB, and linear attention, with its features, takes 13. The square shows in *time*: seven hundred years.
 
 ### And how many machines?
 
@@ -1078,14 +1099,14 @@ ms = {
 print("milliseconds       256 tokens  1,024 tokens  8,192 tokens")
 for kind, at in ms.items():
     print(f"{kind:18}", *(f"{at[n]:11.1f} " for n in (256, 1024, 8192)))
-verdict("256 tokens: all pairs are faster than window, low rank and random features",
+verdict("256 tokens: full is faster than window, low rank and random features",
     ms["full"][256] < min(ms[kind][256] for kind in ("window", "low rank", "random features")))  # fmt: skip
 verdict("1,024 tokens: slower than each of them",
     ms["full"][1024] > max(ms[kind][1024] for kind in ("window", "low rank", "random features")))  # fmt: skip
 
 # %% [markdown]
 r"""
-At 256 tokens full attention (1.9 ms) beats the window, low rank and random features, but not elu + 1 (0.9), whose features cost next to nothing. At 1,024 all four are ahead of it.
+At 256 tokens full attention (1.9 ms) beats the window, low rank and random features, but not elu + 1 (0.9), whose features cost next to nothing. No wonder: with 256 mixtures of 256 keys nothing is saved yet. At 1,024 all four are ahead. The length depends on their sizes: the arena's small ones (radius 8, rank 16) were ahead at 256 already.
 
 **"FlashAttention is fast because it computes less."** Count the multiplications of tiles and of the table:
 """
@@ -1103,7 +1124,7 @@ verdict("all the same", len(set(counted.values())) == 1)
 
 # %% [markdown]
 r"""
-Equal to the last one in the matrix products. The rescaling of the tiles comes on top, and for gradients they compute their weights twice. It is fast because numbers are *moved* less, between a small fast memory and a large slow one.
+Equal to the last one in the matrix products. The rescaling of the tiles comes on top, and for gradients they compute their weights twice. A fused kernel is fast because numbers are *moved* less, between a small fast memory and a large slow one; our tiles, in PyTorch, are no faster than the table (37 and 35 ms at 1,024 tokens).
 
 **"Four machines make it cheaper."** They make it possible, and sooner done. The work is the same, and the keys' travel is added:
 """
@@ -1130,8 +1151,8 @@ Open [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 
 - Attention is $n / (n + 6d)$ of a layer's multiplications: half at $n = 6d$. For short texts there is nothing to gain.
 - Cheaper forms look at fewer pairs (windows, global tokens), at fewer keys (low rank), or with another score (features). Each gives up something that can be named: far pairs; masks and longer texts; sharp weights.
-- Low rank is exact only where keys are redundant; random features are right on average, and their spread grows exponentially with the squared length of queries plus keys.
-- In our small arena full attention is far ahead where one token must be picked out of many, low rank on digits, and on text four of five are alike. Leave a task out, and the winner changes.
+- Low rank is good only where it mixes like keys; random features are right on average, and their spread grows exponentially with the squared length of queries plus keys.
+- In our small arena full attention is far ahead where one token must be picked out of many, low rank on digits, and on text four of five are alike. Leave out the pairs, and the winner changes.
 - Online softmax computes the same numbers tile by tile: memory grows with $n$, work with $n^2$. FlashAttention and torch's fused kernel are that. The outputs of parts merge through their sums of exponentials.
 - Heads that share keys have a smaller cache, a quarter in our GPT of four heads with one head of keys, which cost it 1.6 % on the test text and hardly anything on the validation text.
 - A ring of processes holds what one cannot: exact, memory as 1 / p from two processes on, the work shared, not saved.

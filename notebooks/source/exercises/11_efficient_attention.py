@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 11 · What if it must be fast and good?: exercises
+# # 11 · Efficient attention: exercises
 #
 # Eight exercises, about 56 minutes. They follow the lesson `11_efficient_attention`; best in this order, and the last, the hardest, may wait.
 #
@@ -181,7 +181,7 @@ check(low_rank)
 #
 # `★★ · 6 min · whoever picks a method by its cost alone finds out about its limits when the model is trained`
 #
-# Five ways to spare the table, for thousands of tokens: **T**, tiles with a running softmax; **W**, a window of radius 64; **L**, low rank with E and F learnt; **R**, random features; **E**, attention along a list of edges.
+# Five ways to spare the table, for thousands of tokens: **T**, tiles with a running softmax; **W**, a window of radius 64; **L**, low rank with E and F learnt; **R**, random features; **E**, attention along a list of edges. (Lesson 08 has causal linear attention, lesson 10 the edges.)
 # **Which of them**
 #
 # 1. give the outputs of full attention, to rounding, whatever the tokens hold,
