@@ -144,25 +144,26 @@ class MultiHeadAttention(nn.Module):
             q, k = self.rotate(q, start), self.rotate(k, start)
         if cache is not None:
             k, v = cache.append(k, v)
-        tables = [
-            _with_heads(table, query, name) for name, table in (("mask", mask), ("score_bias", score_bias))
-        ]
-        group = self.n_heads // self.n_key_heads
-        # One new token: the queries of a group are so many rows that ask the keys they share, and nothing is copied.
-        as_rows = (
-            group > 1 and q.shape[-2] == 1 and self.attention is attend and not any(map(_per_head, tables))
-        )
-        if as_rows:
-            q = q.squeeze(-2).unflatten(-2, (self.n_key_heads, group))
-        elif group > 1:
-            k, v = (x.repeat_interleave(group, -3) for x in (k, v))
-        attended = self.attention(
-            q, k, v, mask=tables[0], score_bias=tables[1],
+        attended = self._attend(
+            q, k, v,
+            mask=_with_heads(mask, query, "mask"), score_bias=_with_heads(score_bias, query, "score_bias"),
             dropout=self.dropout if self.training else 0.0, weights=weights,
         )  # fmt: skip
-        if as_rows:
-            attended = Attended(*(x if x is None else x.flatten(-3, -2).unsqueeze(-2) for x in attended))
         return Attended(self.w_output(merge_heads(attended.output)), attended.weights)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Attended:
+        """All heads of queries, with the heads of keys and values that their groups share."""
+        group = self.n_heads // self.n_key_heads
+        if group == 1:
+            return self.attention(q, k, v, **options)
+        own_tables = any(_per_head(options[name]) for name in ("mask", "score_bias"))
+        if q.shape[-2] > 1 or own_tables or self.attention is not attend:
+            k, v = (x.repeat_interleave(group, -3) for x in (k, v))
+            return self.attention(q, k, v, **options)
+        # One new token: the queries of a group are so many rows that ask the keys they share, and nothing is copied.
+        rows = q.squeeze(-2).unflatten(-2, (self.n_key_heads, group))
+        attended = attend(rows, k, v, **options)
+        return Attended(*(x if x is None else x.flatten(-3, -2).unsqueeze(-2) for x in attended))
 
     @classmethod
     def from_torch(cls, layer: nn.MultiheadAttention) -> "MultiHeadAttention":

@@ -415,3 +415,24 @@ def test_parameters_of_shared_heads_by_the_docstrings_formula(n_key_heads):
         layer = MultiHeadAttention(D, h, n_key_heads=n_key_heads, d_k=d_k, d_v=d_v, bias=bias)
         expected = D * (h + k) * (d_k + d_v) + bias * (h * d_k + k * (d_k + d_v) + D)
         assert sum(p.numel() for p in layer.parameters()) == expected
+
+
+@pytest.mark.parametrize("n_key_heads", [1, 2, 3])
+@pytest.mark.parametrize("own", [False, True])
+def test_one_new_token_of_shared_heads_is_the_last_of_many(n_key_heads, own):
+    """A single query takes another way through the layer than several do: outputs, weights, gradients, with a table shared or per head."""
+    layer = MultiHeadAttention(12, 6, n_key_heads=n_key_heads).double()
+    x = torch.randn(2, 7, 12, dtype=torch.double, requires_grad=True)
+    mask = torch.rand(2, 6, 7, 7) > 0.3 if own else torch.rand(7, 7) > 0.3
+    bias = torch.randn(2, 6 if own else 1, 7, 7, dtype=torch.double)
+    many = layer(x, x, x, mask=mask, score_bias=bias)
+    one = layer(x[:, -1:], x, x, mask=mask[..., -1:, :], score_bias=bias[..., -1:, :])
+    torch.testing.assert_close(one.output, many.output[:, -1:])
+    torch.testing.assert_close(one.weights, many.weights[:, :, -1:])
+    assert layer(x[:, -1:], x, x, weights=False).weights is None
+    for got, want in zip(
+        torch.autograd.grad(one.output.sum(), [x, *layer.parameters()], retain_graph=True),
+        torch.autograd.grad(many.output[:, -1].sum(), [x, *layer.parameters()]),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, want)

@@ -229,7 +229,7 @@ show_source(MultiHeadAttention.forward)
 # %% [markdown]
 r"""
 `_check` answers wrong input with a sentence. `rotate`, `cache` and other kinds of `attention` come in lessons 05, 06 and 09; all of them
-pass through these lines.
+pass through these lines. `n_key_heads` equals `n_heads` until lesson 11, and `_attend` then calls `attention`, with what it was given.
 
 ### Cutting, step by step
 
