@@ -59,7 +59,7 @@ def attend_tiles(
     """The output of `attend` (with the causal mask where `causal`), from tiles of `tile` x `tile` scores, one at a time.
 
     No table of n x m is ever held, with backward neither: there the tiles are computed once more. So memory grows with n, time with n² as before.
-    `attend(weights=False)` does the same in torch's compiled kernel, which is faster; this is how it works.
+    `attend(weights=False)` does the same in torch's compiled kernel, which is faster, unless it is given a causal mask; this is how it works.
     Raises TypeError or ValueError where an argument does not fit, as `attend` does, where `causal` meets n != m, and for a tile below 1.
     Source: Dao, Fu, Ermon, Rudra & Ré 2022, arXiv:2205.14135; the running softmax: Milakov & Gimelshein 2018, arXiv:1805.02867.
 
@@ -91,9 +91,9 @@ def attend_part(
             scores = _scores(q, key, rows, columns, ahead)
             new = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(kind).min)
             new = new if isinstance(top, float) else torch.maximum(new, top)
-            shrink, scores = (top - new).exp(), scores.sub_(new).exp_()
-            total = total * shrink + scores.sum(-1, keepdim=True)
-            mixed = mixed * shrink + scores @ value[..., columns, :].to(kind)
+            shrink, weights = (top - new).exp(), scores.sub_(new).exp_()
+            total = total * shrink + weights.sum(-1, keepdim=True)
+            mixed = mixed * shrink + weights @ value[..., columns, :].to(kind)
             top = new
         if some:
             output[..., rows, :] = mixed / total.clamp(min=torch.finfo(kind).tiny)
