@@ -91,9 +91,10 @@ def attend_part(
             scores = _scores(q, key, rows, columns, ahead)
             new = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(kind).min)
             new = new if isinstance(top, float) else torch.maximum(new, top)
-            shrink, weights = (top - new).exp(), scores.sub_(new).exp_()
-            total = total * shrink + weights.sum(-1, keepdim=True)
-            mixed = mixed * shrink + weights @ value[..., columns, :].to(kind)
+            # the weights stay under the scores' name: a second one would keep this tile alive beside the next
+            shrink, scores = (top - new).exp(), scores.sub_(new).exp_()
+            total = total * shrink + scores.sum(-1, keepdim=True)
+            mixed = mixed * shrink + scores @ value[..., columns, :].to(kind)
             top = new
         if some:
             output[..., rows, :] = mixed / total.clamp(min=torch.finfo(kind).tiny)

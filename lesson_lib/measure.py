@@ -31,6 +31,22 @@ def clock() -> float:
     return time.perf_counter()
 
 
+def seconds(call: Callable[[], Any], *, repeats: int = 3) -> float:
+    """Seconds of one call by `clock`, so also on a GPU: the median of `repeats`, after one call to warm up.
+
+    Raises ValueError where `repeats` is less than 1.
+    """
+    if repeats < 1:
+        raise ValueError(f"repeats must be >= 1, got {repeats}")
+    call()
+    taken = []
+    for _ in range(repeats):
+        begun = clock()
+        call()
+        taken.append(clock() - begun)
+    return statistics.median(taken)
+
+
 def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
     """Processor seconds of this process for one call: the median of `repeats`, after one call to warm up.
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib import measure
 from lesson_lib.attention import attend
 from lesson_lib.device import device
 from lesson_lib.masks import causal
@@ -326,3 +327,11 @@ def test_the_smallest_is_found_wherever_it_is(most):
 def test_the_smallest_of_nothing_gets_a_sentence(no_shape_hook, most):
     with pytest.raises(ValueError, match="most must be a whole number >= 1, got"):
         smallest(lambda k: True, most)
+
+
+def test_seconds_are_the_median_of_the_calls_after_the_first(monkeypatch):
+    ticks, calls = iter([0.0, 5.0, 10.0, 11.0, 20.0, 23.0]), []  # three calls of 5, 1 and 3 seconds
+    monkeypatch.setattr(measure, "clock", lambda: next(ticks))
+    assert measure.seconds(lambda: calls.append(1)) == 3.0 and len(calls) == 4
+    with pytest.raises(ValueError, match="repeats must be >= 1, got 0"):
+        measure.seconds(lambda: None, repeats=0)

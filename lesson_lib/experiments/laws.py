@@ -98,14 +98,7 @@ def seconds(kind: str, n: int, *, rounds: int = RECIPE["rounds"]) -> float:
     Raises ValueError for another kind, and where n or `rounds` is no whole number >= 1.
     """
     _whole(rounds=rounds)
-    call, _ = _pass(kind, n)
-    taken = []
-    call()
-    for _ in range(rounds):
-        begun = measure.clock()
-        call()
-        taken.append(measure.clock() - begun)
-    return statistics.median(taken)
+    return measure.seconds(_pass(kind, n)[0], repeats=rounds)
 
 
 def mib(kind: str, n: int) -> float:

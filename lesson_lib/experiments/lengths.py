@@ -61,13 +61,7 @@ def seconds(kind: str, n: int, *, backward: bool = False, rounds: int = RECIPE["
     Raises ValueError for another kind, and where n or `rounds` is no whole number >= 1.
     """
     _whole(rounds=rounds)
-    call, taken = _pass(kind, n, backward=backward), []
-    call()
-    for _ in range(rounds):
-        begun = measure.clock()
-        call()
-        taken.append(measure.clock() - begun)
-    return statistics.median(taken)
+    return measure.seconds(_pass(kind, n, backward=backward), repeats=rounds)
 
 
 def mib(kind: str, n: int, *, backward: bool = False) -> float:
