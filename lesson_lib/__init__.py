@@ -30,6 +30,7 @@ Lesson -> modules:
     09 truncated_attention   truncated, masks (window), measure, data (speech, recall), models (phonemes), experiments (lengths, phonemes, beyond)
     10 graph_attention   graphs, masks (from_edges), scores (GraphScore), data (graphs), models (nodes), experiments (club)
     11 efficient_attention   efficient, ring, heads (n_key_heads), linear, data (listops, recall, passages, connected), models (arena), experiments (arena, shared_keys, ring, laws)
+    12 claims       claims (page, errata), checks (properties)
 """
 
 FLOORS = {

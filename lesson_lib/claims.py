@@ -1,19 +1,23 @@
 """The ledger: every claim of the source documents, and the verdict that a lesson's cells compute.
 
 `claims.toml` beside this file holds the words. A verdict is never printed unless its findings were just found true.
+`page()` is all of it, or a part, with a link to the cell that decided each row.
 """
 
 import html
+import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from lesson_lib.device import quick
 
 VERDICTS = ("holds", "with a condition", "corrected", "undecided")
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 SIGNS = {"holds": "✓", "with a condition": "◐", "corrected": "✗", "undecided": "?"}
 
 
@@ -30,11 +34,46 @@ class Claim:
     test: str = ""
 
 
+@dataclass(frozen=True)
+class Erratum:
+    """A slip of a source that needs no cell: where, what it says, what is meant."""
+
+    source: str
+    says: str
+    meant: str
+
+
+@cache
+def _content() -> dict[str, Any]:
+    with (Path(__file__).parent / "claims.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def sources() -> dict[str, str]:
+    """What each source is, by its letter and number."""
+    return dict(_content()["sources"])
+
+
+class Errata(tuple[Erratum, ...]):
+    """Slips, in the order of the sources; a table in a notebook, a line each in a terminal."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{e.source}: {e.says} -> {e.meant}" for e in self)
+
+    def _repr_html_(self) -> str:
+        rows = [(e.source, html.escape(e.says), html.escape(e.meant)) for e in self]
+        return _table("Errata", {"source": "10%", "it says": "45%", "what is meant": "45%"}, rows)
+
+
+def errata() -> Errata:
+    """The slips of the sources that need no cell."""
+    return Errata(Erratum(**row) for row in _content()["errata"])
+
+
 @cache
 def ledger() -> dict[str, Claim]:
     """All claims by id, in the order of the file. Raises ValueError where a row has an unknown verdict or source."""
-    with (Path(__file__).parent / "claims.toml").open("rb") as file:
-        content = tomllib.load(file)
+    content = _content()
     rows = {}
     for key, row in content["claims"].items():
         rows[key] = Claim(id=key, **{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})
@@ -105,3 +144,108 @@ class Shown:
             f"<p><b>{SIGNS[c.verdict]} {c.id}</b> ({', '.join(c.sources)}) <q>{html.escape(c.claim)}</q><br>"
             f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.because)}</p><ul>{found}</ul>"
         )
+
+
+@cache
+def _deciding_cells(lesson: str) -> dict[str, str]:
+    """The ids of the cells of a built lesson that are tagged claim:ID, by that ID."""
+    path = NOTEBOOKS / f"{lesson}.ipynb"
+    if not path.exists():  # a library without its notebooks
+        return {}
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    tagged = ((tag, cell["id"]) for cell in cells for tag in cell["metadata"].get("tags", ()))
+    return {tag.removeprefix("claim:"): name for tag, name in tagged if tag.startswith("claim:")}
+
+
+def address(key: str) -> str:
+    """Where a claim was decided, as a link from a lesson: its notebook, and the cell. Raises ValueError for an unknown claim."""
+    if not isinstance(key, str) or key not in ledger():
+        raise ValueError(f"there is no claim {key!r}; the ledger has {', '.join(ledger())}")
+    lesson = ledger()[key].lesson
+    cell = _deciding_cells(lesson).get(key)
+    return f"{lesson}.ipynb" + (f"#cell-id={cell}" if cell else "")
+
+
+def page(
+    verdict: str | None = None, source: str | None = None, words: str = "", *, lesson: str | None = None
+) -> "Page":
+    """The ledger's rows as one page, lesson by lesson: all of them, or those with that verdict, source, words, or of that lesson.
+
+    `words` are looked for in id, claim and reason; upper and lower case are the same. Raises ValueError where no verdict, source or
+    lesson is called so, TypeError where `words` is no text.
+
+    >>> len(page("corrected", "S2").rows)
+    12
+    """
+    if verdict is not None and verdict not in VERDICTS:
+        raise ValueError(f"verdict must be one of {', '.join(VERDICTS)}, or None for all, got {verdict!r}")
+    if source is not None and source not in sources():
+        raise ValueError(f"source must be one of {', '.join(sources())}, or None for all, got {source!r}")
+    if not isinstance(words, str):
+        raise TypeError(f"words must be a text to look for, got {type(words).__name__}")
+    lessons = sorted({row.lesson for row in ledger().values()})
+    if lesson is not None and lesson not in lessons:
+        raise ValueError(f"lesson must be one of {', '.join(lessons)}, or None for all, got {lesson!r}")
+    wanted = words.lower().split()
+    rows = [
+        row
+        for row in ledger().values()
+        if verdict in (None, row.verdict)
+        and (source is None or source in row.sources)
+        and lesson in (None, row.lesson)
+        and all(word in f"{row.id} {row.claim} {row.because}".lower() for word in wanted)
+    ]
+    order = {row.id: i for i, row in enumerate(rows)}
+    return Page(tuple(sorted(rows, key=lambda row: (row.lesson, order[row.id]))))
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows of the ledger, lesson by lesson: for a notebook a table with links, for a terminal a line each."""
+
+    rows: tuple[Claim, ...]
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """The lessons that decided these rows, in order."""
+        return tuple(dict.fromkeys(row.lesson for row in self.rows))
+
+    def counts(self) -> dict[str, int]:
+        """How many rows have each verdict; a verdict that none has is left out."""
+        found = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in VERDICTS}
+        return {verdict: count for verdict, count in found.items() if count}
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items())
+        lines = [f"{SIGNS[r.verdict]} {r.id} ({', '.join(r.sources)}): {r.claim}" for r in self.rows]
+        return "\n".join([f"{len(self.rows)} claims" + (f": {told}" if told else ""), *lines])
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return "<p>No row of the ledger is like that.</p>"
+        parts = []
+        for lesson, rows in groupby(self.rows, key=lambda row: row.lesson):
+            number, _, name = lesson.partition("_")
+            told = [
+                (
+                    f'{SIGNS[row.verdict]} {row.verdict}<br><a href="{address(row.id)}">{row.id}</a> ({", ".join(row.sources)})',
+                    html.escape(row.claim),
+                    html.escape(row.because),
+                )
+                for row in rows
+            ]
+            heads = {"verdict, cell, source": "22%", "the claim": "33%", "what was found": "45%"}
+            parts.append(_table(f"{number} {name.replace('_', ' ')}", heads, told))
+        return "".join(parts)
+
+
+def _table(caption: str, heads: Mapping[str, str], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table of text as HTML. Its looks stand in the cells, since JupyterLab takes <style> away from outputs."""
+    look = "text-align:left;vertical-align:top;white-space:normal;overflow-wrap:break-word"
+    top = "".join(
+        f'<th scope="col" style="{look};width:{width}">{head}</th>' for head, width in heads.items()
+    )
+    cells = ("".join(f'<td style="{look}">{cell}</td>' for cell in row) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    name = f'<caption style="text-align:left;font-weight:600">{html.escape(caption)}</caption>'
+    return f'<table style="table-layout:fixed;width:100%;max-width:960px">{name}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'

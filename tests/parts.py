@@ -32,13 +32,16 @@ PARTS = {
         ],
     ),
     "browser": ("a learner in a browser", ["-m", "browser", "-rs", "-s", "tests/browser"]),
+    "class": ("slides, grading, a server for a class", ["-rs", "-s", "tests/class"]),
 }
+TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
 
 def run(part: str, folder: Path) -> tuple[int, Counter, list[str]]:
     """Run one part; returns pytest's exit code, the counts, and the names of what failed."""
     report = folder / f"{part}.xml"
-    arguments = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
+    python = TEACHER if part == "class" else sys.executable
+    arguments = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
     code = subprocess.call(arguments, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
     counts, failed = Counter(), []
     if report.exists():
@@ -49,6 +52,17 @@ def run(part: str, folder: Path) -> tuple[int, Counter, list[str]]:
             if kind in ("failed", "error"):
                 failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
     return code, counts, failed
+
+
+def why_not(part: str) -> str:
+    """A sentence where a part cannot be run here and need not be, else ''. Under CI=true every part is needed."""
+    if part != "class":
+        return ""
+    if os.environ.get("LESSON_CLASS") == "skip":
+        return "LESSON_CLASS=skip"
+    if os.environ.get("CI") != "true" and not TEACHER.exists():
+        return "there is no .venv-class; make setup-class makes it"
+    return ""
 
 
 def in_words(counts: Counter) -> str:
@@ -72,6 +86,10 @@ def main(parts: list[str]) -> int:
         for part in parts or PARTS:
             begin = time.perf_counter()
             print(f"\n== {part}: {PARTS[part][0]}", flush=True)
+            if reason := why_not(part):
+                lines.append(f"== {part}: SKIPPED ({reason})")
+                print(lines[-1], flush=True)
+                continue
             code, counts, names = run(part, Path(folder))
             total += counts
             failed += names

@@ -2,13 +2,14 @@
 
 import ast
 import dataclasses
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from lesson_lib import claims
-from lesson_lib.claims import VERDICTS, claim, ledger, verdict
+from lesson_lib.claims import VERDICTS, address, claim, errata, ledger, page, sources, verdict
 
 ROOT = Path(__file__).parents[1]
 DECIDED = [c for c in ledger().values() if c.verdict != "undecided"]
@@ -112,3 +113,69 @@ def test_verdict_prints_or_raises(capsys, monkeypatch):
     assert capsys.readouterr().out == "a trained thing: not judged: quick run\n"
     with pytest.raises(AssertionError):
         verdict("an untrained thing is judged all the same", 1 > 2)
+
+
+def test_the_page_has_every_row_once_and_each_links_to_the_cell_that_decided_it():
+    shown = page()._repr_html_()
+    links = dict(re.findall(r'<a href="([^"]+)">([a-z]+-\d+)</a>', shown))
+    assert len(links) == len(page().rows) == len(ledger()) and set(links.values()) == set(ledger())
+    for link, key in links.items():
+        name, cell_id = link.split("#cell-id=")
+        cells = json.loads((ROOT / "notebooks" / name).read_text(encoding="utf-8"))["cells"]
+        (cell,) = [cell for cell in cells if cell["id"] == cell_id]
+        assert f"claim:{key}" in cell["metadata"]["tags"]
+
+
+def test_the_page_of_lesson_12_is_stored_whole():
+    cells = json.loads((ROOT / "notebooks" / "12_claims.ipynb").read_text(encoding="utf-8"))["cells"]
+    (stored,) = [cell for cell in cells if "".join(cell["source"]) == "page()"]
+    assert "".join(stored["outputs"][0]["data"]["text/html"]) == page()._repr_html_()
+
+
+def test_a_part_of_the_page():
+    assert page("corrected", "S4").rows == () and "No row" in page("corrected", "S4")._repr_html_()
+    assert [row.id for row in page(words="ATTENTION forget").rows] == ["rnn-3"]
+    parts = [page(v).rows for v in VERDICTS[:3]]
+    assert sum(map(len, parts)) == len(ledger()) and page().counts() == {
+        v: len(p) for v, p in zip(VERDICTS, parts, strict=False)
+    }
+    lessons = [row.lesson for row in page().rows]
+    assert lessons == sorted(lessons) and page().lessons == tuple(dict.fromkeys(lessons))
+    assert [row.id for row in page(lesson="11_efficient_attention").rows] == ["efficient-1"]
+    told = repr(page("holds", "S4"))
+    assert told.startswith("6 claims: 6 holds\n✓ steps-1 (S0, S4): ") and told.count("\n") == 6
+
+
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        ({"verdict": "true"}, ValueError, "verdict must be one of holds"),
+        ({"source": "S9"}, ValueError, "source must be one of S0, S1"),
+        ({"lesson": "11"}, ValueError, "lesson must be one of 01_history"),
+        ({"words": None}, TypeError, "words must be a text"),
+    ],
+)
+def test_a_part_that_is_none_gets_a_sentence(arguments, error, words):
+    with pytest.raises(error, match=words):
+        page(**arguments)
+
+
+@pytest.mark.parametrize("key", ["score-99", None, 3])
+def test_an_unknown_claim_has_no_address(key):
+    with pytest.raises(ValueError, match="there is no claim"):
+        address(key)
+
+
+def test_without_its_notebooks_the_library_names_the_lesson(monkeypatch, tmp_path):
+    claims._deciding_cells.cache_clear()
+    monkeypatch.setattr(claims, "NOTEBOOKS", tmp_path)
+    try:
+        assert address("graph-2") == "10_graph_attention.ipynb"
+    finally:
+        claims._deciding_cells.cache_clear()
+
+
+def test_the_errata_name_known_sources_and_say_both_sides():
+    assert {e.source for e in errata()} == set(sources()) and all(e.says and e.meant for e in errata())
+    assert errata()._repr_html_().count("<tr>") == len(errata()) + 1
+    assert repr(errata()).splitlines()[0].startswith("S0: ")

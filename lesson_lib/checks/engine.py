@@ -1,6 +1,7 @@
-"""The verbs of an exercise: check, hint, solution, progress, and picture for what is predicted before it is drawn."""
+"""The verbs of an exercise: check, hint, solution, progress, export_progress, reset, and picture for what is predicted before it is drawn."""
 
 import difflib
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,11 +18,13 @@ from lesson_lib.checks import (
     lesson_09,
     lesson_10,
     lesson_11,
+    overview,
     runner,
     store,
 )
 from lesson_lib.checks.exercise import Case, Exercise
-from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, SIGNS, WORDS, Counterexample, Note, Result
+from lesson_lib.checks.overview import Lesson, Overview, Standing
+from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.values import copies, described
 
 # Notebook that asks them -> exercises, in order.
@@ -112,26 +115,86 @@ def picture(name: Any) -> Any:
     return exercise.picture()
 
 
-def progress() -> Note:
-    """All exercises with their state, and what to do next."""
+def progress() -> Overview:
+    """All lessons and exercises with their states, and what to do next."""
     entries, said = store.read()
-    rows, following, done = {}, "", 0
-    for notebook, exercises in LESSONS.items():
-        for exercise in exercises:
-            entry = entries.get(exercise.name)
-            state = "open" if entry is None else "passed" if entry["first_pass"] else "failed"
-            done += state == "passed"
-            following = following or ("" if state == "passed" else f"{exercise.name}, in {notebook}.ipynb")
-            tries = "" if entry is None else f", {entry['attempts']} attempt{'s' * (entry['attempts'] != 1)}"
-            when = f" {entry['first_pass']}" if state == "passed" and entry else ""
-            card = f"{'★' * exercise.stars + '☆' * (3 - exercise.stars)}  {exercise.minutes:2d} min  "
-            rows[f"{notebook.rpartition('/')[2][:2]}  {exercise.name}"] = (
-                f"{card}{SIGNS[state]} {WORDS[state].lower()}{when}{tries}"
-            )
-    rows["next"] = following or "all exercises are done"
-    if said:
-        rows["progress file"] = said
-    return Note(f"Exercises: {done} of {len(EXERCISES)} passed", rows)
+    return Overview(_lessons(entries), said)
+
+
+def export_progress(path: Any = "progress.csv") -> Note:
+    """Write `progress()` to a CSV file for an instructor, a row per exercise: no name, no answer. Says what was written, or why not.
+
+    Columns: lesson, exercise, stars, minutes, state, attempts, first_pass. An older export is replaced, any other file is not.
+    """
+    try:
+        path = os.fspath(path)
+    except Exception:  # no path, or one that does not say which
+        pass
+    if not isinstance(path, str) or not path:
+        got = "an empty one" if path == "" else described(path)
+        said = f'path must be the name of a file, got {got}; try export_progress("progress.csv")'
+        return Note("Not exported", {"diagnosis": said})
+    try:
+        entries, said = store.load()
+    except store.TROUBLES as error:  # an export would say that nothing has been done
+        return Note("Not exported", {"diagnosis": f"your progress could not be read ({store.reason(error)})"})
+    lessons = _lessons(entries)
+    trouble = overview.export(lessons, path)
+    if trouble:
+        return Note("Not exported", {"diagnosis": trouble})
+    every = [standing for lesson in lessons for standing in lesson.standings]
+    rows = {
+        "file": path,
+        "holds": f"{len(every)} exercises, {sum(s.state == 'passed' for s in every)} of them passed; no name, no answer",
+        "next": "open it in a spreadsheet, or send it to your instructor",
+    }
+    return Note("Exported", rows | ({"progress file": said} if said else {}))
+
+
+def reset(name: Any = None) -> Note:
+    """Forget one exercise: its attempts, its pass, the hints it gave; then it can be done again. Says what was forgotten."""
+    if name is None:
+        said = 'reset forgets one exercise, never all; say which: reset("name"); progress() lists the names'
+        return Note("Nothing was reset", {"diagnosis": said})
+    exercise, said = _find(name)
+    if exercise is None:
+        return Note("Nothing was reset", {"diagnosis": said})
+    entry, trouble = store.forget(exercise.name)
+    hints = _hints_given.pop(exercise.name, 0)
+    _chosen.discard(exercise.name)
+    forgotten = []
+    if entry is not None:
+        forgotten.append(_count(entry["attempts"], "attempt"))
+        forgotten += [f"the pass of {entry['first_pass']}"] if entry["first_pass"] else []
+    forgotten += [_count(hints, "hint")] if hints else []
+    if forgotten:
+        notebook = next(place for place, exercises in LESSONS.items() if exercise in exercises)
+        rows = {
+            "forgotten": ", ".join(forgotten),
+            "next": f"empty your answer in {notebook}.ipynb, and do it again",
+        }
+    else:
+        rows = {"diagnosis": "there is nothing to forget: no attempt, no hint"}
+    return Note(
+        f"{exercise.name}: " + ("as if never tried" if forgotten else "nothing was reset"),
+        rows | ({"progress file": trouble} if trouble else {}),
+    )
+
+
+def _lessons(entries: store.Entries) -> tuple[Lesson, ...]:
+    def standing(exercise: Exercise) -> Standing:
+        entry = entries.get(exercise.name, {"attempts": 0, "first_pass": None})
+        return Standing(exercise, entry["attempts"], entry.get("first_pass"))
+
+    return tuple(
+        Lesson(notebook, tuple(standing(exercise) for exercise in exercises))
+        for notebook, exercises in LESSONS.items()
+        if exercises
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def _judged(exercise: Exercise, answer: Any) -> Result:

@@ -130,29 +130,38 @@ class Write(Exercise):
         return f"{values.first_difference(outcome.value, expected, self.tolerance)}. {stage.meaning}"
 
     def _recognised(self, answer: Callable, failing: Case, cases: list[Case]) -> str | None:
-        """The slip that gives what the answer gives: on the failing inputs, and, among several, on most of the others."""
+        """The slip that gives what the answer gives: on the failing inputs, and on most of those that the answer gets wrong."""
         wanted = call(answer, failing)
         alike = [
             s
             for s, wrong in self.slips.items()
             if callable(wrong) and self._agree(wanted, call(wrong, failing))
         ]
-        if (
-            self.given is not None and alike and alike[0] == next(iter(self.slips))
-        ):  # untouched: alike everywhere
-            untouched = self.slips[alike[0]]
-            if not all(self._agree(call(answer, case), call(untouched, case)) for case in cases):
-                alike.pop(0)
-        if len(alike) < 2:
-            return alike[0] if alike else None
-        given = [call(answer, case) for case in cases]
+        if not alike:
+            return None
+        given = [(call(answer, case), case) for case in cases]
+        agreed = {
+            slip: [self._agree(own, call(self.slips[slip], case)) for own, case in given] for slip in alike
+        }
+        first = next(iter(self.slips))
+        if self.given is not None and first in agreed and not all(agreed[first]):
+            del agreed[first]  # no longer the function as it was given
+        if not agreed:
+            return None
+        best = max(agreed, key=lambda slip: sum(agreed[slip]))
+        wrong = [
+            same for same, (own, case) in zip(agreed[best], given, strict=True) if not self._right(own, case)
+        ]
+        return best if 2 * sum(wrong) > len(wrong) else None
 
-        def score(slip: str) -> int:
-            return sum(
-                self._agree(own, call(self.slips[slip], c)) for own, c in zip(given, cases, strict=True)
-            )
-
-        return max(alike, key=score)
+    def _right(self, outcome: Call, case: Case) -> bool:
+        expected = self.reference(**values.copies(case))
+        return (
+            outcome.trouble is None
+            and isinstance(outcome.value, Tensor)
+            and not values.unfit(outcome.value, expected)
+            and values.close(outcome.value, expected, self.tolerance)
+        )
 
     def _agree(self, one: Call, other: Call) -> bool:
         if one.trouble or other.trouble:

@@ -97,7 +97,7 @@ cost = Number(
     why="the whole family of linear attention lives on this one pair of brackets",
     asked="without softmax (Q K^T) V = Q (K^T V). n = 4,096, d_k = d_v = 64: how many times more multiplications on the left?",
     value=64,
-    tolerance=1e-3,
+    tolerance=1e-4,
     hints=(
         "A product of (a, b) and (b, c) takes a * b * c multiplications. What are the shapes of Q, K^T and V?",
         "Left: (4096, 64) by (64, 4096), then (4096, 4096) by (4096, 64). How many is that?",

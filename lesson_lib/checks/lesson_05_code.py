@@ -80,7 +80,10 @@ table_of_waves = Write(
         ),
         Stage(
             "positions that are not 0, 1, 2, width 6",
-            lambda: [{"positions": _places(5, 0, 11, 2.5), "d": 6}],
+            lambda: [
+                {"positions": _places(5, 0, 11, 2.5), "d": 6},
+                {"positions": _places(1000, 300), "d": 4},  # far enough to tell 10000 from 10001
+            ],
             "Row r is the code of positions[r], whatever r is.",
         ),
     ),

@@ -712,6 +712,7 @@ narrowed = Write(
             lambda: [
                 _logits([[300.0, 299.5, 10.0, 299.0]], 0.5, 3),
                 _logits([[0.2, 0.9, -0.4]], 1.3, 1),
+                _logits([[[0.3, 1.2, -0.5], [2.0, 0.1, 1.4]], [[-1.0, 0.6, 0.2], [0.7, -0.3, 1.9]]], 1.0, 2),
             ],
             "exp(600) is too large for any float; torch.softmax takes care of that. With k = 1 the best word is certain.",
         ),

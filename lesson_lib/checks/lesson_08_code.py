@@ -147,8 +147,8 @@ gru = Write(
             "The rows of W, U, b and c come in three blocks: r first, then z, then n.",
         ),
         Stage(
-            "two sequences, a token of five numbers, a state of three",
-            lambda: [_cell(11, 2, 5, 3)],
+            "two sequences, a token of five numbers, a state of three; then of two and five",
+            lambda: [_cell(11, 2, 5, 3), _cell(21, 2, 2, 5)],
             "Each row of x has its own row of state.",
         ),
     ),

@@ -21,7 +21,6 @@ hour = Number(
         "an hour of speech, a frame every 10 ms; one layer of full attention with 6 heads keeps its weights as float32: how many GiB (2^30 bytes) are they?"
     ),
     value=6 * 4 * 360_000**2 / 2**30,
-    tolerance=0.01,
     hints=(
         "How many frames has a second, and how many an hour?",
         "How many weights has the table of one head, a row for each query and a column for each key? And how many tables are there?",

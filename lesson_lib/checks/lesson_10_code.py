@@ -577,8 +577,11 @@ segments = Write(
             "exp makes 1 and 3 of the scores at node 0: weights 0.25 and 0.75. The only edge of node 2 has weight 1. Nodes 1 and 3 have none.",
         ),
         Stage(
-            "six nodes, eight edges in no order, one head",
-            lambda: [{"scores": drawn(1, 8, 1), "edge_index": MIXED, "n": 6}],
+            "six nodes, eight edges in no order, one head; then two edges alone",
+            lambda: [
+                {"scores": drawn(1, 8, 1), "edge_index": MIXED, "n": 6},
+                _on([[0.0], [LN_3]], (0, 5), (1, 5), n=6),
+            ],
             "edge_index[1] holds the targets; weights of the edges with one target sum to 1.",
         ),
         Stage(

@@ -482,6 +482,7 @@ running = Write(
             lambda: [
                 _scored([[100.0, 101.0, -100.0]], [[4.0], [8.0], [2.0]], 2),
                 _scored([[-100.0, -101.0, 100.0]], [[4.0], [8.0], [2.0]], 2),
+                _scored([[100.0, -100.0, 101.0]], [[4.0], [8.0], [2.0]], 2),
             ],
             "The maximum so far never falls; exp(old - new) is at most 1.",
         ),

@@ -1,14 +1,15 @@
 """The learner's progress on disk: one small JSON file, written whole or not at all, shared by several kernels.
 
 `home()/progress.json`: {"version": 1, "exercises": {NAME: {"attempts": 3, "first_pass": "2026-11-21" or null}}}.
-What could not be written is kept in this session and written with the next check.
+What could not be written is kept in this session and written with the next check, or the next look at the progress.
 """
 
 import contextlib
 import json
 import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,89 +19,155 @@ from lesson_lib.device import home
 VERSION = 1
 LOCK_WAIT_S = 1.0
 LOCK_STALE_S = 10.0  # a lock this old was left by a kernel that died
+TROUBLES = (OSError, RuntimeError, ValueError)  # a disk's, an unknown user's home, a path that is none
 
 Entries = dict[str, dict[str, Any]]
 
-_unsaved: list[tuple[str, bool, str]] = []
+# Name, day, and what happened: True passed, False failed, None forgotten. In order.
+_unsaved: list[tuple[str, str, bool | None]] = []
+_one_thread = threading.RLock()
 
 
 def record(name: str, passed: bool) -> str:
     """Count an attempt at exercise `name`; returns a sentence where something is wrong with the file, else ''."""
-    _unsaved.append((name, passed, date.today().isoformat()))
-    try:
-        folder = home()
-        folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / "progress.lock"):
-            entries, said = _read(folder / "progress.json")
-            _write(folder / "progress.json", _with(entries, _unsaved))
-    except (OSError, RuntimeError, ValueError) as error:
-        return f"your progress could not be saved ({_reason(error)}); it is kept until this kernel ends"
-    _unsaved.clear()
-    return said
+    return _keep(name, passed)
+
+
+def forget(name: str) -> tuple[dict[str, Any] | None, str]:
+    """Drop the entry of exercise `name`; returns it (None: there was none), and a sentence where something is wrong, else ''."""
+    entries, said = read()
+    if name not in entries:
+        return None, said
+    return entries[name], _keep(name, None) or said
 
 
 def read() -> tuple[Entries, str]:
     """All entries, those not yet written included, and a sentence where something is wrong with the file, else ''."""
     try:
-        entries, said = _read(home() / "progress.json")
-    except (OSError, RuntimeError, ValueError) as error:
-        entries, said = {}, f"your progress could not be read ({_reason(error)})"
-    return _with(entries, _unsaved), said
+        return load()
+    except TROUBLES as error:
+        return _with({}, _unsaved), f"your progress could not be read ({reason(error)})"
 
 
-def _with(entries: Entries, events: list[tuple[str, bool, str]]) -> Entries:
+def load() -> tuple[Entries, str]:
+    """What `read` returns; raises one of TROUBLES where there is a file that cannot be read."""
+    with _one_thread:
+        said = _save() if _unsaved else ""
+        entries, damaged = _read(home() / "progress.json")
+        if damaged:
+            said = said or _save()
+        return _with(entries, _unsaved), said
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file, or leave what was there: no half file, no scrap. Raises OSError."""
+    _written(path, text, lambda fresh: _replace(fresh, path))
+
+
+def reason(error: BaseException) -> str:
+    """Why it went wrong, in the system's words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _keep(name: str, passed: bool | None) -> str:
+    with _one_thread:
+        _unsaved.append((name, date.today().isoformat(), passed))
+        return _save()
+
+
+def _save() -> str:
+    """Add to the file what is not in it yet, and set a damaged one aside; a sentence where something is wrong, else ''."""
+    said = ""
+    try:
+        folder = home()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "progress.json"
+        with _lock(folder / "progress.lock") as still_ours:
+
+            def put(fresh: Path) -> None:
+                nonlocal said
+                if not still_ours():  # this computer slept, say; another kernel has gone on without us
+                    raise TimeoutError("another kernel took over")
+                kept = _set_aside(path) if damaged else None
+                try:
+                    _replace(fresh, path)
+                except OSError:
+                    if kept is not None:
+                        os.replace(kept, path)  # what could be read of it is nowhere else
+                    raise
+                if kept is not None:
+                    said = (
+                        f"the progress file was damaged; it is kept as {kept.name} in {folder.name}, "
+                        "what could be read of it was taken over"
+                    )
+
+            entries, damaged = _read(path)
+            content = {"version": VERSION, "exercises": _with(entries, _unsaved)}
+            _written(path, json.dumps(content, indent=1, sort_keys=True) + "\n", put)
+    except TROUBLES as error:
+        return f"your progress could not be saved ({reason(error)}); it is kept until this kernel ends"
+    _unsaved.clear()
+    return said
+
+
+def _with(entries: Entries, events: list[tuple[str, str, bool | None]]) -> Entries:
     entries = {name: dict(entry) for name, entry in entries.items()}
-    for name, passed, day in events:
+    for name, day, passed in events:
+        if passed is None:
+            entries.pop(name, None)
+            continue
         entry = entries.setdefault(name, {"attempts": 0, "first_pass": None})
         entry["attempts"] += 1
-        if passed and entry["first_pass"] is None:
+        if passed and entry.get("first_pass") is None:
             entry["first_pass"] = day
     return entries
 
 
-def _read(path: Path) -> tuple[Entries, str]:
+def _read(path: Path) -> tuple[Entries, bool]:
+    """The entries that are good, and whether the file is damaged. Nothing is changed."""
     try:
         text = path.read_bytes()
-    except FileNotFoundError:
-        return {}, ""
-    except IsADirectoryError:
-        return {}, _set_aside(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, False
+    except OSError:  # a folder of that name: IsADirectoryError, on Windows PermissionError
+        if path.is_dir():
+            return {}, True
+        raise
     try:
-        content = json.loads(text.decode("utf-8"))
-        found = content["exercises"]
+        found = json.loads(text.decode("utf-8"))["exercises"]
         good = {name: entry for name, entry in found.items() if _valid(entry)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}, _set_aside(path)
-    return good, "" if len(good) == len(found) else _set_aside(path)
+        return {}, True
+    return good, len(good) < len(found)
 
 
 def _valid(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and type(entry.get("attempts")) is int
-        and entry["attempts"] >= 0
-        and isinstance(entry.get("first_pass"), (str, type(None)))
-    )
+    if not isinstance(entry, dict) or type(entry.get("attempts")) is not int or entry["attempts"] < 0:
+        return False
+    try:
+        return entry.get("first_pass") is None or bool(date.fromisoformat(entry["first_pass"]))
+    except (TypeError, ValueError):
+        return False
 
 
-def _set_aside(path: Path) -> str:
-    """Rename the damaged file to the first free name; nothing in it is lost."""
+def _set_aside(path: Path) -> Path:
+    """Rename the damaged file to the first free name, and return that; nothing in it is lost."""
     number = 1
     while (kept := path.with_name(f"progress-damaged-{number}.json")).exists():
         number += 1
     os.replace(path, kept)
-    return f"the progress file was damaged; it is kept as {kept.name} in {path.parent.name}, what could be read of it was taken over"
+    return kept
 
 
-def _write(path: Path, entries: Entries) -> None:
-    fresh = path.with_name(f"progress.{os.getpid()}.tmp")
-    text = json.dumps({"version": VERSION, "exercises": entries}, indent=1, sort_keys=True)
+def _written(path: Path, text: str, put: Callable[[Path], None]) -> None:
+    """Write `text` beside `path`, down to the disk, then let `put` move it there; in any trouble the new file goes."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with open(fresh, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text + "\n")
+        with open(fresh, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        _replace(fresh, path)
+        put(fresh)
     except BaseException:
         with contextlib.suppress(OSError):
             fresh.unlink()
@@ -117,12 +184,16 @@ def _replace(fresh: Path, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Only one kernel at a time reads, adds and writes. A lock that never goes away is taken over."""
+def _lock(path: Path) -> Iterator[Callable[[], bool]]:
+    """Only one kernel at a time reads, adds and writes. A lock that never goes away is taken over.
+
+    Gives a function that says whether the lock is still ours: it is not where we were asleep for so long that another
+    kernel took it over.
+    """
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
             break
         except FileExistsError:
             with contextlib.suppress(OSError):
@@ -135,12 +206,23 @@ def _lock(path: Path) -> Iterator[None]:
         if time.monotonic() > deadline:
             raise TimeoutError(f"another kernel holds {path.name}")
         time.sleep(0.01)
+    os.close(descriptor)
+    made = _identity(path)
+
+    def still_ours() -> bool:
+        return made is not None and _identity(path) == made
+
     try:
-        yield
+        yield still_ours
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
+        if still_ours():
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
-def _reason(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns  # a number alone may be given again to the next file

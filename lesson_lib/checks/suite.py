@@ -60,6 +60,7 @@ TELLING = (
     "rows sum to 1",
     "mask before softmax",
     "scale",
+    "permutation equivariance",
     "scores of -1e30",
 )
 

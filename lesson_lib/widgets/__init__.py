@@ -10,6 +10,7 @@ from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.glimpses import GlimpseExplorer
 from lesson_lib.widgets.graph import GraphExplorer
 from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.ledger import LedgerExplorer
 from lesson_lib.widgets.machine import MachineExplorer
 from lesson_lib.widgets.paths import PathExplorer, WavePlayer
 from lesson_lib.widgets.pixels import PixelExplorer
@@ -32,6 +33,7 @@ __all__ = [
     "GlimpseExplorer",
     "GraphExplorer",
     "HeadExplorer",
+    "LedgerExplorer",
     "MachineExplorer",
     "PathExplorer",
     "PixelExplorer",

@@ -113,7 +113,8 @@ hint("weighted_sum")
 
 # %% [markdown]
 r"""
-What you have solved is kept on your machine, and survives a restart:
+What you have solved is kept on your machine, and survives a restart. `progress()` shows it, and what comes next. A click on a lesson under the table
+unfolds its exercises:
 """
 
 # %%
@@ -121,6 +122,18 @@ progress()
 
 # %% [markdown]
 r"""
+Two more, for when you need them. Type them into a cell of your own (the + button makes one):
+
+```python
+from lesson_lib.checks import export_progress, reset
+
+reset("weighted_sum")  # forget this one: do it again
+export_progress("progress.csv")  # for a spreadsheet
+```
+
+The export is for an instructor who asks for it. It holds a row for each exercise: passed or not, how many attempts, the day of the first pass. Your
+name and your answers are not in it, and nobody gets it unless you send it.
+
 ## 4 · The one function
 
 The whole course is one function. You will meet it in lesson 01, and take it apart in lesson 02. Here it is at work: two queries, three keys, three values.

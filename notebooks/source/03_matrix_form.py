@@ -724,7 +724,7 @@ show(right=c.A.softmax(-2).sum(-2), wrong=c.A.softmax(-1).sum(-2))
 
 # %% [markdown]
 r"""
-One column of the wrong table sums to 4, others to nearly 0.
+One column of the wrong table sums to 3.3, the others to 0.4 to 0.6.
 
 ## 9 · Exercises
 

@@ -658,7 +658,7 @@ r"""
 After the long training it had named 0.86 of its own pictures: it had not finished. After the longest it knows 0.99 of them, and names 0.93 to 0.94 of new ones. The CNN has 0.97 to 0.98 with a quarter of the steps and a fifth of the time (it did not get the longest training). The gap is down from 0.15 to 0.04. So "attention is worse at this task" was in large part
 "attention learns this task more slowly".
 
-**What the paper's figure says.** Its horizontal axis is the number of pictures used for *pre-training*, the long first training: subsets of 9, 30, 90 and 300 million from a private collection (JFT). After that, a linear layer is fitted to a few pictures of each class. The ResNets, which are CNNs, lead at 9 million and level off sooner; ViT-B/32 does much worse than a ResNet50 there,
+**What the paper's figure says.** Its horizontal axis is the number of pictures used for *pre-training*, the long first training: subsets of 9, 30, 90 and 300 million from a private collection (JFT). After that, a linear layer is fitted to a few pictures of each class. The ResNets, which are CNNs, lead at 9 million and level off sooner; ViT-B/32 (a ViT of middle size, "base", with patches of 32 pixels) does much worse than a ResNet50 (a CNN with 50 layers) there,
 and better from 90 million on (Dosovitskiy et al. 2020, section 4.3). And with a training as long as the ViTs', on 4 billion pictures of that kind, later CNNs match them (Smith et al. 2023). Our 25,000 are a 360th of its smallest point. So our curves can neither confirm nor refute that crossover. What they show is the left end, and that "more flexible models need more data" is about *assumptions*: both models here have 70,000 parameters.
 
 ### How far do the heads look?

@@ -444,7 +444,7 @@ verdict("4,096: the LSTM multiplies four times as much, in less than half the ti
 
 # %% [markdown]
 r"""
-("None": attention stays the faster one up to the longest input that was measured, 4,096 tokens. 64 is the shortest. The GRU is slower than an LSTM, with fewer operations. Against the convolution attention is the slower one from the shortest length on, with the backward pass from about 110 tokens on.) By operations, attention and the RNN cross at 64 tokens. By the clock they cross beyond 2,000, thirty times further out, and with the backward pass not up to 4,096.
+("None": attention stays the faster one up to the longest input that was measured, 4,096 tokens. 64 is the shortest. The GRU is slower than an LSTM, with fewer operations. Against the convolution attention is the slower one from 64 tokens on in two of three repeats, and in the third from 139; with the backward pass from 64 to 159.) By operations, attention and the RNN cross at 64 tokens. By the clock they cross beyond 2,000, thirty times further out, and with the backward pass not up to 4,096.
 The LSTM, which makes four times the RNN's multiplications, is *two and a half times as fast* as the RNN at 4,096 tokens here. Probably torch has a better kernel for it on this kind of processor. Another library, another machine, and the picture is another one. What stays is the counted part, and the direction: long enough, $n^2$ loses.
 
 And memory? Here is the peak of one forward pass, counted by torch's allocator:

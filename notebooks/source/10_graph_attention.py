@@ -788,5 +788,5 @@ Open [exercises/10_graph_attention](exercises/10_graph_attention.ipynb). If you 
 **Sources.** Zachary 1977, *An information flow model for conflict and fission in small groups*, as networkx has it; Veličković et al. 2017 (arXiv:1710.10903, GAT); Brody, Alon & Yahav 2021 (arXiv:2105.14491, GATv2); Kipf & Welling 2016 (arXiv:1609.02907, GCN); Gilmer et al. 2017 (arXiv:1704.01212, message passing);
 Holland, Laskey & Leinhardt 1983 (block models); the course's own source S3.
 
-**Next**: lesson 11 asks what else has been tried to make attention cheaper, and what it costs.
+**Next**: lesson [11](11_efficient_attention.ipynb) asks what else has been tried to make attention cheaper, and what it costs.
 """

@@ -13,7 +13,7 @@ r"""
 - compute softmax in pieces, by hand, and explain with it how a GPU's fast kernel and a ring of machines work;
 - work out what fits: the cache of a language model, a billion tokens, and how many machines that takes.
 
-**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb).
+**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb), and for section 7 the cache and the GPT of [06](06_transformer.ipynb).
 **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 """
 
@@ -1161,5 +1161,5 @@ Open [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 **Sources.** Tay, Dehghani, Bahri & Metzler 2020 (arXiv:2009.06732, the survey); Tay and others 2021 (arXiv:2011.04006, Long Range Arena); Zaheer and others 2020 (arXiv:2007.14062, BigBird); Beltagy, Peters & Cohan 2020 (arXiv:2004.05150, Longformer); Wang and others 2020 (arXiv:2006.04768, Linformer); Katharopoulos and others 2020 (arXiv:2006.16236, linear attention); Choromanski and others 2021 (arXiv:2009.14794, Performer);
 Nangia & Bowman 2018 (arXiv:1804.06028, ListOps); Milakov & Gimelshein 2018 (arXiv:1805.02867, online softmax); Dao and others 2022 (arXiv:2205.14135, FlashAttention); Shazeer 2019 (arXiv:1911.02150, multi-query attention); Ainslie and others 2023 (arXiv:2305.13245, grouped-query attention); Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); the course's own sources S0, S1 and S3.
 
-**Next**: lesson 12 puts all claims of the sources on one page, with what this course found.
+**Next**: lesson [12](12_claims.ipynb) puts all claims of the sources on one page, with what this course found.
 """

@@ -403,6 +403,44 @@ def test_what_fits_is_said_at_both_ends(open_notebook):
     assert_all_can_be_read(explorer)
 
 
+def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(open_notebook):
+    notebook = open_notebook("12_claims.ipynb")
+    explorer = widget(notebook, "LedgerExplorer(")
+    said, rows = explorer.root.locator("p[role=status]"), explorer.root.locator("tbody tr")
+    verdicts, origins = explorer.controls("slider")
+    assert said.inner_text().startswith("95 claims: ") and rows.count() == 95
+    assert explorer.press(verdicts, "End") is not None
+    assert rows.count() == 22
+    assert explorer.press(origins, "End") is not None  # S4
+    assert rows.count() == 0 and "No row of the ledger" in explorer.root.inner_text()
+    assert explorer.press(verdicts, "Home") is not None and explorer.press(origins, "Home") is not None
+    words = explorer.root.locator("input[type=text]")
+    words.fill("strangers weight")
+    words.press("Enter")
+    explorer.root.get_by_text("1 claim:").wait_for()
+    assert rows.count() == 1
+    whole = next(i for i, cell in enumerate(notebook.cells()) if "".join(cell["source"]) == "page()")
+    page, link = notebook.page, notebook.output(whole).locator("a", has_text="graph-2")
+    shown = f"{CURRENT}.context.path"
+    link.click()  # JupyterLab opens the notebook at its top; the second time it goes to the cell
+    page.wait_for_function(f"() => {shown} === '10_graph_attention.ipynb'")
+    page.evaluate(READY, "10_graph_attention.ipynb")
+    page.evaluate(
+        "() => { const s = window.jupyterapp.shell;"
+        " s.activateById([...s.widgets('main')].find(w => w.context.path === '12_claims.ipynb').id) }"
+    )
+    link.click()
+    page.wait_for_function(f"() => {shown} === '10_graph_attention.ipynb'")
+    decided = next(i for i, source in enumerate(sources("10_graph_attention.ipynb")) if '"graph-2"' in source)
+    page.wait_for_function(
+        f"""index => {{
+            const box = {CURRENT}.content.widgets[index].node.getBoundingClientRect();
+            return box.height > 0 && box.top < window.innerHeight && box.bottom > 0;
+        }}""",
+        arg=decided,
+    )
+
+
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(open_notebook, name):
     """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""

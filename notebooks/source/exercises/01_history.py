@@ -47,7 +47,7 @@ word_before = "(2 + 6 + 4 + 2 + 3 + 4) / 25"
 ### END SOLUTION
 ### STUB: word_before = ...
 
-# %%
+# %% tags=["exercise:word_before", "points:2"]
 check(word_before, "word_before")
 
 # %%
@@ -79,7 +79,7 @@ def best_share(seen: Int[Tensor, " n"], tags: Int[Tensor, " n"]) -> Float[Tensor
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:best_share", "points:4"]
 check(best_share)
 
 # %%
@@ -116,7 +116,7 @@ def kernel_regression(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:kernel_regression", "points:4"]
 check(kernel_regression)
 
 # %%
@@ -148,7 +148,7 @@ def crop(
     ### STUB: return canvas[rows, columns]
 
 
-# %%
+# %% tags=["exercise:crop", "points:4"]
 check(crop)
 
 # %%
@@ -186,7 +186,7 @@ def reinforce(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:reinforce", "points:6"]
 check(reinforce)
 
 # %%
@@ -230,7 +230,7 @@ def additive_step(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:additive_step", "points:4"]
 check(additive_step)
 
 # %%
@@ -270,7 +270,7 @@ read_alignment = "a"
 ### END SOLUTION
 ### STUB: read_alignment = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:read_alignment", "points:2"]
 check(read_alignment, "read_alignment")
 
 # %% [markdown]
@@ -305,7 +305,7 @@ the next word, which decides. Attention may look at every word of the sentence, 
 ### END SOLUTION
 ### STUB: what_they_miss = """ """
 
-# %%
+# %% tags=["exercise:what_they_miss", "points:4"]
 check(what_they_miss, "what_they_miss")
 
 # %%

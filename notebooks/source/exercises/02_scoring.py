@@ -40,7 +40,7 @@ score_ratio = "exp(12) / exp(10)"
 ### END SOLUTION
 ### STUB: score_ratio = ...
 
-# %%
+# %% tags=["exercise:score_ratio", "points:2"]
 check(score_ratio, "score_ratio")
 
 # %%
@@ -70,7 +70,7 @@ def stable_weights(scores: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:stable_weights", "points:4"]
 check(stable_weights)
 
 # %%
@@ -102,7 +102,7 @@ def scaled_attention(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:scaled_attention", "points:4"]
 check(scaled_attention)
 
 # %%
@@ -139,7 +139,7 @@ def additive_scores(
     ### STUB: return hidden @ v
 
 
-# %%
+# %% tags=["exercise:additive_scores", "points:4"]
 check(additive_scores)
 
 # %%
@@ -167,7 +167,7 @@ unscaled_picture = "b"
 ### END SOLUTION
 ### STUB: unscaled_picture = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:unscaled_picture", "points:2"]
 check(unscaled_picture, "unscaled_picture")
 
 # %% [markdown]
@@ -197,7 +197,7 @@ score_variance = "16 * (5 * 5 - 4 * 4)"
 ### END SOLUTION
 ### STUB: score_variance = ...
 
-# %%
+# %% tags=["exercise:score_variance", "points:6"]
 check(score_variance, "score_variance")
 
 # %%
@@ -219,7 +219,7 @@ and its gradient vanishes. Divided by d_k itself, the scores of a wide model wou
 ### END SOLUTION
 ### STUB: why_the_root = """ """
 
-# %%
+# %% tags=["exercise:why_the_root", "points:4"]
 check(why_the_root, "why_the_root")
 
 # %%

@@ -34,7 +34,7 @@ learned_numbers = "2 * 512 * 64 + 512 * 128"
 ### END SOLUTION
 ### STUB: learned_numbers = ...
 
-# %%
+# %% tags=["exercise:learned_numbers", "points:2"]
 check(learned_numbers, "learned_numbers")
 
 # %%
@@ -86,7 +86,7 @@ def without_loops(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:without_loops", "points:4"]
 check(without_loops)
 
 # %%
@@ -112,7 +112,7 @@ def mix_in_columns(
     ### STUB: return A_prime @ V
 
 
-# %%
+# %% tags=["exercise:mix_in_columns", "points:2"]
 check(mix_in_columns)
 
 # %%
@@ -146,7 +146,7 @@ def attention_in_columns(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:attention_in_columns", "points:6"]
 check(attention_in_columns)
 
 # %%
@@ -174,7 +174,7 @@ bright_picture = "a"
 ### END SOLUTION
 ### STUB: bright_picture = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:bright_picture", "points:2"]
 check(bright_picture, "bright_picture")
 
 # %%
@@ -202,7 +202,7 @@ regrouped_cost = "(2 * 4096**2 * 64) / (2 * 4096 * 64**2)"
 ### END SOLUTION
 ### STUB: regrouped_cost = ...
 
-# %%
+# %% tags=["exercise:regrouped_cost", "points:4"]
 check(regrouped_cost, "regrouped_cost")
 
 # %%
@@ -224,7 +224,7 @@ If exp(q . k) were a product of features, phi(q) . phi(k), the brackets could be
 ### END SOLUTION
 ### STUB: why_not_regroup = """ """
 
-# %%
+# %% tags=["exercise:why_not_regroup", "points:4"]
 check(why_not_regroup, "why_not_regroup")
 
 # %%

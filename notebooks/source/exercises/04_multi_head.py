@@ -32,7 +32,7 @@ eight_heads = "8 * 3 * 512 * 64 + 512 * 512"
 ### END SOLUTION
 ### STUB: eight_heads = ...
 
-# %%
+# %% tags=["exercise:eight_heads", "points:2"]
 check(eight_heads, "eight_heads")
 
 # %%
@@ -64,7 +64,7 @@ def heads_apart(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:heads_apart", "points:4"]
 check(heads_apart)
 
 # %%
@@ -89,7 +89,7 @@ def heads_together(heads: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n widt
     ### STUB: return heads.reshape(*batch, n, h * d)
 
 
-# %%
+# %% tags=["exercise:heads_together", "points:2"]
 check(heads_together)
 
 # %%
@@ -132,7 +132,7 @@ def many_heads(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:many_heads", "points:6"]
 check(many_heads)
 
 # %%
@@ -161,7 +161,7 @@ def may_look(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:may_look", "points:4"]
 check(may_look)
 
 # %%
@@ -191,7 +191,7 @@ three_back = "a"
 ### END SOLUTION
 ### STUB: three_back = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:three_back", "points:2"]
 check(three_back, "three_back")
 
 # %%
@@ -219,7 +219,7 @@ Each linear read-out is a threshold on p. Two thresholds make three pieces, and 
 ### END SOLUTION
 ### STUB: why_two_heads = """ """
 
-# %%
+# %% tags=["exercise:why_two_heads", "points:6"]
 check(why_two_heads, "why_two_heads")
 
 # %%

@@ -34,7 +34,7 @@ wavelength = "2 * pi * 10000**(8 / 16)"
 ### END SOLUTION
 ### STUB: wavelength = ...
 
-# %%
+# %% tags=["exercise:wavelength", "points:2"]
 check(wavelength, "wavelength")
 
 # %%
@@ -61,7 +61,7 @@ def waves(positions: Float[Tensor, " n"], d: int) -> Float[Tensor, "n d"]:
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:waves", "points:4"]
 check(waves)
 
 # %%
@@ -93,7 +93,7 @@ def shift_matrix(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:shift_matrix", "points:6"]
 check(shift_matrix)
 
 # %%
@@ -121,7 +121,7 @@ code_products = "a"
 ### END SOLUTION
 ### STUB: code_products = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:code_products", "points:4"]
 check(code_products, "code_products")
 
 # %%
@@ -145,7 +145,7 @@ shaw_numbers = "2 * (2 * 8 + 1) * 16"
 ### END SOLUTION
 ### STUB: shaw_numbers = ...
 
-# %%
+# %% tags=["exercise:shaw_numbers", "points:4"]
 check(shaw_numbers, "shaw_numbers")
 
 # %%
@@ -175,7 +175,7 @@ def offset_rows(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:offset_rows", "points:4"]
 check(offset_rows)
 
 # %%
@@ -209,7 +209,7 @@ def turned(
     return x * angles.cos() + partner * angles.sin()
 
 
-# %%
+# %% tags=["exercise:turned", "points:4"]
 check(turned)
 
 # %%
@@ -232,7 +232,7 @@ mean are sums over the keys, and a sum has no order. Positions must come in: cod
 ### END SOLUTION
 ### STUB: why_no_order = """ """
 
-# %%
+# %% tags=["exercise:why_no_order", "points:4"]
 check(why_no_order, "why_no_order")
 
 # %%

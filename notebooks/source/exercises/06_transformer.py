@@ -33,7 +33,7 @@ decoder_numbers = "2 * 4 * 10 * 10 + 2 * 10 * 60 + 60 + 10 + 3 * 2 * 10"
 ### END SOLUTION
 ### STUB: decoder_numbers = ...
 
-# %%
+# %% tags=["exercise:decoder_numbers", "points:4"]
 check(decoder_numbers, "decoder_numbers")
 
 # %%
@@ -68,7 +68,7 @@ def norm_of_tokens(
     ### STUB: return (x - mean) / (std + eps) * weight + bias
 
 
-# %%
+# %% tags=["exercise:norm_of_tokens", "points:4"]
 check(norm_of_tokens)
 
 # %%
@@ -104,7 +104,7 @@ def pre_norm_stack(
     ### STUB: return x
 
 
-# %%
+# %% tags=["exercise:pre_norm_stack", "points:4"]
 check(pre_norm_stack)
 
 # %%
@@ -133,7 +133,7 @@ stream_curve = "a"
 ### END SOLUTION
 ### STUB: stream_curve = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:stream_curve", "points:4"]
 check(stream_curve, "stream_curve")
 
 # %%
@@ -172,7 +172,7 @@ def forced_loss(
     ### STUB: return torch.nn.functional.cross_entropy(*every)
 
 
-# %%
+# %% tags=["exercise:forced_loss", "points:6"]
 check(forced_loss)
 
 # %%
@@ -208,7 +208,7 @@ def greedy_words(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:greedy_words", "points:4"]
 check(greedy_words)
 
 # %%
@@ -236,7 +236,7 @@ def k_best_probabilities(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:k_best_probabilities", "points:4"]
 check(k_best_probabilities)
 
 # %%
@@ -258,7 +258,7 @@ When it writes, it reads its own words, one at a time. After a mistake it reads 
 ### END SOLUTION
 ### STUB: why_training_differs = """ """
 
-# %%
+# %% tags=["exercise:why_training_differs", "points:4"]
 check(why_training_differs, "why_training_differs")
 
 # %%

@@ -33,7 +33,7 @@ pixels_seen = "(2 * (2 * 1 + 1) + 3) ** 2"
 ### END SOLUTION
 ### STUB: pixels_seen = ...
 
-# %%
+# %% tags=["exercise:pixels_seen", "points:2"]
 check(pixels_seen, "pixels_seen")
 
 # %%
@@ -74,7 +74,7 @@ def nine_heads(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:nine_heads", "points:6"]
 check(nine_heads)
 
 # %%
@@ -103,7 +103,7 @@ def patch_rows(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:patch_rows", "points:4"]
 check(patch_rows)
 
 # %%
@@ -131,7 +131,7 @@ token_view = "a"
 ### END SOLUTION
 ### STUB: token_view = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:token_view", "points:2"]
 check(token_view, "token_view")
 
 # %%
@@ -171,7 +171,7 @@ def sagan_block(
     ### STUB: return x + gamma * attended.unflatten(2, x.shape[2:])
 
 
-# %%
+# %% tags=["exercise:sagan_block", "points:4"]
 check(sagan_block)
 
 # %%
@@ -204,7 +204,7 @@ def cheapest_match(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:cheapest_match", "points:4"]
 check(cheapest_match)
 
 # %%
@@ -227,7 +227,7 @@ because it knows which neighbour stands on the left."""
 ### END SOLUTION
 ### STUB: why_no_convolution = """ """
 
-# %%
+# %% tags=["exercise:why_no_convolution", "points:4"]
 check(why_no_convolution, "why_no_convolution")
 
 # %%

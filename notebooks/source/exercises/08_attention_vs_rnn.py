@@ -33,7 +33,7 @@ lstm_meets_attention = "(16 - 4) * 48 / 2"
 ### END SOLUTION
 ### STUB: lstm_meets_attention = ...
 
-# %%
+# %% tags=["exercise:lstm_meets_attention", "points:2"]
 check(lstm_meets_attention, "lstm_meets_attention")
 
 # %%
@@ -62,7 +62,7 @@ way_to_the_last = "c"
 ### END SOLUTION
 ### STUB: way_to_the_last = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:way_to_the_last", "points:4"]
 check(way_to_the_last, "way_to_the_last")
 
 # %%
@@ -106,7 +106,7 @@ def gru_step(
     ### STUB: return (1 - z) * state + z * n
 
 
-# %%
+# %% tags=["exercise:gru_step", "points:4"]
 check(gru_step)
 
 # %%
@@ -127,7 +127,7 @@ from_the_state = "(100 + 2*42 + 2*(40 + 42)) / (4 + 2 + 2*(2 + 1))"
 ### END SOLUTION
 ### STUB: from_the_state = ...
 
-# %%
+# %% tags=["exercise:from_the_state", "points:4"]
 check(from_the_state, "from_the_state")
 
 # %%
@@ -164,7 +164,7 @@ def fading_attention(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:fading_attention", "points:4"]
 check(fading_attention)
 
 # %%
@@ -185,7 +185,7 @@ cache_and_state = "2*512*1000 / (8 * (64*64 + 64))"
 ### END SOLUTION
 ### STUB: cache_and_state = ...
 
-# %%
+# %% tags=["exercise:cache_and_state", "points:4"]
 check(cache_and_state, "cache_and_state")
 
 # %%
@@ -219,7 +219,7 @@ def states_at_once(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:states_at_once", "points:6"]
 check(states_at_once)
 
 # %%
@@ -247,7 +247,7 @@ they are no step of that form, and each state waits for the one before."""
 ### END SOLUTION
 ### STUB: why_tanh_waits = """ """
 
-# %%
+# %% tags=["exercise:why_tanh_waits", "points:4"]
 check(why_tanh_waits, "why_tanh_waits")
 
 # %%
@@ -259,7 +259,7 @@ check(why_tanh_waits, "why_tanh_waits")
 #
 # <details><summary>Open it when you are done</summary>
 #
-# 1. Attention needs 4 n d² + 2 n² d multiplications, an LSTM 8 n d². Up to n = 2 d attention needs fewer; seconds are another matter.
+# 1. Attention needs 4 n d² + 2 n² d multiplications, an LSTM 8 n d² in each direction. Up to n = 2 d attention needs fewer than one direction, up to n = 6 d fewer than both; seconds are another matter.
 # 2. The reach of a layer decides the way: (n - 1) / r layers, rounded up. Reading both ways does not shorten the way from end to end; asking directly does.
 # 3. In torch's GRU z near 1 keeps the state. Other papers call the opposite gate z: look before you load weights.
 # 4. Linear attention: take up $\varphi(k) v$ and $\varphi(k)$, then divide. The same work for every token, and the tokens themselves are not needed.

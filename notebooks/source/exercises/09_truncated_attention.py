@@ -33,7 +33,7 @@ table_for_an_hour = "6 * 4 * (3600 * 100)**2 / 2**30"
 ### END SOLUTION
 ### STUB: table_for_an_hour = ...
 
-# %%
+# %% tags=["exercise:table_for_an_hour", "points:2"]
 check(table_for_an_hour, "table_for_an_hour")
 
 # %%
@@ -61,7 +61,7 @@ what_a_mask_saves = "d"
 ### END SOLUTION
 ### STUB: what_a_mask_saves = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:what_a_mask_saves", "points:2"]
 check(what_a_mask_saves, "what_a_mask_saves")
 
 # %%
@@ -92,7 +92,7 @@ def layers_until(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:layers_until", "points:4"]
 check(layers_until)
 
 # %%
@@ -113,7 +113,7 @@ streaming_latency = "2*4*10 + 6*3*20"
 ### END SOLUTION
 ### STUB: streaming_latency = ...
 
-# %%
+# %% tags=["exercise:streaming_latency", "points:4"]
 check(streaming_latency, "streaming_latency")
 
 # %%
@@ -140,7 +140,7 @@ def dilated_window(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:dilated_window", "points:4"]
 check(dilated_window)
 
 # %%
@@ -178,7 +178,7 @@ def near_blocks(
     return attend(q, k, v, mask=seen, weights=False).output.flatten(0, 1)[:n]
 
 
-# %%
+# %% tags=["exercise:near_blocks", "points:4"]
 check(near_blocks)
 
 # %%
@@ -217,7 +217,7 @@ def block_by_block(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:block_by_block", "points:6"]
 check(block_by_block)
 
 # %%
@@ -240,7 +240,7 @@ window with gaps, or a larger radius."""
 ### END SOLUTION
 ### STUB: beyond_every_window = """ """
 
-# %%
+# %% tags=["exercise:beyond_every_window", "points:4"]
 check(beyond_every_window, "beyond_every_window")
 
 # %%

@@ -37,7 +37,7 @@ three_neighbours = "60/6 + 2*12/6 + 3*4/6"
 ### END SOLUTION
 ### STUB: three_neighbours = ...
 
-# %%
+# %% tags=["exercise:three_neighbours", "points:2"]
 check(three_neighbours, "three_neighbours")
 
 # %%
@@ -70,7 +70,7 @@ def sum_of_messages(
     return torch.zeros_like(value).index_add(0, target, messages)
 
 
-# %%
+# %% tags=["exercise:sum_of_messages", "points:2"]
 check(sum_of_messages)
 
 # %%
@@ -98,7 +98,7 @@ no_edges_at_all = "c"
 ### END SOLUTION
 ### STUB: no_edges_at_all = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:no_edges_at_all", "points:4"]
 check(no_edges_at_all, "no_edges_at_all")
 
 # %%
@@ -133,7 +133,7 @@ def attend_to_known(
     return weights @ value
 
 
-# %%
+# %% tags=["exercise:attend_to_known", "points:4"]
 check(attend_to_known)
 
 # %%
@@ -162,7 +162,7 @@ def path_edges(n: int, radius: int) -> Int[Tensor, "2 edges"]:
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:path_edges", "points:4"]
 check(path_edges)
 
 # %%
@@ -188,7 +188,7 @@ concatenation, or let in a self-loop."""
 ### END SOLUTION
 ### STUB: why_edges_mislead = """ """
 
-# %%
+# %% tags=["exercise:why_edges_mislead", "points:4"]
 check(why_edges_mislead, "why_edges_mislead")
 
 # %%
@@ -227,7 +227,7 @@ def softmax_over_edges(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:softmax_over_edges", "points:6"]
 check(softmax_over_edges)
 
 # %%
@@ -256,7 +256,7 @@ def gcn_scores(edge_index: Int[Tensor, "2 edges"], n: int) -> Float[Tensor, " ed
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:gcn_scores", "points:6"]
 check(gcn_scores)
 
 # %%

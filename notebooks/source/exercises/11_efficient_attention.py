@@ -32,7 +32,7 @@ cache_of_groups = "2 * 32 * 8 * 128 * 131072 * 2 / 2**30"
 ### END SOLUTION
 ### STUB: cache_of_groups = ...
 
-# %%
+# %% tags=["exercise:cache_of_groups", "points:2"]
 check(cache_of_groups, "cache_of_groups")
 
 # %%
@@ -68,7 +68,7 @@ def merge_two(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:merge_two", "points:4"]
 check(merge_two)
 
 # %%
@@ -104,7 +104,7 @@ def one_pass(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:one_pass", "points:4"]
 check(one_pass)
 
 # %%
@@ -134,7 +134,7 @@ def grouped_query(
     return attend(query, key, value, weights=False).output
 
 
-# %%
+# %% tags=["exercise:grouped_query", "points:4"]
 check(grouped_query)
 
 # %%
@@ -169,7 +169,7 @@ def low_rank(
     ### STUB: return ...
 
 
-# %%
+# %% tags=["exercise:low_rank", "points:4"]
 check(low_rank)
 
 # %%
@@ -203,7 +203,7 @@ which_method = "e"
 ### END SOLUTION
 ### STUB: which_method = ...  # one letter, in quotes
 
-# %%
+# %% tags=["exercise:which_method", "points:4"]
 check(which_method, "which_method")
 
 # %%
@@ -228,7 +228,7 @@ ring_machines = "(4 + 2*2) * 512 * 4 * 2**20 / 2**30"
 ### END SOLUTION
 ### STUB: ring_machines = ...
 
-# %%
+# %% tags=["exercise:ring_machines", "points:4"]
 check(ring_machines, "ring_machines")
 
 # %%
@@ -252,7 +252,7 @@ would take tiles with a causal mask, or random features with a running sum that 
 ### END SOLUTION
 ### STUB: leaky_mixtures = """ """
 
-# %%
+# %% tags=["exercise:leaky_mixtures", "points:6"]
 check(leaky_mixtures, "leaky_mixtures")
 
 # %%

@@ -1,0 +1,277 @@
+"""A mutation run over the exercises' solutions: which small changes of a right answer does `check` let pass?
+
+`python -m tests.mutants`, run from the root, prints a table. What survives is listed, with its reason, in `mutants.toml`.
+"""
+
+import ast
+import copy
+import importlib
+import os
+import tempfile
+import tomllib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from lesson_lib.checks import engine, runner
+from lesson_lib.checks.engine import LESSONS, check
+from lesson_lib.checks.exercise import Choice, Exercise, Number, Write
+from lesson_lib.checks.result import Result
+
+LIST = Path(__file__).with_name("mutants.toml")
+PATIENCE_S, ENDLESS_S = (
+    60.0,
+    3.0,
+)  # a busy machine is no verdict; but where there is a `while`, some mutants never end
+
+OPERATORS = {
+    ast.Add: [ast.Sub],
+    ast.Sub: [ast.Add],
+    ast.Mult: [ast.Div],
+    ast.Div: [ast.Mult],
+    ast.Pow: [ast.Mult],
+    ast.FloorDiv: [ast.Div],
+    ast.Mod: [ast.FloorDiv],
+    ast.MatMult: [ast.Mult],
+    ast.BitAnd: [ast.BitOr],
+    ast.BitOr: [ast.BitAnd],
+    ast.Lt: [ast.LtE, ast.GtE],
+    ast.LtE: [ast.Lt, ast.Gt],
+    ast.Gt: [ast.GtE, ast.LtE],
+    ast.GtE: [ast.Gt, ast.Lt],
+    ast.Eq: [ast.NotEq],
+    ast.NotEq: [ast.Eq],
+    ast.And: [ast.Or],
+    ast.Or: [ast.And],
+}
+_PAIRS = "max min, amax amin, argmax argmin, maximum minimum, sin cos, sum mean, zeros_like ones_like"
+COMMUTE = {"max", "min", "maximum", "logaddexp", "transpose"}  # their two arguments may change places
+NAMES = {a: b for pair in _PAIRS.split(", ") for a, b in (pair.split(), reversed(pair.split()))}
+
+
+def changes(node: ast.AST) -> Iterator[Any]:
+    """What an expression may be replaced by: other operators, numbers, names, orders, and parts of itself."""
+
+    def other(**fields: Any) -> ast.AST:
+        return type(node)(**{name: getattr(node, name) for name in node._fields} | fields)
+
+    match node:
+        case ast.BinOp(left, op, right):
+            yield from (other(op=new()) for new in OPERATORS.get(type(op), ()))
+            if not isinstance(op, (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)):
+                yield other(left=right, right=left)
+        case ast.BoolOp(op=op) | ast.AugAssign(op=op):
+            yield from (other(op=new()) for new in OPERATORS.get(type(op), ()))
+        case ast.Compare(ops=[op, *others]):
+            yield from (other(ops=[new(), *others]) for new in OPERATORS.get(type(op), ()))
+        case ast.UnaryOp(operand=operand):
+            yield operand
+        case ast.Constant(value=bool() as value):
+            yield other(value=not value)
+        case ast.Constant(value=int() | float() as value):
+            yield from (other(value=new) for new in (value + 1, value - 1, 2 * value))
+            yield ast.UnaryOp(ast.USub(), node) if value else node
+        case ast.Constant(value=str() as value) if value in NAMES:
+            yield other(value=NAMES[value])
+        case ast.Slice(lower, upper, step):
+            for name, bound in (("lower", lower), ("upper", upper), ("step", step)):
+                if bound is not None:
+                    yield other(**{name: None})
+                    yield other(**{name: ast.BinOp(bound, ast.Add(), ast.Constant(1))})
+        case ast.Attribute(value, "mT" | "T"):
+            yield value
+        case ast.Attribute(attr=attr) if attr in NAMES:
+            yield other(attr=NAMES[attr])
+        case ast.IfExp(test, body, orelse):
+            yield other(body=orelse, orelse=body)
+        case ast.Call(function, arguments, keywords):
+            yield from (other(keywords=keywords[:i] + keywords[i + 1 :]) for i in range(len(keywords)))
+            if len(arguments) > 1 and ast.unparse(function).rpartition(".")[2] not in COMMUTE:
+                yield other(args=[arguments[1], arguments[0], *arguments[2:]])
+            if isinstance(function, ast.Attribute) and ast.unparse(function.value).split(".")[0] != "torch":
+                yield function.value  # x.exp() becomes x
+            elif arguments and not isinstance(arguments[0], ast.Starred):
+                yield arguments[0]  # torch.exp(x) becomes x
+        case ast.If(test) | ast.While(test):
+            yield other(test=ast.UnaryOp(ast.Not(), test))
+
+
+@cache
+def mutants(text: str) -> dict[str, str]:
+    """Every text with one change, by what was changed: 'the line => the new line' -> the whole new text.
+
+    Only bodies of functions are changed, no signature. A statement is deleted unless it is a `return`, or the first to bind
+    its names: without it the text could only stop with a NameError.
+    """
+    tree, found = ast.parse(text), {}
+    for parent, field, i in _places(tree):
+        part = getattr(parent, field) if i is None else getattr(parent, field)[i]
+        for new in [*changes(part), *([ast.Pass()] if _can_go(part, tree) else [])]:
+            changed = copy.deepcopy(tree, {id(part): copy.deepcopy(new)})  # met there, and only there
+            source = ast.unparse(ast.fix_missing_locations(changed)).replace("--", "")  # of -1 it makes 1
+            lines = zip(ast.unparse(tree).splitlines(), source.splitlines(), strict=False)
+            if first := next((f"{a.strip()}  =>  {b.strip()}" for a, b in lines if a != b), None):
+                found.setdefault(first, source)
+    return found
+
+
+def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+    """Parent, field and index of every part below, signatures left out."""
+    for field, value in ast.iter_fields(tree):
+        if field in ("args", "returns") and isinstance(tree, (ast.FunctionDef, ast.Lambda)):
+            continue
+        for i, part in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(part, ast.AST):
+                yield tree, field, i
+                yield from _places(part)
+
+
+def _can_go(part: ast.AST, tree: ast.AST) -> bool:
+    if isinstance(part, (ast.Return, ast.FunctionDef, ast.Pass)) or not isinstance(part, ast.stmt):
+        return False
+    own = {id(inner) for inner in ast.walk(part)}
+    bound = {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    before = {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)} | {
+        n.id
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        if id(n) not in own and n.lineno < part.lineno
+    }
+    return bound <= before
+
+
+def answers(exercise: Exercise) -> dict[str, Callable[[], Any]]:
+    """Every mutant of an exercise's right answer: what was changed -> how to make the answer."""
+    if isinstance(exercise, Choice):
+        right = {letter.strip(" ().").lower() for letter in exercise.right}
+        return {letter: lambda letter=letter: letter for letter in exercise.options if letter not in right}
+    if isinstance(exercise, Number):
+        texts = (a.replace("^", "**") for a in exercise.right if isinstance(a, str) and "%" not in a)
+        text = max(texts, key=len)  # the one with most to change
+        return {said: lambda source=source: source for said, source in mutants(text).items()}
+    if isinstance(exercise, Write):
+        return {
+            said: lambda source=source: _defined(source, exercise)
+            for said, source in mutants(exercise.solution).items()
+        }
+    return {}
+
+
+def _defined(source: str, exercise: Exercise) -> Callable:
+    """The function of that text, among the names of its lesson's module."""
+    lesson = next(name for name, exercises in LESSONS.items() if exercise.name in [e.name for e in exercises])
+    number = lesson.rpartition("/")[2][:2]
+    session = dict(vars(importlib.import_module(f"lesson_lib.checks.lesson_{number}_code")))
+    exec(source, session)
+    return session[exercise.name]
+
+
+def verdicts(exercise: Exercise) -> dict[str, str]:
+    """What was changed -> 'survives', 'rejected', or 'stops', where the mutant ends with an error and no check is needed."""
+    exercise = replace(exercise, slips={})  # to name a mistake takes longer than to find it
+    endless = isinstance(exercise, Write) and "while " in exercise.solution
+    with tempfile.TemporaryDirectory() as home, warnings.catch_warnings(), ExitStack() as stack:
+        warnings.simplefilter("ignore")  # a mutant may index by a list
+        stack.enter_context(mock.patch.dict(os.environ, LESSON_HOME=home))
+        stack.enter_context(mock.patch.dict(engine.EXERCISES, {exercise.name: exercise}))
+        stack.enter_context(mock.patch.object(runner, "DEADLINE_S", ENDLESS_S if endless else PATIENCE_S))
+        results = {said: check(answer(), exercise.name) for said, answer in answers(exercise).items()}
+    return {said: _verdict(result) for said, result in results.items()}
+
+
+def _verdict(result: Result) -> str:
+    if result.state not in ("failed", "open"):  # open: as it was given
+        return "survives"
+    return "stops" if result.diagnosis.startswith("your function stops with") else "rejected"
+
+
+def survivors(exercise: Exercise) -> list[str]:
+    """What was changed in those mutants that `check` does not reject."""
+    return [said for said, verdict in verdicts(exercise).items() if verdict == "survives"]
+
+
+def listed() -> dict[str, dict[str, str]]:
+    """Exercise -> what was changed -> why it survives, as `mutants.toml` says."""
+    return tomllib.loads(LIST.read_text("utf-8"))
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many mutants of a lesson run, how many of them `check` rejects, and as what the others are listed.
+
+    Those that end with an error are counted apart: anything would reject them.
+    """
+
+    stops: int
+    mutants: int
+    rejected: int
+    equivalent: int
+    accepted: int
+
+    @property
+    def of_all(self) -> float:
+        """Share that is rejected of all mutants that run."""
+        return self.rejected / self.mutants
+
+    @property
+    def of_different(self) -> float:
+        """Share that is rejected of the mutants that run and are not listed as equivalent."""
+        return self.rejected / (self.mutants - self.equivalent)
+
+
+@cache
+def verdicts_of(lesson: str) -> dict[str, dict[str, str]]:
+    """Exercise -> what was changed -> the verdict, for the exercises of a lesson."""
+    return {exercise.name: verdicts(exercise) for exercise in LESSONS[lesson]}
+
+
+def score(lesson: str) -> Score:
+    """The score of a lesson; survivors that are not listed count as accepted."""
+    why, kinds = listed(), Counter()
+    for name, found in verdicts_of(lesson).items():
+        for said, verdict in found.items():
+            reason = why.get(name, {}).get(said, "")
+            equivalent = verdict == "survives" and reason.startswith("equivalent: ")
+            kinds["equivalent" if equivalent else verdict] += 1
+    run = kinds.total() - kinds["stops"]
+    return Score(kinds["stops"], run, kinds["rejected"], kinds["equivalent"], kinds["survives"])
+
+
+ROW = "{:24} {:>6} {:>8} {:>9} {:>11} {:>9} {:>8} {:>13}"
+HEAD = ("lesson", "stop", "mutants", "rejected", "equivalent", "accepted", "of all", "of different")
+
+
+def row(name: str, found: Score) -> str:
+    """One line of the table."""
+    shares = (f"{100 * share:.1f} %" for share in (found.of_all, found.of_different))
+    return ROW.format(name, *astuple(found), *shares)
+
+
+def main() -> None:
+    """Print the table, and each survivor that is not listed."""
+    print(ROW.format(*HEAD))
+    scores = []
+    for lesson in LESSONS:
+        scores.append(score(lesson))
+        print(row(lesson.rpartition("/")[2], scores[-1]), flush=True)
+    print(row("together", Score(*(sum(parts) for parts in zip(*map(astuple, scores), strict=True)))))
+    print(
+        "stop: end with an error, and are not counted; mutants: run to their end; equivalent, accepted: let pass, listed with"
+        "\nthe reason in tests/mutants.toml; of all: rejected / mutants; of different: rejected / (mutants - equivalent)"
+    )
+    why = listed()
+    for lesson in LESSONS:
+        for name, found in verdicts_of(lesson).items():
+            for said, verdict in found.items():
+                if verdict == "survives" and said not in why.get(name, {}):
+                    print(f"not listed: [{name}] {said}")
+
+
+if __name__ == "__main__":
+    main()

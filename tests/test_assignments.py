@@ -1,0 +1,286 @@
+"""Assignments: every exercise has its tag and its hidden test; what of a graded notebook may be seen. No nbgrader needed."""
+
+import ast
+import re
+
+import pytest
+import torch
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from lesson_lib.checks.engine import EXERCISES, LESSONS, check
+from lesson_lib.checks.exercise import Write
+from lesson_lib.checks.inputs import drawn, reseeded
+from lesson_lib.cli import assignments
+from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, split_exercise, targets
+
+SEED = 8675309
+LESSON_NAMES = [name.split("/")[1] for name in LESSONS if name.startswith("exercises/")]
+WRITTEN = [e.name for name in LESSON_NAMES for e in LESSONS[f"exercises/{name}"] if isinstance(e, Write)]
+LESSON_OF = {e.name: name for name in LESSON_NAMES for e in LESSONS[f"exercises/{name}"]}
+GRADING = ROOT / "notebooks" / "source" / "grading"
+
+
+def target(name):
+    return next(t for t in targets([name]) if t.solved)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", LESSON_NAMES)
+def test_every_exercise_has_one_cell_with_its_tags(name):
+    found = []
+    for cell in cells_of(target(name).source.read_text("utf-8"), name):
+        tags = cell.metadata.get("tags", [])
+        assert bool(re.match(r"check\(", cell.source)) == any(t.startswith("exercise:") for t in tags)
+        if tags:
+            called = re.match(r"check\((\w+)", cell.source)
+            found.append(called[1])
+            assert tags == [f"exercise:{called[1]}", f"points:{2 * EXERCISES[called[1]].stars}"]
+    assert found == [exercise.name for exercise in LESSONS[f"exercises/{name}"]]
+
+
+@pytest.mark.parametrize("name", LESSON_NAMES)
+def test_the_instructors_notebook_has_a_role_for_each_cell(name):
+    made, points = assignments.source_notebook(target(name), SEED)
+    roles = [cell.metadata.get("nbgrader") for cell in made.cells]
+    ids = [role["grade_id"] for role in roles if role]
+    assert len(ids) == len(set(ids))
+    assert [role["points"] for role in roles if role and role["grade"]] == list(points.values())
+    for cell, role in zip(made.cells, roles, strict=True):
+        if role is None:
+            assert cell.source.startswith("# hint(")
+        elif role["solution"]:
+            assert "### BEGIN SOLUTION" in cell.source and not role["locked"]
+        else:
+            assert role["locked"] and role["grade"] == ("### BEGIN HIDDEN TESTS" in cell.source)
+        if cell.cell_type == "code":
+            ast.parse(cell.source)
+    assert sum(role["solution"] for role in roles if role) == len(points)
+
+
+@pytest.mark.parametrize("name", LESSON_NAMES)
+def test_the_answers_of_the_source_earn_all_points(name, home):
+    """The instructor's notebook by itself, hidden tests included; tests/class/test_grading.py has nbgrader around it."""
+    made, points = assignments.source_notebook(target(name), SEED)
+    session, earned = {"check": check}, {}
+    for cell in made.cells:
+        role = cell.metadata.get("nbgrader", {})
+        if role.get("grade"):
+            hidden = ast.parse(cell.source[cell.source.index("import builtins") :])
+            verdict = eval_last(hidden, session)
+            earned[verdict["exercise"]] = verdict["points"]
+        elif cell.cell_type == "code" and not cell.source.startswith("picture("):
+            exec(split_exercise(cell.source, solved=True), session)
+    assert earned == points
+
+
+def eval_last(tree, session):
+    *before, last = tree.body
+    exec(compile(ast.Module(before, []), "<cell>", "exec"), session)
+    return eval(compile(ast.Expression(last.value), "<cell>", "eval"), session).content
+
+
+def flat(cases):
+    """The numbers in cases; a function as what it gives for the words 1, 2, 3."""
+    numbers = []
+    for case in cases:
+        for thing in case.values():
+            if callable(thing) and not isinstance(thing, type):
+                thing = thing(torch.tensor([[1, 2, 3]])) if "decode" in case else 0
+            numbers.append(thing.tolist() if isinstance(thing, torch.Tensor) else thing)
+    return repr([n for n in numbers if not isinstance(n, tuple)])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_hidden_inputs_are_others_than_those_of_the_check(name):
+    text = assignments.hidden_inputs(GRADING / f"{LESSON_OF[name]}.py")[name]
+    space = {}
+    exec(text, space)
+    made = []
+    for seed in (0, SEED, SEED + 1):
+        with reseeded(seed):
+            made.append(
+                (
+                    [flat(stage.cases()) for stage in EXERCISES[name].stages],
+                    flat(space[name](drawn)),
+                    space[name](drawn),
+                )
+            )
+    visible, first, second = made
+    if any("drawn" in stage.cases.__code__.co_names for stage in EXERCISES[name].stages):
+        assert visible[0] != first[0] != second[0]  # the shift reaches the check's own inputs
+    if name not in ("path_edges", "greedy_words"):  # a small number; a function of which `flat` says nothing
+        assert first[1] != second[1]
+    shown = {sizes(case) for stage in EXERCISES[name].stages for case in stage.cases()}
+    if name != "pre_norm_stack":
+        assert any(sizes(case) not in shown for case in first[2])
+    assert [list(case) for case in first[2]] == [list(EXERCISES[name].stages[0].cases()[0])] * len(first[2])
+
+
+def sizes(case):
+    return tuple(
+        tuple(x.shape) if isinstance(x, torch.Tensor) else x for x in case.values() if not callable(x)
+    )
+
+
+def test_reseeded_ends_with_its_block():
+    before = drawn(7, 3)
+    with reseeded(3):
+        inside = drawn(7, 3)
+        with reseeded(0):
+            assert torch.equal(drawn(7, 3), before)
+        assert torch.equal(drawn(7, 3), inside) and not torch.equal(inside, before)
+    assert torch.equal(drawn(7, 3), before)
+
+
+def test_hidden_tests_stand_in_one_place():
+    texts = [*(ROOT / "lesson_lib").rglob("*.py"), *(ROOT / "notebooks").rglob("*.ipynb")]
+    assert [p.name for p in texts if "def graded(" in p.read_text("utf-8")] == []
+    assert "def graded(" in (GRADING / "hidden.py").read_text("utf-8")
+
+
+def course_of(tmp_path, check_cell):
+    """A course with one lesson of one exercise, whose check stands in `check_cell`."""
+    folder = tmp_path / "notebooks" / "source"
+    (folder / "exercises").mkdir(parents=True)
+    (folder / "grading").mkdir()
+    text = "# %%\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION\n### STUB: x = ...\n\n" + check_cell
+    (folder / "exercises" / "01_a.py").write_text(text, "utf-8")
+    (folder / "grading" / "01_a.py").write_text('"""None."""\n', "utf-8")
+    (folder / "grading" / "hidden.py").write_text('"""Judge."""\n', "utf-8")
+    return Target("solutions/01_a", folder / "exercises" / "01_a.py", tmp_path / "none.ipynb")
+
+
+@pytest.mark.parametrize(
+    "cell, said",
+    [
+        ('# %% tags=["exercise:x"]\ncheck(x)\n', 'tags=["exercise:x", "points:2"]'),
+        ('# %% tags=["exercise:x", "points:two"]\ncheck(x)\n', 'tags=["exercise:x", "points:2"]'),
+        (2 * '# %% tags=["exercise:x", "points:2"]\ncheck(x)\n\n', "one cell with"),
+    ],
+)
+def test_a_wrong_tag_is_told(tmp_path, cell, said):
+    with pytest.raises(BuildError, match=re.escape(said)):
+        assignments.source_notebook(course_of(tmp_path, cell), SEED)
+
+
+def test_inputs_without_an_exercise_and_a_marker_in_them_are_told(tmp_path):
+    made = course_of(tmp_path, '# %% tags=["exercise:x", "points:2"]\ncheck(x)\n')
+    inputs = made.source.parents[1] / "grading" / "01_a.py"
+    inputs.write_text('"""None."""\n\ndef y(drawn):\n    return []\n', "utf-8")
+    with pytest.raises(BuildError, match="inputs for y, which is no exercise"):
+        assignments.source_notebook(made, SEED)
+    inputs.write_text('"""None."""\n\ndef x(drawn):\n    return ["END HIDDEN TESTS"]\n', "utf-8")
+    with pytest.raises(BuildError, match="nbgrader's own marker"):
+        assignments.source_notebook(made, SEED)
+
+
+def test_a_seed_is_drawn_once_and_kept(tmp_path):
+    path = tmp_path / "seed.txt"
+    first = assignments._seed(path, None)
+    assert assignments._seed(path, None) == first >= 10**6
+    assert assignments._seed(path, SEED) == SEED == assignments._seed(path, None)
+    path.write_text("many", "utf-8")
+    with pytest.raises(BuildError, match="'many', which is no seed"):
+        assignments._seed(path, None)
+    for wrong in (0, -3, 2**31):
+        with pytest.raises(BuildError, match=f"seed is {wrong}; give a whole number from 1"):
+            assignments._seed(path, wrong)
+
+
+@pytest.mark.parametrize("place", ["notebooks", "notebooks/exercises/mine"])
+def test_the_courses_own_notebooks_are_no_place_for_assignments(place, capsys):
+    before = sorted((ROOT / "notebooks").rglob("*"))
+    assert assignments.main(["03"], to=ROOT / place) == 1
+    assert "give --to another folder" in capsys.readouterr().out
+    assert sorted((ROOT / "notebooks").rglob("*")) == before
+
+
+HIDDEN = f"""check(f)
+### BEGIN HIDDEN TESTS
+a_line_of_the_hidden_test = 1
+graded(answer, 'f', 4, {SEED}) | {{'token': '0123456789abcdef'}}
+### END HIDDEN TESTS"""
+
+
+def graded_cell(*outputs):
+    given = {"grade": True, "grade_id": "check-f", "points": 4}
+    return new_code_cell(HIDDEN, metadata={"nbgrader": given}, outputs=list(outputs), execution_count=1)
+
+
+def verdict(**changes):
+    content = {
+        "exercise": "f", "points": 3.0, "of": 4, "steps": "3 of 4 steps", "diagnosis": "nearly", "sure": True,
+        "token": "0123456789abcdef",
+    } | changes  # fmt: skip
+    return new_output("execute_result", data={"text/plain": "3.0", assignments.MIME: content})
+
+
+def points_in(cell):
+    return [float(o.data["text/plain"]) for o in cell.outputs if o.output_type == "execute_result"]
+
+
+def test_a_verdict_takes_the_place_of_everything_that_a_cell_says():
+    printed = new_output("stream", name="stderr", text="a warning, which nbgrader would punish")
+    cell = graded_cell(printed, verdict())
+    assignments.judged(cell)
+    card, _ = cell.outputs
+    assert card.data["text/plain"] == "f: 3 of 4 points, 3 of 4 steps right\nnearly" and points_in(cell) == [
+        3.0
+    ]
+    assert "token" not in card.data[assignments.MIME] and "warning" not in str(cell.outputs)
+
+
+def test_a_verdict_that_the_hidden_test_did_not_give_does_not_count():
+    plain = new_output("execute_result", data={"text/plain": "4.0"})
+    cell = graded_cell(plain, verdict(points=4.0, token="guessed"), verdict(points=1.0))
+    assignments.judged(cell)
+    assert points_in(cell) == [1.0]
+    cell = graded_cell(plain)
+    assignments.judged(cell)
+    assert points_in(cell) == [0.0] and not cell.outputs[0].data[assignments.MIME]["sure"]
+
+
+@pytest.mark.parametrize(
+    "kind, text, said",
+    [
+        (
+            "NameError",
+            "name 'f' is not defined",
+            "nothing is called f here: the cell that defines it is missing",
+        ),
+        ("CellTimeoutError", "", "no answer in time"),
+        ("KeyboardInterrupt", "", "no answer in time"),
+        ("RuntimeError", "secret", "could not be judged (RuntimeError)"),
+    ],
+)
+def test_an_error_in_place_of_a_verdict_is_no_points_and_a_sentence(kind, text, said):
+    cell = graded_cell(new_output("error", ename=kind, evalue=text, traceback=["secret"]))
+    assignments.judged(cell)
+    assert points_in(cell) == [0.0] and said in cell.outputs[0].data["text/plain"]
+    assert "secret" not in str(cell.outputs)
+
+
+@pytest.mark.parametrize("leak", ["x a_line_of_the_hidden_test = 1 x", f"seed {SEED}", "0123456789abcdef"])
+def test_feedback_shows_cards_and_first_lines_only(leak):
+    graded = graded_cell(verdict(diagnosis=leak))
+    assignments.judged(graded)
+    own = new_code_cell(
+        "print(In)",
+        outputs=[
+            new_output("stream", text=leak),
+            new_output("error", ename="ValueError", evalue=leak, traceback=[leak]),
+        ],
+    )
+    fails = new_code_cell(
+        "1/0", outputs=[new_output("error", ename="ZeroDivisionError", evalue="by zero\nmore")]
+    )
+    notebook = new_notebook(cells=[graded, own, fails])
+    assignments.feedback(notebook)
+    text = str(notebook)
+    assert leak not in text and "HIDDEN" not in text and "secret" not in text
+    assert graded.source == "check(f)" and assignments.LEFT_OUT in graded.outputs[0].data["text/plain"]
+    assert fails.outputs[0].text == "This cell ends in ZeroDivisionError: by zero\n"

@@ -1,0 +1,499 @@
+"""progress(), export_progress() and reset(): what a learner sees, and that nothing is lost on the way to the disk."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from lesson_lib.checks import check, engine, export_progress, hint, picture, progress, reset, store
+from lesson_lib.checks.engine import EXERCISES, LESSONS
+from lesson_lib.checks.overview import HEADER
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """An empty home, an engine that remembers nothing, and an empty folder to work in."""
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(store, "_unsaved", [])
+    monkeypatch.setattr(engine, "_hints_given", {})
+    monkeypatch.setattr(engine, "_chosen", set())
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "home"
+
+
+# --- what is shown ---
+
+
+class Tables(HTMLParser):
+    """The tables of a page: caption, and rows of (tag, attributes, text)."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tables, self.captions, self.links, self._cell = [], [], [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self._cell = [tag, dict(attrs), ""]
+            self.tables[-1][-1].append(self._cell)
+        elif tag == "caption":
+            self._cell = ["caption", {}, ""]
+            self.captions.append(self._cell)
+        elif tag == "a":
+            self.links.append(dict(attrs)["href"])
+
+    def handle_data(self, data):
+        if self._cell is not None:
+            self._cell[2] += data
+
+    def handle_endtag(self, tag):
+        if tag in ("th", "td", "caption"):
+            self._cell = None
+
+
+def words(text: str) -> set[str]:
+    return set(text.replace(",", " ").split())
+
+
+def test_a_notebook_and_a_terminal_show_the_same_words():
+    check("1", "score_ratio")
+    check("e**2", "score_ratio")
+    check("1", "weighted_sum")
+    shown = progress()
+    assert words(unescape(re.sub(r"<[^>]*>", " ", shown._repr_html_()))) == words(repr(shown))
+
+
+def test_the_table_is_one_for_those_who_cannot_see_it():
+    page = Tables(progress()._repr_html_())
+    lessons = [exercises for exercises in LESSONS.values() if exercises]
+    assert len(page.tables) == len(page.captions) == 1 + len(lessons)
+    assert all(text for _, _, text in page.captions)
+    for table in page.tables:
+        assert {(tag, attributes["scope"]) for tag, attributes, _ in table[0]} == {("th", "col")}
+        for (tag, attributes, _), *cells in table[1:]:
+            assert (tag, attributes["scope"]) == ("th", "row") and {cell[0] for cell in cells} == {"td"}
+    assert [len(table) - 1 for table in page.tables] == [len(lessons), *map(len, lessons)]
+    for forbidden in ("http", "<script", "<img", "url("):
+        assert forbidden not in progress()._repr_html_()
+
+
+def test_lessons_count_what_is_passed_and_the_minutes_that_are_left():
+    name, *others = (exercise.name for exercise in LESSONS["exercises/02_scoring"])
+    before = sum(exercise.minutes for exercise in LESSONS["exercises/02_scoring"])
+    check(EXERCISES[name].right[0], name)
+    check("0", others[0])
+    rows = {row[0][2]: [cell[2] for cell in row[1:]] for row in Tables(progress()._repr_html_()).tables[0]}
+    left = before - EXERCISES[name].minutes
+    assert rows["02 scoring"] == [f"1 of {1 + len(others)}", str(left), others[0]]
+    assert re.search(rf"02 scoring +1 of {1 + len(others)} +{left}  {others[0]}\n", repr(progress()))
+
+
+def test_a_state_is_a_word_and_a_sign():
+    check("e**2", "score_ratio")
+    check("1", "weighted_sum")
+    for text in (repr(progress()), progress()._repr_html_()):
+        assert re.search(r"✓ passed \d{4}-\d\d-\d\d, 1 attempt\b", text)
+        assert "✗ not yet, 1 attempt" in text and "○ not attempted yet" in text
+
+
+@pytest.mark.parametrize("folder, up", [(".", ""), ("exercises", "../")])
+def test_the_next_notebook_is_linked_where_it_can_be_found(folder, up, monkeypatch):
+    assert Tables(progress()._repr_html_()).links == []  # nothing there: words, no dead link
+    for notebook in LESSONS:
+        Path(f"{notebook}.ipynb").parent.mkdir(exist_ok=True)
+        Path(f"{notebook}.ipynb").write_text("{}")
+    monkeypatch.chdir(folder)
+    links = Tables(progress()._repr_html_()).links
+    assert links == [f"{up}{name}.ipynb" for name in [next(iter(LESSONS)), *LESSONS]]
+    assert all(Path(link).is_file() for link in links)
+
+
+def test_when_all_is_done_it_says_so(home):
+    home.mkdir()
+    entries = {name: {"attempts": 1, "first_pass": "2026-01-02"} for name in EXERCISES}
+    (home / "progress.json").write_text(json.dumps({"version": 1, "exercises": entries}))
+    text = repr(progress())
+    assert f"Exercises: {len(EXERCISES)} of {len(EXERCISES)} passed" in text
+    assert "next: all exercises are done" in text and "all exercises are done" in progress()._repr_html_()
+
+
+def test_a_lesson_without_exercises_is_no_row(monkeypatch):
+    monkeypatch.setattr(engine, "LESSONS", {**LESSONS, "exercises/99_nothing": ()})
+    assert "nothing" not in repr(progress()) and export_progress().title == "Exported"
+
+
+# --- the export ---
+
+
+def test_an_export_has_a_row_for_each_exercise():
+    check("1", "score_ratio")
+    check("e**2", "score_ratio")
+    check("1", "weighted_sum")
+    said = repr(export_progress())
+    data = Path("progress.csv").read_bytes()
+    assert data.isascii()  # so that no spreadsheet can mistake the encoding
+    rows = list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
+    assert [row["exercise"] for row in rows] == list(EXERCISES)
+    day = rows[[*EXERCISES].index("score_ratio")].pop("first_pass")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    exercise = EXERCISES["score_ratio"]
+    assert rows[[*EXERCISES].index("score_ratio")] == {
+        "lesson": "02 scoring",
+        "exercise": "score_ratio",
+        "stars": str(exercise.stars),
+        "minutes": str(exercise.minutes),
+        "state": "passed",
+        "attempts": "2",
+    }
+    first = rows[0]
+    assert (first["state"], first["attempts"], first["first_pass"]) == ("not yet", "1", "")
+    assert f"{len(EXERCISES)} exercises, 1 of them passed" in said and "progress.csv" in said
+
+
+def test_a_second_export_replaces_the_first(tmp_path):
+    export_progress("mine.csv")
+    check("e**2", "score_ratio")
+    assert export_progress(tmp_path / "work" / "mine.csv").title == "Exported"
+    assert Path("mine.csv").read_text().count(",passed,") == 1
+    assert os.listdir() == ["mine.csv"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_an_export_that_a_spreadsheet_saved_again_is_still_ours(separator):
+    Path("mine.csv").write_text("\ufeff" + separator.join(f'"{name}"' for name in HEADER), encoding="utf-8")
+    assert export_progress("mine.csv").title == "Exported"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"my thesis", b"\xff\xfe\x00", b"lesson,exercise,grade\n", b"," * 10**6]
+)
+def test_a_file_that_is_no_export_is_left_alone(content):
+    Path("thesis.csv").write_bytes(content)
+    said = repr(export_progress("thesis.csv"))
+    assert "is not an export" in said and "choose another name" in said
+    assert Path("thesis.csv").read_bytes() == content and os.listdir() == ["thesis.csv"]
+
+
+class NoPath(os.PathLike):
+    def __fspath__(self):
+        raise RuntimeError("leave me alone")
+
+
+@pytest.mark.parametrize(
+    "path, expected",
+    [
+        *((None, "must be the name of a file"), (3, "got an integer"), (True, "must be"), (b"x.csv", "must be"), ("", "an empty one")),
+        *((NoPath(), "must be the name of a file"), ([], "must be"), (print, "must be"), (float("nan"), "must be")),
+        *((".", "is a folder"), ("missing/x.csv", "its folder is not there"), ("x" * 300, "could not be written")),
+        *(("a\0b", "could not be written"), ("\ud800", "could not be written")),
+    ],
+)  # fmt: skip
+def test_a_path_that_is_none_is_a_sentence(path, expected):
+    said = export_progress(path)
+    assert said.title == "Not exported" and expected in repr(said)
+    assert isinstance(said._repr_html_(), str)
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
+def test_an_export_to_a_full_disk_leaves_no_half_file(place, there, monkeypatch):
+    if there:
+        export_progress()
+        before = Path("progress.csv").read_bytes()
+    check("e**2", "score_ratio")
+    with monkeypatch.context() as patch:
+        fill(patch, place)
+        said = repr(export_progress())
+    assert "No space left on device" in said and "nothing was changed" in said
+    assert os.listdir() == (["progress.csv"] if there else [])
+    assert not there or Path("progress.csv").read_bytes() == before
+    assert export_progress().title == "Exported"
+
+
+def test_a_progress_that_cannot_be_read_is_not_exported_as_nothing_done(home, monkeypatch):
+    check("e**2", "score_ratio")
+    monkeypatch.setattr(Path, "read_bytes", lambda self: stop(13, "Permission denied"))
+    said = repr(export_progress())
+    assert "could not be read (Permission denied)" in said and os.listdir() == []
+    assert "could not be read (Permission denied)" in repr(progress())
+
+
+# --- reset ---
+
+
+def test_a_reset_exercise_is_as_if_never_tried():
+    check("a", "unscaled_picture")
+    check(EXERCISES["unscaled_picture"].right[0], "unscaled_picture")
+    check("e**2", "score_ratio")
+    hint("unscaled_picture")
+    said = repr(reset("unscaled_picture"))
+    assert re.search(r"forgotten +2 attempts, the pass of \d{4}-\d\d-\d\d, 1 hint\n", said)
+    assert "exercises/02_scoring.ipynb" in said
+    assert set(store.read()[0]) == {"score_ratio"}
+    assert "hint 1 of 3" in repr(hint("unscaled_picture")) and "predict first" in repr(
+        picture("unscaled_picture")
+    )
+    check("c", "unscaled_picture")
+    assert store.read()[0]["unscaled_picture"]["attempts"] == 1
+
+
+def test_what_was_never_tried_cannot_be_reset(home):
+    assert "nothing to forget" in repr(reset("score_ratio"))
+    assert not home.exists()
+
+
+def test_a_reset_without_a_name_forgets_nothing():
+    check("e**2", "score_ratio")
+    assert "say which" in repr(reset()) and "say which" in repr(reset(None))
+    for name in ("*", "", "all", "score_rato", 3, [], list(EXERCISES), print):
+        assert "progress() lists the names" in repr(reset(name))
+    assert 'did you mean "score_ratio"?' in repr(reset("score_rato"))
+    assert store.read()[0]["score_ratio"]["attempts"] == 1
+
+
+def test_a_function_names_its_exercise():
+    def scaled_attention(query, key, value):
+        return 0
+
+    check(scaled_attention)
+    assert "1 attempt" in repr(reset(scaled_attention)) and store.read()[0] == {}
+
+
+def test_a_reset_on_a_full_disk_is_done_later(home, monkeypatch):
+    check("e**2", "score_ratio")
+    with monkeypatch.context() as patch:
+        fill(patch, "write")
+        said = repr(reset("score_ratio"))
+        assert "1 attempt, the pass" in said and "could not be saved (No space left on device)" in said
+        assert "score_ratio" not in store.read()[0]
+    check(1, "weighted_sum")
+    assert set(json.loads((home / "progress.json").read_text())["exercises"]) == {"weighted_sum"}
+
+
+# --- the file ---
+
+
+def stop(number: int, words: str):
+    raise OSError(number, words)
+
+
+def fill(patch, place: str) -> None:
+    """A disk that is full: nothing can be opened for writing, written, made safe or put in its place."""
+
+    def full(*args, **kwargs):
+        stop(28, "No space left on device")
+
+    class Full(io.StringIO):
+        write = full
+
+    real = open
+
+    def opened(path, mode="r", **more):
+        if "w" not in mode:
+            return real(path, mode, **more)
+        if place == "open":
+            full()
+        real(path, mode, **more).close()  # the name still fits
+        return Full()
+
+    if place in ("open", "write"):
+        patch.setattr(store, "open", opened, raising=False)
+    else:
+        patch.setattr(store.os, place, full)
+
+
+@pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
+def test_a_full_disk_costs_a_sentence_and_no_attempt(place, home, monkeypatch):
+    check(1, "score_ratio")
+    before = (home / "progress.json").read_bytes()
+    with monkeypatch.context() as patch:
+        fill(patch, place)
+        for count, answer in enumerate((1, "e**2"), 2):
+            said = repr(check(answer, "score_ratio"))
+            assert "could not be saved (No space left on device)" in said
+            assert f"{count} attempts" in repr(progress())  # it is still known
+            assert "could not be saved" in repr(progress())
+        assert (home / "progress.json").read_bytes() == before
+        assert os.listdir(home) == ["progress.json"]  # neither scrap nor lock
+    assert "progress" not in check(7, "weighted_sum").after  # there is room again
+    saved = json.loads((home / "progress.json").read_text())["exercises"]
+    assert saved["score_ratio"]["attempts"] == 3 and saved["score_ratio"]["first_pass"]
+    assert saved["weighted_sum"]["attempts"] == 1 and store._unsaved == []
+
+
+def test_looking_at_the_progress_saves_what_could_not_be_saved(home, monkeypatch):
+    with monkeypatch.context() as patch:
+        fill(patch, "fsync")
+        check("e**2", "score_ratio")
+    assert "progress file" not in repr(progress())
+    assert json.loads((home / "progress.json").read_text())["exercises"]["score_ratio"]["attempts"] == 1
+
+
+def test_a_folder_that_is_read_only_costs_a_sentence(home, monkeypatch):
+    check(1, "score_ratio")
+    real = os.open
+
+    def refused(path, flags, *more, **named):
+        return stop(13, "Permission denied") if flags & os.O_CREAT else real(path, flags, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.os, "open", refused)
+        assert "could not be saved (Permission denied)" in repr(check(1, "score_ratio"))
+        assert "2 attempts" in repr(progress())
+    check(1, "score_ratio")
+    assert json.loads((home / "progress.json").read_text())["exercises"]["score_ratio"]["attempts"] == 3
+
+
+def test_looking_at_a_damaged_file_keeps_what_is_good_in_it(home):
+    home.mkdir()
+    damage = '{"exercises": {"score_ratio": {"attempts": 2, "first_pass": null}, "b": 7}}'
+    (home / "progress.json").write_text(damage)
+    assert "progress-damaged-1.json" in repr(progress()) and "2 attempts" in repr(progress())
+    assert (home / "progress-damaged-1.json").read_text() == damage
+    check("e**2", "score_ratio")
+    assert store.read() == (
+        {"score_ratio": {"attempts": 3, "first_pass": store.date.today().isoformat()}},
+        "",
+    )
+
+
+@pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
+def test_a_damaged_file_on_a_full_disk_stays(place, home, monkeypatch):
+    home.mkdir()
+    damage = b'{"exercises": {"score_ratio": {"attempts": 2, "first_pass": null}, "b": 7}}'
+    (home / "progress.json").write_bytes(damage)
+    with monkeypatch.context() as patch:
+        if place == "replace":  # it can be renamed, and then the new one cannot be put in its place
+            patch.setattr(store, "_replace", lambda fresh, path: stop(28, "No space left on device"))
+        else:
+            fill(patch, place)
+        assert "could not be saved" in repr(check(1, "score_ratio"))
+        assert (home / "progress.json").read_bytes() == damage and os.listdir(home) == ["progress.json"]
+    assert "damaged-1" in repr(check(1, "score_ratio"))
+    assert store.read()[0]["score_ratio"]["attempts"] == 4
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"attempts": 2}, {"attempts": 2, "first_pass": None}, {"attempts": 2, "first_pass": None, "more": [1]}],
+)
+def test_entries_of_the_first_version_go_on_working(entry, home):
+    home.mkdir()
+    (home / "progress.json").write_text(
+        json.dumps({"version": 1, "exercises": {"score_ratio": entry, "gone": entry}})
+    )
+    assert "✗ not yet, 2 attempts" in repr(progress())
+    result = check("e**2", "score_ratio")
+    assert "progress" not in result.after and "3 attempts" in repr(progress())
+    assert store.read()[0]["gone"] == entry  # an exercise that this version does not have
+    assert export_progress().title == "Exported" and "gone" not in Path("progress.csv").read_text()
+
+
+def test_a_day_that_is_none_is_damage_and_gets_into_no_spreadsheet(home):
+    home.mkdir()
+    entry = {"attempts": 2, "first_pass": "=HYPERLINK(1)"}
+    (home / "progress.json").write_text(json.dumps({"version": 1, "exercises": {"score_ratio": entry}}))
+    assert "damaged" in repr(export_progress()) and "HYPERLINK" not in Path("progress.csv").read_text()
+
+
+# --- several kernels ---
+
+KERNEL = """
+import sys, time
+from pathlib import Path
+from lesson_lib.checks import store
+store.LOCK_WAIT_S = 60.0  # a slow disk is not what is tested here
+Path(sys.argv[1] + ".ready").touch()
+end = time.monotonic() + 300
+while not Path("go").exists() and time.monotonic() < end:  # importing takes longer than recording: all start together
+    time.sleep(0.001)
+for number in range(int(sys.argv[2])):
+    {body}
+"""
+
+
+def kernels(home, times, **bodies):
+    """Run each body so many times in a kernel of its own, all at once; returns their exit statuses."""
+    running = []
+    for name, body in bodies.items():
+        command = [sys.executable, "-c", KERNEL.format(body=body), name, str(times)]
+        running.append(subprocess.Popen(command, env=os.environ | {"LESSON_HOME": str(home)}))
+    while not all(Path(f"{name}.ready").exists() for name in bodies):
+        assert all(process.poll() is None for process in running)
+        time.sleep(0.01)
+    Path("go").touch()
+    return [process.wait(300) for process in running]
+
+
+def test_many_checks_in_several_kernels_lose_no_count(home):
+    record = "assert store.record(sys.argv[1], number == 20) == ''; assert store.record('both', False) == ''"
+    assert kernels(home, 40, a=record, b=record, c=record) == [0, 0, 0]
+    entries, said = store.read()
+    assert {name: entry["attempts"] for name, entry in entries.items()} == {
+        "a": 40,
+        "b": 40,
+        "c": 40,
+        "both": 120,
+    }
+    assert said == "" and all(entries[name]["first_pass"] for name in "abc")
+    assert os.listdir(home) == ["progress.json"]
+
+
+def test_a_reset_in_one_kernel_loses_nothing_of_another(home):
+    writes = "assert store.record('kept', False) == ''"
+    both = "store.record('gone', True); assert store.forget('gone')[0]['attempts'] == 1"
+    assert kernels(home, 40, writer=writes, other=both) == [0, 0]
+    entries, said = store.read()
+    assert (entries["kept"]["attempts"], set(entries), said) == (40, {"kept"}, "")
+
+
+def test_progress_outlives_its_kernel(home):
+    assert kernels(home, 2, first="store.record('score_ratio', True)") == [0]
+    assert re.search(r"score_ratio .* ✓ passed \S+, 2 attempts", repr(progress()))
+    reset("score_ratio")
+    assert kernels(home, 1, second="assert store.read() == ({}, '')") == [0]
+
+
+def test_a_kernel_that_slept_while_another_took_over_does_not_undo_its_work(home, monkeypatch):
+    store.record("a", False)
+    real, slept = os.fsync, []
+
+    def sleep(descriptor):  # with the lock held for so long that another kernel counts it as left behind
+        real(descriptor)
+        if not slept:
+            slept.append(True)
+            os.utime(home / "progress.lock", (0, 0))
+            assert kernels(home, 1, other="assert store.record('b', False) == ''") == [0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.os, "fsync", sleep)
+        assert "another kernel took over" in store.record("a", False)
+    store.record("c", False)
+    assert {name: entry["attempts"] for name, entry in store.read()[0].items()} == {"a": 2, "b": 1, "c": 1}
+
+
+def test_threads_of_one_kernel_lose_no_count(home):
+    threads = [
+        threading.Thread(target=lambda: [store.record("a", False) for _ in range(20)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert store.read()[0]["a"]["attempts"] == 80 and store._unsaved == []

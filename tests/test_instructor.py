@@ -1,0 +1,466 @@
+"""The instructor's files: one for each lesson, in their form, in step with the lessons; and plans that add up."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lesson_lib.checks.engine import EXERCISES, LESSONS
+
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = NOTEBOOKS / "instructor"
+NAMES = sorted(p.stem for p in (NOTEBOOKS / "source").glob("*.py"))
+PARTS = ["Goals", "Minutes", "Prompts", "Misconceptions", "Board", "What to cut"]
+COLUMNS = ["section", "minutes", "exercises", "may be cut"]
+PLANS = {"Half a day": 1, "Two days": 2, "Eight weeks": 8}  # heading -> sessions
+CLASS_COLUMNS = ["from", "minutes", "what", "lesson", "sections", "exercises"]
+HOME_COLUMNS = ["minutes", "what", "lesson", "sections", "exercises"]
+
+
+@dataclass
+class Guide:
+    """One instructor's file: the rows of its table of minutes, its prompts, and the text of each part."""
+
+    title: str
+    purpose: str
+    parts: dict[str, str]
+    header: list[str] = field(default_factory=list)
+    rows: list[dict[str, str]] = field(default_factory=list)
+    together: str = ""
+    prompts: list[tuple[str, list[str]]] = field(
+        default_factory=list
+    )  # section, kinds of its bullets in order
+
+
+def headed(text: str, mark: str) -> dict[str, str]:
+    """The text under each heading of that level, in order; what stands before the first one under ""."""
+    pieces = re.split(rf"^{mark} (.+)$", text, flags=re.M)
+    return {"": pieces[0].strip()} | {
+        h.strip(): t.strip() for h, t in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
+
+
+def table(text: str) -> tuple[list[str], list[dict[str, str]]]:
+    """Header and rows of the first table of a text; cells without their blanks and stars."""
+    found = re.search(r"(?:^\|.*\n?)+", text, flags=re.M)
+    if not found:
+        return [], []
+    cells = [
+        [cell.strip().strip("*").strip() for cell in line.strip().strip("|").split("|")]
+        for line in found[0].splitlines()
+    ]
+    return cells[0], [dict(zip(cells[0], row, strict=False)) for row in cells[2:]]
+
+
+def named(cell: str) -> list[str]:
+    """The names in a cell, which commas part; a dash is none."""
+    return [part.strip().strip("`") for part in cell.split(",") if part.strip() not in ("", "–", "-")]
+
+
+def read(text: str) -> Guide:
+    title, _, rest = text.strip().partition("\n")
+    parts = headed(rest, "##")
+    guide = Guide(title, parts.pop(""), parts)
+    guide.header, rows = table(parts.get("Minutes", ""))
+    guide.rows = [row for row in rows if row.get("section") != "together"]
+    guide.together = next((row.get("minutes", "") for row in rows if row.get("section") == "together"), "")
+    for section, said in headed(parts.get("Prompts", ""), "###").items():
+        if section:
+            guide.prompts.append((section, re.findall(r"^- \*\*([^*]+):\*\* \S", said, flags=re.M)))
+    return guide
+
+
+def sections(source: str) -> list[str]:
+    """Opening, and the headings of a lesson, letter by letter."""
+    return ["Opening", *(h.strip() for h in re.findall(r"^(?:# )?## (.+)$", source, flags=re.M))]
+
+
+def minutes(source: str) -> int:
+    return int(re.search(r"\*\*Time\*\* about (\d+) minutes", source).group(1))
+
+
+def exercises(name: str) -> list[str]:
+    return [e.name for key in (name, f"exercises/{name}") for e in LESSONS.get(key, ())]
+
+
+def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: list[str]) -> list[str]:
+    """What is not in the form, a sentence each."""
+    out = []
+    if not re.fullmatch(rf"# {number} · \S.*: for the instructor", guide.title):
+        out.append(f"the title is {guide.title!r}")
+    if not guide.purpose or "\n\n" in guide.purpose:
+        out.append("under the title stands one paragraph")
+    if list(guide.parts) != PARTS:
+        return [*out, f"the parts are {list(guide.parts)}, not {PARTS}"]
+    if not 3 <= len(re.findall(r"^- \S", guide.parts["Goals"], flags=re.M)) <= 5:
+        out.append("3 to 5 goals")
+    if guide.header != COLUMNS:
+        return [*out, f"the columns of Minutes are {guide.header}, not {COLUMNS}"]
+    if [row["section"] for row in guide.rows] != of_lesson:
+        out.append(
+            f"sections of the table {[row['section'] for row in guide.rows]}, of the lesson {of_lesson}"
+        )
+    if not all(row["minutes"].isdecimal() for row in guide.rows):
+        out.append("minutes are whole numbers")
+    elif not str(sum(int(row["minutes"]) for row in guide.rows)) == guide.together == str(time):
+        found = sum(int(row["minutes"]) for row in guide.rows)
+        out.append(f"the minutes make {found}, together says {guide.together!r}, the lesson {time}")
+    listed = [name for row in guide.rows for name in named(row["exercises"])]
+    if sorted(listed) != sorted(asked):
+        out.append(f"exercises of the table {sorted(listed)}, of the lesson {sorted(asked)}")
+    if not all(re.match(r"no\b|yes[:,] \S", row["may be cut"]) for row in guide.rows):
+        out.append("may be cut says no, or yes and what then is missing")
+    if strange := [section for section, _ in guide.prompts if section not in of_lesson]:
+        out.append(f"prompts for {strange}, which are no sections")
+    for section, kinds in guide.prompts:
+        if not re.fullmatch(r"(Ask Answer (If nobody answers )?)+", "".join(f"{k} " for k in kinds)):
+            out.append(f"{section}: the prompt's lines are {kinds}")
+    if len({section for section, _ in guide.prompts}) < 5:
+        out.append("at least 5 sections with prompts")
+    if len(re.findall(r"^- \*\*\"[^*]+\"\*\* \S", guide.parts["Misconceptions"], flags=re.M)) < 4:
+        out.append("at least 4 misconceptions, each with its treatment")
+    sketches = re.findall(r"^```\n(.*?)^```$", guide.parts["Board"], flags=re.M | re.S)
+    if not 1 <= len(sketches) <= 2 or not all(sketch.strip() for sketch in sketches):
+        out.append("one or two sketches")
+    if wide := [line for sketch in sketches for line in sketch.splitlines() if len(line) > 72]:
+        out.append(f"wider than 72: {wide}")
+    if not guide.parts["What to cut"]:
+        out.append("What to cut is empty")
+    return out
+
+
+def places(cell: str, of_lesson: list[str]) -> list[str]:
+    """The sections that a plan's cell names: by number, or by the words of the heading; "?..." where there is none."""
+    numbers = {h.partition(" · ")[0]: h for h in of_lesson if " · " in h}
+    return [
+        numbers.get(part, part if part in of_lesson else f"?{part}") for part in named(cell)
+    ]  # fmt: skip
+
+
+def plan_faults(text: str, known: dict[str, list[str]], sessions: int) -> list[str]:
+    """What does not add up, or does not exist, in the tables of one plan; `known`: lesson's number -> its sections."""
+    out, found = [], 0
+    for block in re.findall(r"(?:^\|.*\n?)+", text, flags=re.M):
+        header, rows = table(block)
+        if header not in (CLASS_COLUMNS, HOME_COLUMNS):
+            out.append(f"the columns are {header}")
+            continue
+        found += header == CLASS_COLUMNS
+        clock = 0
+        for row in rows[:-1]:
+            if not row["minutes"].isdecimal():
+                out.append(f"{row['what']}: the minutes are {row['minutes']!r}")
+                continue
+            if header == CLASS_COLUMNS and row["from"] != f"{clock // 60}:{clock % 60:02}":
+                out.append(f"{row['what']}: from {row['from']}, but it is {clock // 60}:{clock % 60:02}")
+            clock += int(row["minutes"])
+            asked = named(row["exercises"])
+            if unknown := [name for name in asked if name not in EXERCISES]:
+                out.append(f"{row['what']}: no exercise is called {unknown}")
+            elif sum(EXERCISES[name].minutes for name in asked) > int(row["minutes"]):
+                out.append(f"{row['what']}: {row['minutes']} minutes are too few for {asked}")
+            number = row["lesson"].strip("[]").partition("]")[0]
+            if number not in known and number != "–":
+                out.append(f"{row['what']}: there is no lesson {number!r}")
+            elif strange := [p for p in places(row["sections"], known.get(number, [])) if p[0] == "?"]:
+                out.append(f"{row['what']}: lesson {number} has no sections {strange}")
+        if not rows or rows[-1]["what"] != "together" or rows[-1]["minutes"] != str(clock):
+            out.append(f"the rows make {clock} minutes, the last one says {rows[-1] if rows else None}")
+    if found != sessions:
+        out.append(f"{found} tables of sessions, not {sessions}")
+    return out
+
+
+def known_sections() -> dict[str, list[str]]:
+    """Lesson's number -> its sections."""
+    return {
+        name[:2]: sections((NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8"))
+        for name in NAMES
+    }
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows of all tables of a plan, without the sums."""
+    return [
+        row for block in re.findall(r"(?:^\|.*\n?)+", text, flags=re.M) for row in table(block)[1][:-1]
+    ]  # fmt: skip
+
+
+def guides() -> dict[str, Guide]:
+    """Lesson's number -> its file, for the lessons that have one."""
+    return {p.name[:2]: read(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("[0-9]*.md"))}
+
+
+def unprepared(text: str, known: dict[str, list[str]], files: dict[str, Guide]) -> list[str]:
+    """Exercises of a plan that come before the section that prepares them, and rows of sections with far too much or little time."""
+    prepares = {
+        name: (number, row["section"])
+        for number, guide in files.items()
+        for row in guide.rows
+        for name in named(row["exercises"])
+    }
+    out, met = [], set()
+    for row in rows_of(text):
+        number, asked = row["lesson"].strip("[]").partition("]")[0], named(row["exercises"])
+        here = places(row["sections"], known.get(number, []))
+        met.update((number, section) for section in here)
+        out += [
+            f"{name} comes before {prepares.get(name)}" for name in asked if prepares.get(name) not in met
+        ]
+        if here and number in files and not asked:
+            lasts = {r["section"]: int(r["minutes"]) for r in files[number].rows}
+            full = sum(lasts.get(section, 0) for section in here)
+            if not full / 2 <= int(row["minutes"]) <= full * 3 / 2:
+                out.append(f"{row['what']}: {row['minutes']} minutes; lesson {number} says {full}")
+    return out
+
+
+def plans() -> dict[str, str]:
+    return headed((FOLDER / "README.md").read_text(encoding="utf-8"), "##")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_lesson_has_a_file_in_the_form(name):
+    path = FOLDER / f"{name}.md"
+    assert path.exists(), f"{path.name} is missing in notebooks/instructor"
+    source = (NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8")
+    guide = read(path.read_text(encoding="utf-8"))
+    assert faults(guide, name[:2], sections(source), minutes(source), exercises(name)) == []
+
+
+def test_there_is_no_file_without_a_lesson():
+    assert sorted(p.stem for p in FOLDER.glob("[0-9]*.md") if p.stem not in NAMES) == []
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in FOLDER.glob("*.md")))
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", (FOLDER / page).read_text(encoding="utf-8"))
+    local = [link.partition("#")[0] for link in links if "://" not in link]
+    assert [link for link in local if link and not (FOLDER / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in FOLDER.glob("*.md")))
+def test_the_make_targets_that_are_named_exist(page):
+    made = (NOTEBOOKS.parent / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", made, flags=re.M))
+    said = set(re.findall(r"`make ([a-z-]+)", (FOLDER / page).read_text(encoding="utf-8")))
+    assert said <= targets and (said or page != "README.md")
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_plan_adds_up_and_names_what_exists(plan):
+    assert plan_faults(plans()[plan], known_sections(), PLANS[plan]) == []
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_exercises_come_after_what_prepares_them_and_sections_have_their_time(plan):
+    assert unprepared(plans()[plan], known_sections(), guides()) == []
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_nobody_sits_longer_than_100_minutes(plan):
+    for block in re.findall(r"(?:^\|.*\n?)+", plans()[plan], flags=re.M):
+        header, rows = table(block)
+        sat = 0
+        for row in rows[:-1] if header == CLASS_COLUMNS else []:
+            sat = 0 if row["what"] in ("break", "lunch") else sat + int(row["minutes"])
+            assert sat <= 100, f"{plan}: {sat} minutes up to {row['what']!r}"
+
+
+def test_the_overview_has_the_minutes_of_lessons_and_exercises():
+    header, rows = table(plans()["How the material is organised"].partition("Each file here")[2])
+    assert header[:3] == ["lesson", "minutes", "exercises, minutes"]
+    found = {row["lesson"].strip("[]").partition("]")[0]: row for row in rows}
+    assert list(found) == [name[:2] for name in NAMES] + ["together"]
+    sums = [0, 0, 0]
+    for name in NAMES:
+        row, asked = found[name[:2]], exercises(name)
+        lasts = minutes((NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8"))
+        home = sum(EXERCISES[e].minutes for e in asked)
+        assert (row["minutes"], row["exercises, minutes"]) == (str(lasts), f"{len(asked)}, {home}"), name
+        assert set(named(row["if there is time for one"])) <= set(asked), name
+        sums = [a + b for a, b in zip(sums, (lasts, len(asked), home), strict=True)]
+    together = found["together"]
+    assert (together["minutes"], together["exercises, minutes"]) == (str(sums[0]), f"{sums[1]}, {sums[2]}")
+
+
+def test_sessions_are_as_long_as_promised():
+    def totals(plan):
+        blocks = re.findall(r"(?:^\|.*\n?)+", plans()[plan], flags=re.M)
+        return [int(rows[-1]["minutes"]) for head, rows in map(table, blocks) if head == CLASS_COLUMNS]
+
+    assert totals("Half a day") == [210]
+    assert all(360 <= total <= 450 for total in totals("Two days"))
+    assert all(90 <= total <= 120 for total in totals("Eight weeks"))
+    said = re.search(r"In\s+class (\d+) minutes, at home (\d+)", plans()["Eight weeks"])
+    work = sum(int(row["minutes"]) for row in rows_of(plans()["Eight weeks"]))
+    assert int(said[1]) == sum(totals("Eight weeks")) and int(said[2]) == work - int(said[1])
+
+
+def test_eight_weeks_cover_every_section_and_every_exercise_once():
+    rows, known = rows_of(plans()["Eight weeks"]), known_sections()
+    covered = {number: set() for number in known}
+    for row in rows:
+        number = row["lesson"].strip("[]").partition("]")[0]
+        if number != "–":
+            covered[number].update(places(row["sections"], known[number]))
+    assert {number: [s for s in known[number] if s not in covered[number]] for number in known} == {
+        number: [] for number in known
+    }
+    assert sorted(name for row in rows for name in named(row["exercises"])) == sorted(EXERCISES)
+
+
+# ---- the guards can fail ----
+
+GOOD = """# 99 · A lesson: for the instructor
+
+One paragraph,
+on two lines.
+
+## Goals
+- do one thing
+- do another
+- do a third
+
+## Minutes
+| section | minutes | exercises | may be cut |
+|---|---|---|---|
+| Opening | 2 | – | no |
+| 1 · One | 3 | one, two | yes: the proof |
+| 2 · Two | 4 | – | no |
+| 3 · Three | 5 | three | no |
+| 4 · Four | 6 | – | no |
+| **together** | 20 | | |
+
+## Prompts
+### Opening
+- **Ask:** What?
+- **Answer:** This,
+  and that.
+- **If nobody answers:** Really?
+### 1 · One
+- **Ask:** What?
+- **Answer:** This.
+- **Ask:** And then?
+- **Answer:** That.
+### 2 · Two
+- **Ask:** What?
+- **Answer:** This.
+### 3 · Three
+- **Ask:** What?
+- **Answer:** This.
+### 4 · Four
+- **Ask:** What?
+- **Answer:** This.
+
+## Misconceptions
+- **"one"** Treat it.
+- **"two"** Treat it.
+- **"three"** Treat it.
+- **"four"** Treat it.
+
+## Board
+Draw it.
+```
+ +---+
+```
+
+## What to cut
+Stay with 1.
+"""
+LESSON = ["Opening", "1 · One", "2 · Two", "3 · Three", "4 · Four"]
+SPOILED = {
+    "the title": ("for the instructor", "for all"),
+    "one paragraph": ("on two lines.", "\nA second one."),
+    "the parts are": ("## Board", "## Blackboard"),
+    "3 to 5 goals": ("- do a third\n", ""),
+    "the columns of Minutes": ("may be cut |", "cut |"),
+    "sections of the table": ("| 2 · Two |", "| 2. Two |"),
+    "whole numbers": ("| 3 | one", "| 2.5 | one"),
+    "the minutes make": ("| 3 | one", "| 4 | one"),
+    "together says '21'": ("| **together** | 20", "| **together** | 21"),
+    "exercises of the table": ("one, two", "one"),
+    "three', 'three": ("| 6 | –", "| 6 | three"),
+    "may be cut says": ("yes: the proof", "yes"),
+    "no sections": ("### 2 · Two", "### 2 · Second"),
+    "the prompt's lines": ("- **Answer:** That.\n", ""),
+    "at least 5 sections": ("### 4 · Four\n- **Ask:** What?\n- **Answer:** This.\n", ""),
+    "at least 4 misconceptions": ('- **"four"** Treat it.', ""),
+    "one or two sketches": (" +---+\n", ""),
+    "wider than 72": ("+---+", "+" + "-" * 72),
+    "What to cut is empty": ("Stay with 1.", ""),
+}
+
+
+def test_a_file_in_the_form_has_no_faults():
+    assert faults(read(GOOD), "99", LESSON, 20, ["one", "two", "three"]) == []
+
+
+@pytest.mark.parametrize("fault", SPOILED)
+def test_each_departure_from_the_form_is_named(fault):
+    old, new = SPOILED[fault]
+    assert GOOD.count(old) == 1 or fault == "at least 4 misconceptions"
+    found = faults(read(GOOD.replace(old, new)), "99", LESSON, 20, ["one", "two", "three"])
+    assert any(fault in sentence for sentence in found), found
+
+
+def test_a_lesson_of_another_length_is_seen():
+    assert faults(read(GOOD), "99", LESSON, 25, ["one", "two", "three"]) == [
+        "the minutes make 20, together says '20', the lesson 25"
+    ]
+
+
+GOOD_PLAN = """
+| from | minutes | what | lesson | sections | exercises |
+|---|---|---|---|---|---|
+| 0:00 | 10 | start | – | – | – |
+| 0:10 | 70 | look-up | [02](02_scoring.md) | Opening, 1 | – |
+| 1:20 | 12 | pairs | [02](02_scoring.md) | – | `scaled_attention` |
+| | **92** | **together** | | | |
+
+| minutes | what | lesson | sections | exercises |
+|---|---|---|---|---|
+| 4 | at home | [02](02_scoring.md) | – | `score_ratio` |
+| **4** | **together** | | | |
+"""
+PLAN_SPOILED = {
+    "the columns": ("| minutes | what | lesson | sections | exercises |\n|---|---|---|---|---|\n| 4", "| min |\n|---|\n| 4"),
+    "the minutes are": ("| 10 | start", "| ten | start"),
+    "but it is 0:10": ("0:10", "0:15"),
+    "no exercise is called": ("`scaled_attention`", "`scaled`"),
+    "too few": ("| 12 | pairs", "| 8 | pairs"),
+    "there is no lesson": ("[02](02_scoring.md) | Opening", "[42](02_scoring.md) | Opening"),
+    "has no sections": ("Opening, 1", "Opening, 7"),
+    "the rows make 92": ("**92**", "**90**"),
+    "tables of sessions, not 1": ("| from | minutes |", "| start | minutes |"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", PLAN_SPOILED)
+def test_each_fault_of_a_plan_is_named(fault):
+    known = {"02": ["Opening", "1 · A look-up with soft edges"]}
+    assert plan_faults(GOOD_PLAN, known, 1) == []
+    old, new = PLAN_SPOILED[fault]
+    assert GOOD_PLAN.count(old) == 1
+    found = plan_faults(GOOD_PLAN.replace(old, new), known, 1)
+    assert any(fault in sentence for sentence in found), found
+
+
+def test_an_exercise_before_its_section_and_a_section_without_time_are_named():
+    known = {"02": ["Opening", "1 · A look-up with soft edges"]}
+    files = {
+        "02": read(
+            GOOD.replace("1 · One", "1 · A look-up with soft edges").replace(
+                "one, two", "scaled_attention, score_ratio"
+            )
+        )
+    }
+    assert unprepared(GOOD_PLAN, known, files) == ["look-up: 70 minutes; lesson 02 says 5"]
+    fitting = GOOD_PLAN.replace("| 70 |", "| 5 |")
+    assert unprepared(fitting, known, files) == []
+    assert unprepared(fitting.replace("Opening, 1", "Opening"), known, files) == [
+        "look-up: 5 minutes; lesson 02 says 2",
+        "scaled_attention comes before ('02', '1 · A look-up with soft edges')",
+        "score_ratio comes before ('02', '1 · A look-up with soft edges')",
+    ]

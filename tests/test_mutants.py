@@ -1,0 +1,141 @@
+"""Small changes of right answers: the checks reject them, and those that they do not are listed with a reason."""
+
+import ast
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from lesson_lib.checks import inputs
+from lesson_lib.checks.engine import EXERCISES, LESSONS, check
+from lesson_lib.checks.exercise import Number
+from lesson_lib.checks.expressions import number_in
+from tests import mutants
+
+EQUIVALENT = [
+    (name, said)
+    for name, found in mutants.listed().items()
+    for said, why in found.items()
+    if why.startswith("equivalent: ")
+]
+
+WEIGHTED = """
+def f(x: Float[Tensor, "n d"], y=2):
+    total = x.mT[1:] @ y
+    if total.max() < 3 and y:
+        total -= torch.exp(x, dim=-1)
+    return total.sum(0, keepdim=True)
+"""
+
+
+def changed(text):
+    return {said.partition("  =>  ")[2] for said in mutants.mutants(text)}
+
+
+def test_known_mutants_of_a_small_function():
+    made = changed(WEIGHTED)
+    assert {
+        "total = x.mT[1:] * y",  # operators
+        "total = y @ x.mT[1:]",
+        "if total.max() <= 3 and y:",
+        "if total.max() < 3 or y:",
+        "total += torch.exp(x, dim=-1)",
+        "total = x.mT[2:] @ y",  # numbers
+        "total = x.mT[0:] @ y",
+        "if total.max() < -3 and y:",
+        "total -= torch.exp(x, dim=-2)",
+        "total -= torch.exp(x, dim=1)",
+        "total = x[1:] @ y",  # transposes, names
+        "if total.min() < 3 and y:",
+        "return total.mean(0, keepdim=True)",
+        "return total.sum(0)",  # arguments
+        "total -= torch.exp(x)",
+        "return total.sum(0, keepdim=False)",
+        "total = x.mT[:] @ y",  # slices
+        "total -= x",  # calls
+        "return total",
+        "if not (total.max() < 3 and y):",  # statements
+        "pass",
+    } <= made
+    assert not any("def f" in line or "y=3" in line for line in made)  # its signature stays
+
+
+def test_a_statement_goes_only_where_its_names_are_bound_without_it():
+    text = "def f(x):\n    y = x\n    x = x + 1\n    for i in range(3):\n        y += i\n        break\n    return y"
+    gone = {said.partition("  =>  ")[0] for said in mutants.mutants(text) if said.endswith("=>  pass")}
+    assert gone == {"x = x + 1", "y += i", "break"}
+
+
+def test_an_expression_is_changed_too():
+    made = changed("2 * 64 / (8 + 1)")
+    assert {"2 / 64 / (8 + 1)", "2 * 65 / (8 + 1)", "2 * 64 * (8 + 1)", "2 * 64 / (8 - 1)"} <= made
+
+
+def test_every_mutant_is_another_text():
+    for name in ("without_loops", "near_blocks"):
+        made = mutants.mutants(EXERCISES[name].solution)
+        own = ast.unparse(ast.parse(EXERCISES[name].solution))
+        assert len(set(made.values())) == len(made) > 9 and own not in made.values()
+
+
+@pytest.mark.parametrize("name", ["without_loops", "additive_scores", "fading_attention"])
+def test_a_weak_check_lets_mutants_pass(name):
+    """With the first stage alone more survive than are listed: the run can fail."""
+    exercise = EXERCISES[name]
+    weak = replace(exercise, stages=exercise.stages[:1], extra=None)
+    assert set(mutants.survivors(weak)) > set(mutants.listed().get(name, {}))
+    assert EXERCISES[name] is exercise
+
+
+def test_a_check_that_stumbles_rejects_nothing():
+    def stumble(*_):
+        raise ZeroDivisionError
+
+    broken = replace(EXERCISES["mix_in_columns"], reference=stumble)
+    assert mutants.survivors(broken) == list(mutants.answers(broken))
+
+
+def test_a_mutant_that_ends_with_an_error_is_counted_apart():
+    found = mutants.verdicts(EXERCISES["without_loops"])
+    assert found["scores = query @ key.mT  =>  scores = query @ key"] == "stops"
+    softmax = "return torch.softmax(scores, dim=-1) @ value  =>  return torch.softmax(scores, dim={}) @ value"
+    assert found[softmax.format("-2")] == "rejected" and found[softmax.format("1")] == "survives"
+    assert mutants.Score(stops=5, mutants=20, rejected=18, equivalent=1, accepted=1).of_all == 0.9
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_what_survives_is_listed(lesson):
+    listed = mutants.listed()
+    for name, verdicts in mutants.verdicts_of(lesson).items():
+        found = [said for said, verdict in verdicts.items() if verdict == "survives"]
+        here = listed.get(name, {})
+        assert not set(found) - set(here), f"{name}: let pass, and not in tests/mutants.toml"
+        assert not set(here) - set(found), f"{name}: listed in tests/mutants.toml, and does not survive"
+
+
+def test_the_list_names_exercises_and_reasons():
+    for name, found in mutants.listed().items():
+        assert name in EXERCISES and found
+        for why in found.values():
+            kind, _, reason = why.partition(": ")
+            assert kind in ("equivalent", "accepted") and len(reason.split()) >= 5
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_at_least_95_percent_are_rejected(lesson):
+    """Of those that run and are not listed as equivalent; `python -m tests.mutants` prints both shares."""
+    found = mutants.score(lesson)
+    assert found.of_different >= 0.95, mutants.row(lesson, found)
+
+
+@pytest.mark.parametrize("name, said", EQUIVALENT)
+def test_what_is_called_equivalent_is_so_with_other_inputs_too(name, said):
+    exercise, answer = EXERCISES[name], mutants.answers(EXERCISES[name])[said]()
+    if isinstance(exercise, Number):
+        assert number_in(answer)[0] == pytest.approx(exercise.value, rel=1e-12)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for shift in (1, 2, 3):
+            with inputs.reseeded(shift):
+                assert check(answer, name).passed

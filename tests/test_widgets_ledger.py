@@ -1,0 +1,59 @@
+"""The ledger to search: every control narrows the rows, and says how many are left."""
+
+import pytest
+
+from lesson_lib.claims import VERDICTS, ledger, page, sources
+from lesson_lib.widgets import LedgerExplorer
+
+
+def made():
+    return LedgerExplorer(page, verdicts=VERDICTS[:3], sources=sources())
+
+
+def shown(explorer):
+    return [key for key in ledger() if f"<br>{key} (" in explorer.drawing.value]
+
+
+def test_it_starts_with_all_rows_and_loads_nothing():
+    explorer = made()
+    assert shown(explorer) == list(ledger()) and "<b>95 claims</b>" in explorer.drawing.value
+    assert not any(word in explorer.drawing.value for word in ("http", "<script", "href"))
+
+
+def test_each_control_narrows_the_rows():
+    explorer = made()
+    explorer.verdict.value = "corrected"
+    corrected = shown(explorer)
+    assert corrected == [key for key, row in ledger().items() if row.verdict == "corrected"]
+    explorer.source.value = "S1"
+    assert shown(explorer) == [key for key in corrected if "S1" in ledger()[key].sources]
+    explorer.verdict.value, explorer.source.value, explorer.words.value = "all", "all", "float16"
+    assert shown(explorer) == ["mask-2"] and "<b>1 claim</b>: 1 with a condition" in explorer.drawing.value
+    explorer.words.value = "<b>nowhere"
+    assert shown(explorer) == [] and "No row of the ledger" in explorer.drawing.value
+
+
+def test_its_still_picture_counts_each_source():
+    data, metadata = made()._repr_mimebundle_()
+    assert (
+        data["text/plain"]
+        == metadata["image/png"]["alt"]
+        == "A bar for each source: how many of its claims have each verdict."
+    )
+    axes = made().still().figure.axes[0]
+    assert sum(piece.get_width() for c in axes.containers for piece in c.patches) == sum(
+        len(row.sources) for row in ledger().values()
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        ({"page": None}, TypeError, "page must be a function"),
+        ({"verdicts": ()}, ValueError, "at least one to choose"),
+        ({"sources": {}}, ValueError, "at least one to choose"),
+    ],
+)
+def test_bad_input_gets_a_sentence(arguments, error, words):
+    with pytest.raises(error, match=words):
+        LedgerExplorer(**{"page": page, "verdicts": VERDICTS[:3], "sources": sources()} | arguments)
