@@ -5,10 +5,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LEARN := $(VENV)/.learn$(TORCH)
 TEST := $(VENV)/.test$(TORCH)
+TEACH := $(VENV)-class/.class$(TORCH)
+TEACHER := $(VENV)-class/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test lab doctor ring test browser notebooks figures experiments bench
+.PHONY: help setup setup-test setup-class lab doctor ring test browser notebooks figures experiments bench slides assignments class
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +19,7 @@ help:  ## this list
 setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside this folder)
 	@echo 'Ready. To start: make lab'
 setup-test: $(TEST)
+setup-class: $(TEACH)  ## make .venv-class for instructors: slides, grading, a server for a class (Linux, macOS)
 
 lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)
 	@$(RUN) -m lesson_lib lab $(ARGS)
@@ -29,7 +32,17 @@ ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: mak
 	@for p in 1 2 3 4; do OMP_NUM_THREADS=1 $(RUN) -m torch.distributed.run --standalone --nproc-per-node $$p \
 	  -m lesson_lib ring $(ARGS) || exit 1; done
 
-test: $(TEST) browser  ## everything: unit tests, doctests, floors, notebooks, browser
+slides: $(TEACH)  ## turn the lessons into slides that need no network (some: make slides ARGS=03)
+	@$(TEACHER) -m lesson_lib slides $(ARGS)
+
+assignments: $(TEACH)  ## make nbgrader's release versions of the exercises (some: make assignments ARGS=03)
+	@$(TEACHER) -m lesson_lib assignments $(ARGS)
+
+class: $(TEACH)  ## one JupyterHub for a class, on this machine (how: class/README.md)
+	@$(TEACHER) -m lesson_lib class $(ARGS)
+
+# The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
+test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit
 	@$(RUN) tests/parts.py
 
 notebooks: $(TEST)  ## build notebooks/*.ipynb from notebooks/source (some: make notebooks ARGS=02_scoring)
@@ -53,20 +66,26 @@ browser:
 	else echo 'No Chromium for the browser tests. On Debian: sudo apt-get install chromium; elsewhere: install Chrome.'; fi
 
 $(LEARN): requirements.txt pyproject.toml
-	@$(call install,requirements.txt)
+	@$(call install,requirements.txt,$(VENV)) && touch $@
 
 $(TEST): requirements-test.txt requirements.txt pyproject.toml
-	@$(call install,requirements-test.txt)
-	@touch $(LEARN)
+	@$(call install,requirements-test.txt,$(VENV)) && touch $(LEARN) $@
 
-# 1. preflight; 2. the environment; 3. the pins (TORCH in the place of ours), whatever fits already is kept; 4. a stamp.
+# The same steps in an environment of its own; then the packages of class/package.json, by the npm that pip has brought there.
+$(TEACH): requirements-class.txt requirements.txt pyproject.toml class/package.json class/package-lock.json
+	@$(call install,requirements-class.txt,$(VENV)-class)
+	@cp class/package.json class/package-lock.json $(VENV)-class/
+	@cd $(VENV)-class && PATH="$$PWD/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# 1. preflight; 2. the environment $(2); 3. the pins (TORCH in the place of ours), whatever fits already is kept. A stamp follows.
 define install
 $(PYTHON) lesson_lib/cli/preflight.py && \
-{ test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV); } && \
-$(RUN) lesson_lib/cli/preflight.py torch $(TORCH) && \
-for file in requirements.txt requirements-test.txt; do \
-  sed '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' $$file > $(VENV)/$$file; done && \
-echo 'Installing $(1) into $(VENV) ...' && \
-{ $(RUN) -m pip install -r $(VENV)/$(1) || $(RUN) lesson_lib/cli/preflight.py failed; } && \
-rm -f $(VENV)/.learn* $(VENV)/.test* && touch $@
+{ test -x $(2)/bin/pip || $(PYTHON) -m venv $(2); } && \
+$(2)/bin/python lesson_lib/cli/preflight.py torch $(TORCH) && \
+for file in requirements.txt $(1); do \
+  sed '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' $$file > $(2)/$$file; done && \
+echo 'Installing $(1) into $(2) ...' && \
+{ $(2)/bin/python -m pip install -r $(2)/$(1) || $(2)/bin/python lesson_lib/cli/preflight.py failed; } && \
+rm -f $(2)/.learn* $(2)/.test* $(2)/.class*
 endef

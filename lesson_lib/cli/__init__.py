@@ -1,4 +1,4 @@
-"""The command line: `python -m lesson_lib doctor | lab | build | figures | experiments | ring`.
+"""The command line: `python -m lesson_lib doctor | lab | build | figures | experiments | ring | slides | assignments | class`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """
@@ -6,6 +6,8 @@ Each command imports what it needs when it is called, so that `lab` starts witho
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+from lesson_lib.cli import classroom
 
 ROOT = (
     Path(__file__).resolve().parents[2]
@@ -51,6 +53,22 @@ def parser() -> argparse.ArgumentParser:
     ring.add_argument("--width", type=int, default=64, metavar="D", help="of each head (default: 64)")
     ring.add_argument("--causal", action="store_true", help="no token looks at a later one")
     ring.add_argument("--backward", action="store_true", help="gradients, too")
+    slides = commands.add_parser(
+        "slides", help="slides of the lessons, for a browser without a network (make slides)"
+    )
+    slides.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
+    slides.add_argument("--to", type=Path, default=ROOT / "build" / "slides", metavar="FOLDER")
+    given = commands.add_parser(
+        "assignments", help="the exercises as nbgrader's assignments (make assignments)"
+    )
+    given.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
+    given.add_argument("--to", type=Path, default=ROOT / "build" / "assignments", metavar="FOLDER")
+    given.add_argument(
+        "--seed", type=int, default=None, help="of the hidden tests (default: drawn once, and kept)"
+    )
+    classroom.options(
+        commands.add_parser("class", help="one JupyterHub for a class, on this machine (make class)")
+    )
     return top
 
 
@@ -87,6 +105,16 @@ def _run(chosen: argparse.Namespace) -> int:
 
         sizes = {"tokens": chosen.tokens, "heads": chosen.heads, "width": chosen.width}
         return ring.main(**sizes, causal=chosen.causal, backward=chosen.backward)
+    if chosen.command == "slides":
+        from lesson_lib.cli import slides
+
+        return slides.main(chosen.names, to=chosen.to)
+    if chosen.command == "class":
+        return classroom.main(**{k: v for k, v in vars(chosen).items() if k != "command"})
+    if chosen.command == "assignments":
+        from lesson_lib.cli import assignments
+
+        return assignments.main(chosen.names, to=chosen.to, seed=chosen.seed)
     from lesson_lib import experiments
 
     return experiments.main(chosen.names) or 0

@@ -14,7 +14,7 @@ CPU_BUILD = """\
 torch comes next. On Linux the plain torch is the CUDA build: several GB to download, about {cuda} GB on the disk
 ({free:.0f} GB are free). No NVIDIA GPU, a small disk or a slow line? Then stop here (Ctrl+C) and take the CPU build
 (about 0.2 GB): open PyTorch's installation selector (pytorch.org, "Get started"), choose Pip, Python and CPU, run the
-command that it shows with .venv/bin/pip in place of pip3 and with {torch} in place of torch, and type your make
+command that it shows with {venv}/bin/pip in place of pip3 and with {torch} in place of torch, and type your make
 command again. A torch that fits is kept."""
 
 
@@ -57,7 +57,8 @@ def torch_warning(platform, torch_version, wanted, free_gib):
     """The lines to show before torch's big download, or None where the installed torch fits or the build is small."""
     if not platform.startswith("linux") or (torch_version or "").split("+")[0] == wanted:
         return None
-    return CPU_BUILD.format(cuda=CUDA_GIB, free=free_gib, torch="torch==" + wanted)
+    venv = os.path.relpath(sys.prefix, ROOT) if sys.prefix.startswith(ROOT) else ".venv"
+    return CPU_BUILD.format(cuda=CUDA_GIB, free=free_gib, torch="torch==" + wanted, venv=venv)
 
 
 def other_pythons():

@@ -92,8 +92,6 @@ def split_exercise(text: str, *, solved: bool) -> str:
 
 def read_source(target: Target) -> NotebookNode:
     """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs."""
-    import jupytext
-
     text = target.source.read_text(encoding="utf-8")
     if target.solved is not None:
         text = split_exercise(text, solved=target.solved)
@@ -101,6 +99,16 @@ def read_source(target: Target) -> NotebookNode:
         raise BuildError(
             f"{target.source.name} is a lesson and has a solution region; exercises live in source/exercises"
         )
+    return new_notebook(cells=cells_of(text, target.source.name), metadata=METADATA)
+
+
+def cells_of(text: str, name: str) -> list[NotebookNode]:
+    """The cells that a source's text describes, with their tags and ids; `name` is the source's in an error.
+
+    Raises BuildError where there are none, or one that is neither code nor text.
+    """
+    import jupytext
+
     cells = [c for c in jupytext.reads(text, fmt="py:percent").cells if c.source.strip()]
     seen: Counter[str] = Counter()
     made = []
@@ -108,16 +116,16 @@ def read_source(target: Target) -> NotebookNode:
         make = {"code": new_code_cell, "markdown": new_markdown_cell}.get(cell.cell_type)
         if make is None:
             raise BuildError(
-                f"{target.source.name} has a {cell.cell_type} cell; write code (# %%) or text (# %% [markdown])"
+                f"{name} has a {cell.cell_type} cell; write code (# %%) or text (# %% [markdown])"
             )
         key = f"{cell.cell_type}\n{cell.source}"
-        name = hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:12]
+        number = hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:12]
         seen[key] += 1
         tags = cell.metadata.get("tags")
-        made.append(make(source=cell.source, id=name, metadata={"tags": list(tags)} if tags else {}))
+        made.append(make(source=cell.source, id=number, metadata={"tags": list(tags)} if tags else {}))
     if not made:
-        raise BuildError(f"{target.source.name} has no cells; a cell starts with a line '# %%'")
-    return new_notebook(cells=made, metadata=METADATA)
+        raise BuildError(f"{name} has no cells; a cell starts with a line '# %%'")
+    return made
 
 
 def strays(root: Path = ROOT) -> list[str]:

@@ -1,0 +1,136 @@
+"""How this course is graded: `make assignments` copies this file beside the assignments; change it here.
+
+Run nbgrader in that folder, with the class environment:
+
+    cd build/assignments
+    ../../.venv-class/bin/nbgrader autograde 03_matrix_form            all of submitted/STUDENT/03_matrix_form/
+    ../../.venv-class/bin/nbgrader generate_feedback 03_matrix_form    feedback/STUDENT/03_matrix_form/03_matrix_form.html
+    ../../.venv-class/bin/nbgrader export --to grades.csv              the points of all students
+
+Students' code runs without a sandbox, with the rights of whoever grades: grade as a user who owns nothing else, in a
+container or on a machine of its own.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from contextlib import contextmanager
+
+from nbconvert.exporters import HTMLExporter
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    Execute,
+    GetGrades,
+    LimitOutput,
+    LockCells,
+    NbGraderPreprocessor,
+    SaveAutoGrades,
+    SaveCells,
+)
+
+from lesson_lib.cli import assignments
+from lesson_lib.cli.sources import split_exercise
+
+
+class Stubs(ClearSolutions):
+    """The learner's side of each answer: our `### STUB:` lines in the place of nbgrader's one stub for all."""
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        cell.source = split_exercise(cell.source, solved=False).rstrip("\n")
+        return cell, resources
+
+
+class Run(Execute):
+    """Runs a submission like a build of the course: on the CPU, one thread, and nobody's progress is touched."""
+
+    @contextmanager
+    def setup_kernel(self, **options):
+        with tempfile.TemporaryDirectory(prefix="lesson_home_", ignore_cleanup_errors=True) as empty:
+            own = {"LESSON_HOME": empty, "IPYTHONDIR": empty, "LESSON_DEVICE": "cpu"}
+            own |= {"LESSON_PROGRESS": "off", "OMP_NUM_THREADS": "1"}
+            with super().setup_kernel(env=os.environ | own, **options):
+                yield
+
+
+class Verdicts(NbGraderPreprocessor):
+    """In each graded cell the verdict of the hidden test, and nothing else."""
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        if cell.metadata.get("nbgrader", {}).get("grade") and cell.cell_type == "code":
+            assignments.judged(cell)
+        return cell, resources
+
+
+class Save(SaveAutoGrades):
+    """Marks for the formgrader what a person should look at: open answers, judged by words, and what could not be judged."""
+
+    def _add_score(self, cell, resources):
+        super()._add_score(cell, resources)
+        verdicts = [o.data[assignments.MIME] for o in cell.outputs if assignments.MIME in o.get("data", {})]
+        if not all(verdict["sure"] for verdict in verdicts):
+            where = (self.notebook_id, self.assignment_id, self.student_id)
+            self.gradebook.find_grade(cell.metadata.nbgrader.grade_id, *where).needs_manual_grade = True
+            self.gradebook.db.commit()
+
+
+class Feedback(NbGraderPreprocessor):
+    """What a student may see of the graded notebook."""
+
+    def preprocess(self, nb, resources):
+        assignments.feedback(nb)
+        return nb, resources
+
+
+class OfflinePage(HTMLExporter):
+    """Feedback as a page that loads nothing from elsewhere; formulas stay as they are typed."""
+
+    def from_notebook_node(self, nb, resources=None, **options):
+        page, resources = super().from_notebook_node(nb, resources, **options)
+        return re.sub(r"<script[^>]*\ssrc=.*?</script>", "", page, flags=re.S), resources
+
+
+c = get_config()
+
+# nbgrader starts `alembic` to make its database; it stands beside the Python that runs this.
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+
+c.CourseDirectory.course_id = "attention"
+# Seconds for one cell; a check ends an answer that never returns after five by itself.
+c.Execute.timeout = 60
+# Without the folder of the submission on the path: a file lesson_lib.py or torch.py handed in is not imported.
+c.Execute.extra_arguments = [
+    "--HistoryManager.hist_file=:memory:",
+    "--InteractiveShellApp.ignore_cwd=True",
+]
+# A graded cell that a student has deleted comes back.
+c.OverwriteCells.add_missing_cells = True
+
+c.GenerateAssignment.preprocessors = [
+    LockCells,
+    Stubs,
+    ClearOutput,
+    CheckCellMetadata,
+    ComputeChecksums,
+    SaveCells,
+    ClearHiddenTests,
+    ComputeChecksums,
+    CheckCellMetadata,
+]
+c.Autograde.autograde_preprocessors = [
+    Run,
+    Verdicts,
+    ClearMetadataPreprocessor,
+    LimitOutput,
+    Save,
+    AssignLatePenalties,
+    CheckCellMetadata,
+]
+c.GenerateFeedback.exporter_class = OfflinePage
+c.GenerateFeedback.preprocessors = [GetGrades, Feedback, CSSHTMLHeaderPreprocessor]

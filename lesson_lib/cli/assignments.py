@@ -1,0 +1,272 @@
+"""The exercises as nbgrader's assignments: notebooks/source/exercises/NN_name.py -> a course in a build folder.
+
+    source/NN_name/NN_name.ipynb    with answers, points and hidden tests: for the instructor alone
+    release/NN_name/NN_name.ipynb   what students get; nbgrader makes it from the first
+    nbgrader_config.py, seed.txt    class/nbgrader_config.py, and the seed of the hidden tests
+
+In a source, `# %% tags=["exercise:NAME", "points:4"]` marks the cell that checks an exercise. The hidden tests stand in
+notebooks/source/grading: `hidden.py` judges, and NN_name.py has a function NAME(drawn) with further inputs.
+Below are also the rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import logging
+import re
+import secrets
+import shutil
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_notebook, new_output
+
+from lesson_lib.cli.build import text_of
+from lesson_lib.cli.sources import BEGIN, METADATA, ROOT, STUB, BuildError, Target, cells_of, targets
+
+CONFIG = ROOT / "class" / "nbgrader_config.py"
+BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+MIME = "application/x-lesson-verdict+json"
+LEFT_OUT = "(left out: it repeats a part of the hidden test)"
+
+
+def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), seed: int | None = None) -> int:
+    """0 where all assignments were made, 1 after a sentence for each other.
+
+    What students handed in and what was graded in `to` stays. Without `seed`, the hidden tests keep the seed in
+    `to`/seed.txt; the first time it is drawn, so that nobody can know it from the repository.
+    """
+    to = Path(to).resolve()
+    if to.is_relative_to(ROOT / "notebooks"):
+        print(
+            f"assignments are not made in {to.name}, among the course's notebooks; give --to another folder"
+        )
+        return 1
+    if importlib.util.find_spec("nbgrader") is None:
+        print("nbgrader is not installed in this environment; `make setup-class`, then `make assignments`")
+        return 1
+    try:
+        chosen = [t for t in targets(names) if t.solved]
+        if not chosen:
+            raise BuildError(f"{', '.join(names)} has no exercises; 03_matrix_form has, for example")
+        to.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(CONFIG, to / CONFIG.name)
+        seed = _seed(to / "seed.txt", seed)
+    except (BuildError, OSError) as error:
+        print(error)
+        return 1
+    failed = 0
+    for target in chosen:
+        try:
+            made, points = source_notebook(target, seed)
+            path = to / "source" / target.source.stem / f"{target.source.stem}.ipynb"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text_of(made), encoding="utf-8", newline="\n")
+            _generate(target.source.stem, to)
+        except (BuildError, OSError) as error:
+            failed += 1
+            print(f"{target.source.stem}: NOT MADE. {error}")
+            continue
+        print(f"{target.source.stem}: {len(points)} exercises, {sum(points.values())} points")
+    print(f"{len(chosen) - failed} of {len(chosen)} assignments; students get {to / 'release'}")
+    return 1 if failed else 0
+
+
+def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, int]]:
+    """The instructor's notebook with nbgrader's metadata, answers and hidden tests; and the points of each exercise.
+
+    Raises BuildError where a tag, an answer or a hidden test is missing.
+    """
+    folder = target.source.parents[1] / "grading"
+    cells = cells_of(target.source.read_text(encoding="utf-8"), target.source.name)
+    more_of = hidden_inputs(folder / target.source.name)
+    judge = (folder / "hidden.py").read_text(encoding="utf-8")
+    points: dict[str, int] = {}
+    for number, cell in enumerate(cells, 1):
+        tags = dict(tag.split(":", 1) for tag in cell.metadata.get("tags", ()) if ":" in tag)
+        if "exercise" in tags:
+            name = tags["exercise"]
+            if name in points or not tags.get("points", "").isdigit():
+                raise BuildError(f'{name} needs one cell with tags=["exercise:{name}", "points:2"]')
+            points[name] = int(tags["points"])
+            hidden = _hidden_cell(name, points[name], seed, more_of.get(name, ""), judge)
+            cell.source += f"\n{BEGIN_HIDDEN}\n{hidden}\n{END_HIDDEN}"
+            role = {"grade": True, "locked": True, "points": points[name], "grade_id": f"check-{name}"}
+        elif BEGIN in cell.source or STUB in cell.source:
+            role = {"solution": True, "grade_id": f"answer-{number:02}"}
+        elif cell.source.startswith("# hint("):
+            continue  # to be changed by whoever wants a hint
+        else:
+            role = {"locked": True, "grade_id": f"given-{number:02}"}
+        plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
+        cell.metadata["nbgrader"] = plain | {"cell_type": cell.cell_type} | role
+    if strange := set(more_of) - set(points):
+        raise BuildError(
+            f"grading/{target.source.name} has inputs for {min(strange)}, which is no exercise there"
+        )
+    return new_notebook(cells=cells, metadata=METADATA), points
+
+
+def hidden_inputs(path: Path) -> dict[str, str]:
+    """Exercise -> Python text that defines a function of its name with further inputs: all of `path` but the other such functions."""
+    text = path.read_text(encoding="utf-8")
+    parts = ast.parse(text).body[1:]  # behind the docstring
+    pieces = {part: ast.get_source_segment(text, part) or "" for part in parts}
+    own = [p for p in parts if isinstance(p, ast.FunctionDef) and not p.name.startswith("_")]
+    return {p.name: "\n".join(pieces[q] for q in parts if q is p or q not in own) for p in own}
+
+
+def _hidden_cell(name: str, points: int, seed: int, more: str, judge: str) -> str:
+    """One expression: a number of points. Its names are those of a namespace of its own, not the notebook's."""
+    token = hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:16]
+    given = f"answer, {name!r}, {points}, {seed}" + (f", {name}" if more else "")
+    text = f"{more}\n\n{judge}\n\nverdict = Verdict(graded({given}) | {{'token': '{token}'}})\n"
+    if "HIDDEN TESTS" in text:
+        raise BuildError(
+            f"the hidden test of {name} holds nbgrader's own marker; take it out of notebooks/source/grading"
+        )
+    text = text.replace("\\", "\\\\").replace("'''", "\\'\\'\\'")
+    return (
+        "import builtins\n\n"
+        f"(lambda own: builtins.exec(builtins.compile('''\n{text}''', '<hidden>', 'exec'), own) or own['verdict'])(\n"
+        f"    {{'__name__': 'hidden', 'answer': {name}}}\n)"
+    )
+
+
+def _seed(path: Path, given: int | None) -> int:
+    if given is None and path.exists():
+        text = path.read_text(encoding="utf-8").strip()
+        if not text.isdigit():
+            raise BuildError(
+                f"{path.name} holds {text[:20]!r}, which is no seed; put a whole number there, or delete it"
+            )
+        given = int(text)
+    seed = 10**6 + secrets.randbelow(10**9) if given is None else given
+    if not 1 <= seed < 2**31:
+        raise BuildError(f"seed is {seed}; give a whole number from 1 to {2**31 - 1}")
+    path.write_text(f"{seed}\n", encoding="utf-8")
+    return seed
+
+
+def _generate(name: str, to: Path) -> None:
+    """Run nbgrader's generate_assignment for one assignment; raises BuildError with what it says."""
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
+    from traitlets.config import PyFileConfigLoader
+    from traitlets.log import get_logger
+
+    config = PyFileConfigLoader(CONFIG.name, path=str(to)).load_config()
+    said: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    log = get_logger()
+    quiet, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        course = CourseDirectory(config=config, root=str(to), assignment_id=name)
+        GenerateAssignment(coursedir=course, config=config, force=True).start()
+    except Exception as error:
+        told = " ".join(text.strip().splitlines()[-1] for text in said if text.strip()) or str(error)
+        changed = re.search(r"Cannot add or remove cells[^\n]*", told)
+        if changed:
+            told = (
+                f"{changed[0]}. Cells were added or removed since students handed in; make it in another folder (--to), "
+                "or put the old exercises back"
+            )
+        raise BuildError(told) from None
+    finally:
+        log.removeHandler(handler)
+        log.propagate = quiet
+
+
+def without_hidden(source: str) -> str:
+    """A cell's source without its hidden test.
+
+    >>> without_hidden("check(f)\\n### BEGIN HIDDEN TESTS\\nsecret\\n### END HIDDEN TESTS")
+    'check(f)'
+    """
+    return re.sub(rf"\n*{BEGIN_HIDDEN}.*?({END_HIDDEN}|\Z)", "", source, flags=re.S)
+
+
+def judged(cell: NotebookNode) -> None:
+    """Put the verdict in the place of all outputs of a graded cell, in place: a card, and the points as nbgrader reads them.
+
+    Nothing else that the cell printed stays, nor a traceback. A verdict without the cell's own token is none.
+    """
+    token = re.search(r"'token': '(\w{16})'", cell.source)
+    found = [o.data[MIME] for o in cell.outputs if MIME in o.get("data", {})]
+    found = [v for v in found if token and v.get("token") == token[1]]
+    verdict = {k: v for k, v in found[0].items() if k != "token"} if found else _no_verdict(cell)
+    verdict["diagnosis"] = _safe(str(verdict["diagnosis"]), secrets_of([cell]))
+    earned = f"{verdict['points']:g} of {verdict['of']:g} points"
+    head = f"{verdict['exercise']}: {earned}" + (f", {verdict['steps']} right" if verdict["steps"] else "")
+    note = "" if verdict["sure"] else "A person looks at this one, too: the points may change."
+    lines = [line for line in (head, verdict["diagnosis"], note) if line]
+    html = "<br>".join(escape(line) for line in lines)
+    card = f"<div style='border-left:.3em solid;padding:.2em .8em'>{html}</div>"
+    data = {"text/plain": "\n".join(lines), "text/html": card, MIME: verdict}
+    number = {"text/plain": str(float(verdict["points"]))}
+    cell.outputs = [
+        new_output("display_data", data=data),
+        new_output("execute_result", data=number, execution_count=cell.execution_count),
+    ]
+
+
+def _no_verdict(cell: NotebookNode) -> dict[str, Any]:
+    """Zero points, and why: the cell ended in an error before its hidden test could answer."""
+    given = cell.metadata.nbgrader
+    errors = [o for o in cell.outputs if o.output_type == "error"]
+    kind, text = (errors[0].ename, errors[0].evalue) if errors else ("", "")
+    unknown = re.search(r"name '(\w+)' is not defined", text)
+    sure = True
+    if unknown:
+        said = (
+            f"nothing is called {unknown[1]} here: the cell that defines it is missing, or ends in an error"
+        )
+    elif kind in ("CellTimeoutError", "KeyboardInterrupt"):
+        said = "no answer in time: something here never ends"
+    else:
+        said, sure = f"this could not be judged ({kind or 'no result'})", False
+    verdict = {"exercise": given["grade_id"].removeprefix("check-"), "points": 0.0, "of": given["points"]}
+    return verdict | {"steps": "", "diagnosis": said, "sure": sure}
+
+
+def feedback(notebook: NotebookNode) -> None:
+    """Make of a graded notebook what its student may see, in place: answers, cards, the first line of an error.
+
+    No hidden test, no other output: a student's cell can print what a hidden test left in the kernel's history.
+    """
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    hidden = secrets_of(code)
+    for cell in code:
+        graded = BEGIN_HIDDEN in cell.source
+        cell.source = without_hidden(cell.source)
+        kept = []
+        for output in cell.outputs:
+            if graded and MIME in output.get("data", {}):
+                data = {k: v for k, v in output.data.items() if k != MIME}
+                kept.append(new_output("display_data", data=data))
+            elif not graded and output.output_type == "error":
+                first = f"{output.ename}: {output.evalue}".splitlines()[0][:200]
+                text = f"This cell ends in {_safe(first, hidden)}\n"
+                kept.append(new_output("stream", name="stdout", text=text))
+        cell.outputs = kept
+
+
+def secrets_of(cells: Sequence[NotebookNode]) -> set[str]:
+    """What must not be told: the lines of the cells' hidden tests, their seeds and tokens."""
+    found: set[str] = set()
+    for cell in cells:
+        hidden = cell.source[cell.source.find(BEGIN_HIDDEN) :] if BEGIN_HIDDEN in cell.source else ""
+        lines = (line.strip() for line in hidden.splitlines())
+        found |= {line for line in lines if len(line) >= 12 and not line.startswith(("import ", "from "))}
+        found |= set(re.findall(r"graded\(answer, '\w+', \d+, (\d{4,})", hidden))
+        found |= set(re.findall(r"'token': '(\w{16})'", hidden))
+    return found
+
+
+def _safe(text: str, hidden: set[str]) -> str:
+    return LEFT_OUT if any(part in text for part in hidden) else text

@@ -1,0 +1,303 @@
+"""What a code cell shows on slides: its code, and its outputs as pieces with a height."""
+
+import base64
+import html
+import math
+import re
+import struct
+from dataclasses import dataclass
+
+from lesson_lib.cli.slides.text import lines_of
+
+WIDTH, HEIGHT = 1160, 548  # pixels for what stands under a slide's heading
+LETTER = 0.602  # the width of a letter of code, in font sizes
+CODE_LINES = 14  # longer code is folded behind a button
+PRE_LINES = 17
+CLAIM = re.compile(
+    r"<p><b>(?P<sign>[✓◐✗?]) (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
+    re.S,
+)
+ENLARGED = 1.8  # a picture is shown at most that many times as large as in the notebook
+
+
+@dataclass
+class Piece:
+    """One thing on a slide: its HTML, its estimated height in pixels, and what the speaker needs with it."""
+
+    kind: str  # lead, list, formula, table, ask, code, pre, figure, claim, checks, html
+    html: str
+    height: float
+    notes: str = ""
+    sentences: int = 0
+    title: str = ""  # of a table: what its slide is called
+    asked: str = ""  # of a question: its last sentence, repeated where it is answered
+    ratio: float = 0.0  # of a figure: width over height
+    wanted: float = 0.0  # of a figure: the height at which it is read best, its caption included
+    below: float = 0.0  # of a figure: the height of its caption
+    widest: float = 0.0  # of pre and code: the pixels of the longest line
+
+
+@dataclass
+class Table:
+    """Rows of cells as HTML, the first one the header; `plain` has the same cells as they are measured."""
+
+    rows: list[list[str]]
+    plain: list[list[str]]
+    title: str = ""
+
+
+def code_piece(source: str, px: int = 0) -> Piece:
+    """The code of a cell, highlighted; without `px` as large as its longest line allows."""
+    lines = source.rstrip().splitlines()
+    longest = max(map(len, lines), default=0)
+    px = px or (20 if longest <= 90 and len(lines) <= 10 else 18 if longest <= 100 else 16)
+    rows = sum(max(1, math.ceil(len(line) * px * LETTER / (WIDTH - 40))) for line in lines)
+    made = f'<pre class="code p{px}">{highlighted(source)}</pre>'
+    return Piece("code", made, rows * px * 1.35 + 38, widest=longest * px * LETTER)
+
+
+def highlighted(source: str) -> str:
+    """Python as HTML with a class for each kind of word."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    return highlight(source.rstrip(), PythonLexer(), HtmlFormatter(nowrap=True)).rstrip("\n")
+
+
+def pre_pieces(text: str) -> list[Piece]:
+    """Printed text, in pieces that fit on a slide each; of very long text the first two, with a line that says so."""
+    lines = text.rstrip("\n").splitlines()
+    longest = max(map(len, lines), default=0)
+    px = 20 if longest <= 92 or len(lines) <= 4 else 18 if longest <= 102 else 16
+    fit = (WIDTH - 44) / (px * LETTER)
+    if PRE_LINES < len(lines) <= 2 * PRE_LINES and longest <= 44:
+        return [_in_columns(lines, longest)]
+    chunks, room = [[]], 0
+    for line in lines:
+        rows = max(1, math.ceil(len(line) / fit))
+        if room + rows > PRE_LINES:
+            chunks.append([])
+            room = 0
+        chunks[-1].append(line)
+        room += rows
+    if len(chunks) == 2:
+        half = _cut(lines)
+        if len(lines) - PRE_LINES <= half <= PRE_LINES and len(chunks[1]) < PRE_LINES:
+            chunks = [lines[:half], lines[half:]]
+    left_out = sum(len(c) for c in chunks[2:])
+    if left_out:
+        chunks = chunks[:2]
+        chunks[1].append(f"... {left_out} more lines in the notebook")
+    made = []
+    for chunk in chunks:
+        rows = sum(max(1, math.ceil(len(line) / fit)) for line in chunk)
+        body = html.escape("\n".join(chunk))
+        wide = max(map(len, chunk)) * px * LETTER
+        made.append(Piece("pre", f'<pre class="out p{px}">{body}</pre>', rows * px * 1.3 + 36, widest=wide))
+    return made
+
+
+def _in_columns(lines: list[str], longest: int) -> Piece:
+    """Narrow text in two columns beside each other."""
+    cut = _cut(lines)
+    columns = [html.escape("\n".join(part)) for part in (lines[:cut], lines[cut:])]
+    made = "".join(f'<pre class="out p20">{column}</pre>' for column in columns)
+    height = max(cut, len(lines) - cut) * 26 + 36
+    return Piece("pre", f'<div class="columns">{made}</div>', height, widest=2 * longest * 20 * LETTER + 90)
+
+
+def _cut(lines: list[str]) -> int:
+    """Where lines are cut in two: near the middle, in front of a line that is not indented."""
+    middle = len(lines) / 2
+    starts = [i for i, line in enumerate(lines) if i and line.strip() and not line[0].isspace()]
+    return min(starts or [math.ceil(middle)], key=lambda i: (abs(i - middle), i))
+
+
+def checks_piece(text: str) -> Piece:
+    """Verdicts that a cell printed ("...: True"), as a list with a tick each."""
+    said = [line.rsplit(":", 1) for line in text.strip().splitlines()]
+    rows = [f"<li>{html.escape(words)}</li>" for words, _ in said]
+    height = sum(lines_of(len(words), 22, WIDTH - 50) for words, _ in said) * 30 + 10 * len(rows) + 20
+    return Piece("checks", f'<ul class="checks">{"".join(rows)}</ul>', height)
+
+
+def are_checks(source: str, text: str) -> bool:
+    """Whether printed text is nothing but verdicts that hold."""
+    return "verdict(" in source and all(line.endswith(": True") for line in text.strip().splitlines())
+
+
+def figure_piece(kind: str, data: str, alt: str, width: int | None, caption: str) -> Piece:
+    """A picture with its alt text and caption; `width` in pixels as in the notebook."""
+    raw = base64.b64decode(data)
+    if kind == "image/png":
+        pixels, tall = struct.unpack(">II", raw[16:24])
+    else:
+        pixels, tall = struct.unpack("<HH", raw[6:10])
+    ratio = pixels / tall
+    natural = width or pixels
+    largest = min(natural * ENLARGED, WIDTH)
+    img = (
+        f'<img src="data:{kind};base64,{"".join(data.split())}" alt="{html.escape(alt, quote=True)}" '
+        f'style="max-width:{largest:.0f}px;max-height:{largest / ratio:.0f}px" width="{pixels}" height="{tall}">'
+    )
+    below = f"<figcaption>{caption}</figcaption>" if caption else ""
+    text = lines_of(len(re.sub("<.*?>", "", caption)), 20, WIDTH) * 27 + 8 if caption else 0
+    return Piece(
+        "figure",
+        f"<figure>{img}{below}</figure>",
+        text + 260,
+        ratio=ratio,
+        wanted=text + largest / ratio,
+        below=text,
+    )
+
+
+def claim_piece(match: re.Match) -> Piece:
+    """One claim of a source: its words, and the verdict that appears on the next key press."""
+    because = match["because"] or ""
+    words = {"✓": "holds", "◐": "condition", "✗": "corrected"}.get(match["sign"], "open")
+    made = (
+        f'<div class="claim"><p class="said"><q>{match["claim"]}</q> <span class="from">{match["sources"].strip()}'
+        f'</span></p><p class="verdict {words} fragment"><b>{match["sign"]}</b> {because}</p></div>'
+    )
+    count = lines_of(len(match["claim"]) + 12, 24, WIDTH - 60) * 33
+    count += lines_of(len(re.sub("<.*?>", "", because)) + 4, 24, WIDTH - 60) * 33
+    found = f"<p>Found by the cell {html.escape(match['id'])}:</p>{match['found']}" if match["found"] else ""
+    return Piece("claim", made, count + 40, notes=found)
+
+
+def tables_of(markup: str) -> list[Table]:
+    """The tables of an HTML output in order, without their styles; a table without a header takes the one before it."""
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(markup, "html.parser")
+    for tag in soup(["style", "script", "button"]):
+        tag.decompose()
+    made: list[Table] = []
+    for found in soup.find_all("table"):
+        if found.find_parent("table"):
+            continue
+        caption = found.find("caption")
+        title = caption.get_text(" ", strip=True) if caption else ""
+        for tag in found.find_all(True):
+            tag.attrs = {}
+            if tag.name in ("a", "span", "div", "p"):
+                tag.unwrap()
+        cells = [row.find_all(["th", "td"]) for row in found.find_all("tr")]
+        cells = [row for row in cells if row]
+        if not cells:
+            continue
+        rows = [[cell.decode_contents().strip() for cell in row] for row in cells]
+        plain = [[cell.get_text(" ", strip=True) for cell in row] for row in cells]
+        headed = all(cell.name == "th" for cell in cells[0])
+        if not headed and made and len(made[-1].rows[0]) == len(rows[0]):
+            made[-1].rows += rows
+            made[-1].plain += plain
+        else:
+            made.append(Table(rows, plain, title))
+    if len(made) == 1:
+        made[0].title = ""  # captions tell several tables apart; one alone needs none
+    return made
+
+
+def dealt(heights: list[float], first: float, full: float) -> list[list[int]]:
+    """Indices of rows, dealt out to as few slides as they need, and evenly; the first slide has less room than the others.
+
+    >>> dealt([10, 10, 10, 10], 100, 100), dealt([10, 10, 10, 10], 30, 30), dealt([], 10, 10)
+    ([[0, 1, 2, 3]], [[0, 1], [2, 3]], [])
+    """
+
+    def greedy(limit: float) -> list[list[int]]:
+        made: list[list[int]] = []
+        used = 0.0
+        for i, height in enumerate(heights):
+            if not made or used + height > min(limit, first if len(made) == 1 else full):
+                made.append([])
+                used = 0.0
+            made[-1].append(i)
+            used += height
+        return made
+
+    fewest, limit = len(greedy(full)), full
+    while limit > 20 and len(greedy(limit - 10)) == fewest:
+        limit -= 10
+    return greedy(limit)
+
+
+def _widths(natural: list[float], letters: list[int], least: list[float], width: float) -> list[float]:
+    """Widths of columns: narrow ones as wide as they need, the others by how much text they hold."""
+    if sum(natural) <= width:
+        return natural
+    fixed: dict[int, float] = {}
+    while True:
+        free = width - sum(fixed.values())
+        rest = [c for c in range(len(natural)) if c not in fixed]
+        weight = {c: letters[c] ** 0.5 for c in rest}
+        share = {c: free * weight[c] / sum(weight.values()) for c in rest}
+        c = next((c for c in rest if natural[c] < share[c] or least[c] > share[c]), None)
+        if c is None or len(rest) == 1:
+            return [fixed.get(c, share.get(c, 0.0)) for c in range(len(natural))]
+        fixed[c] = min(natural[c], max(share[c], least[c]))
+
+
+def shortened(table: Table) -> Table:
+    """The table with long cells cut to their first sentence: for tables that are looked up, not read."""
+    rows, plain = [], []
+    for row, text in zip(table.rows, table.plain, strict=True):
+        first = [re.split(r"(?<=[.;]) (?=[A-Z])", t)[0] if len(t) > 130 else t for t in text]
+        cut = [f != t for f, t in zip(first, text, strict=True)]
+        rows.append([html.escape(f) + " …" if c else r for r, f, c in zip(row, first, cut, strict=True)])
+        plain.append(first)
+    return Table(rows, plain, table.title)
+
+
+def table_pieces(table: Table, room: float, *, short: bool = False, full: float = HEIGHT) -> list[Piece]:
+    """A table on as many slides as it needs, its header on each; `room` is what the first slide has left.
+
+    With `short` its long cells are cut to a sentence; the speaker's notes have them whole.
+    """
+    whole = table.rows
+    if short:
+        table = shortened(table)
+    n = max(len(row) for row in table.rows)
+    rows = [row + [""] * (n - len(row)) for row in table.rows]
+    plain = [row + [""] * (n - len(row)) for row in table.plain]
+    px = 24 if len(rows) <= 8 and n <= 5 else 20
+    longest_word = [
+        max((len(w) for r in plain for w in r[c].split()), default=1) * px * 0.76 + 28 for c in range(n)
+    ]
+    natural = [max(max(len(r[c]) for r in plain) * px * 0.58 + 28, w) for c, w in enumerate(longest_word)]
+    width = min(WIDTH, sum(natural))
+    parts = _widths(natural, [sum(len(r[c]) for r in plain) for c in range(n)], longest_word, width)
+
+    def height(row: list[str]) -> float:
+        lines = max(
+            lines_of(len(c), px, max(part - 24, 20)) + c.count("\n")
+            for c, part in zip(row, parts, strict=True)
+        )
+        return lines * px * 1.3 + 15
+
+    head, tall = height(plain[0]), [height(row) for row in plain[1:]]
+    first = room - head if room > head + sum(tall[:2]) else full - head
+    chunks = dealt(tall, first, full - head)
+    columns = "".join(f'<col style="width:{100 * part / width:.1f}%">' for part in parts)
+    made = []
+    for chunk in chunks:
+        body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in rows[i + 1]) + "</tr>" for i in chunk)
+        top = "".join(f"<th>{c}</th>" for c in rows[0])
+        made.append(
+            Piece(
+                "table",
+                f'<table class="p{px}" style="width:calc({width:.0f}px * var(--s, 1))"><colgroup>{columns}</colgroup>'
+                f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>",
+                head + sum(tall[i] for i in chunk) + 16,
+                title=table.title,
+                notes="".join(
+                    f"<p>{': '.join(whole[i + 1])}</p>"
+                    for i in chunk
+                    if rows[i + 1][: len(whole[i + 1])] != whole[i + 1]
+                ),
+            )
+        )
+    return made
