@@ -46,7 +46,7 @@ c.Spawner.environment = {
 }
 
 # --- How many, how long -----------------------------------------------------------------------------------------------
-c.Spawner.start_timeout = 180  # 20 students at once on two cores took 87 s
+c.Spawner.start_timeout = 180  # 20 students at once on two idle cores took 48 s
 c.Spawner.http_timeout = 180
 c.JupyterHub.concurrent_spawn_limit = 30  # more at once are asked to try again in a moment
 c.JupyterHub.active_server_limit = 0  # 0: no limit; else as many as fit into memory

@@ -27,7 +27,9 @@ from torch import Tensor
 
 from lesson_lib.checks.values import copies, same
 
-DEADLINE_S = 5.0  # of the processor: on a server that a whole class shares, the clock runs on while an answer waits
+DEADLINE_S = (
+    5.0  # of the processor: on a server that a whole class shares, the clock runs on while an answer waits
+)
 PATIENCE = 6  # times as long by the clock, for an answer that sleeps
 
 LIBRARY_FOLDERS = tuple(
@@ -89,7 +91,9 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
 
     `seconds` are the processor's, and `PATIENCE` times as many the clock's. An exception of `work` is raised here. A KeyboardInterrupt (the stop button) ends the work, too.
     """
-    torch.broadcast_shapes((1,), (1,))  # imports much on its first call, which the deadline must not leave half done
+    torch.broadcast_shapes(
+        (1,), (1,)
+    )  # imports much on its first call, which the deadline must not leave half done
     box: dict[str, Any] = {}
     done = threading.Event()  # an interrupted join() would leave the thread marked as ended
 

@@ -13,6 +13,7 @@ WIDTH, HEIGHT = 1160, 548  # pixels for what stands under a slide's heading
 LETTER = 0.602  # the width of a letter of code, in font sizes
 CODE_LINES = 14  # longer code is folded behind a button
 PRE_LINES = 17
+SMALL = 15  # rows of a table that stands on one slide
 CLAIM = re.compile(
     r"<p><b>(?P<sign>[✓◐✗?]) (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
     re.S,
@@ -196,8 +197,8 @@ def tables_of(markup: str) -> list[Table]:
             made[-1].plain += plain
         else:
             made.append(Table(rows, plain, title))
-    if len(made) == 1:
-        made[0].title = ""  # captions tell several tables apart; one alone needs none
+    if len(made) == 1 and len(made[0].rows) <= SMALL:
+        made[0].title = ""  # captions tell several tables apart, or the slides of a long one
     return made
 
 
