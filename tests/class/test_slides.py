@@ -142,6 +142,20 @@ def test_a_long_table_is_dealt_out_evenly_with_its_header_on_each_slide():
     assert all("<th>name</th>" in s.pieces[-1].html and s.part == "All" for s in made)
 
 
+def test_a_table_with_a_title_of_its_own_names_its_slide_and_no_later_one():
+    tables = "".join(
+        f"<table><caption>{name}</caption><tr><th>name</th></tr><tr><td>x</td></tr></table>"
+        for name in ("First", "Second")
+    )
+    cell = ("tables()", new_output("execute_result", data={"text/html": tables, "text/plain": "x"}))
+    made = small("## 1 · One\n\n### A part\n\nSee:", cell, "- one\n- two\n").sections[1].slides
+    assert [s.part for s in made if s.has("table")] == ["First", "Second"]
+    assert [s.part for s in made if s.has("list")] == ["A part"]
+    alone = small("## 1 · One\n\n### A part\n\nSee:", (cell[0], new_output("execute_result", data={
+        "text/html": tables[: len(tables) // 2 - 1], "text/plain": "x"}))).sections[1].slides  # fmt: skip
+    assert [s.part for s in alone if s.has("table")] == ["A part"]
+
+
 def test_no_slide_is_empty_and_a_heading_never_stands_alone():
     made = small("## 1 · One", "### A part", "### Another\n\nText.", "## 2 · Two")
     assert all(slide.pieces for section in made.sections for slide in section.slides)

@@ -108,6 +108,7 @@ class _Maker:
         self.opening = True
         self.pending: list[str] = []  # paragraphs that wait for what they introduce
         self.folds: list[str] = []  # long code that waits for the slide of its result
+        self.part = ""  # what the slides were about before a table with a title of its own
         self.evidence = False  # whether the next cell is a claim that rests on this one
         self.fresh_output = False  # whether an output has just been placed: the next paragraph reads it
 
@@ -172,7 +173,7 @@ class _Maker:
                 self._put(code, with_next=made[0].height)
         if kinds == {"pre", "figure"} and self.slide.has(*SHOWN):
             self._settle()
-            self._next(self.slide.part)
+            self._next(self._part())
         for piece in made:
             self._put(piece)
         self.fresh_output = not kinds & {"claim"}
@@ -293,7 +294,7 @@ class _Maker:
         if self.slide.has("ask", *[k for k in SHOWN if k != "formula"]) or (
             formula and self.slide.height > 260
         ):
-            self._next(self.slide.part)
+            self._next(self._part())
         if context:
             shown = [self.words.short(last, 3, 260)]
             if len(self.pending) > 1 and len(self.words.plain(last)) < 100:
@@ -335,7 +336,7 @@ class _Maker:
         block.text = block.text or "What did you find?"
         settled = self._settle(context=True)
         if self.slide.has("ask", *[k for k in SHOWN if k not in ("formula", "list", "table")]):
-            self._next(self.slide.part)
+            self._next(self._part())
         asked, said = self.words.plain(block.text), self.words.plain(block.answer)
         shown_q = block.text if block.label != "Try it" else self.words.short(block.text, 4, 330)
         shown_a = self.words.short(block.answer, 2, 240)
@@ -356,7 +357,7 @@ class _Maker:
         made = f'<div class="ask {size}"><p class="label">{label}</p>{question}{answer}</div>'
         if self.slide.pieces and self.slide.height + height > HEIGHT:
             along = self.slide.has(*SHOWN) and sum(p.height for p in settled) + height <= HEIGHT
-            self._next(self.slide.part, settled if along else None)
+            self._next(self._part(), settled if along else None)
         question = next((q for q in reversed(self.words.sentences(block.text)) if q.endswith("?")), "")
         short = self.words.html(question) if len(self.words.plain(question)) <= 120 and not found else ""
         self.slide.pieces.append(Piece("ask", made, height, asked=short))
@@ -395,7 +396,7 @@ class _Maker:
         if any(shown != item for (shown, _), item in zip(items, block.items, strict=True)):
             self.slide.notes.append(self.words.html(block.text, block=True))
         if self.slide.has("ask", *[k for k in SHOWN if k != "formula"]):
-            self._next(self.slide.part)
+            self._next(self._part())
         room = HEIGHT - self.slide.height - 20
         tag = "ol" if block.level else "ul"
         start = 1
@@ -411,7 +412,7 @@ class _Maker:
         if table is None:
             return
         if self.slide.has("ask", *[k for k in SHOWN if k != "formula"]):
-            self._next(self.slide.part)
+            self._next(self._part())
         for piece in outputs.table_pieces(table, HEIGHT - self.slide.height):
             self._put(piece)
 
@@ -508,8 +509,11 @@ class _Maker:
         """Put what is looked at on this slide if there is room, else on the next one."""
         settled = self._settle()
         if piece.title and piece.title != self.slide.part:
+            if not any(p.title for p in self.slide.pieces):
+                self.part = self.slide.part
             self._next(piece.title, settled)
         slide = self.slide
+        part = slide.part if piece.title else self._part()
         looked_at = slide.has(*SHOWN)
         height = piece.height + with_next
         if piece.kind == "figure":
@@ -532,7 +536,7 @@ class _Maker:
                 slide.notes.append(f"<p>The notebook checks:</p>{piece.html}")  # not worth a slide of its own
                 return
             asked = next((p.asked for p in slide.pieces if p.kind == "ask"), "")
-            self._next(slide.part, settled)
+            self._next(part, settled)
             if asked:
                 height = lines_of(len(re.sub("<.*?>", "", asked)), 24, WIDTH) * 33 + 14
                 self.slide.pieces.append(
@@ -544,12 +548,16 @@ class _Maker:
             and slide.height + height > HEIGHT
             and piece.kind not in ("figure",)
         ):
-            self._next(slide.part)
+            self._next(part)
         self.slide.pieces.append(piece)
         if piece.notes:
             self.slide.notes.append(piece.notes)
         self.slide.folded += self.folds
         self.folds = []
+
+    def _part(self) -> str:
+        """What the next slide is about: behind a table with a title of its own what came before it goes on."""
+        return self.part if any(piece.title for piece in self.slide.pieces) else self.slide.part
 
     def _next(self, part: str, taking: list[Piece] | None = None) -> None:
         """A new slide below, unless this one is still empty; what is in `taking` moves along."""
