@@ -10,7 +10,7 @@ TEACHER := $(VENV)-class/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab doctor ring test browser notebooks figures experiments bench slides assignments class
+.PHONY: help setup setup-test setup-class lab doctor ring test browser notebooks figures experiments bench slides assignments class test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ class: $(TEACH)  ## one JupyterHub for a class, on this machine (how: class/READ
 # The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
 test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit
 	@$(RUN) tests/parts.py
+
+# No environment of ours: the machine's torch, and wheels that are collected where there is a network (tests/gpu/gather.sh).
+test-gpu:  ## unit tests, notebooks, benchmarks on a GPU, with the torch that PYTHON has (some: make test-gpu ARGS=unit)
+	@PYTHON="$(PYTHON)" bash tests/gpu/run.sh $(ARGS)
 
 notebooks: $(TEST)  ## build notebooks/*.ipynb from notebooks/source (some: make notebooks ARGS=02_scoring)
 	@$(RUN) -m lesson_lib build $(ARGS)

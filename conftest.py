@@ -1,11 +1,12 @@
 """What every pytest run shares, `pytest --nbval notebooks` too: the environment the notebooks were built in.
 
 One thread, so that sums add up in one order; no progress bars; nothing of the user's: neither progress nor
-IPython's start-up files.
+IPython's start-up files. `--device` says what computes, for tests and notebooks alike.
 """
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,37 @@ os.environ |= {
 os.environ.pop("LESSON_STEPS", None)  # the stored outputs come from full trainings
 os.environ.pop("MPLBACKEND", None)  # kernels choose their own
 
+ROOT = Path(__file__).parent
+
 collect_ignore_glob = ["work/*", "notebooks/source/*"]
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--device",
+        choices=["auto", "cpu", "cuda", "mps", "simulated"],
+        help="what the lessons compute on (default: LESSON_DEVICE, else cuda where there is one); simulated: tests/gpu/simulated.py",
+    )
+
+
+def pytest_configure(config):
+    if chosen := config.getoption("--device"):
+        os.environ["LESSON_DEVICE"] = chosen
+    if chosen == "simulated":
+        from tests.gpu import simulated
+
+        simulated.install()
+        # kernels of notebooks are processes of their own, and begin with IPython's start-up files
+        startup = Path(os.environ["IPYTHONDIR"], "profile_default", "startup")
+        startup.mkdir(parents=True)
+        lines = [
+            "import sys",
+            f"sys.path.insert(0, {str(ROOT)!r})",
+            "from tests.gpu import simulated",
+            "simulated.install()",
+            "del sys, simulated",
+        ]
+        (startup / "00-simulated.py").write_text("\n".join(lines), encoding="utf-8")
 
 
 @pytest.hookimpl(tryfirst=True)

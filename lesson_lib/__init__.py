@@ -20,16 +20,16 @@ Lesson -> modules:
 
     00 start_here   device, show, checks
     01 history      data (tagging, digits, dates), models (tagger, glimpse, translator), recurrent, experiments (the same three)
-    02 scoring      scores, attention, trace, experiments
-    03 matrix_form  attention (attend_columns), trace, masks
+    02 scoring      scores, attention, trace, experiments (look_up, devices)
+    03 matrix_form  attention (attend_columns), trace, masks, experiments (devices)
     04 multi_head   heads, experiments (two_relations)
     05 positional_encoding   positions, heads, experiments (order)
     06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt, ngrams), experiments (norms, translation, bert, gpt)
     07 attention_vs_cnn   convolution, data (scenes, digits), models (vit, sagan, detr), experiments (fields, vit, sagan, detr)
-    08 attention_vs_rnn   recurrent, linear, measure, data (recall), models (recaller), experiments (paths, costs, recall)
-    09 truncated_attention   truncated, masks (window), measure, data (speech, recall), models (phonemes), experiments (lengths, phonemes, beyond)
-    10 graph_attention   graphs, masks (from_edges), scores (GraphScore), data (graphs), models (nodes), experiments (club)
-    11 efficient_attention   efficient, ring, heads (n_key_heads), linear, data (listops, recall, passages, connected), models (arena), experiments (arena, shared_keys, ring, laws)
+    08 attention_vs_rnn   recurrent, linear, measure, data (recall), models (recaller), experiments (paths, costs, devices, recall)
+    09 truncated_attention   truncated, masks (window), measure, data (speech, recall), models (phonemes), experiments (lengths, devices, phonemes, beyond)
+    10 graph_attention   graphs, masks (from_edges), scores (GraphScore), data (graphs), models (nodes), experiments (club, devices)
+    11 efficient_attention   efficient, ring, heads (n_key_heads), linear, data (listops, recall, passages, connected), models (arena), experiments (arena, shared_keys, ring, laws, devices)
     12 claims       claims (page, errata), checks (properties)
 """
 

@@ -123,12 +123,12 @@ def _empty_rows(table: Tensor) -> Tensor | None:
     if table.shape[-1] == 0:
         return None
     table, boolean = table.detach(), table.dtype == torch.bool
-    if not table.is_cuda:
+    if table.device.type == "cpu":
         first = table[..., 0] if boolean else table[..., 0] > -torch.inf
         if first.all():  # causal and padding masks end here: every query sees the first key
             return None
     empty = ~table.any(-1, keepdim=True) if boolean else table.amax(-1, keepdim=True) == -torch.inf
-    return empty if table.is_cuda or empty.any() else None
+    return empty if table.device.type != "cpu" or empty.any() else None
 
 
 def _fused(

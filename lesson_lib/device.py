@@ -4,6 +4,8 @@ Environment variables: LESSON_DEVICE=auto|cpu|cuda|mps, LESSON_HOME=folder, LESS
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,6 +36,28 @@ def device() -> torch.device:
     if name == "mps" and not torch.backends.mps.is_available():
         raise RuntimeError("LESSON_DEVICE=mps, but torch sees no Apple GPU; set LESSON_DEVICE=cpu")
     return torch.device(name)
+
+
+@contextmanager
+def on(name: str) -> Iterator[None]:
+    """Within it, the lessons compute on that device: `with on("cpu"): ...` measures the CPU on a machine with a GPU, too.
+
+    Tensors and layers that were made before stay where they are. Raises as `device()` does, before anything is run.
+
+    >>> with on("cpu"):
+    ...     print(device())
+    cpu
+    """
+    before = os.environ.get("LESSON_DEVICE")
+    os.environ["LESSON_DEVICE"] = str(name)
+    try:
+        device()
+        yield
+    finally:
+        if before is None:
+            del os.environ["LESSON_DEVICE"]
+        else:
+            os.environ["LESSON_DEVICE"] = before
 
 
 def to_device(tree: Tree) -> Tree:

@@ -50,6 +50,11 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
 import jaxtyping
 
 
+def pytest_sessionstart():
+    """Tensors that a file of tests makes for all of its tests lie on the lessons' device, too."""
+    torch.set_default_device(device())
+
+
 @pytest.fixture(autouse=True)
 def _same_start():
     """Tensors are made on the lessons' device, from the same seed, in every test."""
@@ -57,6 +62,12 @@ def _same_start():
     torch.manual_seed(0)
     yield
     torch.set_default_device("cpu")
+
+
+@pytest.fixture
+def most():
+    """`most(mib)`: a bound of memory, exact on the CPU. A GPU's allocator rounds up, and its kernels keep tables of their own: twice as much."""
+    return lambda mib: mib if device().type == "cpu" else 2 * mib
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """`make test`, part by part: `python tests/parts.py` runs all, `python tests/parts.py unit notebooks` some.
 
 Each part ends with a line that says how it went; the last lines repeat what failed and add everything up.
+`make test-gpu` runs two of them with `--workers 8 --device cuda --reports FOLDER` (tests/gpu/run.sh).
 """
 
+import argparse
+import json
 import os
 import subprocess
 import sys
@@ -13,36 +16,53 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+CORE = "attention masks scores positions heads linear truncated efficient graphs convolution blocks recurrent".split()
+ON_SIMULATED = [f"tests/test_{name}.py" for name in CORE] + [
+    f"notebooks/{name}.ipynb" for name in ("02_scoring", "12_claims")
+]
 PARTS = {
-    "unit": (
-        "unit tests, doctests, floors, notebook twins",
-        ["-m", "not browser", "-n", "2", "--dist", "loadfile"],
-    ),
+    "unit": ("unit tests, doctests, floors, notebook twins", ["-m", "not browser", "-rs"]),
     "notebooks": (
         "every notebook, every output (nbval)",
+        ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"],
+    ),
+    "simulated": (
+        "the heart of the library, and two lessons, on a simulated second device",
         [
+            "--device",
+            "simulated",
             "--nbval",
             "--nbval-current-env",
-            "--nbval-cell-timeout=1200",
-            "notebooks",
-            "-n",
-            "2",
-            "--dist",
-            "loadfile",
+            "tests/gpu/on_simulated.py",
+            *ON_SIMULATED,
         ],
     ),
     "browser": ("a learner in a browser", ["-m", "browser", "-rs", "-s", "tests/browser"]),
     "class": ("slides, grading, a server for a class", ["-rs", "-s", "tests/class"]),
 }
+SPREAD = (
+    "unit",
+    "notebooks",
+    "simulated",
+)  # over several processes, a file to each; the others hold one server
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
 
-def run(part: str, folder: Path) -> tuple[int, Counter, list[str]]:
-    """Run one part; returns pytest's exit code, the counts, and the names of what failed."""
-    report = folder / f"{part}.xml"
+def command(part: str, report: Path, workers: int = 2, device: str | None = None) -> list[str]:
+    """The command line of one part; `report` is the XML file that pytest writes, `device` the one that computes."""
     python = TEACHER if part == "class" else sys.executable
-    arguments = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
-    code = subprocess.call(arguments, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
+    if part in SPREAD:
+        line += ["-n", str(workers), "--dist", "loadfile"]
+    return [*line, "--device", device] if device else line
+
+
+def run(part: str, folder: Path, **options) -> tuple[int, Counter, list[str]]:
+    """Run one part; returns pytest's exit code, the counts, and the names of what failed. `options`: as of `command`."""
+    report = folder / f"{part}.xml"
+    report.unlink(missing_ok=True)  # an earlier run's, which a crash would leave in place
+    line = command(part, report, **options)
+    code = subprocess.call(line, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
     counts, failed = Counter(), []
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
@@ -75,14 +95,16 @@ def in_words(counts: Counter) -> str:
     return ", ".join(kinds) or "no tests ran"
 
 
-def main(parts: list[str]) -> int:
-    """Run the parts; 0 where all of them passed."""
+def main(parts: list[str], reports: Path | None = None, **options) -> int:
+    """Run the parts; 0 where all of them passed. `reports`: a folder for each part's XML file, and for summary.json."""
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         print(f"no part is called {unknown[0]!r}; there are {', '.join(PARTS)}")
         return 1
-    start, total, failed, lines, bad = time.perf_counter(), Counter(), [], [], 0
-    with tempfile.TemporaryDirectory(prefix="lesson_reports_", ignore_cleanup_errors=True) as folder:
+    start, total, failed, lines, summary = time.perf_counter(), Counter(), [], [], {}
+    with tempfile.TemporaryDirectory(prefix="lesson_reports_", ignore_cleanup_errors=True) as scratch:
+        folder = Path(reports or scratch).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
         for part in parts or PARTS:
             begin = time.perf_counter()
             print(f"\n== {part}: {PARTS[part][0]}", flush=True)
@@ -90,17 +112,30 @@ def main(parts: list[str]) -> int:
                 lines.append(f"== {part}: SKIPPED ({reason})")
                 print(lines[-1], flush=True)
                 continue
-            code, counts, names = run(part, Path(folder))
+            code, counts, names = run(part, folder, **options)
             total += counts
             failed += names
-            bad += code != 0
+            seconds = time.perf_counter() - begin
+            summary[part] = {"exit_code": code, "seconds": round(seconds, 1), **counts}
             verdict = "passed" if code == 0 else f"FAILED (pytest's exit code {code})"
-            lines.append(f"== {part}: {verdict}; {in_words(counts)} in {time.perf_counter() - begin:.0f} s")
+            lines.append(f"== {part}: {verdict}; {in_words(counts)} in {seconds:.0f} s")
             print(lines[-1], flush=True)
+        (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     print("\n" + "\n".join([*failed, *lines]))
     print(f"{'=' * 16} {in_words(total)} in {time.perf_counter() - start:.2f}s {'=' * 16}")
-    return 1 if bad else 0
+    return 1 if any(part["exit_code"] for part in summary.values()) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(
+        description="Run the parts of `make test`; all of them where none is named."
+    )
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes for the unit tests and the notebooks (2)"
+    )
+    parser.add_argument("--device", help="cpu, cuda or mps: what computes (else LESSON_DEVICE)")
+    parser.add_argument(
+        "--reports", type=Path, help="folder for the XML files and summary.json, which are kept there"
+    )
+    sys.exit(main(**vars(parser.parse_args())))

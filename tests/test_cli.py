@@ -38,7 +38,7 @@ def test_doctor_figures_and_experiments_reach_their_modules(monkeypatch, tmp_pat
     seen = []
     monkeypatch.setattr("lesson_lib.cli.doctor.main", lambda: 1)
     monkeypatch.setattr("lesson_lib.plots.files.write_all", lambda folder: seen.append(folder))
-    monkeypatch.setattr("lesson_lib.experiments.main", lambda names: seen.append(names))
+    monkeypatch.setattr("lesson_lib.experiments.main", lambda names: seen.append(names) or 0)
     assert cli.main(["doctor"]) == 1
     assert cli.main(["figures", "--to", str(tmp_path)]) == 0
     assert cli.main(["experiments", "look_up"]) == 0

@@ -17,7 +17,7 @@ def test_auto_takes_the_gpu_where_there_is_one(monkeypatch):
 
 def test_an_unknown_device_gets_a_sentence(monkeypatch):
     monkeypatch.setenv("LESSON_DEVICE", "gpu")
-    with pytest.raises(ValueError, match="one of auto, cpu, cuda, mps, got 'gpu'"):
+    with pytest.raises(ValueError, match=r"one of auto, cpu, cuda, mps.*, got 'gpu'"):
         device.device()
 
 
@@ -53,3 +53,24 @@ def test_home_is_chosen_by_lesson_home(monkeypatch, tmp_path):
 
 def test_tf32_is_off():
     assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
+
+
+def test_a_part_of_a_program_computes_elsewhere_and_the_rest_does_not(monkeypatch):
+    monkeypatch.delenv("LESSON_DEVICE", raising=False)
+    outside = device.device().type
+    with device.on("cpu"):
+        assert device.device().type == "cpu" and device.to_device(torch.zeros(2)).device.type == "cpu"
+        with device.on("auto"):
+            assert device.device().type == outside
+        assert device.device().type == "cpu"
+    assert device.device().type == outside and "LESSON_DEVICE" not in device.os.environ
+
+
+def test_it_comes_back_after_an_error_and_a_missing_device_runs_nothing(monkeypatch):
+    monkeypatch.setenv("LESSON_DEVICE", "cpu")
+    with pytest.raises(ZeroDivisionError), device.on("cpu"):
+        1 / 0  # noqa: B018
+    ran = []
+    with pytest.raises(ValueError, match="got 'gpu'"), device.on("gpu"):
+        ran.append(1)
+    assert not ran and device.os.environ["LESSON_DEVICE"] == "cpu"

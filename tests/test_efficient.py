@@ -155,7 +155,7 @@ def test_gradcheck(is_causal):
 
 
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "forward+backward"])
-def test_memory_grows_with_n_and_attends_with_its_square(backward):
+def test_memory_grows_with_n_and_attends_with_its_square(backward, most):
     """From n to 2 n and from there to 4 n: what is added doubles, or grows fourfold. What a single tile takes, whatever n is, falls out."""
     sizes, d = (64, 128, 256), 64
 
@@ -176,7 +176,7 @@ def test_memory_grows_with_n_and_attends_with_its_square(backward):
     dense = [peak(by_table(), n) for n in sizes]
     assert 0.9 < exponent(tiled) < 1.1
     assert exponent(dense) > 1.75
-    assert tiled[-1] < 0.5 * dense[-1]
+    assert tiled[-1] < most(0.5 * dense[-1])
 
 
 X, Y = torch.zeros(N, D_K, device="cpu"), torch.zeros(N, D_V, device="cpu")

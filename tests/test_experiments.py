@@ -1,20 +1,32 @@
 """Experiments: their data are right, their stored results belong to the recipe in the code."""
 
 import json
+import os
 
 import pytest
 import torch
 
 from lesson_lib import experiments
-from lesson_lib.experiments import look_up, order, two_relations
+from lesson_lib.device import device, on
+from lesson_lib.experiments import costs, lengths, look_up, order, two_relations
 from lesson_lib.positions import Learned
 
+WITHOUT_GPU = [name for name in experiments.names() if not experiments.needs_gpu(name)]
+STORED = [name for name in experiments.names() if (experiments.FOLDER / f"{name}.json").exists()]
 
-@pytest.mark.parametrize("name", experiments.names())
+
+def test_only_what_needs_a_gpu_may_have_no_results_yet():
+    assert set(experiments.names()) - set(WITHOUT_GPU) == {"devices"}
+    assert set(WITHOUT_GPU) <= set(STORED)
+
+
+@pytest.mark.parametrize("name", STORED)
 def test_stored_results_belong_to_the_recipe_and_hold_every_seed(name):
     stored = experiments.results(name)
     assert {row["seed"] for row in stored["rows"]} == set(stored["recipe"]["seeds"])
     assert len(stored["recipe"]["seeds"]) >= 3 and stored["date"] and stored["machine"]
+    assert stored.get("gpu", "") in stored["machine"]
+    assert "gpu" in stored or name in WITHOUT_GPU
 
 
 def test_a_changed_recipe_is_refused(monkeypatch):
@@ -38,6 +50,47 @@ def test_running_writes_recipe_rows_date_and_machine(monkeypatch, tmp_path):
     stored = json.loads((tmp_path / "look_up.json").read_text(encoding="utf-8"))
     assert stored["rows"] == [{"seed": seed, "value": 1.0} for seed in look_up.RECIPE["seeds"]]
     assert stored["recipe"]["pairs"] == 16 and "thread" in stored["machine"]
+    assert ("gpu" in stored) == (device().type != "cpu")
+
+
+def test_a_gpu_is_named_where_one_computed(monkeypatch, tmp_path):
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "device", lambda: torch.device("xpu"))
+    monkeypatch.setattr(look_up, "run", lambda seed: [{"seed": seed}])
+    experiments.main(["look_up"])
+    stored = json.loads((tmp_path / "look_up.json").read_text(encoding="utf-8"))
+    assert stored["gpu"] == "a GPU of the kind xpu" and stored["machine"].endswith(", a GPU of the kind xpu")
+
+
+def test_processor_seconds_are_measured_on_the_cpu_wherever_they_are_run(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setenv("LESSON_DEVICE", "auto")
+    for module in (costs, lengths, look_up):
+        monkeypatch.setattr(
+            module, "run", lambda seed: seen.append(os.environ["LESSON_DEVICE"]) or [{"seed": seed}]
+        )
+    experiments.main(["costs", "lengths", "look_up"])
+    assert seen == 6 * ["cpu"] + 3 * ["auto"]
+    assert "gpu" not in json.loads((tmp_path / "costs.json").read_text(encoding="utf-8"))
+
+
+def test_what_needs_a_gpu_is_left_out_without_one_and_its_reason_said(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "names", lambda: ["devices", "look_up"])
+    monkeypatch.setattr(look_up, "run", lambda seed: [{"seed": seed}])
+    with on("cpu"):
+        assert experiments.main() == 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["look_up.json"]
+        assert "devices: left out, since it needs a GPU" in capsys.readouterr().out
+        assert experiments.main(["devices"]) == 1
+        assert "devices: left out" in capsys.readouterr().out
+        with pytest.raises(
+            ValueError, match="no results of 'devices' yet; run on a machine with a GPU: python"
+        ):
+            experiments.results("devices")
+        with pytest.raises(RuntimeError, match="compute on the CPU here"):
+            experiments.gpu_name()
 
 
 def test_a_look_up_asks_for_a_symbol_of_its_list_and_wants_its_answer():

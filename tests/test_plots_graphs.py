@@ -396,7 +396,7 @@ def test_costs_are_drawn_on_log_axes_with_bands_and_guides():
         {"kind": kind, "n": n, "seconds": n**power + seed, "mib": float(n**power)}
         for kind, power in (("table", 2), ("edges", 1)) for n in (4, 16) for seed in (0, 3, 1)
     ]  # fmt: skip
-    seconds, mib = figures.sparse_dense([*rows, {"kind": "poison", "n": 4}]).figure.axes
+    mib, seconds = figures.sparse_dense([*rows, {"kind": "poison", "n": 4}]).figure.axes
     lines = {line.get_label(): line for line in seconds.lines}
     assert list(lines["table"].get_ydata()) == [17, 257] and list(lines["edges"].get_ydata()) == [5, 17]
     assert (seconds.get_xscale(), seconds.get_yscale(), "poison" in lines) == ("log", "log", False)

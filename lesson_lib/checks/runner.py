@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.checks.values import copies, same
+from lesson_lib.device import device
 
 DEADLINE_S = (
     5.0  # of the processor: on a server that a whole class shares, the clock runs on while an answer waits
@@ -157,7 +158,8 @@ def undisturbed() -> Iterator[None]:
     """Whatever happens inside, random states, default dtype and recursion limit are afterwards as they were."""
     numpy = sys.modules.get("numpy")
     python_state, torch_state = random.getstate(), torch.get_rng_state()
-    cuda_states = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    gpu = None if device().type == "cpu" else torch.get_device_module(device())
+    gpu_state = None if gpu is None else gpu.get_rng_state()
     numpy_state = numpy.random.get_state() if numpy is not None else None
     dtype, limit = torch.get_default_dtype(), sys.getrecursionlimit()
     asks, breaks = builtins.input, sys.breakpointhook
@@ -168,8 +170,8 @@ def undisturbed() -> Iterator[None]:
         builtins.input, sys.breakpointhook = asks, breaks
         random.setstate(python_state)
         torch.set_rng_state(torch_state)
-        if cuda_states is not None:
-            torch.cuda.set_rng_state_all(cuda_states)
+        if gpu is not None:
+            gpu.set_rng_state(gpu_state)
         if numpy is not None:
             numpy.random.set_state(numpy_state)
         torch.set_default_dtype(dtype)

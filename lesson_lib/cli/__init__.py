@@ -117,4 +117,4 @@ def _run(chosen: argparse.Namespace) -> int:
         return assignments.main(chosen.names, to=chosen.to, seed=chosen.seed)
     from lesson_lib import experiments
 
-    return experiments.main(chosen.names) or 0
+    return experiments.main(chosen.names)

@@ -3,15 +3,23 @@
 Each module here holds `RECIPE` (plain numbers and names) and `run(seed) -> list of rows`. `make experiments` runs them
 for all seeds of the recipe and writes `results/NAME.json`; a lesson reads that with `results(NAME)` and draws it beside
 its own live run. A file whose recipe is not the code's any more is refused.
+
+A module whose seconds belong to one device says so: `DEVICE = "cpu"` is run there on every machine, `DEVICE = "gpu"` only
+where the lessons compute on a GPU, and has no results before that. All others run on the lessons' device.
 """
 
 import importlib
 import json
 import platform
 import time
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+import torch
+
+from lesson_lib.device import device, on
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -22,14 +30,15 @@ def names() -> list[str]:
 
 
 def results(name: str) -> dict[str, Any]:
-    """The stored results of an experiment: recipe, rows (one dict per seed and setting), date, machine.
+    """The stored results of an experiment: recipe, rows (one dict per seed and setting), date, machine; and the GPU, if there was one.
 
     Raises ValueError for an unknown name, and where the stored recipe differs from the code's.
     """
     module, path = _module(name), FOLDER / f"{name}.json"
     if not path.exists():
+        where = " on a machine with a GPU" if needs_gpu(name) else ""
         raise ValueError(
-            f"there are no results of {name!r} yet; run: python -m lesson_lib experiments {name}"
+            f"there are no results of {name!r} yet; run{where}: python -m lesson_lib experiments {name}"
         )
     stored = json.loads(path.read_text(encoding="utf-8"))
     recipe = json.loads(json.dumps(module.RECIPE))
@@ -44,22 +53,46 @@ def results(name: str) -> dict[str, Any]:
     return stored
 
 
-def main(chosen: list[str] | None = None) -> None:
-    """Run experiments by name (default: all) for every seed of their recipes and write their results."""
+def needs_gpu(name: str) -> bool:
+    """Whether an experiment runs on a GPU alone. Raises ValueError for an unknown name."""
+    return getattr(_module(name), "DEVICE", "") == "gpu"
+
+
+def gpu_name() -> str:
+    """The name of the GPU that the lessons compute on. Raises RuntimeError where they compute on the CPU."""
+    kind = device().type
+    if kind == "cpu":
+        raise RuntimeError("the lessons compute on the CPU here, and a CPU has no GPU's name")
+    if kind == "cuda":
+        return torch.cuda.get_device_name()
+    return "an Apple GPU" if kind == "mps" else f"a GPU of the kind {kind}"
+
+
+def main(chosen: list[str] | None = None) -> int:
+    """Run experiments by name (default: all) for every seed of their recipes and write their results; 1 where a chosen one cannot run, else 0.
+
+    What needs a GPU is left out where there is none, and said to be.
+    """
     from tqdm import tqdm
 
+    left_out = False
     for name in chosen or names():
         module = _module(name)
+        if needs_gpu(name) and device().type == "cpu":
+            print(f"{name}: left out, since it needs a GPU, and the lessons compute on the CPU here")
+            left_out = True
+            continue
         start, rows = time.process_time(), []
-        for seed in tqdm(module.RECIPE["seeds"], desc=name, unit="seed"):
-            rows += module.run(seed)
+        with on("cpu") if getattr(module, "DEVICE", "") == "cpu" else nullcontext():
+            for seed in tqdm(module.RECIPE["seeds"], desc=name, unit="seed"):
+                rows += module.run(seed)
+            gpu = {"gpu": gpu_name()} if device().type != "cpu" else {}
         stored = {
             "experiment": name,
             "recipe": module.RECIPE,
             "date": date.today().isoformat(),
-            "machine": f"{platform.machine()}, Python {platform.python_version()}, one thread"
-            if _threads() == 1
-            else f"{platform.machine()}, Python {platform.python_version()}, {_threads()} threads",
+            "machine": ", ".join([*_machine(), *gpu.values()]),
+            **gpu,
             "cpu_s": round(time.process_time() - start, 1),
             "rows": rows,
         }
@@ -67,12 +100,17 @@ def main(chosen: list[str] | None = None) -> None:
         text = json.dumps(stored, indent=1)
         (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8", newline="\n")
         print(f"{name}: {len(rows)} rows in {stored['cpu_s']} s of processor time")
+    return int(left_out and bool(chosen))
 
 
-def _threads() -> int:
-    import torch
-
-    return torch.get_num_threads()
+def _machine() -> list[str]:
+    """Processor, Python and threads, in words."""
+    threads = torch.get_num_threads()
+    return [
+        platform.machine(),
+        f"Python {platform.python_version()}",
+        "one thread" if threads == 1 else f"{threads} threads",
+    ]
 
 
 def _module(name: str) -> Any:

@@ -1,7 +1,8 @@
 """What a layer costs: multiplications by formula and counted, seconds and memory measured, and how all of them grow with n and d.
 
-Real layers of width d on ONE sequence of n tokens, float32, one thread. Operations are exact; seconds are processor seconds (on CUDA: seconds
-by the clock, once it has finished), each the median of several rounds in which all layers take turns, so that a busy moment hits all alike.
+Real layers of width d on ONE sequence of n tokens, float32, one thread. Operations are exact, and counted on the CPU, as MiB are measured there.
+Seconds are processor seconds (on a GPU: seconds by the clock, once it has finished), each the median of several rounds in which all layers take
+turns, so that a busy moment hits all alike; what is stored was measured on the CPU, and `experiments.devices` has a GPU's.
 `run` has a repeat of the whole sweep per "seed"; nothing but the machine differs between them.
 
     convolution                 a kernel of 3, zeros beyond the ends
@@ -26,12 +27,13 @@ from torch import Tensor, nn
 
 from lesson_lib import measure
 from lesson_lib.attention import attend
-from lesson_lib.device import to_device
+from lesson_lib.device import on, to_device
 from lesson_lib.heads import Cache, MultiHeadAttention
 from lesson_lib.linear import CHUNK, as_rnn, attend_linear, step
 from lesson_lib.recurrent import KINDS as RECURRENT
 from lesson_lib.recurrent import Recurrent
 
+DEVICE = "cpu"  # the lessons read the stored seconds as those of a processor
 RECIPE = {
     "over": {
         "n": {"sizes": [64, 128, 256, 512, 1024, 2048, 4096], "d": 64},
@@ -105,11 +107,12 @@ def formula(kind: str, n: int, d: int) -> int:
     return 2 * n * n * d + (4 * n * d * d if kind == "self-attention" else 0)
 
 
+@on("cpu")
 def counted(kind: str, n: int, d: int) -> int:
-    """Multiplications of one forward pass over n tokens, counted while the real layer runs: equal to `formula`."""
+    """Multiplications of one forward pass over n tokens, counted while the real layer runs on the CPU: equal to `formula`."""
     _whole(n=n)
     call, x = layer(kind, d), _tokens(1, n, d)
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=False):  # cudnn's loops are one call, too
+    with torch.no_grad():
         return measure.operations(lambda: call(x))
 
 
@@ -123,8 +126,9 @@ def seconds(
     return _in_turn({kind: _pass(kind, n, d, backward=backward) for kind in kinds}, rounds)
 
 
+@on("cpu")
 def mib(kind: str, n: int, d: int, *, backward: bool = False) -> float:
-    """MiB that a pass allocates at its peak, beyond its tokens and parameters; with `backward`, the gradients too. Deterministic on the CPU."""
+    """MiB that a pass on the CPU allocates at its peak, beyond its tokens and parameters; with `backward`, the gradients too. Deterministic."""
     return measure.peak_mib(_pass(kind, n, d, backward=backward))
 
 

@@ -206,8 +206,8 @@ def _inputs(rank: int, processes: int, tokens: int, heads: int, width: int, seed
 
 
 def _now() -> float:
-    if device().type == "cuda":
-        torch.cuda.synchronize()
+    if device().type != "cpu":
+        torch.accelerator.synchronize()
     return time.perf_counter()
 
 

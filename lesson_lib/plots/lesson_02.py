@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from lesson_lib.plots.charts import heatmap, lines
+from lesson_lib.plots.devices import Gpu, seconds_beside
 from lesson_lib.plots.picture import Picture
 
 Curves = Mapping[str, Sequence]
@@ -98,16 +99,19 @@ def explosion(start: Curves, end: Curves) -> Picture:
     )
 
 
-def costs(lengths: Sequence[int], memory: Mapping[str, Sequence], seconds: Mapping[str, Sequence]) -> Picture:
-    """Peak memory and processor seconds of each score over the number of tokens."""
-    return lines(
-        {
-            "peak memory, MiB": {name: (lengths, values) for name, values in memory.items()},
-            "processor seconds": {name: (lengths, values) for name, values in seconds.items()},
-        },
+def costs(
+    lengths: Sequence[int],
+    memory: Mapping[str, Sequence],
+    seconds: Mapping[str, Sequence],
+    gpu: Gpu | None = None,
+) -> Picture:
+    """Peak memory and processor seconds of each score over the number of tokens, and a GPU's seconds; `gpu` as `seconds_beside` takes it."""
+    return seconds_beside(
+        {name: (lengths, values) for name, values in seconds.items()},
+        gpu,
+        others={"peak memory, MiB": {name: (lengths, values) for name, values in memory.items()}},
         alt="Memory and time over the number of tokens for dot, additive in pieces and additive at once, on log scales: "
         "additive at once is far above dot in both.",
         caption="Measured where this notebook was built. Cutting the queries into pieces saves memory; the arithmetic stays.",
         x_axis="tokens",
-        log="xy",
     )

@@ -5,19 +5,22 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lesson_lib.plots.charts import bars, heatmap, lines
+from lesson_lib.plots.charts import bars, heatmap
+from lesson_lib.plots.devices import Gpu, seconds_beside
 from lesson_lib.plots.matrices import equations, products
 from lesson_lib.plots.picture import Picture
 
 
-def loop_and_product(sizes: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Picture:
-    """Processor seconds of loop and product over the number of tokens."""
-    return lines(
-        {"processor seconds": {name: (sizes, times) for name, times in seconds.items()}},
+def loop_and_product(
+    sizes: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
+) -> Picture:
+    """Processor seconds of loop and product over the number of tokens, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    return seconds_beside(
+        {name: (sizes, times) for name, times in seconds.items()},
+        gpu,
         alt="Processor seconds of loop and product over the number of tokens, on log scales: the loop is slower by orders of magnitude.",
         caption="Measured where this notebook was built. Each step to the right doubles the tokens; the loop's pairs quadruple.",
         x_axis="tokens n",
-        log="xy",
     )
 
 

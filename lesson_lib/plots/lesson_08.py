@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lesson_lib.data.recall import SYMBOLS
 from lesson_lib.plots.charts import heatmap, lines
+from lesson_lib.plots.devices import Gpu, seconds_beside
 from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, bare, canvas, color, fit
 
 Row = Mapping[str, Any]
@@ -518,15 +519,16 @@ def pairs_held(counts: Sequence[int], right: Mapping[str, Sequence[Sequence[floa
     )
 
 
-def live_seconds(lengths: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Picture:
-    """Seconds of one pass of each layer over the number of tokens, both axes logarithmic."""
-    return lines(
-        {"processor seconds, forward": {kind: (lengths, taken) for kind, taken in seconds.items()}},
+def live_seconds(
+    lengths: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
+) -> Picture:
+    """Processor seconds of one pass of each layer over the number of tokens, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    return seconds_beside(
+        {kind: (lengths, taken) for kind, taken in seconds.items()},
+        gpu,
         alt="Seconds of a pass of each layer over the number of tokens, both axes logarithmic, a curve for each layer.",
-        caption="Measured on this machine, one thread. Both axes are logarithmic: a power of n is a straight line.",
+        caption="Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a straight line.",
         x_axis="tokens n",
-        log="xy",
-        height=3.8,
     )
 
 

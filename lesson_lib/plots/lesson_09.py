@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib.plots.charts import ink
+from lesson_lib.plots.devices import Gpu, seconds_beside
 from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, canvas, color, fit
 from lesson_lib.truncated import BLOCK
 
@@ -218,6 +219,19 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
         "it.",
         ("Forward and backward. " if backward else "Forward. ")
         + "Lines: the middle of the repeats; bands: lowest and highest. All axes are logarithmic.",
+    )
+
+
+def live_seconds(
+    frames: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
+) -> Picture:
+    """Processor seconds of all pairs and of the window over the number of frames, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    return seconds_beside(
+        {kind: (frames, taken) for kind, taken in seconds.items()},
+        gpu,
+        alt="Seconds of the fused kernel and of attention in a window over the number of frames, both axes logarithmic, a curve for each.",
+        caption="Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a straight line.",
+        x_axis="frames n",
     )
 
 

@@ -14,7 +14,8 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
 from lesson_lib.masks import check_edges
-from lesson_lib.plots.charts import draw_table, lines
+from lesson_lib.plots.charts import draw_table
+from lesson_lib.plots.devices import Gpu, seconds_beside
 from lesson_lib.plots.picture import CURVES, MARKERS, STYLE, Picture, bare, canvas, color, fit
 
 Row = Mapping[str, Any]
@@ -273,26 +274,26 @@ def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
     )
 
 
-def sparse_dense(rows: Sequence[Row]) -> Picture:
-    """Seconds and MiB of forms of graph attention over the number of nodes, both axes logarithmic; repeats become a band round their middle.
+def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
+    """MiB and seconds of forms of graph attention over the number of nodes, all axes logarithmic; repeats become a band round their middle.
 
-    `rows` hold "kind", "n", "seconds" and "mib". Thin grey lines rise as n and n². Raises ValueError where there are none.
+    `rows` hold "kind", "n", "seconds" and "mib", all of the CPU; `gpu` as `seconds_beside` takes it. In the CPU's panels thin grey lines rise as n and n².
+    Raises ValueError where there are none.
     """
     rows = [row for row in rows if {"kind", "n", "seconds", "mib"} <= row.keys()]
     if not rows:
         raise ValueError('there are no rows with "kind", "n", "seconds" and "mib" to draw')
-    panels = {"seconds": _bands(rows, "seconds"), "MiB at the peak": _bands(rows, "mib")}
-    picture = lines(
-        panels,
+    picture = seconds_beside(
+        _bands(rows, "seconds"),
+        gpu,
+        others={"MiB at the peak": _bands(rows, "mib")},
         alt="Seconds and memory of forms of graph attention over the number of nodes, all axes logarithmic, a curve for each form; thin grey "
         "lines rise as the number of nodes and as its square.",
         caption="All axes are logarithmic: a power of n is a straight line, and its steepness is the power. Grey: how n and n² rise.",
         x_axis="nodes n",
-        log="xy",
-        height=3.8,
     )
     with rc_context(STYLE):
-        for axes in picture.figure.axes:
+        for axes in picture.figure.axes[:2]:
             _guides(axes)
             axes.tick_params(axis="x", labelrotation=45)
     return picture

@@ -13,6 +13,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from torch import Tensor
 
+from lesson_lib.plots.devices import Gpu, seconds_beside
 from lesson_lib.plots.picture import CURVES, MARKERS, STYLE, Picture, bare, canvas, color, fit
 
 Row = Mapping[str, Any]
@@ -473,6 +474,19 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
         "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at their mean, and a dotted line at the accuracy "
         "of guessing.",
         "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
+    )
+
+
+def next_token(
+    tokens: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
+) -> Picture:
+    """Processor seconds for one more token over the tokens kept, for each number of key heads, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    return seconds_beside(
+        {name: (tokens, taken) for name, taken in seconds.items()},
+        gpu,
+        alt="Seconds for one more token over the number of tokens kept, both axes logarithmic, a curve for each number of heads of keys.",
+        caption="One layer, one thread, measured on this machine. Both axes are logarithmic.",
+        x_axis="tokens kept",
     )
 
 

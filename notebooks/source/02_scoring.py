@@ -758,6 +758,8 @@ number.
 """
 
 # %%
+from lesson_lib.device import on
+from lesson_lib.experiments import devices
 from lesson_lib.measure import cpu_seconds, peak_mib
 
 lengths = [64, 128, 256, 512]
@@ -775,12 +777,18 @@ def self_attention(score, n):
 
 # %% tags=["measured"]
 memory, seconds = {}, {}
-with torch.no_grad():
+with torch.no_grad(), on("cpu"):
     for name, score in kinds.items():
         calls = [self_attention(score, n) for n in lengths]
         memory[name] = [peak_mib(call) for call in calls]
         seconds[name] = [cpu_seconds(call, repeats=3) for call in calls]
-figures.costs(lengths, memory, seconds)
+figures.costs(lengths, memory, seconds, devices.beside("scores"))
+
+# %% [markdown]
+r"""
+Measured on the processor, on every machine. If yours has a GPU, a panel beside shows its seconds, to longer lengths. If not, there are the seconds of
+a stored run on somebody's GPU, with its name, or a line that no GPU has been measured yet.
+"""
 
 # %%
 verdict(

@@ -22,6 +22,7 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend, attend_columns
 from lesson_lib.claims import claim, verdict
+from lesson_lib.experiments import devices
 from lesson_lib.masks import causal
 from lesson_lib.measure import cpu_seconds
 from lesson_lib.plots import lesson_03 as figures
@@ -107,7 +108,7 @@ for size in sizes:
         )
         / 100
     )
-figures.loop_and_product(sizes, seconds)
+figures.loop_and_product(sizes, seconds, devices.beside("loop"))
 
 # %%
 verdict(
@@ -117,6 +118,8 @@ verdict(
 
 # %% [markdown]
 r"""
+(With a GPU at hand, a panel beside shows its seconds; without one, those of a stored run on a GPU, if there is one.)
+
 Speed is one gain. The other is in the order of things. No token needs another's result, in the loop either; but only the product can use that. All
 queries, all keys, all values, all outputs come at once. Lesson 08 sets this against recurrent networks, in which every token waits for the one before.
 

@@ -27,8 +27,8 @@ from torch.testing import assert_close
 from lesson_lib import measure
 from lesson_lib.attention import attend
 from lesson_lib.claims import claim, verdict
-from lesson_lib.device import to_device
-from lesson_lib.experiments import costs, paths, recall, results
+from lesson_lib.device import on, to_device
+from lesson_lib.experiments import costs, devices, paths, recall, results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.linear import as_rnn, attend_linear, feature_map, step
 from lesson_lib.masks import causal
@@ -316,7 +316,7 @@ So by operations attention *alone* is cheaper than an RNN as long as a text is s
 
 ### What it costs, in seconds
 
-Now the clock: the same layers, one sequence of width 64, one thread, forward only.
+Now the clock: the same layers, one sequence of width 64, one thread of the processor, forward only. If your machine has a GPU, a panel beside shows the same layers on it, to longer texts; if not, those of a stored run on a GPU, or a line that there is none.
 
 > **Predict.** Attention alone and the RNN take equally many operations at $n = 64$. Where are they equally fast?
 >
@@ -325,14 +325,15 @@ Now the clock: the same layers, one sequence of width 64, one thread, forward on
 > </details>
 """
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["measured"]
 compared = ["convolution", "RNN", "LSTM", "attention alone", "self-attention"]
 lengths = [64, 128, 256, 512, 1024, 2048]
 taken = {kind: [] for kind in compared}
-for n in lengths:
-    for kind, one in costs.seconds(compared, n, 64, rounds=5).items():
-        taken[kind].append(one)
-figures.live_seconds(lengths, taken)
+with on("cpu"):
+    for n in lengths:
+        for kind, one in costs.seconds(compared, n, 64, rounds=5).items():
+            taken[kind].append(one)
+figures.live_seconds(lengths, taken, devices.beside("layers"))
 
 # %%
 at_512 = {kind: taken[kind][lengths.index(512)] for kind in compared}
@@ -1026,7 +1027,8 @@ for n in (512, 4096):
     )
 
 # %% tags=["nbval-ignore-output"]
-pace = costs.chunks(1024)
+with on("cpu"):
+    pace = costs.chunks(1024)
 for form, per_second in pace.items():
     print(f"{form:8} {per_second:>9,.0f} tokens a second, forward and backward")
 
@@ -1140,12 +1142,13 @@ A language model that writes (lesson 06) takes up its own tokens one after the o
 """
 
 # %%
-writing = costs.generation(1024)
+with on("cpu"):
+    writing = costs.generation(1024)
 for system in costs.GENERATORS:
     kept = {row["token"]: row["numbers"] for row in writing if row["system"] == system}
     print(f"{system:18}", {token: kept[token] for token in (1, 16, 128, 1024)})
 
-# %%
+# %% tags=["measured"]
 figures.generation(writing)
 
 # %% [markdown]

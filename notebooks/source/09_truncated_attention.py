@@ -26,8 +26,8 @@ from torch.testing import assert_close
 from lesson_lib.attention import attend
 from lesson_lib.claims import claim, verdict
 from lesson_lib.data import speech
-from lesson_lib.device import to_device
-from lesson_lib.experiments import beyond, lengths, phonemes, results
+from lesson_lib.device import on, to_device
+from lesson_lib.experiments import beyond, devices, lengths, phonemes, results
 from lesson_lib.masks import causal, window
 from lesson_lib.measure import growth_exponent, operations, sensitivity
 from lesson_lib.models.phonemes import PhonemeRecogniser
@@ -315,16 +315,17 @@ for n in (1000, 2000, 4000):
 
 # %% [markdown]
 r"""
-Twice the frames, twice the work and twice the memory: the cost is **linear**. (At 1,000 frames the loop was 32 times cheaper, blocks are 16 times. A block has at least 32 queries, and needs 62 keys where a query may look at 31.) How much time that is, on this machine and now:
+Twice the frames, twice the work and twice the memory: the cost is **linear**. (At 1,000 frames the loop was 32 times cheaper, blocks are 16 times. A block has at least 32 queries, and needs 62 keys where a query may look at 31.) How much time that is, on this machine and now; and on a GPU beside it, yours or, if you have none, that of a stored run, if there is one:
 """
 
-# %% tags=["nbval-ignore-output"]
-taken = {
-    kind: [lengths.seconds(kind, n) for n in (500, 1000, 2000, 4000)]
-    for kind in ("fused", "window")
-}
-for kind, numbers in taken.items():
-    print(f"{kind:8}", *(f"{1000 * number:8.1f}" for number in numbers), " ms")
+# %% tags=["measured"]
+n_frames = (500, 1000, 2000, 4000)
+with on("cpu"):
+    taken = {
+        kind: [lengths.seconds(kind, n) for n in n_frames]
+        for kind in ("fused", "window")
+    }
+figures.live_seconds(n_frames, taken, devices.beside("speech"))
 
 # %%
 verdict("4,000 frames: the window is at least 5 times as fast",

@@ -28,8 +28,8 @@ from torch.testing import assert_close
 from lesson_lib.attention import attend
 from lesson_lib.claims import claim, verdict
 from lesson_lib.data import graphs as data
-from lesson_lib.device import to_device
-from lesson_lib.experiments import club, results
+from lesson_lib.device import on, to_device
+from lesson_lib.experiments import club, devices, results
 from lesson_lib.graphs import GraphAttention, attend_edges, self_loops
 from lesson_lib.masks import causal, from_edges, window
 from lesson_lib.measure import cpu_seconds, peak_mib
@@ -218,7 +218,7 @@ def of_degree_10(n):
     return torch.stack([sources, torch.arange(n, device="cpu").repeat(10)])
 
 
-# %%
+# %% tags=["measured"]
 def cost(n):
     """Seconds and MiB of a layer with 4 heads, along the edges and with the table."""
     layer, x, graph = (
@@ -228,17 +228,19 @@ def cost(n):
     )
     mask = from_edges(graph, n)
     ways = {"edges": lambda: layer(x, graph), "table": lambda: layer.dense(x, mask)}
-    return [
-        {"kind": kind, "n": n, "seconds": cpu_seconds(way), "mib": peak_mib(way)}
-        for kind, way in ways.items()
-    ]
+    rows = []
+    for kind, way in ways.items():
+        with on("cpu"):
+            row = {"kind": kind, "n": n, "mib": peak_mib(way)}
+        rows.append(row | {"seconds": cpu_seconds(torch.no_grad()(way))})
+    return rows
 
 
 costs = [row for size in (250, 500, 1000, 2000) for row in cost(size)]
 for along, whole in zip(costs[::2], costs[1::2], strict=True):
     print(f"{along['n']:5,} nodes: edges {along['mib']:4.1f} MiB,", end=" ")
     print(f"table {whole['mib']:5.1f} MiB")
-figures.sparse_dense(costs)
+figures.sparse_dense(costs, devices.beside("graph"))
 
 # %%
 verdict("2,000 nodes: edges take less than a fifth of the table's time",
@@ -246,7 +248,7 @@ verdict("2,000 nodes: edges take less than a fifth of the table's time",
 
 # %% [markdown]
 r"""
-Twice the nodes: at most twice the memory along edges, four times with the table; and so it is with the time, once a graph is large enough. (`GraphAttention` is a layer of the next section; `dense` is the same layer with the table. A list may name an edge twice, and these drawn ones do at times; it then counts twice along the edges, and once in a mask. Where that matters, keep lists unique.)
+Twice the nodes: at most twice the memory along edges, four times with the table; and so it is with the time, once a graph is large enough. (With a GPU at hand, a panel beside shows its seconds; without one, those of a stored run on a GPU, if there is one.) (`GraphAttention` is a layer of the next section; `dense` is the same layer with the table. A list may name an edge twice, and these drawn ones do at times; it then counts twice along the edges, and once in a mask. Where that matters, keep lists unique.)
 
 ## 4 · What makes a GAT
 
