@@ -160,7 +160,7 @@ def order_row(kind, lr, validation_loss, accuracy=(1.0, 0.5), seed=0, steps=400)
 
 def untrained(kind):
     torch.manual_seed(1)
-    return order.Order(kind).to("cpu")
+    return order.Order(kind).to(device())
 
 
 def test_the_answer_is_the_token_three_places_back_and_the_splits_differ():

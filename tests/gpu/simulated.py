@@ -146,10 +146,11 @@ class Memory:
             self.held -= size
 
     def product(self) -> None:
-        if self.counting and not self.warm:
+        if not self.warm:
             self.warm = True
-            self.held += WORKSPACE
-            self.peak = max(self.peak, self.held)
+            if self.counting:
+                self.held += WORKSPACE
+                self.peak = max(self.peak, self.held)
 
     def most(self) -> int:
         self.counting = False
