@@ -932,7 +932,7 @@ is long ago, and does better with attention. We find the second half. Forgetting
 """
 
 # %% tags=["claim:history-3"]
-blank = tagger.make("one word")  # untrained: the statement is about any weights
+blank = to_device(tagger.make("one word"))  # not trained: any weights will do
 scores = blank(to_device(tagging.read("I saw a saw")))[0]
 claim(
     "history-3",
