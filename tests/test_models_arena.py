@@ -32,7 +32,8 @@ def some(count=B, n=N):
 
 def alike(kind, **options):
     """A network of that kind, and the full one with the same weights. What low rank has of its own is left over."""
-    model, full = make(kind, **options), make("full", **options)
+    with torch.device("cpu"):  # the same weights and features on every device
+        model, full = make(kind, **options), make("full", **options)
     missing, left = full.load_state_dict(model.state_dict(), strict=False)
     assert not missing and all(".attention.attention." in name for name in left)
     return model, full

@@ -197,7 +197,7 @@ def test_a_blind_head_loses_that_key_and_no_other_head_of_its_layer_changes():
     torch.testing.assert_close(after[0], before[0])
     others = [h for h in range(HEADS) if h != 2]
     torch.testing.assert_close(after[1][:, others], before[1][:, others])
-    assert after[1][0, 2, 8, 1] == 0 and after[1][0, 2, 8].sum() == pytest.approx(1, abs=1e-5)
+    assert after[1][0, 2, 8, 1] == 0 and after[1][0, 2, 8].sum().item() == pytest.approx(1, abs=1e-5)
     renormed = before[1][0, 2, 8].clone()
     renormed[1] = 0
     torch.testing.assert_close(after[1][0, 2, 8], renormed / renormed.sum())
