@@ -44,7 +44,7 @@ def test_logits_for_every_node(kind, n):
     logits = model(x, path(n))
     assert logits.shape == (n, CLASSES)
     seen = model.look(x, path(n))
-    assert torch.equal(seen.logits, logits)
+    torch.testing.assert_close(seen.logits, logits)  # a GPU adds along edges in any order
     assert seen.weights.shape == (1 if kind in ("GCN", "MLP") else H, n, n)
 
 
