@@ -158,6 +158,7 @@ class Memory:
 
 
 memory, stream = Memory(), torch.Generator("cpu")
+chance = torch.Generator("cpu")  # of the order of additions, which no seed decides
 
 
 class Rules(NamedTuple):
@@ -287,7 +288,7 @@ def _shuffled(args: tuple, dim: int, index: int, source: int) -> list[Any]:
     axis, added = args[dim], args[source]
     if isinstance(added, Tensor) and added.ndim and args[index].ndim:
         along = axis if args[index].ndim == added.ndim else 0
-        order = torch.randperm(args[index].shape[along], generator=stream, device="cpu")
+        order = torch.randperm(args[index].shape[along], generator=chance, device="cpu")
         if args[index].shape[along] == added.shape[axis]:
             args[index], args[source] = (
                 args[index].index_select(along, order),
