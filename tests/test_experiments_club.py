@@ -130,10 +130,12 @@ def test_no_validation_graph_is_tested_on():
             assert tuple(club.TASKS[name](seed).edge_index.flatten().tolist()) not in known
 
 
-def alike(one, other):
-    """The same parameters, up to the order in which a GPU adds along edges."""
-    pairs = zip(one.parameters(), other.parameters(), strict=True)
-    return all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in pairs)
+def alike(one, other, task):
+    """The same answers: where a gradient is nothing but rounding, Adam's first steps make another parameter of it."""
+    task = to_device(task)
+    with torch.no_grad():
+        logits = [model(task.x, task.edge_index) for model in (one, other)]
+    return torch.allclose(*logits, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,8 +144,8 @@ def test_a_few_steps(small, kind):
     model, history = club.train(kind, task, 1)
     assert isinstance(model, NodeClassifier) and not model.training and len(history.rows) == 3
     begun, again = club.start(kind, task, 1), club.train(kind, task, 1)[0]
-    assert not alike(model, begun)
-    assert alike(model, again)
+    assert not alike(model, begun, task)
+    assert alike(model, again, task)
 
 
 def test_training_never_reads_an_unknown_class(small):
@@ -151,7 +153,7 @@ def test_training_never_reads_an_unknown_class(small):
     lie = task._replace(y=torch.where(torch.arange(34, device="cpu") % 33 == 0, task.y, 1 - task.y))
     assert lie.y[lie.known].tolist() == task.y[task.known].tolist() and not torch.equal(lie.y, task.y)
     one, two = (club.train("GAT", t)[0] for t in (task, lie))
-    assert alike(one, two)
+    assert alike(one, two, task)
 
 
 def test_loss_is_the_mean_over_known_nodes():
