@@ -90,7 +90,7 @@ def test_silence_gives_the_floor_and_no_nan():
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_every_width_of_whole_numbers_is_read(width):
-    wanted = torch.linspace(-0.9, 0.9, 1601)
+    wanted = torch.linspace(-0.9, 0.9, 1601, device="cpu")
     numbers = (wanted.double() * 2 ** (8 * width - 1)).round().long() + (128 if width == 1 else 0)
     found = speech.read_wav(wav(numbers.numpy(), width=width))
     torch.testing.assert_close(found, wanted, atol=2.0 ** (1 - 8 * min(width, 3)), rtol=0)
@@ -99,7 +99,7 @@ def test_every_width_of_whole_numbers_is_read(width):
 def test_two_channels_become_their_mean():
     left, right = numpy.full(1000, 3000), numpy.full(1000, -1000)
     found = speech.read_wav(wav(numpy.stack([left, right], 1).ravel(), channels=2))
-    torch.testing.assert_close(found, torch.full((1000,), 1000 / 2**15))
+    torch.testing.assert_close(found, torch.full((1000,), 1000 / 2**15, device="cpu"))
 
 
 @pytest.mark.parametrize(
