@@ -129,7 +129,9 @@ def test_texts_that_cannot_be_encoded_get_a_sentence():
 
 
 def test_the_loss_is_the_mean_over_real_characters():
-    batch = Vocabulary("abc").batch([("ab", "c"), ("c", "ba")])  # 2 + 3 characters to name, END included
+    batch = to_device(
+        Vocabulary("abc").batch([("ab", "c"), ("c", "ba")])
+    )  # 2 + 3 characters to name, END included
     right = torch.nn.functional.one_hot(batch.target[:, 1:], 6).float()
 
     class Knows(nn.Module):
