@@ -71,7 +71,7 @@ def heatmap(
 
 def draw_table(axes: Axes, table: Tensor, *, low: float, high: float, decimals: int | None) -> AxesImage:
     """Draw a table into axes; `decimals=None` writes no numbers. Text is dark on bright cells, bright on dark ones."""
-    image = axes.imshow(table.numpy(), cmap=HEAT, vmin=low, vmax=high if high > low else low + 1)
+    image = axes.imshow(table.cpu().numpy(), cmap=HEAT, vmin=low, vmax=high if high > low else low + 1)
     axes.spines[:].set_visible(False)
     if decimals is None:
         return image

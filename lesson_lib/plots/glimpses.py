@@ -74,7 +74,7 @@ def glance(
         _path(whole, canvas, places[:upto], patch, n_scales)
         whole.set_title(f"glimpse {upto} of {len(places)}")
         for k, (axes, pixels) in enumerate(zip(patches, seen, strict=True)):
-            axes.imshow(pixels.numpy(), cmap=HEAT, vmin=0, vmax=1)
+            axes.imshow(pixels.cpu().numpy(), cmap=HEAT, vmin=0, vmax=1)
             bare(axes)
             axes.set_title("sharp" if k == 0 else f"{2**k} × as wide")
         values = probabilities[upto - 1].tolist()

@@ -49,7 +49,7 @@ def clocks(
     across = min(4, len(hands))
     down = math.ceil(len(hands) / across)
     figure, grid = canvas(down, across, width=1.8 * across, height=2.3 * down + 0.5)
-    around = torch.linspace(0, 2 * math.pi, 200)
+    around = torch.linspace(0, 2 * math.pi, 200, device="cpu")
     with rc_context(STYLE):
         for axes in grid.flat[len(hands) :]:
             axes.set_axis_off()

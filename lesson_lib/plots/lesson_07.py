@@ -387,7 +387,7 @@ def query_maps(
                 share = (table / table.max().clamp(min=torch.finfo(table.dtype).tiny)).detach().cpu()
                 tint = torch.tensor(to_rgb(CURVES[4]), device="cpu").expand(*table.shape, 3)
                 cells = torch.cat([tint, 0.85 * share[..., None].to(tint)], -1)
-                axes.imshow(cells.numpy(), extent=(-0.5, w - 0.5, h - 0.5, -0.5))
+                axes.imshow(cells.cpu().numpy(), extent=(-0.5, w - 0.5, h - 0.5, -0.5))
             _box(axes, box.tolist(), CURVES[5], linewidth=2)
             axes.set_title(name, fontsize=9.5)
         fit(figure)
@@ -474,14 +474,14 @@ def draw_picture(
         )
     picture = picture.detach().float().cpu()
     if picture.ndim == 3 and len(picture) == 3:
-        image = axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).numpy())
+        image = axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).cpu().numpy())
     else:
         table = picture.reshape(picture.shape[-2:])
         known = table[~table.isnan()].tolist() or [0.0]
         low = min(0.0, *known) if low is None else low
         high = max(known) if high is None else high
         shades = colormaps[shades].with_extremes(bad="white")
-        image = axes.imshow(table.numpy(), cmap=shades, vmin=low, vmax=high if high > low else low + 1)
+        image = axes.imshow(table.cpu().numpy(), cmap=shades, vmin=low, vmax=high if high > low else low + 1)
     bare(axes)
     if pixel is not None:
         _frame(axes, (pixel[1] - 0.5, pixel[0] - 0.5), 1, 1)

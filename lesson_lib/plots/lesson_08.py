@@ -251,7 +251,7 @@ def sensitivities(
             ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
             axes.add_patch(Rectangle((-0.5, -0.5), n, m, zorder=-1, **ground))
             image = axes.imshow(
-                share.masked_fill(share == 0, torch.nan).numpy(),
+                share.masked_fill(share == 0, torch.nan).cpu().numpy(),
                 norm=colors,
                 cmap=colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0)),
             )

@@ -420,7 +420,7 @@ def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) 
         for axes, (depth, share) in zip(grid[:, 0], shares.items(), strict=True):
             ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
             axes.add_patch(Rectangle((-0.5, -0.5), n, 1, zorder=-1, **ground))
-            cells = share.masked_fill(share == 0, torch.nan)[None].numpy()
+            cells = share.masked_fill(share == 0, torch.nan)[None].cpu().numpy()
             transparent = colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0))
             image = axes.imshow(cells, norm=colors, cmap=transparent, aspect="auto", interpolation="nearest")
             seen = share.nonzero().flatten().tolist()
@@ -580,7 +580,7 @@ def _spectrogram(axes: Axes, frames: Tensor) -> None:
         "extent": (0, HOP_S * n, 0, bands),
         "interpolation": "nearest",
     }
-    axes.imshow(frames.T.numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
+    axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
     axes.set_ylabel("mel band")
     axes.set_xlabel("seconds")
     axes.set_yticks(range(0, bands + 1, 20))
@@ -617,7 +617,9 @@ def _answer(axes: Axes, corner: tuple[int, int], rows: Sequence[Row]) -> None:
 
 def _cells(axes: Axes, mask: Tensor) -> None:
     """A boolean table, with lines between its cells where they are few."""
-    axes.imshow(mask.numpy(), cmap=ListedColormap(["#F1F1F1", SEEN]), vmin=0, vmax=1, interpolation="nearest")
+    axes.imshow(
+        mask.cpu().numpy(), cmap=ListedColormap(["#F1F1F1", SEEN]), vmin=0, vmax=1, interpolation="nearest"
+    )
     axes.spines[:].set_visible(False)
     queries, keys = mask.shape
     if max(queries, keys) <= 32:

@@ -354,7 +354,7 @@ def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
         _list(listed, pairs)
         mask = torch.zeros(n, n, dtype=torch.bool, device="cpu")
         mask[edge_index[1].cpu(), edge_index[0].cpu()] = True
-        table.imshow(mask.numpy(), cmap=ListedColormap(["#EFEFEF", CURVES[0]]), vmin=0, vmax=1)
+        table.imshow(mask.cpu().numpy(), cmap=ListedColormap(["#EFEFEF", CURVES[0]]), vmin=0, vmax=1)
         for k in range(n + 1):
             table.axhline(k - 0.5, color="white", linewidth=1)
             table.axvline(k - 0.5, color="white", linewidth=1)

@@ -173,7 +173,7 @@ def _stack(page: Axes, rows: list[tuple[str, Tensor, float, float]], top: float,
         for head, table in enumerate(tables):
             left = LABELS + head * (size + GAP)
             extent = (left, left + size, top + tall, top)
-            page.imshow(table.numpy(), cmap=HEAT, vmin=0, vmax=1, extent=extent, aspect="auto")
+            page.imshow(table.cpu().numpy(), cmap=HEAT, vmin=0, vmax=1, extent=extent, aspect="auto")
         top += tall + gap
     return top
 

@@ -134,5 +134,5 @@ def number(value: float, decimals: int = 2) -> str:
 def pixels(table: Tensor) -> str:
     """A table as a picture with a pixel per cell, as a data address."""
     file = io.BytesIO()
-    Image.fromarray(colormaps[HEAT](table.numpy(), bytes=True)[..., :3].copy()).save(file, format="PNG")
+    Image.fromarray(colormaps[HEAT](table.cpu().numpy(), bytes=True)[..., :3].copy()).save(file, format="PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

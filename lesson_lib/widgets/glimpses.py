@@ -160,7 +160,9 @@ def _image(pixels: Tensor, unit: int, label: str) -> str:
 def _png(pixels: Tensor) -> str:
     """Brightness as a picture with a pixel for each number, as a data address."""
     file = io.BytesIO()
-    Image.fromarray(colormaps[HEAT](pixels.numpy(), bytes=True)[..., :3].copy()).save(file, format="PNG")
+    Image.fromarray(colormaps[HEAT](pixels.cpu().numpy(), bytes=True)[..., :3].copy()).save(
+        file, format="PNG"
+    )
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

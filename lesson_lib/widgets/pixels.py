@@ -164,11 +164,11 @@ def _bar() -> str:
 def _png(picture: Tensor) -> str:
     """A picture with a pixel for each place, as a data address; one channel is coloured from 0, or the least if that is less, to the largest."""
     if len(picture) == 3:
-        array = (255 * picture.clamp(0, 1)).round().byte().permute(1, 2, 0).numpy()
+        array = (255 * picture.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().numpy()
     else:
         low, high = min(0.0, picture.min().item()), picture.max().item()
         shares = (picture[0] - low) / (high - low if high > low else 1.0)
-        array = colormaps[HEAT](shares.numpy(), bytes=True)[..., :3].copy()
+        array = colormaps[HEAT](shares.cpu().numpy(), bytes=True)[..., :3].copy()
     file = io.BytesIO()
     Image.fromarray(array).save(file, format="PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -105,8 +105,14 @@ class Simulated(Tensor):
     def __repr__(self, *, tensor_contents=None):
         return f"{torch.Tensor.__repr__(self.inner)[:-1]}, device='{NAME}:0')"
 
+    def __format__(self, spec):
+        return format(self.item(), spec) if self.ndim == 0 else repr(self)
+
     def __reduce_ex__(self, protocol):
         return _loaded, (self.detach().cpu(), self.requires_grad)
+
+
+Simulated.__name__ = "Tensor"  # what a sentence about a wrong argument calls it, on a GPU as well
 
 
 def _loaded(numbers: Tensor, requires_grad: bool) -> Tensor:
