@@ -21,6 +21,7 @@ from urllib.parse import urlparse
 import psutil
 from jupyterhub.app import JupyterHub
 from jupyterhub.auth import Authenticator, DummyAuthenticator
+from jupyterhub.handlers.base import PrefixRedirectHandler
 from jupyterhub.handlers.login import LoginHandler
 from jupyterhub.spawner import LocalProcessSpawner, set_user_setuid
 from jupyterhub.traitlets import ByteSpecification
@@ -35,6 +36,10 @@ from lesson_lib.cli.classroom import INSTRUCTOR, REFUSED, system_name
 SOCKETS = Path(
     "/run/lesson-class"
 )  # as root; only root writes to /run, and it is empty after a restart of the machine
+NO_SERVER = (
+    "Your server does not run at the moment. Nothing is lost: keep this page open, start the server in another tab "
+    "({page}), and save again."
+)
 CODE_LETTERS = 8  # a class code shorter than this can be tried out
 
 
@@ -86,6 +91,38 @@ class ClassAuthenticator(NativeAuthenticator):
         return [(path, ours.get(page, page)) for path, page in super().get_handlers(app)]
 
 
+class NoRoute(PrefixRedirectHandler):
+    """What the proxy sends to the hub because it has no route to a student's server (it was started again, say).
+
+    JupyterHub redirects pages and refuses all else with "403 Forbidden", so a notebook that is saved in this moment would not
+    arrive. Where the server runs, its route is set here and the request goes on as it was (307: same method, same body);
+    else the answer says what to do. Nothing is changed or shown here, so cookies are not asked for: the server does that.
+    """
+
+    def check_xsrf_cookie(self):
+        pass
+
+    async def get(self, name: str, _path: str):
+        if not await self.sent_on(name):
+            super().get()
+
+    async def put(self, name: str, _path: str):
+        if not await self.sent_on(name):
+            self.set_status(424)
+            self.finish({"message": NO_SERVER.format(page=f"{self.hub.base_url}home")})
+
+    post = patch = delete = put
+
+    async def sent_on(self, name: str) -> bool:
+        """True where the request was sent on to the student's server."""
+        user = self.find_user(name)
+        if user is None or not user.spawner.ready:
+            return False
+        await self.proxy.add_user(user)
+        self.redirect(self.request.uri, status=307)
+        return True
+
+
 def refusal(
     *, address: str, hub_address: str, key: str, certificate: str, authenticator: Authenticator
 ) -> str:
@@ -125,6 +162,10 @@ def loopback(address: str) -> bool:
 
 class ClassHub(JupyterHub):
     """JupyterHub that refuses to start where `refusal` has a sentence; whatever the configuration says."""
+
+    def init_handlers(self):
+        super().init_handlers()
+        self.handlers.insert(0, (rf"{self.base_url}user/([^/]+)(/.*)", NoRoute))
 
     async def initialize(self, *args, **kwargs):
         await super().initialize(*args, **kwargs)

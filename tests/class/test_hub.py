@@ -713,6 +713,43 @@ def test_a_killed_server_starts_again_with_the_saved_work(running, ada):
     assert saved(ada) == "my work"
 
 
+def lose_route(running, student) -> None:
+    """Take the student's route from the proxy, as in the moment after a proxy started again, when not all are back."""
+    proxy = f"http://127.0.0.1:{running.port + 1}/api/routes/user/{student.name}"
+    rights = {"Authorization": f"token {running.secret('proxy_token')}"}
+    assert requests.delete(proxy, headers=rights, timeout=20).status_code == 204
+
+
+def test_a_save_without_a_route_arrives_all_the_same(running, ada):
+    """What the proxy has no route for goes to the hub: it sets the route, and sends the request on as it was."""
+    place = f"/user/{ada.name}/api/contents/late.txt"
+    body = {"type": "file", "format": "text", "content": "late"}
+    lose_route(running, ada)
+    assert ada.ask("PUT", place, json=body).status_code == 201
+    assert (
+        ada.browser.get(f"{ada.url}/user/{ada.name}/lab", timeout=60).status_code == 200
+    )  # brings the cookies
+    own = {cookie.name: cookie.value for cookie in ada.browser.cookies if ada.name in cookie.path}
+    lose_route(running, ada)
+    saved = ada.browser.put(
+        ada.url + place, json=body | {"content": "later"}, headers={"X-XSRFToken": own["_xsrf"]}, timeout=60
+    )
+    assert saved.status_code == 200 and [step.status_code for step in saved.history] == [307]
+    assert ada.ask("GET", place).json()["content"] == "later"
+    lose_route(running, ada)
+    assert ada.browser.get(f"{ada.url}/user/{ada.name}/lab", timeout=60).status_code == 200
+
+
+def test_a_save_without_a_server_is_refused_in_a_sentence(running, ada):
+    for name in (f"{NAME}nobody", f"{NAME}eve"):  # unknown; without a server
+        running.students.append(name)
+        if name.endswith("eve"):
+            Student(running.url, name).sign_up(running.secret("class_code"))
+        refused = ada.ask("PUT", f"/user/{name}/api/contents/late.txt", json={})
+        assert refused.status_code == 424
+        assert "keep this page open" in refused.json()["message"] and "/hub/home" in refused.json()["message"]
+
+
 def test_a_killed_proxy_comes_back_and_the_kernels_go_on(running, ada):
     kernel, proxy = work_and_save(ada), running.pid("proxy")
     os.kill(proxy, signal.SIGKILL)

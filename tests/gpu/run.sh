@@ -51,7 +51,7 @@ if [[ $parts == *' bench '* && -f $bench ]]; then
   [[ $DEVICE == cuda ]] || { size='--device cpu --quick' page=$OUT/RESULTS.md; }  # the sizes, and the stored page, are a GPU's
   if "$PYTHON" $bench --out "$OUT/bench.json" $size; then verdict=passed; else verdict=FAILED failed=1; fi
   if [[ $DEVICE == cuda ]]; then  # the curves that lessons draw beside the CPU's; a copy goes to the reports
-    "$PYTHON" -m lesson_lib experiments devices || verdict=FAILED failed=1
+    LESSON_DEVICE=cuda OMP_NUM_THREADS=1 "$PYTHON" -m lesson_lib experiments devices || verdict=FAILED failed=1
     curves=lesson_lib/experiments/results/devices.json
     [[ ! -f $curves ]] || cp $curves "$OUT/"
   fi
