@@ -60,3 +60,19 @@ def pytest_runtest_setup(item):
     notebook = item.parent
     if type(notebook).__name__ == "IPyNbFile" and notebook.kernel is None:
         os.environ["LESSON_HOME"] = tempfile.mkdtemp(dir=_EMPTY.name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item, nextitem):
+    """The processor's seconds of a notebook, its kernel's and its kernel's children's, go to the report (tests/parts.py)."""
+    notebook = item.parent
+    if type(notebook).__name__ != "IPyNbFile" or (nextitem is not None and nextitem.parent is notebook):
+        return
+    import psutil
+
+    try:
+        spent = psutil.Process(notebook.kernel.km.provisioner.pid).cpu_times()
+    except (AttributeError, psutil.Error):  # no kernel: its death is a failure of its own
+        return
+    place = notebook.path.relative_to(ROOT).as_posix()
+    item.user_properties.append((f"CPU s: {place}", round(sum(spent[:4]), 1)))

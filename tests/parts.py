@@ -37,14 +37,10 @@ PARTS = {
             *ON_SIMULATED,
         ],
     ),
-    "browser": ("a learner in a browser", ["-m", "browser", "-rs", "-s", "tests/browser"]),
-    "class": ("slides, grading, a server for a class", ["-rs", "-s", "tests/class"]),
+    "browser": ("a learner in a browser", ["-m", "browser", "-rs", "tests/browser"]),
+    "class": ("slides, grading, a server for a class", ["-rs", "tests/class"]),
 }
-SPREAD = (
-    "unit",
-    "notebooks",
-    "simulated",
-)  # over several processes, a file to each; the others hold one server
+CPU_S = 1200  # of all notebooks together: DESIGN.md's 20 core-minutes
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
 
@@ -52,18 +48,20 @@ def command(part: str, report: Path, workers: int = 2, device: str | None = None
     """The command line of one part; `report` is the XML file that pytest writes, `device` the one that computes."""
     python = TEACHER if part == "class" else sys.executable
     line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
-    if part in SPREAD:
-        line += ["-n", str(workers), "--dist", "loadfile"]
+    line += ["-n", str(workers), "--dist", "loadgroup" if part == "browser" else "loadfile"]
     return [*line, "--device", device] if device else line
 
 
-def run(part: str, folder: Path, **options) -> tuple[int, Counter, list[str]]:
-    """Run one part; returns pytest's exit code, the counts, and the names of what failed. `options`: as of `command`."""
+def run(part: str, folder: Path, **options) -> tuple[int, Counter, list[str], dict[str, float]]:
+    """Run one part; returns pytest's exit code, the counts, the names of what failed, and what was measured.
+
+    `options`: as of `command`.
+    """
     report = folder / f"{part}.xml"
     report.unlink(missing_ok=True)  # an earlier run's, which a crash would leave in place
     line = command(part, report, **options)
     code = subprocess.call(line, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    counts, failed = Counter(), []
+    counts, failed, measured = Counter(), [], {}
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
             tags = {"failure": "failed", "error": "error", "skipped": "skipped"}
@@ -71,7 +69,34 @@ def run(part: str, folder: Path, **options) -> tuple[int, Counter, list[str]]:
             counts[kind] += 1
             if kind in ("failed", "error"):
                 failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
-    return code, counts, failed
+            measured |= {one.get("name"): float(one.get("value")) for one in case.iter("property")}
+    return code, counts, failed, measured
+
+
+def too_much(measured: dict[str, float]) -> str:
+    """A sentence where the notebooks together took more of the processor than CPU_S, else ''.
+
+    >>> too_much({"CPU s: notebooks/a.ipynb": 700.0, "CPU s: notebooks/b.ipynb": 501.0})
+    'the notebooks took 1201 s of the processor together, and 1200 are the limit: make the longest ones shorter'
+    """
+    spent = sum(value for name, value in measured.items() if name.startswith("CPU s: "))
+    if spent <= CPU_S:
+        return ""
+    return f"the notebooks took {spent:.0f} s of the processor together, and {CPU_S} are the limit: make the longest ones shorter"
+
+
+def table(measured: dict[str, float]) -> str:
+    """What was measured, a line each, and the sum of the processor's seconds.
+
+    >>> print(table({"CPU s: a.ipynb": 7.0, "CPU s: b.ipynb": 11.5}))
+       7.0  CPU s: a.ipynb
+      11.5  CPU s: b.ipynb
+      18.5  CPU s: together
+    """
+    rows = sorted(measured.items())
+    spent = [value for name, value in rows if name.startswith("CPU s: ")]
+    rows += [("CPU s: together", sum(spent))] if spent else []
+    return "\n".join(f"{value:6.1f}  {name}" for name, value in rows)
 
 
 def why_not(part: str) -> str:
@@ -112,12 +137,16 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
                 lines.append(f"== {part}: SKIPPED ({reason})")
                 print(lines[-1], flush=True)
                 continue
-            code, counts, names = run(part, folder, **options)
+            code, counts, names, measured = run(part, folder, **options)
+            if measured:
+                print(table(measured))
+            if part == "notebooks" and (sentence := too_much(measured)):
+                code, names = code or 1, [*names, f"FAILED {sentence}"]
             total += counts
             failed += names
             seconds = time.perf_counter() - begin
             summary[part] = {"exit_code": code, "seconds": round(seconds, 1), **counts}
-            verdict = "passed" if code == 0 else f"FAILED (pytest's exit code {code})"
+            verdict = "passed" if code == 0 else f"FAILED ({code})"
             lines.append(f"== {part}: {verdict}; {in_words(counts)} in {seconds:.0f} s")
             print(lines[-1], flush=True)
         (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")

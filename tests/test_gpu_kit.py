@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
@@ -325,13 +326,14 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
     notebooks = parts.command("notebooks", tmp_path / "notebooks.xml", workers=5)
     assert notebooks[-4:] == ["-n", "5", "--dist", "loadfile"] and "--device" not in notebooks
     assert {"--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"} <= set(notebooks)
-    assert "-n" not in parts.command("browser", tmp_path / "browser.xml", workers=7)
+    browser = parts.command("browser", tmp_path / "browser.xml")
+    assert browser[-4:] == ["-n", "2", "--dist", "loadgroup"]
 
 
 def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
     ends = {
-        "unit": (0, Counter(passed=3, skipped=1), []),
-        "notebooks": (1, Counter(failed=2), ["FAILED a::b"]),
+        "unit": (0, Counter(passed=3, skipped=1), [], {}),
+        "notebooks": (1, Counter(failed=2), ["FAILED a::b"], {}),
     }
     monkeypatch.setattr(parts, "run", lambda part, folder, **options: ends[part])
     assert parts.main(["unit", "notebooks"], reports=tmp_path / "r") == 1
@@ -348,7 +350,25 @@ def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
 def test_a_report_of_an_earlier_run_is_not_counted(tmp_path, monkeypatch):
     (tmp_path / "unit.xml").write_text("<testsuites><testcase/></testsuites>", encoding="utf-8")
     monkeypatch.setattr(parts.subprocess, "call", lambda *arguments, **options: 3)
-    assert parts.run("unit", tmp_path) == (3, Counter(), [])
+    assert parts.run("unit", tmp_path) == (3, Counter(), [], {})
+
+
+def test_notebooks_that_take_too_long_together_fail_the_part(tmp_path, monkeypatch, capsys):
+    spent = {"CPU s: notebooks/a.ipynb": parts.CPU_S - 1.0, "CPU s: notebooks/b.ipynb": 2.0}
+    monkeypatch.setattr(parts, "run", lambda part, folder, **options: (0, Counter(passed=2), [], spent))
+    assert parts.main(["notebooks"], reports=tmp_path / "r") == 1
+    said = capsys.readouterr().out
+    assert "CPU s: notebooks/b.ipynb" in said and f"FAILED the notebooks took {parts.CPU_S + 1} s" in said
+    assert parts.main(["simulated"], reports=tmp_path / "r") == 0
+
+
+def test_what_a_notebook_took_of_the_processor_is_in_the_report(tmp_path):
+    report = tmp_path / "report.xml"
+    words = ["--nbval", "--nbval-current-env", f"--junitxml={report}", "-q", "-p", "no:cacheprovider"]
+    name = "notebooks/exercises/02_scoring.ipynb"
+    subprocess.run([sys.executable, "-m", "pytest", *words, name], cwd=ROOT, check=True, capture_output=True)
+    found = {p.get("name"): float(p.get("value")) for p in ElementTree.parse(report).iter("property")}
+    assert list(found) == [f"CPU s: {name}"] and found[f"CPU s: {name}"] > 1
 
 
 def test_make_and_the_workflow_run_the_kit():

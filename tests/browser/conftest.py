@@ -30,6 +30,14 @@ def browser():
         yield started
 
 
+def pytest_collection_modifyitems(items):
+    """The tests of one notebook follow each other, so that it is opened and run once."""
+    names = [getattr(item, "callspec", None) and item.callspec.params.get("notebook", "") for item in items]
+    first = {name: place for place, name in reversed(list(enumerate(names)))}
+    order = sorted(range(len(items)), key=lambda place: first[names[place]] if names[place] else place)
+    items[:] = [items[place] for place in order]
+
+
 def pytest_terminal_summary(terminalreporter):
     """A skip is seen, whatever pytest was asked to show."""
     reason = why_not()
@@ -52,18 +60,15 @@ def lab(browser, scratch):
         yield address
 
 
+@pytest.fixture(scope="session")
+def bench(browser, lab):
+    """Where one notebook at a time lies open, run from top to bottom; the next one takes its place."""
+    held = driver.Bench(browser, lab)
+    yield held
+    held.clear()
+
+
 @pytest.fixture
-def open_notebook(browser, lab):
-    """Open a notebook in a page of its own, 1,400 pixels wide; the network is this machine alone."""
-    contexts = []
-
-    def opened(name: str) -> driver.Notebook:
-        contexts.append(browser.new_context(viewport={"width": 1400, "height": 1000}))
-        contexts[-1].route(
-            lambda url: not url.startswith((lab, "data:", "blob:")), lambda route: route.abort()
-        )
-        return driver.Notebook(contexts[-1].new_page(), lab, name)
-
-    yield opened
-    for context in contexts:
-        context.close()
+def notebook(request, bench):
+    """The notebook that `in_notebook` names; it ran once for all tests of it, and its page is 1,400 pixels wide again."""
+    return bench.take(request.param)

@@ -42,6 +42,14 @@ KEYS = {
 DIGEST = """root => [...root.querySelectorAll('.widget-html-content, .widget-image, img, svg, canvas')]
     .map(e => e.tagName === 'CANVAS' ? e.toDataURL() : e.tagName === 'IMG' ? e.src : e.outerHTML).join('|')"""
 CURRENT = "window.jupyterapp.shell.currentWidget"
+PANEL = "window.lessonPanel"  # the notebook's own, whatever view has the focus
+WIDE = {"width": 1400, "height": 1000}
+# The kernel answers in order: what it was sent before is done, and its words are here, when it has run nothing at all.
+ANSWERED = f"""async () => {{
+    await {PANEL}.sessionContext.session.kernel.requestExecute({{code: '', silent: true}}).done;
+}}"""
+STILL_S = 0.5  # the kernel has answered; a picture that still does not change within this does not change
+FILM_S = 10  # a film waits between two pictures
 
 
 @contextmanager
@@ -98,11 +106,30 @@ class Notebook:
     """One notebook, open in a page."""
 
     def __init__(self, page, address: str, name: str):
-        self.page, self.name = page, name
+        self.page, self.name, self.ran = page, name, False
         page.set_default_timeout(60_000)
         page.goto(f"{address}/lab/tree/{name}?token={TOKEN}&reset")
         page.wait_for_function("() => window.jupyterapp")
         page.evaluate(READY, name)
+        page.evaluate(f"() => {{ {PANEL} = {CURRENT} }}")
+
+    def show(self) -> None:
+        """Bring it to the front, 1,400 pixels wide; other views are closed."""
+        self.page.set_viewport_size(WIDE)
+        self.page.evaluate(
+            """async path => {
+                const shell = window.jupyterapp.shell;
+                for (const other of [...shell.widgets('main')]) if (!other.context) other.close();
+                await window.jupyterapp.commands.execute('docmanager:open', {path});
+            }""",
+            self.name,
+        )
+        self.settle()
+
+    def shut_down(self) -> None:
+        """End its kernel and close its page."""
+        self.page.evaluate(f"async () => {{ await {PANEL}.sessionContext.shutdown() }}")
+        self.page.context.close()
 
     def run_all(self, seconds: float = 600) -> bool:
         """Run > Run All Cells; True when all of them ran without an error."""
@@ -121,7 +148,7 @@ class Notebook:
 
     def cells(self) -> list[dict]:
         """The notebook's cells, with their outputs, as the browser holds them."""
-        return self.page.evaluate(f"() => {CURRENT}.content.model.toJSON().cells")
+        return self.page.evaluate(f"() => {PANEL}.content.model.toJSON().cells")
 
     def troubles(self) -> list[str]:
         """Error outputs and standard error, as 'cell 3: NameError: ...'."""
@@ -169,7 +196,7 @@ class Notebook:
         """Run one cell and wait for its end."""
         self.page.evaluate(
             f"""async (index) => {{
-                const panel = {CURRENT}; panel.content.activeCellIndex = index;
+                const panel = {PANEL}; panel.content.activeCellIndex = index;
                 await window.jupyterapp.commands.execute('notebook:run-cell');
             }}""",
             index,
@@ -178,7 +205,7 @@ class Notebook:
 
     def select(self, index: int) -> None:
         """Make a cell the active one."""
-        self.page.evaluate(f"index => {{ {CURRENT}.content.activeCellIndex = index }}", index)
+        self.page.evaluate(f"index => {{ {PANEL}.content.activeCellIndex = index }}", index)
 
     def colour(self, element, what: str) -> list[int]:
         """Red, green and blue of one of an element's colours, as the browser draws it."""
@@ -201,6 +228,14 @@ class Notebook:
             "async path => { await window.jupyterapp.commands.execute('docmanager:open', {path}) }", path
         )
         return Widget(self.page, clone)
+
+    def widget(self, made_by: str) -> "Widget":
+        """The widget below the first cell that contains `made_by`, made anew: as a learner finds it."""
+        index = self.find(made_by)
+        self.run_here(index)
+        made = self.cell(index).locator(WIDGETS).first
+        made.wait_for()
+        return Widget(self.page, made)
 
     def widgets(self) -> list["Widget"]:
         """The widgets that stand in the notebook's outputs, once all of them are drawn."""
@@ -234,36 +269,81 @@ class Widget:
         """What it shows, as text that changes when the picture changes."""
         return self.root.evaluate(f"root => ({DIGEST})(root)")
 
-    def press(self, control, key: str, wait_ms: int = 3000) -> float | None:
-        """Press a key on a control; returns the milliseconds until the picture changed, or None."""
+    def press(self, control, key: str, wait_s: float = 0) -> float | None:
+        """Press a key on a control; the milliseconds until the picture changed, or None where it did not.
+
+        It did not when the kernel has answered to all that it was sent, and what came back is drawn: on a busy machine this
+        takes longer. `wait_s`: what changes by itself (a film) has so many seconds more.
+        """
         control.scroll_into_view_if_needed()
         control.focus()
         self.root.evaluate(
-            f"""(root, wait) => {{
+            f"""root => {{
                 const digest = {DIGEST}; const before = digest(root); let began = performance.now();
                 document.addEventListener('keydown', () => {{ began = performance.now() }}, {{capture: true, once: true}});
-                window.lessonMove = new Promise(done => {{
-                    const look = new MutationObserver(() => {{
-                        if (digest(root) === before) return;
-                        look.disconnect();
-                        requestAnimationFrame(() => done(performance.now() - began));
-                    }});
-                    look.observe(root, {{subtree: true, childList: true, attributes: true, characterData: true}});
-                    setTimeout(() => {{ look.disconnect(); done(null) }}, wait);
+                window.lessonMove = {{took: null}};
+                const move = window.lessonMove;
+                move.look = new MutationObserver(() => {{
+                    if (move.took !== null || digest(root) === before) return;
+                    move.took = performance.now() - began;
                 }});
-            }}""",
-            wait_ms,
+                move.look.observe(root, {{subtree: true, childList: true, attributes: true, characterData: true}});
+            }}"""
         )
         self.page.keyboard.press(key)
-        return self.page.evaluate("() => window.lessonMove")
+        self.page.evaluate(ANSWERED)
+        took = self._moved(STILL_S)
+        took = self._moved(wait_s) if took is None and wait_s else took
+        self.page.evaluate("() => window.lessonMove.look.disconnect()")
+        return took
 
-    def move(self, control, kind: str, wait_ms: int = 3000) -> float | None:
+    def _moved(self, seconds: float) -> float | None:
+        return self.page.evaluate(
+            """async seconds => {
+                const end = performance.now() + 1000 * seconds;
+                while (window.lessonMove.took === null && performance.now() < end)
+                    await new Promise(r => requestAnimationFrame(r));
+                return window.lessonMove.took;
+            }""",
+            seconds,
+        )
+
+    def move(self, control, kind: str) -> float | None:
         """Move a control by the keyboard, back where it is at its end; milliseconds, or None."""
         for key in KEYS[kind]:
-            took = self.press(control, key, wait_ms)
+            took = self.press(control, key, FILM_S if kind == "film" else 0)
             if took is not None:
                 return took
         return None
+
+
+class Bench:
+    """One notebook at a time, open in a page of its own and run: many tests look at it, and the next one takes its place.
+
+    So a notebook runs once, and one kernel at a time holds memory. The network is this machine alone.
+    """
+
+    def __init__(self, browser, address: str):
+        self.browser, self.address, self.open = browser, address, None
+
+    def take(self, name: str) -> Notebook:
+        """The notebook, run from top to bottom, in front, and wide."""
+        if self.open is None or self.open.name != name:
+            self.clear()
+            context = self.browser.new_context(viewport=WIDE)
+            context.route(
+                lambda url: not url.startswith((self.address, "data:", "blob:")), lambda route: route.abort()
+            )
+            self.open = Notebook(context.new_page(), self.address, name)
+            self.open.ran = self.open.run_all()
+        self.open.show()
+        return self.open
+
+    def clear(self) -> None:
+        """Put the open notebook away."""
+        if self.open is not None:
+            self.open.shut_down()
+            self.open = None
 
 
 @contextmanager

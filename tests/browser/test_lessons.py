@@ -23,10 +23,15 @@ def sources(name: str) -> list[str]:
     return ["".join(cell["source"]) for cell in cells]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(open_notebook, name):
-    notebook = open_notebook(name)
-    assert notebook.run_all(), notebook.troubles()
+def in_notebook(*names: str):
+    """Run the test in each of these notebooks; all tests of a notebook go to one process, where it runs once."""
+    cases = [pytest.param(name, id=name, marks=pytest.mark.xdist_group(name)) for name in names]
+    return pytest.mark.parametrize("notebook", cases, indirect=True)
+
+
+@in_notebook(*NOTEBOOKS)
+def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(notebook, record_property):
+    assert notebook.ran, notebook.troubles()
     assert notebook.troubles() == []
     times, silent = [], []
     for number, widget in enumerate(notebook.widgets(), 1):
@@ -45,44 +50,37 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(open_notebook, n
         if not any(took is not None for took in moved):
             silent.append(f"widget {number}: no key changes its picture")
     if times:
-        print(
-            f"\n  {name}: slider to picture, median of {len(times)} moves: {statistics.median(times):.0f} ms"
-        )
+        record_property(f"slider to picture, ms: {notebook.name}", round(statistics.median(times)))
     assert silent == []
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in LESSONS if any("widgets" in source for source in sources(name))]
-)
-def test_two_views_of_a_widget_move_together(open_notebook, name):
+@in_notebook(*[name for name in LESSONS if any("widgets" in source for source in sources(name))])
+def test_two_views_of_a_widget_move_together(notebook):
     """The cell of the first widget with a slider, shown a second time."""
-    notebook = open_notebook(name)
-    assert notebook.run_all(), notebook.troubles()
     first = next(widget for widget in notebook.widgets() if widget.controls("slider"))
     notebook.select(first.cell_index())
     second = notebook.second_view()
     before = second.shown()
     assert before == first.shown()
-    assert first.move(first.controls("slider")[0], "slider") is not None
-    notebook.settle()
-    assert second.shown() == first.shown() != before
-    assert second.move(second.controls("slider")[0], "slider") is not None
-    notebook.settle()
-    assert second.shown() == first.shown()
+    for moved, other in ((first, second), (second, first)):
+        assert moved.move(moved.controls("slider")[0], "slider") is not None
+        notebook.settle()
+        assert other.shown() == moved.shown() != before
+        before = moved.shown()
 
 
-def widget(notebook, made_by: str):
-    """The widget below the first cell that contains `made_by`, once the whole notebook has run."""
-    assert notebook.run_all(), notebook.troubles()
-    index = notebook.find(made_by)
-    return next(widget for widget in notebook.widgets() if widget.cell_index() == index)
+LAID_OUT = f"""async width => {{
+    await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));
+    const box = {CURRENT}.node.getBoundingClientRect();
+    return window.innerWidth === width && box.width > width / 2 && box.right <= width;
+}}"""
 
 
 def assert_all_can_be_read(widget) -> None:
     """On a wide and on a narrow page: the drawing needs no scroll bar, and no formula is cut off when its cell has the focus."""
     for width in (1400, 800):
         widget.page.set_viewport_size({"width": width, "height": 1000})
-        widget.page.wait_for_timeout(300)
+        widget.page.wait_for_function(LAID_OUT, arg=width)
         cut = widget.root.evaluate(
             """root => {
                 const box = root.querySelector('.ll-box'), cut = [];
@@ -101,8 +99,9 @@ def assert_all_can_be_read(widget) -> None:
         assert cut == [], f"{width} pixels wide"
 
 
-def test_the_timeline_opens_one_entry_after_the_other(open_notebook):
-    years = widget(open_notebook("01_history.ipynb"), "TimelineExplorer(")
+@in_notebook("01_history.ipynb")
+def test_the_timeline_opens_one_entry_after_the_other(notebook):
+    years = notebook.widget("TimelineExplorer(")
     drawing, slider = years.root.locator(".ll-box"), years.controls("slider")[0]
     card, open_entry = drawing.locator(".ll-card"), drawing.locator("[aria-current=true]")
     assert "1409.0473" in card.inner_text() and open_entry.inner_text() == "Bahdanau's attention"
@@ -113,8 +112,9 @@ def test_the_timeline_opens_one_entry_after_the_other(open_notebook):
     assert_all_can_be_read(years)
 
 
-def test_a_date_is_typed_and_its_answer_walked_along(open_notebook):
-    explorer = widget(open_notebook("01_history.ipynb"), "AlignmentExplorer(")
+@in_notebook("01_history.ipynb")
+def test_a_date_is_typed_and_its_answer_walked_along(notebook):
+    explorer = notebook.widget("AlignmentExplorer(")
     said = explorer.root.locator("p[role=status]")
     first = said.inner_text()
     assert first.startswith("Output character 0,")
@@ -129,8 +129,9 @@ def test_a_date_is_typed_and_its_answer_walked_along(open_notebook):
     explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
 
 
-def test_the_machine_is_opened_layer_by_layer(open_notebook):
-    machine = widget(open_notebook("06_transformer.ipynb"), "MachineExplorer(")
+@in_notebook("06_transformer.ipynb")
+def test_the_machine_is_opened_layer_by_layer(notebook):
+    machine = notebook.widget("MachineExplorer(")
     said = machine.root.locator("p[role=status]")
     assert said.inner_text().startswith("Encoder, layer 1, head 0: query 0,")
     layer, head, token = machine.controls("slider")[:3]
@@ -148,8 +149,9 @@ def test_the_machine_is_opened_layer_by_layer(open_notebook):
     assert_all_can_be_read(machine)
 
 
-def test_a_text_is_typed_and_continued(open_notebook):
-    explorer = widget(open_notebook("06_transformer.ipynb"), "ContinuationExplorer(")
+@in_notebook("06_transformer.ipynb")
+def test_a_text_is_typed_and_continued(notebook):
+    explorer = notebook.widget("ContinuationExplorer(")
     said, text = explorer.root.locator("p[role=status]"), explorer.root.locator("pre")
     assert said.inner_text().startswith("Made at temperature 1.00") and text.inner_text().startswith("The ")
     assert explorer.press(explorer.controls("slider")[0], "ArrowLeft") is not None
@@ -163,8 +165,9 @@ def test_a_text_is_typed_and_continued(open_notebook):
     explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
 
 
-def test_the_heads_of_a_layer_are_seen_together_and_alone(open_notebook):
-    heads = widget(open_notebook("04_multi_head.ipynb"), "HeadExplorer(")
+@in_notebook("04_multi_head.ipynb")
+def test_the_heads_of_a_layer_are_seen_together_and_alone(notebook):
+    heads = notebook.widget("HeadExplorer(")
     drawing, slider = heads.root.locator(".ll-box"), heads.controls("slider")[0]
     maps, asked = drawing.locator("svg").count(), drawing.locator("p b").last
     assert maps == len(heads.controls("button")) - 1 == drawing.locator(".ll-words tr").count()
@@ -180,8 +183,9 @@ def test_the_heads_of_a_layer_are_seen_together_and_alone(open_notebook):
     assert_all_can_be_read(heads)
 
 
-def test_the_clocks_turn_and_the_angle_between_the_hands_stays(open_notebook):
-    clocks = widget(open_notebook("05_positional_encoding.ipynb"), "ClockExplorer(")
+@in_notebook("05_positional_encoding.ipynb")
+def test_the_clocks_turn_and_the_angle_between_the_hands_stays(notebook):
+    clocks = notebook.widget("ClockExplorer(")
     position, offset = clocks.controls("slider")
 
     def hands():
@@ -201,8 +205,9 @@ def test_the_clocks_turn_and_the_angle_between_the_hands_stays(open_notebook):
     assert_all_can_be_read(clocks)
 
 
-def test_the_position_moves_neither_the_matrix_nor_the_dot_product(open_notebook):
-    rotation = widget(open_notebook("05_positional_encoding.ipynb"), "RotationExplorer(")
+@in_notebook("05_positional_encoding.ipynb")
+def test_the_position_moves_neither_the_matrix_nor_the_dot_product(notebook):
+    rotation = notebook.widget("RotationExplorer(")
     position, offset = rotation.controls("slider")
     matrix, product = rotation.root.locator("td[class^=matrix]"), rotation.root.locator("p b").last
 
@@ -218,8 +223,9 @@ def test_the_position_moves_neither_the_matrix_nor_the_dot_product(open_notebook
     assert_all_can_be_read(rotation)
 
 
-def test_a_blur_becomes_one_tap_of_the_kernel(open_notebook):
-    pixels = widget(open_notebook("07_attention_vs_cnn.ipynb"), "PixelExplorer(")
+@in_notebook("07_attention_vs_cnn.ipynb")
+def test_a_blur_becomes_one_tap_of_the_kernel(notebook):
+    pixels = notebook.widget("PixelExplorer(")
     row, column, sharpness, head = pixels.controls("slider")
     said, difference = pixels.root.locator("p[role=status]"), pixels.root.locator("tr", has_text="difference")
     assert "the head up left (-1, -1) looks most at" in said.inner_text()
@@ -236,8 +242,9 @@ def test_a_blur_becomes_one_tap_of_the_kernel(open_notebook):
     assert_all_can_be_read(pixels)
 
 
-def test_a_path_between_two_tokens_is_lit_in_the_chosen_network(open_notebook):
-    explorer = widget(open_notebook("08_attention_vs_rnn.ipynb"), "PathExplorer(")
+@in_notebook("08_attention_vs_rnn.ipynb")
+def test_a_path_between_two_tokens_is_lit_in_the_chosen_network(notebook):
+    explorer = notebook.widget("PathExplorer(")
     network, start, end = explorer.controls("slider")
     said, chosen = explorer.root.locator("p[role=status]"), explorer.root.locator("tr.ll-chosen")
     lit = explorer.root.locator("svg.ll-net g > [fill='#D55E00']")
@@ -256,8 +263,9 @@ def test_a_path_between_two_tokens_is_lit_in_the_chosen_network(open_notebook):
     assert f"from input {last} to output 0 is 1 unit long" in said.inner_text() and lit.count() == 2
 
 
-def test_units_light_up_step_by_step(open_notebook):
-    player = widget(open_notebook("08_attention_vs_rnn.ipynb"), "WavePlayer(")
+@in_notebook("08_attention_vs_rnn.ipynb")
+def test_units_light_up_step_by_step(notebook):
+    player = notebook.widget("WavePlayer(")
     (step,), said = player.controls("slider"), player.root.locator("p[role=status]")
     now = player.root.locator("svg.ll-net g > [fill='#D55E00']")
     done = player.root.locator("svg.ll-net g > [fill='#0072B2']")
@@ -272,8 +280,9 @@ def test_units_light_up_step_by_step(open_notebook):
     assert_all_can_be_read(player)
 
 
-def test_a_sequence_grows_to_two_hundred_tokens(open_notebook):
-    explorer = widget(open_notebook("08_attention_vs_rnn.ipynb"), "DistanceExplorer(")
+@in_notebook("08_attention_vs_rnn.ipynb")
+def test_a_sequence_grows_to_two_hundred_tokens(notebook):
+    explorer = notebook.widget("DistanceExplorer(")
     distance, sequence = explorer.controls("slider")
     said, written = explorer.root.locator("p[role=status]"), explorer.root.locator(".ll-sequence")
     curves, rows = explorer.root.locator("svg polyline"), explorer.root.locator(".ll-answers tbody tr")
@@ -290,8 +299,9 @@ def test_a_sequence_grows_to_two_hundred_tokens(open_notebook):
     assert_all_can_be_read(explorer)
 
 
-def test_the_radius_moves_the_mask_the_cost_and_the_accuracy_together(open_notebook):
-    explorer = widget(open_notebook("09_truncated_attention.ipynb"), "WindowExplorer(")
+@in_notebook("09_truncated_attention.ipynb")
+def test_the_radius_moves_the_mask_the_cost_and_the_accuracy_together(notebook):
+    explorer = notebook.widget("WindowExplorer(")
     (radius,) = explorer.controls("slider")
     said, rows = explorer.root.locator("p[role=status]"), explorer.root.locator(".ll-cost tbody tr")
     bars = explorer.root.locator("svg[aria-label^='the mask'] rect[fill='#0072B2']")
@@ -318,8 +328,9 @@ def test_the_radius_moves_the_mask_the_cost_and_the_accuracy_together(open_noteb
     assert_all_can_be_read(explorer)
 
 
-def test_a_recording_is_walked_through_and_another_one_put_in(open_notebook, tmp_path):
-    explorer = widget(open_notebook("09_truncated_attention.ipynb"), "RecordingExplorer(")
+@in_notebook("09_truncated_attention.ipynb")
+def test_a_recording_is_walked_through_and_another_one_put_in(notebook, tmp_path):
+    explorer = notebook.widget("RecordingExplorer(")
     (frame,) = explorer.controls("slider")
     said, place = explorer.root.locator("p[role=status]"), explorer.root.locator("path.ll-at")
     name, sounds = explorer.root.locator("p b").first, explorer.root.locator("text.ll-sound")
@@ -362,11 +373,9 @@ def test_a_recording_is_walked_through_and_another_one_put_in(open_notebook, tmp
     assert_all_can_be_read(explorer)
 
 
-# imports that tests/browser/test_lessons.py needs besides its own: random, wave
-
-
-def test_an_edge_is_cut_and_put_back(open_notebook):
-    explorer = widget(open_notebook("10_graph_attention.ipynb"), "GraphExplorer(")
+@in_notebook("10_graph_attention.ipynb")
+def test_an_edge_is_cut_and_put_back(notebook):
+    explorer = notebook.widget("GraphExplorer(")
     node, weights, edge = explorer.controls("slider")
     said, ringed = explorer.root.locator("p[role=status]"), explorer.root.locator("svg.ll-sheet .ll-ring")
     cut, back = (explorer.root.get_by_role("button", name=name) for name in ("cut this edge", "put all back"))
@@ -387,8 +396,9 @@ def test_an_edge_is_cut_and_put_back(open_notebook):
     assert_all_can_be_read(explorer)
 
 
-def test_what_fits_is_said_at_both_ends(open_notebook):
-    explorer = widget(open_notebook("11_efficient_attention.ipynb"), "ScaleExplorer(")
+@in_notebook("11_efficient_attention.ipynb")
+def test_what_fits_is_said_at_both_ends(notebook):
+    explorer = notebook.widget("ScaleExplorer(")
     tokens, memory, machines = explorer.controls("slider")
     said, ring = explorer.root.locator("p[role=status]"), explorer.root.locator("tr.ll-ring")
     assert said.inner_text().startswith("1 M tokens, one machine of ") and ring.count() == 1
@@ -403,9 +413,9 @@ def test_what_fits_is_said_at_both_ends(open_notebook):
     assert_all_can_be_read(explorer)
 
 
-def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(open_notebook):
-    notebook = open_notebook("12_claims.ipynb")
-    explorer = widget(notebook, "LedgerExplorer(")
+@in_notebook("12_claims.ipynb")
+def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
+    explorer = notebook.widget("LedgerExplorer(")
     said, rows = explorer.root.locator("p[role=status]"), explorer.root.locator("tbody tr")
     verdicts, origins = explorer.controls("slider")
     assert said.inner_text().startswith("95 claims: ") and rows.count() == 95
@@ -441,14 +451,13 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(open_notebook
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.startswith("exercises/")])
-def test_an_exercise_is_solved_by_typing(open_notebook, name):
+@in_notebook(*[name for name in NOTEBOOKS if name.startswith("exercises/")])
+def test_an_exercise_is_solved_by_typing(notebook):
     """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""
+    name = notebook.name
     mine, solved = sources(name), sources(name.replace("exercises/", "solutions/"))
     assert len(mine) == len(solved)
     answer = next(i for i, (a, b) in enumerate(zip(mine, solved, strict=True)) if a != b)
-    notebook = open_notebook(name)
-    assert notebook.run_all(), notebook.troubles()
     judged = next(i for i in range(answer, len(mine)) if "check(" in solved[i])
     assert "NOT ATTEMPTED YET" in notebook.output(judged).inner_text()
     notebook.type_into(answer, solved[answer])
