@@ -260,7 +260,7 @@ def fall_out(what, file):
         output.sum().backward()
     except RuntimeError as error:
         Path(f"{file}.{rank}").write_text(
-            json.dumps([str(error), time.monotonic() - begun]), encoding="utf-8"
+            json.dumps([str(error), time.monotonic() - begun, str(error.__cause__)]), encoding="utf-8"
         )
         if what == "stops" and hasattr(signal, "SIGKILL"):
             os.kill(

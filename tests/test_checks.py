@@ -130,17 +130,19 @@ def fits(name, odd):
     return NEEDS.get(odd, asked.is_floating_point()) == asked.is_floating_point()
 
 
-@pytest.mark.parametrize("name, odd", [(name, odd) for name in FUNCTIONS for odd in ODD if fits(name, odd)])
-def test_an_odd_answer_is_named_and_harms_nothing(name, odd):
-    make, words = ODD[odd]
-    if isinstance(EXERCISES[name], Alike):  # its inputs are whole numbers, whatever its result should be
-        words = words.replace("the inputs are torch.", "asked for is torch.")
-    start = time.process_time()
-    result = check(make(name), name)
-    assert not result.passed and result.state == "failed"
-    assert words in result.diagnosis
-    assert time.process_time() - start < 2
-    assert not ADDRESS.search(repr(result) + result._repr_html_())
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_odd_answers_are_named_and_harm_nothing(name):
+    exact = isinstance(EXERCISES[name], Alike)  # its inputs are whole numbers, whatever its result should be
+    for odd, (make, words) in ODD.items():
+        if not fits(name, odd):
+            continue
+        start = time.process_time()
+        result = check(make(name), name)
+        assert not result.passed and result.state == "failed", odd
+        said = words.replace("the inputs are torch.", "asked for is torch.") if exact else words
+        assert said in result.diagnosis, odd
+        assert time.process_time() - start < 2, odd
+        assert not ADDRESS.search(repr(result) + result._repr_html_()), odd
     assert check(EXERCISES[name].right[0], name).passed  # the engine is as good as before
 
 

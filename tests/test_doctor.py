@@ -13,6 +13,13 @@ def test_each_check_gives_a_finding():
         assert finding.text and (finding.fine or finding.repair), look.__name__
 
 
+def test_a_mac_with_an_intel_processor_is_reported(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "platform", "darwin")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    finding = doctor.python()
+    assert not finding.fine and "2.2.2" in finding.repair
+
+
 def test_a_missing_and_a_wrong_package_are_named(tmp_path):
     (tmp_path / "requirements.txt").write_text(
         "-e .\n# a note == here\npytest==0.1\nno-such-package-here==1.0\n"

@@ -234,13 +234,6 @@ def test_there_is_no_file_without_a_lesson():
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in FOLDER.glob("*.md")))
-def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)\s]+)\)", (FOLDER / page).read_text(encoding="utf-8"))
-    local = [link.partition("#")[0] for link in links if "://" not in link]
-    assert [link for link in local if link and not (FOLDER / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", sorted(p.name for p in FOLDER.glob("*.md")))
 def test_the_make_targets_that_are_named_exist(page):
     made = (NOTEBOOKS.parent / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", made, flags=re.M))

@@ -110,13 +110,6 @@ def names_defined_twice(code: dict[str, str]) -> list[str]:
     return [f"{name}: {', '.join(sorted(where))}" for name, where in sorted(places.items()) if len(where) > 1]
 
 
-def broken_links(target: sources.Target, notebook: nbformat.NotebookNode) -> list[str]:
-    """Links in the text to files that are not there, seen from the notebook's own place."""
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)]
-    return [link for link in links if link and "://" not in link and not (target.path.parent / link).exists()]
-
-
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 def test_a_notebook_is_the_twin_of_its_source(target):
     assert list(build.differences(target)) == [], "repair: make notebooks"
@@ -139,11 +132,6 @@ def test_a_notebook_is_clean(target):
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 def test_a_notebook_is_at_most_one_mib(target):
     assert target.path.stat().st_size <= KIB * KIB
-
-
-@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
-def test_links_lead_somewhere(target):
-    assert broken_links(target, load(target)) == []
 
 
 def test_no_name_is_defined_in_two_notebooks():
@@ -235,11 +223,3 @@ def test_a_name_in_two_notebooks_is_named():
         "f: 02, 03"
     ]
     assert names_defined_twice({"02": "def f():\n    pass", "03": "def g():\n    pass"}) == []
-
-
-def test_a_broken_link_is_named(tmp_path):
-    (tmp_path / "there.ipynb").write_text("{}")
-    text = "[a](there.ipynb) [b](https://example.org) [c](missing.ipynb#part) [d](#here)"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
-    target = sources.Target("02", tmp_path / "02.py", tmp_path / "02.ipynb")
-    assert broken_links(target, notebook) == ["missing.ipynb"]

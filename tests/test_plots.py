@@ -215,17 +215,23 @@ def test_accuracy_by_position_counts_from_the_first_answer_and_marks_the_end_of_
     assert (curve.get_xdata()[0], curve.get_xdata()[-1]) == (3, 63) and list(edge.get_xdata()) == [31, 31]
 
 
-def test_figures_are_the_same_bytes_every_time():
-    assert all_pictures()["rows"].svg() == all_pictures()["rows"].svg()
-    assert film() == film()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> dict[str, bytes]:
+    """What `make figures` writes: name, content."""
+    with torch.device("cpu"):  # as they are computed everywhere
+        return {path.name: path.read_bytes() for path in write_all(tmp_path_factory.mktemp("figures"))}
+
+
+def test_figures_are_the_same_bytes_every_time(written):
+    with torch.device("cpu"):
+        assert all_pictures()["rows"].svg() == written["rows.svg"]
+        assert film() == written["seven_steps.gif"]
 
 
 @pytest.mark.skipif(
     sys.platform != "linux", reason="text is laid out a hair differently elsewhere; Linux holds the figures"
 )
-def test_the_figures_folder_is_what_the_code_draws(tmp_path):
-    with torch.device("cpu"):  # as `make figures` computes them, everywhere
-        written = {path.name: path.read_bytes() for path in write_all(tmp_path)}
+def test_the_figures_folder_is_what_the_code_draws(written):
     stored = {path.name: path.read_bytes() for path in FIGURES.iterdir()}
     assert written.keys() == stored.keys(), "make figures"
     assert [name for name in written if name.endswith(".svg") and written[name] != stored[name]] == [], (

@@ -9,16 +9,27 @@ import pytest
 from lesson_lib.cli import preflight
 
 
-@pytest.mark.parametrize("version", [(3, 11), (3, 12, 4), (3, 13)])
+@pytest.mark.parametrize("version", [(3, 11), (3, 12, 4), (3, 14)])
 def test_a_python_that_fits_is_let_through(version):
     assert preflight.python_problem(version) is None
 
 
-@pytest.mark.parametrize("version", [(2, 7), (3, 10), (3, 14)])
+@pytest.mark.parametrize("version", [(2, 7), (3, 10), (3, 15)])
 def test_another_python_gets_one_sentence_with_a_repair(version):
     sentence = preflight.python_problem(version)
     assert f"{version[0]}.{version[1]}" in sentence and "PYTHON=" in sentence and "\n" not in sentence
     assert "PYTHON=python3.12" in preflight.python_problem(version, ["python3.12"])
+
+
+def test_a_mac_with_an_intel_processor_gets_one_sentence(monkeypatch, capsys):
+    assert preflight.mac_problem("darwin", "arm64") is None
+    assert preflight.mac_problem("linux", "x86_64") is None
+    sentence = preflight.mac_problem("darwin", "x86_64")
+    assert "2.2.2" in sentence and "Apple processor" in sentence and "\n" not in sentence
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    assert preflight.main([]) == 1
+    assert capsys.readouterr().out == sentence + "\n"
 
 
 def test_a_full_disk_gets_one_sentence():

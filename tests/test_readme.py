@@ -15,13 +15,6 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_and_pictures_lead_somewhere(page):
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", read(page))]
-    assert links or page != "README.md"
-    assert [link for link in links if link and "://" not in link and not (ROOT / link).exists()] == []
-
-
 def test_pictures_have_alt_text():
     alts = re.findall(r"!\[([^\]]*)\]\(", read("README.md"))
     assert alts and all(len(alt) > 40 for alt in alts)

@@ -5,7 +5,6 @@ What a process does stands in ring_worker.py. One start for each number of proce
 
 import functools
 import json
-import time
 
 import pytest
 import torch
@@ -128,23 +127,21 @@ def test_a_group_of_some_processes(p, told):
 @pytest.mark.parametrize("what", FALLS_OUT)
 def test_a_process_that_falls_out_ends_the_run(what, tmp_path):
     """Within 30 seconds of it, with a sentence in each of the others: at once where it is gone, else after the group's timeout, here 4 seconds."""
-    begun, p = time.monotonic(), FALLS_OUT[what]
+    p = FALLS_OUT[what]
     done = torchrun(
         p, "--monitor-interval", "1", "-m", "tests.ring_worker", what, str(tmp_path / "told"), environment=CPU, wait_s=120,
     )  # fmt: skip
-    took = time.monotonic() - begun
     assert done.returncode != 0
     waited = []
     for rank in (0, 2)[: p - 1]:
-        said, seconds = json.loads((tmp_path / f"told.{rank}").read_text(encoding="utf-8"))
+        said, seconds, reason = json.loads((tmp_path / f"told.{rank}").read_text(encoding="utf-8"))
         assert said.startswith(
             f"process {rank} of {p} has lost another one: it has died, or it did not answer"
         )
         assert "mend it, and start them all again" in said and said in done.stderr
+        assert ("Timed out" in reason) == (what in SILENT), reason  # else it was noticed by the timeout only
         waited.append(seconds)
     assert max(waited) < 30
-    if what not in SILENT and took < 30:  # on a machine that is not itself at its limit, start and all
-        assert max(waited) < 3.9, "it was noticed by the timeout only"
     if what == "raises":
         assert "a mistake of its own" in done.stderr
 

@@ -1,7 +1,6 @@
 """The machine explorer without a browser: it opens once per text and draws for every choice."""
 
 import re
-import time
 from typing import Any, NamedTuple
 
 import pytest
@@ -220,15 +219,3 @@ def test_examples_that_are_no_texts_are_named(no_shape_hook):
         MachineExplorer(Machine(), "")
     with pytest.raises(ValueError, match=r"the first example cannot be shown: .* lacks source, target"):
         MachineExplorer(lambda text: text, TEXTS)
-
-
-@pytest.mark.parametrize("layers, n_heads", [(2, 4), (6, 8)])
-def test_every_choice_answers_fast(layers, n_heads):
-    w = MachineExplorer(Machine(layers, n_heads, n=23), ["3. mar 2021; " * 4])
-    w.part.value = "cross"  # warm
-    times = []
-    for at in range(1, 10):
-        start = time.perf_counter()
-        w.at.value = at
-        times.append(time.perf_counter() - start)
-    assert sorted(times)[4] < 0.1

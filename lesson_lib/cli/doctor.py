@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ def python() -> Finding:
     """Is this Python one of those that the course runs on, and in an environment of its own?"""
     version = ".".join(map(str, sys.version_info[:3]))
     if problem := preflight.python_problem(sys.version_info, preflight.other_pythons()):
+        return Finding(False, f"Python {version}", problem)
+    if problem := preflight.mac_problem(sys.platform, platform.machine()):
         return Finding(False, f"Python {version}", problem)
     own = (
         "" if sys.prefix != sys.base_prefix else " (not in an environment of its own; make setup makes .venv)"

@@ -6,7 +6,7 @@ Only the standard library, and only syntax that old Pythons can read, since its 
 import os
 import sys
 
-OLDEST, NEWEST = (3, 11), (3, 13)
+OLDEST, NEWEST = (3, 11), (3, 14)
 CPU_GIB, CUDA_GIB = 3, 10  # room for everything with torch's CPU build, and with its CUDA build
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -23,10 +23,20 @@ def python_problem(version, found=()):
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return None
     repair = (
-        "make lab PYTHON=%s" % found[0] if found else "install Python 3.13, then: make lab PYTHON=python3.13"
+        "make lab PYTHON=%s" % found[0] if found else "install Python 3.14, then: make lab PYTHON=python3.14"
     )
     return "This is Python %d.%d, and the course needs %d.%d to %d.%d: %s" % (
         tuple(version[:2]) + OLDEST + NEWEST + (repair,)
+    )
+
+
+def mac_problem(platform, processor):
+    """A sentence for a Mac with an Intel processor, else None."""
+    if platform != "darwin" or processor != "x86_64":
+        return None
+    return (
+        "This Mac has an Intel processor, or a Python made for one: PyTorch ended there with version 2.2.2, and the course needs "
+        "2.11. On a Mac with an Apple processor install Python for it from python.org; else take another machine."
     )
 
 
@@ -106,6 +116,10 @@ def main(arguments):
         return 1
     found = other_pythons() if sys.version_info >= (3, 3) else ()
     problem = python_problem(sys.version_info, found)
+    if problem is None:
+        import platform
+
+        problem = mac_problem(sys.platform, platform.machine())
     if problem is None and step == "torch":
         warning = torch_warning(sys.platform, installed_torch(), wanted or pinned_torch(), free_gib())
         if warning:

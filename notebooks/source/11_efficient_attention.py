@@ -640,7 +640,7 @@ def tiles_by_hand(query, key, value, tile):
 
 
 _ = torch.manual_seed(0)
-q, k, v = torch.randn(3, 100, 8)
+q, k, v = torch.randn(3, 100, 8, dtype=torch.float64)
 exact = attend(q, k, v).output
 for tile in (1, 7, 64, 100):
     assert_close(tiles_by_hand(q, k, v, tile), exact, atol=1e-6, rtol=0)

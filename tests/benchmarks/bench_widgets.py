@@ -10,7 +10,11 @@ import pytest
 import torch
 
 from lesson_lib.cli import lab as copies
-from lesson_lib.widgets import ClockExplorer, HeadExplorer, PixelExplorer, RotationExplorer
+from lesson_lib.widgets import AlignmentExplorer, ClockExplorer, HeadExplorer, PixelExplorer, RotationExplorer
+from lesson_lib.widgets.machine import MachineExplorer
+from tests import test_widgets_alignment as translators
+from tests import test_widgets_machine as machines
+from tests.browser.conftest import in_notebook
 
 MOVES = 20
 
@@ -22,7 +26,24 @@ def heads(shown: int | None) -> HeadExplorer:
     return widget
 
 
+def alignment() -> AlignmentExplorer:
+    """The longest input."""
+    widget = AlignmentExplorer(translators.untrained(), translators.TEXTS)
+    widget.text.value = "3. märz 2021; " * 8
+    return widget
+
+
+def machine(layers: int, n_heads: int) -> MachineExplorer:
+    """The longest input, and the weights from decoder to encoder."""
+    widget = MachineExplorer(machines.Machine(layers, n_heads, n=23), ["3. mar 2021; " * 4])
+    widget.part.value = "cross"
+    return widget
+
+
 LARGEST = {
+    "a date of 112 characters": alignment,
+    "2 layers of 4 heads": lambda: machine(2, 4),
+    "6 layers of 8 heads": lambda: machine(6, 8),
     "12 heads of 24 tokens": lambda: heads(None),
     "one of them": lambda: heads(0),
     "8 clocks": lambda: ClockExplorer(16),
@@ -45,15 +66,14 @@ def test_the_largest_drawings(benchmark, name):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", [name for name in copies.lessons() if "/" not in name])
-def test_slider_to_picture(open_notebook, name, capsys):
-    notebook = open_notebook(name)
-    assert notebook.run_all(), notebook.troubles()
+@in_notebook(*[name for name in copies.lessons() if "/" not in name])
+def test_slider_to_picture(notebook, capsys):
+    assert notebook.ran, notebook.troubles()
     for number, widget in enumerate(notebook.widgets(), 1):
         for slider in widget.controls("slider")[:1]:
             times, keys = [], ["ArrowRight", "ArrowLeft"]
             for _ in range(4 * MOVES):
-                took = widget.press(slider, keys[0], wait_ms=500)
+                took = widget.press(slider, keys[0])
                 if took is None:  # the slider is at its end: turn round
                     keys.reverse()
                     continue
@@ -63,6 +83,6 @@ def test_slider_to_picture(open_notebook, name, capsys):
             with capsys.disabled():
                 if times:
                     print(
-                        f"\n{name}, widget {number}: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms of {len(times)} moves"
+                        f"\n{notebook.name}, widget {number}: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms of {len(times)} moves"
                     )
         assert widget.shown()

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from lesson_lib.device import device
-from tests.browser.conftest import browser, lab, open_notebook, scratch
+from tests.browser.conftest import bench, browser, lab, notebook, scratch
 
 __all__ = [
+    "bench",
     "browser",
     "lab",
-    "open_notebook",
+    "notebook",
     "scratch",
 ]  # the widgets are timed in the browser tests' JupyterLab
 

@@ -16,6 +16,11 @@ def why_not() -> str | None:
     return None
 
 
+def in_notebook(*names: str):
+    """Run the test in each of these notebooks; all tests of a notebook go to one process, where it runs once."""
+    return pytest.mark.parametrize("notebook", names, indirect=True, ids=names)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Chromium, headless. Without one the tests are skipped; in CI they fail, unless LESSON_BROWSER=skip."""
@@ -36,6 +41,20 @@ def pytest_collection_modifyitems(items):
     first = {name: place for place, name in reversed(list(enumerate(names)))}
     order = sorted(range(len(items)), key=lambda place: first[names[place]] if names[place] else place)
     items[:] = [items[place] for place in order]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadgroup`, the tests of one notebook go to one process. (xdist 3.8.0's own groups are none with pytest 9.2.)"""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByNotebook(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid.partition("[")[2] or nodeid
+
+    return ByNotebook(config, log)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -230,10 +230,8 @@ class Notebook:
         return Widget(self.page, clone)
 
     def widget(self, made_by: str) -> "Widget":
-        """The widget below the first cell that contains `made_by`, made anew: as a learner finds it."""
-        index = self.find(made_by)
-        self.run_here(index)
-        made = self.cell(index).locator(WIDGETS).first
+        """The widget below the first cell that contains `made_by`."""
+        made = self.cell(self.find(made_by)).locator(WIDGETS).first
         made.wait_for()
         return Widget(self.page, made)
 

@@ -40,6 +40,7 @@ def test_without_a_browser(tmp_path, settings, code, said):
         "-q",
         "-p",
         "no:cacheprovider",
+        "--confcutdir=tests/browser",  # the library with its shapes checked is not needed here
         "tests/browser/test_lessons.py",
         "-k",
         "opens_by_itself",

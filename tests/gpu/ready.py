@@ -65,8 +65,8 @@ def cuda_problem(torch_version: str, built_for: str | None, seen: bool) -> str |
 def main(device: str) -> str | None:
     """The sentence that says why the tests cannot run on `device`; None after the line that says what runs them."""
     python = sys.version.split()[0]
-    if not (3, 11) <= sys.version_info < (3, 14):
-        return f"{sys.executable} is Python {python}, and the course needs 3.11 to 3.13: PYTHON=... names another."
+    if not (3, 11) <= sys.version_info < (3, 15):
+        return f"{sys.executable} is Python {python}, and the course needs 3.11 to 3.14: PYTHON=... names another."
     if problem := package_problem({name: installed(name) for name in THERE}):
         return problem
     import torch

@@ -1,0 +1,37 @@
+"""Memory of a kernel after each lesson, run from top to bottom: what a learner's machine, or a class server, has to hold for it."""
+
+import os
+
+import nbformat
+import psutil
+import pytest
+from nbclient import NotebookClient
+
+from lesson_lib.cli import lab
+
+NOTEBOOKS = lab.ROOT / "notebooks"
+
+
+def held_mib(pid: int) -> tuple[float, float]:
+    """PSS (pages shared with other processes divided among them; RSS where the system does not know it) and RSS, in MiB."""
+    held = psutil.Process(pid).memory_full_info()
+    return getattr(held, "pss", held.rss) / 2**20, held.rss / 2**20
+
+
+@pytest.mark.parametrize("name", [name for name in lab.lessons() if "/" not in name])
+def test_a_kernel_after_a_lesson(name, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("LESSON_HOME", os.fspath(tmp_path))
+    folder = {"metadata": {"path": os.fspath(NOTEBOOKS)}}
+    client = NotebookClient(
+        nbformat.read(NOTEBOOKS / name, 4), timeout=1200, kernel_name="python3", resources=folder
+    )
+    with client.setup_kernel():
+        pid = client.km.provisioner.pid
+        for number, cell in enumerate(client.nb.cells):
+            client.execute_cell(cell, number)
+        pss, rss = held_mib(pid)
+    table(
+        "kernels after a lesson, MiB",
+        {"lesson": name.removesuffix(".ipynb"), "PSS": f"{pss:.0f}", "RSS": f"{rss:.0f}"},
+    )
+    assert rss >= pss > 50
