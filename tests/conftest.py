@@ -50,18 +50,23 @@ with install_import_hook("lesson_lib", "beartype.beartype"):
 import jaxtyping
 
 
+def by_default(place: torch.device | None) -> None:
+    """Tensors are made there. A default device is a mode, which every call of torch then goes through: the CPU needs none."""
+    torch.set_default_device(None if place is None or place.type == "cpu" else place)
+
+
 def pytest_sessionstart():
     """Tensors that a file of tests makes for all of its tests lie on the lessons' device, too."""
-    torch.set_default_device(device())
+    by_default(device())
 
 
 @pytest.fixture(autouse=True)
 def _same_start():
     """Tensors are made on the lessons' device, from the same seed, in every test."""
-    torch.set_default_device(device())
+    by_default(device())
     torch.manual_seed(0)
     yield
-    torch.set_default_device("cpu")
+    by_default(None)
 
 
 @pytest.fixture

@@ -37,7 +37,10 @@ def browser():
 
 def pytest_collection_modifyitems(items):
     """The tests of one notebook follow each other, so that it is opened and run once."""
-    names = [getattr(item, "callspec", None) and item.callspec.params.get("notebook", "") for item in items]
+    names = [
+        item.callspec.params["notebook"] if "bench" in getattr(item, "fixturenames", ()) else None
+        for item in items
+    ]
     first = {name: place for place, name in reversed(list(enumerate(names)))}
     order = sorted(range(len(items)), key=lambda place: first[names[place]] if names[place] else place)
     items[:] = [items[place] for place in order]

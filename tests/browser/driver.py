@@ -230,8 +230,15 @@ class Notebook:
         return Widget(self.page, clone)
 
     def widget(self, made_by: str) -> "Widget":
-        """The widget below the first cell that contains `made_by`."""
-        made = self.cell(self.find(made_by)).locator(WIDGETS).first
+        """The widget below the first cell that contains `made_by`, made anew: whatever was done to it before is forgotten.
+
+        Where later cells have used its names for something else, all cells run again.
+        """
+        index = self.find(made_by)
+        self.run_here(index)
+        if any(output["output_type"] == "error" for output in self.cells()[index]["outputs"]):
+            self.run_all()
+        made = self.cell(index).locator(WIDGETS).first
         made.wait_for()
         return Widget(self.page, made)
 

@@ -24,6 +24,46 @@ def sources(name: str) -> list[str]:
     return ["".join(cell["source"]) for cell in cells]
 
 
+@in_notebook(*NOTEBOOKS)
+def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(notebook, record_property):
+    assert notebook.ran, notebook.troubles()
+    assert notebook.troubles() == []
+    times, silent = [], []
+    for number, widget in enumerate(notebook.widgets(), 1):
+        moved = []
+        for kind in CONTROLS:
+            for control in widget.controls(kind):
+                took = widget.move(control, kind)
+                moved.append(took)
+                times += [took] if took is not None and kind == "slider" else []
+                if (
+                    took is None and kind != "button"
+                ):  # a button may have nothing to do yet, such as back at the first step
+                    silent.append(
+                        f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no picture"
+                    )
+        if not any(took is not None for took in moved):
+            silent.append(f"widget {number}: no key changes its picture")
+    if times:
+        record_property(f"slider to picture, ms: {notebook.name}", round(statistics.median(times)))
+    assert silent == []
+
+
+@in_notebook(*[name for name in LESSONS if any("widgets" in source for source in sources(name))])
+def test_two_views_of_a_widget_move_together(notebook):
+    """The cell of the first widget with a slider, shown a second time."""
+    first = next(widget for widget in notebook.widgets() if widget.controls("slider"))
+    notebook.select(first.cell_index())
+    second = notebook.second_view()
+    before = second.shown()
+    assert before == first.shown()
+    for moved, other in ((first, second), (second, first)):
+        assert moved.move(moved.controls("slider")[0], "slider") is not None
+        notebook.settle()
+        assert other.shown() == moved.shown() != before
+        before = moved.shown()
+
+
 LAID_OUT = f"""async width => {{
     await new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)));
     const box = {CURRENT}.node.getBoundingClientRect();
@@ -404,49 +444,6 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
         }}""",
         arg=decided,
     )
-
-
-# What moves everything that there is stands last: the tests above find a notebook as Run All leaves it.
-
-
-@in_notebook(*NOTEBOOKS)
-def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(notebook, record_property):
-    assert notebook.ran, notebook.troubles()
-    assert notebook.troubles() == []
-    times, silent = [], []
-    for number, widget in enumerate(notebook.widgets(), 1):
-        moved = []
-        for kind in CONTROLS:
-            for control in widget.controls(kind):
-                took = widget.move(control, kind)
-                moved.append(took)
-                times += [took] if took is not None and kind == "slider" else []
-                if (
-                    took is None and kind != "button"
-                ):  # a button may have nothing to do yet, such as back at the first step
-                    silent.append(
-                        f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no picture"
-                    )
-        if not any(took is not None for took in moved):
-            silent.append(f"widget {number}: no key changes its picture")
-    if times:
-        record_property(f"slider to picture, ms: {notebook.name}", round(statistics.median(times)))
-    assert silent == []
-
-
-@in_notebook(*[name for name in LESSONS if any("widgets" in source for source in sources(name))])
-def test_two_views_of_a_widget_move_together(notebook):
-    """The cell of the first widget with a slider, shown a second time."""
-    first = next(widget for widget in notebook.widgets() if widget.controls("slider"))
-    notebook.select(first.cell_index())
-    second = notebook.second_view()
-    before = second.shown()
-    assert before == first.shown()
-    for moved, other in ((first, second), (second, first)):
-        assert moved.move(moved.controls("slider")[0], "slider") is not None
-        notebook.settle()
-        assert other.shown() == moved.shown() != before
-        before = moved.shown()
 
 
 @in_notebook(*[name for name in NOTEBOOKS if name.startswith("exercises/")])
