@@ -1,5 +1,6 @@
 """A JupyterLab server of our own, and what a learner does in one of its notebooks."""
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from lesson_lib.cli import lab
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "browser-tests"
-SETTINGS = '{"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}'  # all cells are drawn
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 READY = """async (path) => {
     const app = window.jupyterapp; await app.restored;
     let panel = app.shell.currentWidget;
@@ -42,10 +43,30 @@ KEYS = {
 DIGEST = """root => [...root.querySelectorAll('.widget-html-content, .widget-image, img, svg, canvas')]
     .map(e => e.tagName === 'CANVAS' ? e.toDataURL() : e.tagName === 'IMG' ? e.src : e.outerHTML).join('|')"""
 CURRENT = "window.jupyterapp.shell.currentWidget"
+OPEN = """async (path) => {
+    const app = window.jupyterapp, kernelPreference = {shouldStart: false, canStart: false, autoStartDefault: false};
+    const panel = await app.commands.execute('docmanager:open', {path, kernelPreference});
+    await panel.context.ready; await panel.revealed; app.shell.activateById(panel.id);
+}"""
+DRAWN = """() => {  // all prose is rendered, and all outputs are there
+    const panel = window.jupyterapp.shell.currentWidget;
+    return !!panel?.content?.widgets && panel.content.widgets.every(cell => cell.model.type === 'markdown'
+        ? cell.node.querySelector('.jp-RenderedMarkdown')?.childElementCount
+        : cell.node.querySelectorAll('.jp-OutputArea-child').length >= (cell.model.outputs?.length ?? 0));
+}"""
+
+
+def settings(theme: str = "light") -> str:
+    """JupyterLab's settings as the text of overrides.json: all cells are drawn, in that theme."""
+    chosen = {
+        "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+        "@jupyterlab/apputils-extension:themes": {"theme": THEMES[theme]},
+    }
+    return json.dumps(chosen)
 
 
 @contextmanager
-def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
+def server(folder: Path, scratch: Path, *, steps: str | None = "quick", theme: str = "light"):
     """A JupyterLab in `folder` with settings and progress of its own in `scratch`; gives its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -60,7 +81,7 @@ def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
     app = scratch / "app_settings"
     app.mkdir(parents=True, exist_ok=True)
     (scratch / "jupyterlab_settings_dir").mkdir(exist_ok=True)
-    (app / "overrides.json").write_text(SETTINGS, encoding="utf-8")
+    (app / "overrides.json").write_text(settings(theme), encoding="utf-8")
     command = lab.command(folder, port=port, browser=False)
     command += [
         f"--IdentityProvider.token={TOKEN}",
@@ -114,6 +135,22 @@ class Notebook:
         self.page.wait_for_function("() => window.lessonRun !== undefined", timeout=seconds * 1000)
         self.settle()
         return self.page.evaluate("() => window.lessonRun")
+
+    def theme(self) -> str:
+        """The theme that JupyterLab wears: "light" or "dark"."""
+        name = self.page.evaluate("() => document.body.dataset.jpThemeName")
+        return next(theme for theme, called in THEMES.items() if called == name)
+
+    def wear(self, theme: str) -> None:
+        """Put on a theme, "light" or "dark", and wait until its colours are there. The server keeps it for other pages."""
+        name = THEMES[theme]
+        if self.theme() == theme:
+            return
+        self.page.evaluate(
+            "name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name
+        )
+        self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name)
+        self.settle()
 
     def settle(self) -> None:
         """Wait until the page has drawn what it was given."""
@@ -211,6 +248,34 @@ class Notebook:
             "([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, wanted]
         )
         return [Widget(self.page, found.nth(i)) for i in range(found.count())]
+
+
+class Reader:
+    """One page in which notebooks are opened one after the other, without a kernel: they show what is stored."""
+
+    def __init__(self, page, address: str):
+        self.page = page
+        page.set_default_timeout(60_000)
+        page.goto(f"{address}/lab?token={TOKEN}&reset")
+        page.wait_for_function("() => window.jupyterapp")
+        page.evaluate("async () => { await window.jupyterapp.restored }")
+
+    @contextmanager
+    def open(self, name: str):
+        """A notebook, drawn to its end; it is closed afterwards."""
+        self.page.evaluate(OPEN, name)
+        self.page.wait_for_function(DRAWN)
+        try:
+            yield StoredNotebook(self.page, name)
+        finally:
+            self.page.evaluate(f"() => {CURRENT}.dispose()")
+
+
+class StoredNotebook(Notebook):
+    """One notebook that is open in a page already."""
+
+    def __init__(self, page, name: str):
+        self.page, self.name = page, name
 
 
 class Widget:
