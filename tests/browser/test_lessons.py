@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lesson_lib.cli import lab
+from tests.browser import contrast
 from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
 
 pytestmark = pytest.mark.browser
@@ -49,6 +50,11 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(open_notebook, n
             f"\n  {name}: slider to picture, median of {len(times)} moves: {statistics.median(times):.0f} ms"
         )
     assert silent == []
+    if times:  # what is stored of the other notebooks is what they show; test_themes.py reads that
+        found = contrast.in_both_themes(notebook)
+        notebook.wear("light")  # the server keeps a theme for the pages after
+        print(f"  lowest contrast: {contrast.lowest(found)}")
+        assert contrast.faint(found) == []
 
 
 @pytest.mark.parametrize(
