@@ -1,7 +1,9 @@
 """Every built notebook: its source's twin, executed, readable without a kernel, clean of the machine it was built on."""
 
 import ast
+import base64
 import copy
+import io
 import json
 import re
 from collections import defaultdict
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from PIL import Image
 
 from lesson_lib.cli import build, outputs, sources
 
@@ -74,11 +77,19 @@ def _pictures(notebook):
                 text = data.get("text/plain", "")
                 if not text or text.startswith("<"):
                     yield f"code cell {number}: a picture whose text/plain is not its alt sentence: {text[:60]!r}"
+            if any(_see_through(data[mime]) for mime in ("image/png", "image/gif") if mime in data):
+                yield f"code cell {number}: a see-through picture, dark letters on a dark page; give it a ground"
             if "image/svg+xml" in data and "<title" not in data["image/svg+xml"]:
                 yield f"code cell {number}: a drawing without <title>"
             for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
                 if not re.search(r"\balt=([\"'])[^\"']{10,}", image):
                     yield f"code cell {number}: an <img> without alt text"
+
+
+def _see_through(picture: str) -> bool:
+    """Whether a page's colour shines through a picture, which is given in base64."""
+    with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
+        return image.convert("RGBA").getextrema()[3][0] < 255
 
 
 def _amounts(notebook):
@@ -149,12 +160,19 @@ def test_the_learners_notebook_holds_no_answer():
 # The guards can fail: a sound small notebook, and what each guard says to one that is spoilt.
 
 
+def _png(alpha: int) -> str:
+    """A black picture of one pixel, in base64."""
+    file = io.BytesIO()
+    Image.new("RGBA", (1, 1), (0, 0, 0, alpha)).save(file, format="PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
 @pytest.fixture
 def sound():
     """A notebook in which everything is right."""
     picture = nbformat.v4.new_output(
         "execute_result",
-        data={"image/png": "iVBORw0KGgo=", "text/plain": "A line that goes up and stays there."},
+        data={"image/png": _png(alpha=255), "text/plain": "A line that goes up and stays there."},
         metadata={"image/png": {"alt": "A line that goes up and stays there."}},
         execution_count=1,
     )
@@ -197,6 +215,9 @@ SPOILT = {
     "without alt text": lambda notebook: notebook.cells[0].outputs[0].update(metadata={}),
     "not its alt sentence": lambda notebook: (
         notebook.cells[0].outputs[0].data.update({"text/plain": "<Figure size 3x2>"})
+    ),
+    "a see-through picture": lambda notebook: (
+        notebook.cells[0].outputs[0].data.update({"image/png": _png(alpha=254)})
     ),
     "a drawing without <title>": lambda notebook: (
         notebook.cells[0].outputs[0].data.update({"image/svg+xml": "<svg/>"})

@@ -32,6 +32,7 @@ CSS = """
 .ll-box .ll-under .ll-tip {left:0; width:max-content; max-width:min(560px, 100%); white-space:normal; box-sizing:border-box}
 .ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
 .ll-now {outline:3px solid #D55E00; outline-offset:2px}
+.widget-toggle-buttons .widget-toggle-button.mod-active {box-shadow:inset 0 -3px var(--jp-ui-font-color1, #111)}
 """
 
 

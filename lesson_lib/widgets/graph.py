@@ -28,7 +28,7 @@ STYLE = """
 .ll-box .ll-looks-at tbody th {font-weight:400; white-space:nowrap}
 .ll-box .ll-looks-at td {border:0; text-align:left; white-space:nowrap; padding:1px 10px 1px 0}
 .ll-box .ll-looks-at svg {vertical-align:middle; margin-right:5px}
-.ll-box .ll-looks-at .ll-cut {color:#777; text-decoration:line-through}
+.ll-box .ll-looks-at .ll-cut {color:#666; text-decoration:line-through}
 """
 
 

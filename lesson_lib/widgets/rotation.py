@@ -124,7 +124,7 @@ class RotationExplorer(Explorer):
 def _style(name: str, d: int) -> str:
     """CSS: cells outside the blocks are pale; a cell of the product marks the cells that it is made from."""
     outside = ", ".join(f".{name} td.matrix{r}-{c}" for r in range(d) for c in range(d) if r // 2 != c // 2)
-    rules = [f"{outside} {{background:#f4f4f4 !important; color:#777 !important}}"] if outside else []
+    rules = [f"{outside} {{background:#f4f4f4 !important; color:#666 !important}}"] if outside else []
     for r in range(d):
         at = f".{name}:has(td.turned{r}-0:is(:hover, :focus))"
         origins = [f"matrix{r}-{c}" for c in (r // 2 * 2, r // 2 * 2 + 1)]

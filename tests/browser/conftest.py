@@ -37,10 +37,11 @@ def browser():
 
 def pytest_collection_modifyitems(items):
     """The tests of one notebook follow each other, so that it is opened and run once."""
-    names = [
-        item.callspec.params["notebook"] if "bench" in getattr(item, "fixturenames", ()) else None
+    specs = [
+        getattr(item, "callspec", None) if "bench" in getattr(item, "fixturenames", ()) else None
         for item in items
     ]
+    names = [spec and spec.params.get("notebook") for spec in specs]
     first = {name: place for place, name in reversed(list(enumerate(names)))}
     order = sorted(range(len(items)), key=lambda place: first[names[place]] if names[place] else place)
     items[:] = [items[place] for place in order]
@@ -55,7 +56,8 @@ def pytest_xdist_make_scheduler(config, log):
 
     class ByNotebook(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return nodeid.partition("[")[2] or nodeid
+            notebook = nodeid.partition("[")[2]
+            return notebook if notebook.endswith(".ipynb]") else nodeid.partition("::")[0]
 
     return ByNotebook(config, log)
 

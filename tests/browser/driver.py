@@ -1,5 +1,6 @@
 """A JupyterLab server of our own, and what a learner does in one of its notebooks."""
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from lesson_lib.cli import lab
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "browser-tests"
-SETTINGS = '{"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}'  # all cells are drawn
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 READY = """async (path) => {
     const app = window.jupyterapp; await app.restored;
     let panel = app.shell.currentWidget;
@@ -52,8 +53,17 @@ STILL_S = 0.5  # the kernel has answered; a picture that still does not change w
 FILM_S = 10  # a film waits between two pictures
 
 
+def settings(theme: str = "light") -> str:
+    """JupyterLab's settings as the text of overrides.json: all cells are drawn, in that theme."""
+    chosen = {
+        "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+        "@jupyterlab/apputils-extension:themes": {"theme": THEMES[theme]},
+    }
+    return json.dumps(chosen)
+
+
 @contextmanager
-def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
+def server(folder: Path, scratch: Path, *, steps: str | None = "quick", theme: str = "light"):
     """A JupyterLab in `folder` with settings and progress of its own in `scratch`; gives its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -68,7 +78,7 @@ def server(folder: Path, scratch: Path, *, steps: str | None = "quick"):
     app = scratch / "app_settings"
     app.mkdir(parents=True, exist_ok=True)
     (scratch / "jupyterlab_settings_dir").mkdir(exist_ok=True)
-    (app / "overrides.json").write_text(SETTINGS, encoding="utf-8")
+    (app / "overrides.json").write_text(settings(theme), encoding="utf-8")
     command = lab.command(folder, port=port, browser=False)
     command += [
         f"--IdentityProvider.token={TOKEN}",
@@ -141,6 +151,22 @@ class Notebook:
         self.page.wait_for_function("() => window.lessonRun !== undefined", timeout=seconds * 1000)
         self.settle()
         return self.page.evaluate("() => window.lessonRun")
+
+    def theme(self) -> str:
+        """The theme that JupyterLab wears: "light" or "dark"."""
+        name = self.page.evaluate("() => document.body.dataset.jpThemeName")
+        return next(theme for theme, called in THEMES.items() if called == name)
+
+    def wear(self, theme: str) -> None:
+        """Put on a theme, "light" or "dark", and wait until its colours are there. The server keeps it for other pages."""
+        name = THEMES[theme]
+        if self.theme() == theme:
+            return
+        self.page.evaluate(
+            "name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name
+        )
+        self.page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=name)
+        self.settle()
 
     def settle(self) -> None:
         """Wait until the page has drawn what it was given."""

@@ -2,7 +2,7 @@
 
 Each notebook is opened in a JupyterLab of its own and photographed from top to bottom, 1,400 and 800 pixels wide, in
 slices of 1,500 pixels: FOLDER/02_scoring_1400_01.png ... `--run` runs all cells first (widgets are alive then), `--width
-N` takes one width.
+N` takes one width, `--theme dark` JupyterLab's dark theme; its files are called 02_scoring_dark_1400_01.png ...
 """
 
 import argparse
@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests.browser.driver import Notebook, chromium, server
+from tests.browser.driver import THEMES, Notebook, chromium, server
 
 HEIGHT = 1600
 SCROLLER = ".jp-WindowedPanel-outer"
@@ -41,18 +41,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("notebooks", nargs="+", type=Path)
     parser.add_argument("--run", action="store_true", help="run all cells first")
     parser.add_argument("--width", type=int, action="append", help="default: 1400 and 800")
+    parser.add_argument("--theme", choices=sorted(THEMES), default="light", help="JupyterLab's theme (light)")
     parser.add_argument(
         "--full", action="store_true", help="with --run: full trainings (default: LESSON_STEPS=quick)"
     )
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
+    mark = "" if chosen.theme == "light" else f"_{chosen.theme}"
+    steps = None if chosen.full else "quick"
     with tempfile.TemporaryDirectory(prefix="lesson_shots_", ignore_cleanup_errors=True) as scratch:
         work = Path(scratch) / "work"
         work.mkdir()
         for path in chosen.notebooks:
             shutil.copyfile(path, work / path.name)
         with (
-            server(work, Path(scratch), steps=None if chosen.full else "quick") as address,
+            server(work, Path(scratch), steps=steps, theme=chosen.theme) as address,
             chromium() as browser,
         ):
             for path in chosen.notebooks:
@@ -61,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
                     notebook = Notebook(context.new_page(), address, path.name)
                     if chosen.run and not notebook.run_all():
                         print(f"{path.name}: Run All did not finish: {notebook.troubles()}")
-                    for file in shoot(notebook, chosen.folder, f"{path.stem}_{width}"):
+                    for file in shoot(notebook, chosen.folder, f"{path.stem}{mark}_{width}"):
                         print(file, flush=True)
                     context.close()
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lesson_lib.cli import lab
+from tests.browser import contrast
 from tests.browser.conftest import in_notebook
 from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
 
@@ -47,6 +48,9 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(notebook, record
     if times:
         record_property(f"slider to picture, ms: {notebook.name}", round(statistics.median(times)))
     assert silent == []
+    found = contrast.in_both_themes(notebook)
+    notebook.wear("light")  # the server keeps a theme for the pages after
+    assert contrast.faint(found) == []
 
 
 @in_notebook(*[name for name in LESSONS if any("widgets" in source for source in sources(name))])
