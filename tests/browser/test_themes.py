@@ -75,17 +75,17 @@ def test_cards_and_tables_can_be_read(cards):
 
 @pytest.mark.parametrize("planted, expected", PLANTED.items(), ids=range(len(PLANTED)))
 def test_the_contrast_is_the_one_computed_by_hand(cards, planted, expected):
-    page = cards.page
-    page.evaluate(
-        """planted => {
-            const box = Object.assign(document.createElement('div'), {id: 'planted', innerHTML: planted});
-            box.className = 'jp-OutputArea-output';
-            document.body.append(box);
-        }""",
+    found = cards.page.evaluate(
+        f"""planted => {{
+            const page = document.createElement('div');
+            page.innerHTML = '<div class="jp-OutputArea-output">' + planted + '</div>';
+            document.body.append(page);
+            const found = {contrast.MEASURE}(page);
+            page.remove();
+            return found;
+        }}""",
         planted,
     )
-    found = page.evaluate(f"() => {contrast.MEASURE}(document.body)")
-    page.evaluate("() => document.getElementById('planted').remove()")
     assert [reading["ratio"] for reading in found] == [pytest.approx(expected, abs=0.01)]
 
 
