@@ -181,13 +181,14 @@ def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, Ra
 
 
 def try_clean(faults: Sequence[Fault], root: Path = ROOT) -> Iterator[tuple[list[Fault], str, Ran]]:
-    """The tests of these faults on an untouched copy of `root`, each once: the faults of a part with the same `only`, green or not."""
-    groups: dict[tuple[str, str], list[Fault]] = {}
+    """The tests of these faults on an untouched copy of `root`, each once: the faults of a part, with `only` and without, green or not."""
+    groups: dict[tuple[str, bool], list[Fault]] = {}
     for fault in faults:
-        groups.setdefault((fault.part, fault.only), []).append(fault)
+        groups.setdefault((fault.part, bool(fault.only)), []).append(fault)
     with copied(root) as tree:
-        for (part, only), same in groups.items():
+        for (part, _), same in groups.items():
             tests = dict.fromkeys(test for fault in same for test in fault.tests)
+            only = " or ".join(dict.fromkeys(f"({fault.only})" for fault in same if fault.only))
             ran = run(command(tree, part, [*tests], only), tree)
             found = verdict(ran)
             yield same, {NOT_SEEN: GREEN, SEEN: RED}.get(found, found), ran
