@@ -372,9 +372,9 @@ class Bench:
 
     def clear(self) -> None:
         """Put the open notebook away."""
-        if self.open is not None:
-            self.open.shut_down()
-            self.open = None
+        held, self.open = self.open, None
+        if held is not None:
+            held.shut_down()
 
 
 @contextmanager
