@@ -78,9 +78,8 @@ def test_sums_are_rounded_elsewhere_and_close():
     x, y = on_the_cpu(50, 300), on_the_cpu(300, 50)
     here, away = x @ y, (to_device(x) @ to_device(y)).cpu()
     assert not torch.equal(here, away)
-    assert_close(
-        here, away, atol=1e-4, rtol=1e-5
-    )  # 300 products each, which every processor adds in an order of its own
+    # 300 products each, which every processor adds in an order of its own
+    assert_close(here, away, atol=1e-4, rtol=1e-5)
 
 
 def test_what_is_added_at_an_index_is_added_in_another_order_each_time():
