@@ -137,6 +137,19 @@ def test_a_lesson_without_exercises_is_no_row(monkeypatch):
     assert "nothing" not in repr(progress()) and export_progress().title == "Exported"
 
 
+def test_a_pass_on_a_later_day_leaves_the_first_one(monkeypatch):
+    class Later(store.date):
+        @classmethod
+        def today(cls):
+            return cls(2999, 1, 2)
+
+    check("e**2", "score_ratio")
+    first = store.date.today().isoformat()
+    monkeypatch.setattr(store, "date", Later)
+    check("e**2", "score_ratio")
+    assert store.read()[0]["score_ratio"] == {"attempts": 2, "first_pass": first}
+
+
 # --- the export ---
 
 

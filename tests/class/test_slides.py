@@ -342,6 +342,8 @@ def test_every_deck_has_notes_with_minutes_and_wrong_answers(path, built):
     guide = notes.read_guide(path.parent / "instructor" / f"{path.stem}.md")
     headings = {notes.plain_heading(s.heading) for s in slides.read(path).sections}
     assert set(guide.minutes) <= headings and set(guide.prompts) <= headings  # or their notes are lost
+    asked = [Words().inline(prompt.ask) for prompts in guide.prompts.values() for prompt in prompts]
+    assert asked and [question for question in asked if f"<b>Ask:</b> {question}" not in said] == []
 
 
 PLANTED = {

@@ -6,8 +6,12 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib.attention import attend
 from lesson_lib.device import device, on, seed, to_device
+from lesson_lib.masks import from_edges, padding
 from lesson_lib.measure import peak_mib
+from lesson_lib.plots.charts import heatmap
+from lesson_lib.plots.lesson_10 import masks
 from tests.gpu.simulated import NAME, PIECE
 
 
@@ -74,7 +78,8 @@ def test_sums_are_rounded_elsewhere_and_close():
     x, y = on_the_cpu(50, 300), on_the_cpu(300, 50)
     here, away = x @ y, (to_device(x) @ to_device(y)).cpu()
     assert not torch.equal(here, away)
-    assert_close(here, away, atol=1e-4, rtol=1e-5)  # of 300 products, in an order of each processor's own
+    # 300 products each, which every processor adds in an order of its own
+    assert_close(here, away, atol=1e-4, rtol=1e-5)
 
 
 def test_what_is_added_at_an_index_is_added_in_another_order_each_time():
@@ -139,3 +144,19 @@ def test_a_layer_moved_there_learns():
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 0.01 * losses[0]
+
+
+def test_masks_lie_where_their_numbers_do_while_the_cpu_is_torchs_default():
+    """As in a lesson, which moves its tensors and sets no default."""
+    with torch.device("cpu"):
+        hidden = padding(to_device(torch.tensor([1, 3])), 3)
+        graph = from_edges(to_device(torch.tensor([[0, 1, 2], [1, 2, 0]])), 3)
+        output, _ = attend(there(2, 3, 5), there(2, 3, 5), there(2, 3, 7), mask=hidden & graph)
+    assert hidden.tolist() == [[[True, False, False]], [[True] * 3]]
+    assert output.device.type == NAME and output[0, 0].tolist() == [0.0] * 7
+
+
+def test_a_table_that_lies_there_is_drawn():
+    table = to_device(torch.tensor([[True, False], [False, True]], device="cpu"))
+    for picture in (masks({"a graph": table}), heatmap(table.float(), alt="Two weights of 1.")):
+        assert picture.figure.axes[0].images[0].get_array().tolist() == [[1, 0], [0, 1]]
