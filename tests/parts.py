@@ -146,7 +146,7 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
             failed += names
             seconds = time.perf_counter() - begin
             summary[part] = {"exit_code": code, "seconds": round(seconds, 1), **counts}
-            verdict = "passed" if code == 0 else f"FAILED ({code})"
+            verdict = "passed" if code == 0 else f"FAILED (exit code {code})"
             lines.append(f"== {part}: {verdict}; {in_words(counts)} in {seconds:.0f} s")
             print(lines[-1], flush=True)
         (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
