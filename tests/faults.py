@@ -3,7 +3,7 @@
     python -m tests.faults --list
     python -m tests.faults [NAME ...] [--part browser] [--json FILE]    plant each, run the tests that it names
     python -m tests.faults --clean                                      the same tests without any fault: they must be green
-    python -m tests.faults --draw 5 --seed 1 --whole                    five at random, each through the whole run
+    python -m tests.faults --draw 5 --seed 1 --whole                    five at random, each through the whole run until it is seen
 
 The faults stand in `faults.toml`. Each is planted in a scratch copy of the files that git tracks, so nothing here is changed.
 The copy has environments of its own, a few links, in which its `lesson_lib` comes before the installed one: for the tests, and for
@@ -32,7 +32,7 @@ from tests.parts import PARTS
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("faults.toml")
 ENVIRONMENTS = (".venv", ".venv-class")
-WHOLE = "tests/parts.py"
+WHOLE = "tests/parts.py --stop"
 PATIENCE_S = 1800  # for the tests that a fault names; a whole run has no end but its own
 SEEN, NOT_SEEN, NO_VERDICT = "seen", "NOT SEEN", "NO VERDICT"
 GREEN, RED = "green", "RED"

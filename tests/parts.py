@@ -44,11 +44,14 @@ CPU_S = 1200  # of all notebooks together: DESIGN.md's 20 core-minutes
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
 
-def command(part: str, report: Path, workers: int = 2, device: str | None = None) -> list[str]:
+def command(
+    part: str, report: Path, workers: int = 2, device: str | None = None, stop: bool = False
+) -> list[str]:
     """The command line of one part; `report` is the XML file that pytest writes, `device` the one that computes."""
     python = TEACHER if part == "class" else sys.executable
     line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
     line += ["-n", str(workers), "--dist", "loadgroup" if part == "browser" else "loadfile"]
+    line += ["-x"] if stop else []
     return [*line, "--device", device] if device else line
 
 
@@ -71,6 +74,12 @@ def run(part: str, folder: Path, **options) -> tuple[int, Counter, list[str], di
                 failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
             measured |= {one.get("name"): float(one.get("value")) for one in case.iter("property")}
     return code, counts, failed, measured
+
+
+def processor_s() -> float:
+    """Processor seconds of everything that has been started here and has ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def too_much(measured: dict[str, float]) -> str:
@@ -131,7 +140,7 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
         folder = Path(reports or scratch).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         for part in parts or PARTS:
-            begin = time.perf_counter()
+            begin, spent = time.perf_counter(), processor_s()
             print(f"\n== {part}: {PARTS[part][0]}", flush=True)
             if reason := why_not(part):
                 lines.append(f"== {part}: SKIPPED ({reason})")
@@ -147,8 +156,11 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
             seconds = time.perf_counter() - begin
             summary[part] = {"exit_code": code, "seconds": round(seconds, 1), **counts}
             verdict = "passed" if code == 0 else f"FAILED (exit code {code})"
-            lines.append(f"== {part}: {verdict}; {in_words(counts)} in {seconds:.0f} s")
+            busy = f"{processor_s() - spent:.0f} s of the processor"
+            lines.append(f"== {part}: {verdict}; {in_words(counts)} in {seconds:.0f} s ({busy})")
             print(lines[-1], flush=True)
+            if code and options.get("stop"):
+                break
         (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     print("\n" + "\n".join([*failed, *lines]))
     print(f"{'=' * 16} {in_words(total)} in {time.perf_counter() - start:.2f}s {'=' * 16}")
@@ -164,6 +176,7 @@ if __name__ == "__main__":
         "--workers", type=int, default=2, help="processes for the unit tests and the notebooks (2)"
     )
     parser.add_argument("--device", help="cpu, cuda or mps: what computes (else LESSON_DEVICE)")
+    parser.add_argument("--stop", action="store_true", help="end with the first test that fails")
     parser.add_argument(
         "--reports", type=Path, help="folder for the XML files and summary.json, which are kept there"
     )

@@ -238,6 +238,8 @@ def stop():
 
 def fall_out(what, file):
     """The process of rank 1 falls out in one of the ways; the others tell what they saw, and after how many seconds."""
+    # torchrun, which sees that one is gone, asks the others to end: not before they have told
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     rank, x = dist.get_rank(), draw(20, D_K, seed=0).requires_grad_()
     group = dist.new_group(timeout=timedelta(seconds=4))  # from here on, when all have started
     attend_ring(x, x, x, group=group)  # all is well

@@ -328,6 +328,7 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
     assert {"--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"} <= set(notebooks)
     browser = parts.command("browser", tmp_path / "browser.xml")
     assert browser[-4:] == ["-n", "2", "--dist", "loadgroup"]
+    assert parts.command("browser", tmp_path / "browser.xml", stop=True) == [*browser, "-x"]
 
 
 def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
@@ -345,6 +346,9 @@ def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
     }
     assert "FAILED a::b" in capsys.readouterr().out
     assert parts.main(["unit"], reports=tmp_path / "r") == 0
+    for stop, ran in (True, {"notebooks"}), (False, {"notebooks", "unit"}):
+        assert parts.main(["notebooks", "unit"], reports=tmp_path / "r", stop=stop) == 1
+        assert set(json.loads((tmp_path / "r" / "summary.json").read_text(encoding="utf-8"))) == ran
 
 
 def test_a_report_of_an_earlier_run_is_not_counted(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """show: the same digits everywhere."""
 
+import pytest
 import torch
 
 from lesson_lib.show import show, show_source
@@ -18,6 +19,17 @@ def test_names_shapes_whole_numbers_and_plain_values(capsys):
 def test_deeper_tensors_come_in_blocks(capsys):
     show(torch.zeros(2, 1, 1))
     assert capsys.readouterr().out == "0.0000\n\n0.0000\n"
+
+
+@pytest.mark.parametrize("number", [0.480150032, 0.480149968, -12.34565001])
+def test_a_number_that_other_processors_round_otherwise_is_not_built(number, monkeypatch, capsys):
+    """The softmax of 2 and eight zeros is .48015003, and .48014998 where it is summed in another order."""
+    show(number)
+    assert len(capsys.readouterr().out) in (7, 9)
+    monkeypatch.setenv("LESSON_BUILD", "1")
+    with pytest.raises(ValueError, match=r"show: -?[\d.]+ is so near to where its fourth decimal turns"):
+        show(torch.tensor([number], dtype=torch.float64))
+    show(1 / 32, number + 1e-4 / 3, 0.0)  # 1/32 is exact
 
 
 def test_source_comes_without_its_docstring():

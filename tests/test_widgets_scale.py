@@ -2,8 +2,6 @@
 
 import html
 import re
-import statistics
-import time
 
 import pytest
 
@@ -173,13 +171,3 @@ def test_what_does_not_fit_gets_a_sentence(no_shape_hook, change, error, message
     given = {"laws": LAWS, "ring": ring, "longest": LONGEST} | change
     with pytest.raises(error, match=message):
         ScaleExplorer(given.pop("laws"), given.pop("ring"), **given)
-
-
-def test_the_sliders_are_answered_within_a_tenth_of_a_second():
-    """In processor time, so that other programs do not count."""
-    w, seconds = explorer(), []
-    for value in (1000, 10**9, 500_000, 10**8, 2000):
-        began = time.process_time()
-        w.tokens.value = value
-        seconds.append(time.process_time() - began)
-    assert statistics.median(seconds) < 0.1

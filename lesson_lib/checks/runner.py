@@ -109,8 +109,8 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
             done.set()
 
     worker = threading.Thread(target=contextvars.copy_context().run, args=(body,), daemon=True, name="check")
-    worker.start()
     try:
+        worker.start()
         busy, end = time.process_time() + seconds, time.monotonic() + PATIENCE * seconds
         while not done.wait(0.1) and time.process_time() < busy and time.monotonic() < end:
             pass  # in slices, since some systems cannot interrupt a wait

@@ -54,6 +54,7 @@ def execute(notebook: NotebookNode, target: Target) -> None:
     with tempfile.TemporaryDirectory(prefix="lesson_home_", ignore_cleanup_errors=True) as empty:
         settled = {
             "LESSON_HOME": empty,
+            "LESSON_BUILD": "1",
             "IPYTHONDIR": empty,
             "LESSON_DEVICE": "cpu",
             "LESSON_PROGRESS": "off",

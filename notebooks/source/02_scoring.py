@@ -1169,15 +1169,15 @@ The cosine, the dot product of the directions alone, prefers the first key: 1 ag
 
 **"A weight of 0.5 means the same in every row."** A weight is relative to the other keys.
 
-> **Predict.** A key scores 2. Its one rival scores 0. Then seven more rivals with score 0 join. What happens to its weight?
+> **Predict.** A key scores 2. Its one rival scores 0. Then eight more rivals with score 0 join. What happens to its weight?
 >
 > <details><summary>Answer</summary>
-> It falls from .88 to .48, although nothing about the key changed: e² / (e² + 1) against e² / (e² + 8).
+> It falls from .88 to .45, although nothing about the key changed: e² / (e² + 1) against e² / (e² + 9).
 > </details>
 """
 
 # %%
-for rivals in (1, 8):
+for rivals in (1, 9):
     show(torch.tensor([2.0] + [0.0] * rivals).softmax(-1)[0])
 
 # %% [markdown]

@@ -10,10 +10,26 @@ import pytest
 import torch
 
 from lesson_lib.cli import lab as copies
-from lesson_lib.widgets import AlignmentExplorer, ClockExplorer, HeadExplorer, PixelExplorer, RotationExplorer
+from lesson_lib.data import dates, speech
+from lesson_lib.device import device
+from lesson_lib.models.phonemes import PhonemeRecogniser
+from lesson_lib.models.recaller import Recaller
+from lesson_lib.widgets import (
+    AlignmentExplorer,
+    ClockExplorer,
+    DistanceExplorer,
+    HeadExplorer,
+    PixelExplorer,
+    RecordingExplorer,
+    RotationExplorer,
+)
 from lesson_lib.widgets.machine import MachineExplorer
 from tests import test_widgets_alignment as translators
+from tests import test_widgets_graph as graphs
 from tests import test_widgets_machine as machines
+from tests import test_widgets_paths as paths
+from tests import test_widgets_scale as scales
+from tests import test_widgets_speech as recordings
 from tests.browser.conftest import in_notebook
 
 MOVES = 20
@@ -49,6 +65,44 @@ LARGEST = {
     "8 clocks": lambda: ClockExplorer(16),
     "rotation of width 8": lambda: RotationExplorer(8),
 }
+
+
+def recording() -> RecordingExplorer:
+    """Five seconds of speech."""
+    widget = RecordingExplorer(PhonemeRecogniser(len(speech.LABELS), radius=15).to(device()), speech.LABELS)
+    recordings.put_in(widget, recordings.wav(5))
+    return widget
+
+
+# The control that is moved, and to where, again and again.
+MOVED = {
+    "tokens of the scale": lambda: (scales.explorer().tokens, [1000, 10**9, 500_000, 10**8]),
+    "start of a path": lambda: (paths.explorer(n=8).start, [3, 1, 5, 2]),
+    "step of three waves": lambda: (paths.player(n=8).step, [3, 1, 5, 2]),
+    "radius of the window": lambda: (recordings.window().slider, ["7", "30", "60", "full"]),
+    "frame of a recording": lambda: (recording().frame, [199, 150, 490, 180]),
+    "distance of three networks": lambda: (
+        DistanceExplorer({system: Recaller(system) for system in ("RNN", "LSTM", "attention")}).distance,
+        [199, 150, 190, 180],
+    ),
+    "node of the club": lambda: (graphs.explorer().node, [1, 5, 3]),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_moved_control_is_answered(benchmark, name):
+    control, places = MOVED[name]()
+    places = itertools.cycle(places)
+    benchmark(lambda: setattr(control, "value", next(places)))
+
+
+def test_dates_are_drawn(benchmark):
+    """A training of 500 steps asks for 24,000."""
+    benchmark(lambda: dates.draw(torch.Generator("cpu").manual_seed(0), 1000))
+
+
+def test_three_dates_are_read(benchmark):
+    benchmark(dates.readings, "30. maj 2021; 3. 5. 2021; torsdag den 3. marts 2022")
 
 
 @pytest.mark.parametrize("kernel", [3, 5])
