@@ -1,11 +1,13 @@
 """`make test`, part by part: `python tests/parts.py` runs all, `python tests/parts.py unit notebooks` some.
 
 Each part ends with a line that says how it went; the last lines repeat what failed and add everything up.
+The class runs beside the browser, since both wait more than they compute; what it prints comes after.
 `make test-gpu` runs two of them with `--workers 8 --device cuda --reports FOLDER` (tests/gpu/run.sh).
 """
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -13,7 +15,10 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = "attention masks scores positions heads linear truncated efficient graphs convolution blocks recurrent".split()
@@ -40,6 +45,7 @@ PARTS = {
     "browser": ("a learner in a browser", ["-m", "browser", "-rs", "tests/browser"]),
     "class": ("slides, grading, a server for a class", ["-rs", "tests/class"]),
 }
+BESIDE = {"browser": "class"}  # both wait more than they compute
 CPU_S = 1200  # of all notebooks together: DESIGN.md's 20 core-minutes
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
@@ -55,31 +61,45 @@ def command(
     return [*line, "--device", device] if device else line
 
 
-def run(part: str, folder: Path, **options) -> tuple[int, Counter, list[str], dict[str, float]]:
-    """Run one part; returns pytest's exit code, the counts, the names of what failed, and what was measured.
+@dataclass
+class Went:
+    """How a part went: pytest's exit code, counts, names of what failed, what was measured; seconds by the clock, and of the processor."""
 
-    `options`: as of `command`.
-    """
-    report = folder / f"{part}.xml"
+    code: int
+    counts: Counter = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    measured: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+
+
+def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> Went:
+    """Run one part; what it prints goes to the file `printed`, where there is one. `options`: as of `command`."""
+    report, begin = folder / f"{part}.xml", time.perf_counter()
     report.unlink(missing_ok=True)  # an earlier run's, which a crash would leave in place
-    line = command(part, report, **options)
-    code = subprocess.call(line, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    counts, failed, measured = Counter(), [], {}
+    with open(printed or os.devnull, "wb") as file:
+        code, cpu_s = call(command(part, report, **options), file if printed else None)
+    went = Went(code, seconds=time.perf_counter() - begin, cpu_s=cpu_s)
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
             tags = {"failure": "failed", "error": "error", "skipped": "skipped"}
             kind = next((tags[child.tag] for child in case if child.tag in tags), "passed")
-            counts[kind] += 1
+            went.counts[kind] += 1
             if kind in ("failed", "error"):
-                failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
-            measured |= {one.get("name"): float(one.get("value")) for one in case.iter("property")}
-    return code, counts, failed, measured
+                went.failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
+            went.measured |= {one.get("name"): float(one.get("value")) for one in case.iter("property")}
+    return went
 
 
-def processor_s() -> float:
-    """Processor seconds of everything that has been started here and has ended."""
-    times = os.times()
-    return times.children_user + times.children_system
+def call(line: list[str], out: IO[bytes] | None = None) -> tuple[int, float]:
+    """Exit code of a command, and processor seconds of all that it started and waited for (nan on Windows)."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(line, cwd=ROOT, env=environment, stdout=out, stderr=out)
+    if not hasattr(os, "wait4"):
+        return process.wait(), math.nan
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 def too_much(measured: dict[str, float]) -> str:
@@ -136,30 +156,38 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
         print(f"no part is called {unknown[0]!r}; there are {', '.join(PARTS)}")
         return 1
     start, total, failed, lines, summary = time.perf_counter(), Counter(), [], [], {}
-    with tempfile.TemporaryDirectory(prefix="lesson_reports_", ignore_cleanup_errors=True) as scratch:
+    beside: dict[str, Future[Went]] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="lesson_reports_", ignore_cleanup_errors=True) as scratch,
+        ThreadPoolExecutor(1) as other,
+    ):
         folder = Path(reports or scratch).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         for part in parts or PARTS:
-            begin, spent = time.perf_counter(), processor_s()
             print(f"\n== {part}: {PARTS[part][0]}", flush=True)
             if reason := why_not(part):
                 lines.append(f"== {part}: SKIPPED ({reason})")
                 print(lines[-1], flush=True)
                 continue
-            code, counts, names, measured = run(part, folder, **options)
-            if measured:
-                print(table(measured))
-            if part == "notebooks" and (sentence := too_much(measured)):
-                code, names = code or 1, [*names, f"FAILED {sentence}"]
-            total += counts
-            failed += names
-            seconds = time.perf_counter() - begin
-            summary[part] = {"exit_code": code, "seconds": round(seconds, 1), **counts}
-            verdict = "passed" if code == 0 else f"FAILED (exit code {code})"
-            busy = f"{processor_s() - spent:.0f} s of the processor"
-            lines.append(f"== {part}: {verdict}; {in_words(counts)} in {seconds:.0f} s ({busy})")
+            second = BESIDE.get(part)
+            if second in (parts or PARTS) and not why_not(second) and not options.get("stop"):
+                printed = folder / f"{second}.txt"
+                beside[second] = other.submit(run, second, folder, printed=printed, **options)
+            went = beside[part].result() if part in beside else run(part, folder, **options)
+            if part in beside:
+                print((folder / f"{part}.txt").read_text(encoding="utf-8", errors="replace"))
+            if went.measured:
+                print(table(went.measured))
+            if part == "notebooks" and (sentence := too_much(went.measured)):
+                went.code, went.failed = went.code or 1, [*went.failed, f"FAILED {sentence}"]
+            total += went.counts
+            failed += went.failed
+            summary[part] = {"exit_code": went.code, "seconds": round(went.seconds, 1), **went.counts}
+            verdict = "passed" if went.code == 0 else f"FAILED (exit code {went.code})"
+            took = f"{went.seconds:.0f} s, {went.cpu_s:.0f} s of the processor"
+            lines.append(f"== {part}: {verdict}; {in_words(went.counts)} in {took}")
             print(lines[-1], flush=True)
-            if code and options.get("stop"):
+            if went.code and options.get("stop"):
                 break
         (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     print("\n" + "\n".join([*failed, *lines]))

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
@@ -333,8 +334,8 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
 
 def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
     ends = {
-        "unit": (0, Counter(passed=3, skipped=1), [], {}),
-        "notebooks": (1, Counter(failed=2), ["FAILED a::b"], {}),
+        "unit": parts.Went(0, Counter(passed=3, skipped=1)),
+        "notebooks": parts.Went(1, Counter(failed=2), ["FAILED a::b"]),
     }
     monkeypatch.setattr(parts, "run", lambda part, folder, **options: ends[part])
     assert parts.main(["unit", "notebooks"], reports=tmp_path / "r") == 1
@@ -351,15 +352,50 @@ def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
         assert set(json.loads((tmp_path / "r" / "summary.json").read_text(encoding="utf-8"))) == ran
 
 
+def test_a_command_tells_its_code_its_words_and_the_processors_seconds(tmp_path):
+    words = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('said'); sys.exit(3)"
+    inner = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {words!r}]))"
+    with open(tmp_path / "said.txt", "wb") as file:
+        code, cpu_s = parts.call([sys.executable, "-c", inner], file)
+    assert code == 3 and (tmp_path / "said.txt").read_text(encoding="utf-8").strip() == "said"
+    assert cpu_s > 0.3 or sys.platform == "win32"
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_the_class_runs_beside_the_browser_and_is_told_after_it(stop, tmp_path, monkeypatch, capsys):
+    begun, order = threading.Event(), []
+
+    def run(part, folder, *, printed=None, **options):
+        order.append(part)
+        if part == "class":
+            begun.set()
+            if printed:
+                printed.write_text("words of the class\n", encoding="utf-8")
+        elif part == "browser" and not stop:
+            assert begun.wait(20)  # it does not end before the class has begun
+        return parts.Went(0, Counter(passed=1))
+
+    monkeypatch.setattr(parts, "run", run)
+    monkeypatch.setattr(parts, "why_not", lambda part: "")
+    assert parts.main([], reports=tmp_path, stop=stop) == 0
+    said = capsys.readouterr().out
+    assert order[:3] == ["unit", "notebooks", "simulated"] and sorted(order[3:]) == ["browser", "class"]
+    assert said.index("== browser: passed") < said.index("== class: slides") < said.index("== class: passed")
+    assert ("words of the class" in said) == (not stop)
+
+
 def test_a_report_of_an_earlier_run_is_not_counted(tmp_path, monkeypatch):
     (tmp_path / "unit.xml").write_text("<testsuites><testcase/></testsuites>", encoding="utf-8")
-    monkeypatch.setattr(parts.subprocess, "call", lambda *arguments, **options: 3)
-    assert parts.run("unit", tmp_path) == (3, Counter(), [], {})
+    monkeypatch.setattr(parts, "call", lambda line, out: (3, 0.5))
+    went = parts.run("unit", tmp_path)
+    assert (went.code, went.counts, went.cpu_s) == (3, Counter(), 0.5)
 
 
 def test_notebooks_that_take_too_long_together_fail_the_part(tmp_path, monkeypatch, capsys):
     spent = {"CPU s: notebooks/a.ipynb": parts.CPU_S - 1.0, "CPU s: notebooks/b.ipynb": 2.0}
-    monkeypatch.setattr(parts, "run", lambda part, folder, **options: (0, Counter(passed=2), [], spent))
+    monkeypatch.setattr(
+        parts, "run", lambda part, folder, **options: parts.Went(0, Counter(passed=2), [], spent)
+    )
     assert parts.main(["notebooks"], reports=tmp_path / "r") == 1
     said = capsys.readouterr().out
     assert "CPU s: notebooks/b.ipynb" in said and f"FAILED the notebooks took {parts.CPU_S + 1} s" in said
