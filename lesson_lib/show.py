@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-CLOSE = 2.0**-21  # a few roundings of float32, as a share of the number
+CLOSE = 2.0**-22  # two roundings of float32, as a share of the number
 
 
 def show(*values: Any, **named: Any) -> None:
@@ -54,14 +54,26 @@ def _text(value: Any) -> str:
 
 
 def _round(number: float) -> float:
-    """At four decimals. While notebooks are built, a number that another processor may round otherwise is refused."""
-    away = abs((number * 1e4) % 1 - 0.5) * 1e-4
-    if "LESSON_BUILD" in os.environ and 0 < away < CLOSE * abs(number):  # an exact tie is exact everywhere
+    """At four decimals. While notebooks are built, a float32 that another processor may round otherwise is refused."""
+    if "LESSON_BUILD" in os.environ and _on_an_edge(number):
         raise ValueError(
             f"show: {number!r} is so near to where its fourth decimal turns that another processor may round it the other way; "
             "show another number"
         )
     return round(number, 4) + 0.0  # -0.0 + 0.0 is 0.0
+
+
+def _on_an_edge(number: float) -> bool:
+    """Whether it was computed in float32 and lies within a rounding or two of where its fourth decimal turns.
+
+    A number that four decimals hold whole, and an exact tie such as 1/32, are taken for exact: the same everywhere.
+    """
+    away = abs((number * 1e4) % 1 - 0.5) * 1e-4
+    inexact = (
+        number != round(number, 4)
+        and torch.tensor(number, dtype=torch.float32, device="cpu").item() == number
+    )
+    return inexact and 0 < away < CLOSE * abs(number)
 
 
 def _rows(value: Tensor, write: Callable) -> str:

@@ -21,15 +21,23 @@ def test_deeper_tensors_come_in_blocks(capsys):
     assert capsys.readouterr().out == "0.0000\n\n0.0000\n"
 
 
-@pytest.mark.parametrize("number", [0.480150032, 0.480149968, -12.34565001])
+@pytest.mark.parametrize("number", [0.48015003, 0.48014998, -12.34565])
 def test_a_number_that_other_processors_round_otherwise_is_not_built(number, monkeypatch, capsys):
     """The softmax of 2 and eight zeros is .48015003, and .48014998 where it is summed in another order."""
+    number = torch.tensor([number])
     show(number)
     assert len(capsys.readouterr().out) in (7, 9)
     monkeypatch.setenv("LESSON_BUILD", "1")
     with pytest.raises(ValueError, match=r"show: -?[\d.]+ is so near to where its fourth decimal turns"):
-        show(torch.tensor([number], dtype=torch.float64))
-    show(1 / 32, number + 1e-4 / 3, 0.0)  # 1/32 is exact
+        show(number)
+    show(number + 3e-5, number.double() + 1e-9, number.item() + 1e-9)
+
+
+@pytest.mark.parametrize("number", [0.0, 1 / 32, 300.0, 786432.0, 300.25, 0.25, torch.inf, torch.nan])
+def test_exact_numbers_are_built(number, monkeypatch, capsys):
+    monkeypatch.setenv("LESSON_BUILD", "1")
+    show(number, torch.tensor(number))
+    assert len(set(capsys.readouterr().out.split())) == 1
 
 
 def test_source_comes_without_its_docstring():

@@ -394,7 +394,7 @@ for _ in range(500):
     largest = max(largest, (moved - table[start + step]).abs().max().item())
 verdict("500 random cases: the largest error is below 1e-6", largest < 1e-6)
 verdict("and even below 1e-12", largest < 1e-12)
-show(turn_by_3=rotation(3, 4))
+show(turn_by_3=rotation(3, 4, dtype=torch.float64))
 
 # %% [markdown]
 r"""

@@ -128,7 +128,7 @@ One of our sources (S3, the lecture notes on self-attention) says of nodes witho
 # %%
 scores_to_0 = attend(values, values, values, score=lambda q, k: table * mask)
 show(scores_to_0.weights[0])
-show(scores_to_0.output[:1, 0])
+show(scores_to_0.output[:1, 0].round())
 
 # %% [markdown]
 r"""
