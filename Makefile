@@ -29,7 +29,7 @@ doctor: $(LEARN)  ## look at the machine and the installation, and say what to m
 
 ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: make ring ARGS='--tokens 32768')
 	@echo 'Exact attention over tokens that are split among processes: seconds, memory, and the difference from one process'
-	@for p in 1 2 3 4; do OMP_NUM_THREADS=1 $(RUN) -m torch.distributed.run --standalone --nproc-per-node $$p \
+	@for p in 1 2 3 4; do OMP_NUM_THREADS=1 $(RUN) -m torch.distributed.run --standalone --local-addr localhost --nproc-per-node $$p \
 	  -m lesson_lib ring $(ARGS) || exit 1; done
 
 slides: $(TEACH)  ## turn the lessons into slides that need no network (some: make slides ARGS=03)

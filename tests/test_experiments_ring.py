@@ -1,6 +1,7 @@
 """The ring's experiment: rows and tokens by hand, the stored table, and a small live run of it and of the command."""
 
 import itertools
+import sys
 
 import pytest
 import torch
@@ -122,6 +123,16 @@ def test_the_command_prints_a_line():
     assert "Traceback" not in done.stderr
 
 
+def test_processes_meet_where_no_name_of_the_computer_is_needed(monkeypatch, tmp_path):
+    """Without a network, or in a container, nobody may know that name: torchrun would look for it during minutes."""
+    unknown = 'import socket; socket.getfqdn = lambda name="": "nobody-knows.invalid"'
+    (tmp_path / "sitecustomize.py").write_text(unknown)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    where = "import os; print(os.environ['MASTER_ADDR'])"
+    done = torchrun(1, "--no-python", sys.executable, "-c", where, wait_s=120)
+    assert done.stdout.split() == ["localhost"], done.stderr[-2000:]
+
+
 def test_a_line_says_how_many_queries_were_compared():
     row = {
         "processes": 4, "tokens": 32768, "seconds": 1.93, "mib": 21.31, "sent_mib": 48.0, "error": 2.4e-7, "compared": 1024,
@@ -135,7 +146,7 @@ def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
     monkeypatch.delenv("RANK", raising=False)
     assert cli.main(["ring"]) == 1
     assert (
-        "make ring, or: torchrun --standalone --nproc-per-node 4 -m lesson_lib ring"
+        "make ring, or: torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
         in capsys.readouterr().err
     )
 

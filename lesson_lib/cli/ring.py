@@ -5,7 +5,7 @@ import sys
 
 ALL = 8192  # up to so many tokens all queries are compared with one process's attention, else the first FEW
 FEW = 1024
-START = "torchrun --standalone --nproc-per-node 4 -m lesson_lib ring"
+START = "torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
 
 
 def main(*, tokens: int, heads: int, width: int, causal: bool, backward: bool) -> int:

@@ -143,11 +143,13 @@ def join(tokens: int, heads: int, width: int) -> None:
 def torchrun(
     processes: int, *arguments: str, environment: Mapping[str, str] | None = None, wait_s: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`torchrun --standalone --nproc-per-node PROCESSES ARGUMENTS`, of this Python, with one thread in each; what it printed, and how it ended.
+    """`torchrun --standalone --local-addr localhost --nproc-per-node PROCESSES ARGUMENTS`, of this Python, with one thread in each; what it printed, and how it ended.
 
     The processes' own output comes with it. Raises subprocess.TimeoutExpired after `wait_s` seconds.
     """
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]  # fmt: skip
+    # on an unconnected computer nobody may know the computer's own name, which torchrun would look for during minutes
+    alone = ["--standalone", "--local-addr", "localhost"]
+    command = [sys.executable, "-m", "torch.distributed.run", *alone, "--nproc-per-node", str(processes)]
     # torch for Windows is built without libuv, which torchrun would use
     own = {"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"} | (
         {"USE_LIBUV": "0"} if sys.platform == "win32" else {}
