@@ -102,8 +102,10 @@ c = get_config()
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
 
 c.CourseDirectory.course_id = "attention"
-# Seconds for one cell; a check ends an answer that never returns after five by itself.
-c.Execute.timeout = 60
+# Seconds by the clock for one cell, and for a kernel to answer once it is interrupted. They are for cells that wait for ever: a
+# check ends an answer that computes for ever by itself, after five seconds of the processor, which are a minute where a class works.
+c.Execute.timeout = 300
+c.Execute.iopub_timeout = 60
 # Without the folder of the submission on the path: a file lesson_lib.py or torch.py handed in is not imported.
 c.Execute.extra_arguments = [
     "--HistoryManager.hist_file=:memory:",

@@ -12,6 +12,8 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from lesson_lib.cli import lab
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,16 +101,18 @@ def server(folder: Path, scratch: Path, *, steps: str | None = "quick", theme: s
                 process.kill()
 
 
-def _wait(process: subprocess.Popen, url: str, log: Path, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            break
+def _wait(process: subprocess.Popen, url: str, log: Path, patience_s: float = 60) -> None:
+    """Until the server answers. On a busy machine that takes long; a server that is stuck stands still, or computes for ever."""
+    spent, since = 0.0, time.monotonic()
+    while process.poll() is None and max(spent, time.monotonic() - since) < patience_s:
         try:
             with urllib.request.urlopen(url, timeout=2):
                 return
         except OSError:
             time.sleep(0.2)
+        now = sum(psutil.Process(process.pid).cpu_times()[:2])
+        if now > spent:
+            spent, since = now, time.monotonic()
     raise RuntimeError(f"JupyterLab did not start; its log ends:\n{log.read_text(encoding='utf-8')[-2000:]}")
 
 

@@ -104,7 +104,8 @@ def test_the_closed_folder_on_the_way_is_found(tmp_path):
 def test_root_is_told_which_folder_closes_the_way():
     with tempfile.TemporaryDirectory(prefix="lc-", dir="/tmp") as folder:  # mode 700
         said = classroom.unreachable(Path(folder))
-    closed = classroom.closed_folder([Path(sys.base_prefix).resolve(), Path(sys.prefix), ROOT, Path(folder)])
+        way = [Path(sys.base_prefix).resolve(), Path(sys.prefix), ROOT, Path(folder)]
+        closed = classroom.closed_folder(way)  # while the last of them is there
     assert f"chmod o+x {closed}" in said and "make setup-class" in said
 
 
