@@ -174,6 +174,8 @@ def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, Ra
     with copied(root) as tree:
         plant(fault, tree)
         if whole:
+            # it would see every fault: by its text, which is there no more
+            (tree / "tests" / "test_faults.py").unlink(missing_ok=True)
             ran = run([str(python(tree, "unit")), *shlex.split(whole)], tree, None)
         else:
             ran = run([*command(tree, fault.part, fault.tests, fault.only), "-x"], tree)

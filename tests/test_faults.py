@@ -150,6 +150,16 @@ def test_a_whole_run_is_any_words_of_python(tree, capsys):
 
 
 @POSIX
+def test_a_whole_run_does_not_see_a_fault_by_its_text(tree, capsys, monkeypatch):
+    """This file finds that the text of each fault stands where it should: of a planted one it does not."""
+    (tree / "tests").mkdir()
+    (tree / "test_sums.py").rename(tree / "tests" / "test_faults.py")
+    monkeypatch.setattr(faults, "tracked", lambda root: ["sums.py", "tests/test_faults.py"])
+    faults.main(["triple", "--whole", "-m pytest -q -rf"], root=tree)
+    assert re.search(r"^triple +unit +NO VERDICT", capsys.readouterr().out, re.M)
+
+
+@POSIX
 def test_a_run_without_an_end_is_ended(tmp_path):
     ran = faults.run([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, 0.5)
     assert ran.code is None and ran.seconds < 30 and faults.verdict(ran) == "NO VERDICT"
