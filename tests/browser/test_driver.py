@@ -22,7 +22,7 @@ http.server.HTTPServer(("127.0.0.1", {}), http.server.SimpleHTTPRequestHandler).
 
 @pytest.fixture
 def wait(tmp_path):
-    """Starts that code as a server and waits for it with a patience of 2 s; seconds that it took."""
+    """Starts that code as a server and waits for it with a patience of 5 s; seconds that it took."""
     started = []
 
     def waited(code):
@@ -35,7 +35,7 @@ def wait(tmp_path):
                 subprocess.Popen([sys.executable, "-c", code(port)], cwd=tmp_path, stdout=file, stderr=file)
             )
         begin = time.monotonic()
-        driver._wait(started[0], f"http://127.0.0.1:{port}", log, 2)
+        driver._wait(started[0], f"http://127.0.0.1:{port}", log, 5)
         return time.monotonic() - begin
 
     yield waited
@@ -45,7 +45,7 @@ def wait(tmp_path):
 
 
 def test_a_server_that_starts_slowly_is_awaited(wait):
-    assert wait(lambda port: SLOW.format(16, port)) > 2
+    assert wait(lambda port: SLOW.format(24, port)) > 5
 
 
 @pytest.mark.parametrize(
