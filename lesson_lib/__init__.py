@@ -33,34 +33,48 @@ Lesson -> modules:
     12 claims       claims (page, errata), checks (properties)
 """
 
+from typing import Any
+
 FLOORS = {
-    "scores": 0,
-    "masks": 0,
-    "positions": 0,
-    "device": 0,
-    "show": 0,
-    "attention": 1,
-    "trace": 2,
-    "heads": 2,
-    "linear": 2,
-    "truncated": 2,
-    "efficient": 2,
-    "blocks": 3,
-    "convolution": 3,
-    "graphs": 3,
-    "recurrent": 3,
-    "ring": 3,
-    "data": 4,
-    "models": 5,
-    "training": 6,
-    "measure": 6,
-    "plots": 6,
-    "experiments": 7,
-    "checks": 7,
-    "claims": 7,
-    "widgets": 7,
-    "cli": 8,
-    "__main__": 9,
+    "require": 0,
+    "summary": 0,
+    "fused": 1,
+    "scores": 1,
+    "masks": 1,
+    "positions": 1,
+    "device": 1,
+    "show": 1,
+    "attention": 2,
+    "trace": 3,
+    "heads": 3,
+    "linear": 3,
+    "truncated": 3,
+    "efficient": 3,
+    "blocks": 4,
+    "convolution": 4,
+    "graphs": 4,
+    "recurrent": 4,
+    "ring": 4,
+    "data": 5,
+    "models": 6,
+    "training": 7,
+    "measure": 7,
+    "plots": 7,
+    "experiments": 8,
+    "checks": 8,
+    "claims": 8,
+    "widgets": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`from lesson_lib import attend`, which imports torch only then."""
+    if name == "attend":
+        from lesson_lib.attention import attend
+
+        return attend
+    raise AttributeError(f"module 'lesson_lib' has no attribute {name!r}")

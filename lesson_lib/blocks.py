@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import Attended
 from lesson_lib.heads import Cache, MultiHeadAttention
 from lesson_lib.masks import causal, padding
@@ -43,14 +44,14 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-5) -> None:
         super().__init__()
-        _positive(d_model=d_model)
+        require.whole(d_model=d_model)
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
 
     def forward(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b d_model"]:
         """As wide as x, token by token."""
-        _wide(x, len(self.weight))
+        _check_width(x, len(self.weight))
         return torch.addcmul(self.bias, standardize(x, -1, self.eps), self.weight)
 
 
@@ -65,7 +66,7 @@ class BatchNorm(nn.Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__()
-        _positive(d_model=d_model)
+        require.whole(d_model=d_model)
         self.eps, self.momentum = eps, momentum
         self.weight = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
@@ -74,7 +75,7 @@ class BatchNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b d_model"]:
         """As wide as x; in training mode the running means move."""
-        _wide(x, len(self.weight))
+        _check_width(x, len(self.weight))
         if not self.training:
             normal = (x - self.running_mean) * (self.running_var + self.eps).rsqrt()
             return torch.addcmul(self.bias, normal, self.weight)
@@ -101,7 +102,7 @@ class FeedForward(nn.Module):
         self, d_model: int, d_inner: int, *, activation: Callable[[Tensor], Tensor] = torch.relu
     ) -> None:
         super().__init__()
-        _positive(d_model=d_model, d_inner=d_inner)
+        require.whole(d_model=d_model, d_inner=d_inner)
         self.w_in, self.w_out = nn.Linear(d_model, d_inner), nn.Linear(d_inner, d_model)
         self.activation = activation
         for layer in (self.w_in, self.w_out):
@@ -110,7 +111,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "*b d_model"]) -> Float[Tensor, "*b d_model"]:
         """As wide as x, token by token."""
-        _wide(x, self.w_in.in_features)
+        _check_width(x, self.w_in.in_features)
         return self.w_out(self.activation(self.w_in(x)))
 
 
@@ -124,7 +125,7 @@ class _Layer(nn.Module):
         self.norm_first, self.dropout = norm_first, _dropout(dropout)
         self.norms = nn.ModuleList(norm(d_model) for _ in range(n_sublayers))
 
-    def _around(self, i: int, x: Tensor, sublayer: Callable[[Tensor], Attended]) -> Attended:
+    def _sublayer(self, i: int, x: Tensor, sublayer: Callable[[Tensor], Attended]) -> Attended:
         """Sub-layer i with residual, norm and dropout; the one place that knows pre-norm from post-norm."""
         made = sublayer(self.norms[i](x) if self.norm_first else x)
         x = x + self.dropout(made.output)
@@ -177,8 +178,8 @@ class EncoderLayer(_Layer):
     ) -> Attended:
         """Tokens of the same shape, and the attention's weights (b, h, n, m) if they are asked for. Masks and cache as in MultiHeadAttention."""
         options = {"mask": mask, "score_bias": score_bias, "cache": cache, "weights": weights}
-        x, table = self._around(0, x, lambda y: self.attention(y, y, y, **options))
-        x, _ = self._around(1, x, lambda y: Attended(self.feed_forward(y), None))
+        x, table = self._sublayer(0, x, lambda y: self.attention(y, y, y, **options))
+        x, _ = self._sublayer(1, x, lambda y: Attended(self.feed_forward(y), None))
         return Attended(x, table)
 
     @classmethod
@@ -257,13 +258,13 @@ class DecoderLayer(_Layer):
         known = (
             memory[:, :0] if cross is not None and len(cross) else memory
         )  # its keys and values are in the cache
-        x, own_table = self._around(
+        x, own_table = self._sublayer(
             0, x, lambda y: self.attention(y, y, y, mask=mask, cache=own, weights=weights)
         )
-        x, cross_table = self._around(
+        x, cross_table = self._sublayer(
             1, x, lambda y: self.cross_attention(y, known, known, mask=memory_mask, cache=cross, weights=weights)
         )  # fmt: skip
-        x, _ = self._around(2, x, lambda y: Attended(self.feed_forward(y), None))
+        x, _ = self._sublayer(2, x, lambda y: Attended(self.feed_forward(y), None))
         return Decoded(x, DecoderWeights(own_table, cross_table) if weights else None)
 
     @classmethod
@@ -294,7 +295,7 @@ class _Stack(nn.Module):
         self, kind: Any, n_layers: int, d_model: int, n_heads: int, d_inner: int, **options: Any
     ) -> None:
         super().__init__()
-        _positive(n_layers=n_layers)
+        require.whole(n_layers=n_layers)
         self.layers = nn.ModuleList(kind(d_model, n_heads, d_inner, **options) for _ in range(n_layers))
         self.norm = _last_norm(d_model, **options)
 
@@ -379,14 +380,14 @@ class TokenEmbedding(nn.Module):
         positions: Callable[[int], Tensor] | None = None,
     ) -> None:
         super().__init__()
-        _positive(n_tokens=n_tokens, d_model=d_model)
+        require.whole(n_tokens=n_tokens, d_model=d_model)
         self.n_tokens, self.d_model, self.positions = n_tokens, d_model, positions
         self.table = nn.Parameter(torch.randn(n_tokens, d_model) * d_model**-0.5)
         self.dropout = _dropout(dropout)
 
     def forward(self, tokens: Int[Tensor, "b n"], start: int = 0) -> Float[Tensor, "b n d_model"]:
         """The tokens' rows, the first of them at position `start` (the length of a cache)."""
-        _numbers(tokens, self.n_tokens)
+        _check_tokens(tokens, self.n_tokens)
         end = start + tokens.shape[-1]
         if self.positions is not None:
             codes = self.positions(end)
@@ -408,17 +409,17 @@ class Predicted(NamedTuple):
     decoder: Stacked | None = None
 
 
-class State(NamedTuple):
+class DecoderState(NamedTuple):
     """What is known between two output tokens: the encoder's output, the mask that hides its padding, and a cache per decoder layer."""
 
     memory: Float[Tensor, "b m d_model"]
     mask: Bool[Tensor, "b 1 m"] | None
     caches: list[DecoderCache]
 
-    def take(self, rows: Int[Tensor, " rows"]) -> "State":
+    def take(self, rows: Int[Tensor, " rows"]) -> "DecoderState":
         """The state of those sequences of the batch, in that order; one may be taken twice."""
         caches = [DecoderCache(own.take(rows), cross.take(rows)) for own, cross in self.caches]
-        return State(self.memory[rows], None if self.mask is None else self.mask[rows], caches)
+        return DecoderState(self.memory[rows], None if self.mask is None else self.mask[rows], caches)
 
 
 class Transformer(nn.Module):
@@ -465,13 +466,13 @@ class Transformer(nn.Module):
         logits = self.embedding.logits(decoded.output)
         return Predicted(logits, encoded, decoded) if weights else Predicted(logits)
 
-    def start(self, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"] | None) -> State:
+    def start(self, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"] | None) -> DecoderState:
         """Encode, and open empty caches: the state before the first output token."""
         x = self.embedding(source)
         mask = None if lengths is None else padding(lengths, x.shape[1])
-        return State(self.encoder(x, mask=mask).output, mask, self.decoder.caches())
+        return DecoderState(self.encoder(x, mask=mask).output, mask, self.decoder.caches())
 
-    def step(self, tokens: Int[Tensor, "b n"], state: State, *, weights: bool = False) -> Predicted:
+    def step(self, tokens: Int[Tensor, "b n"], state: DecoderState, *, weights: bool = False) -> Predicted:
         """Logits after the new tokens, usually one; their keys and values join the caches of `state`."""
         past = len(state.caches[0].own)
         x = self.embedding(tokens, past)
@@ -503,21 +504,12 @@ def _like_torch(cls: Any, layer: nn.Module, kind: type[nn.Module]) -> Any:
     return ours.to(layer.linear1.weight)
 
 
-def _positive(**counts: Any) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
-
-
 def _dropout(share: Any) -> nn.Dropout:
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-        raise ValueError(
-            f"dropout must be a number between 0 and 1, got {share!r}; the published share is 0.1"
-        )
+    require.number(most=1, dropout=share)
     return nn.Dropout(share)
 
 
-def _wide(x: Any, d_model: int) -> None:
+def _check_width(x: Any, d_model: int) -> None:
     """A width of 1 would be stretched silently."""
     if not isinstance(x, Tensor) or not x.is_floating_point():
         got = x.dtype if isinstance(x, Tensor) else type(x).__name__
@@ -530,7 +522,7 @@ def _wide(x: Any, d_model: int) -> None:
         )
 
 
-def _numbers(tokens: Any, n_tokens: int) -> None:
+def _check_tokens(tokens: Any, n_tokens: int) -> None:
     """On a GPU a number out of range would end the process, so it is looked for here."""
     if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.dtype == torch.bool:
         got = tokens.dtype if isinstance(tokens, Tensor) else type(tokens).__name__

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from lesson_lib import require
 from lesson_lib.device import quick
 
 VERDICTS = ("holds", "with a condition", "corrected", "undecided")
@@ -177,15 +178,12 @@ def page(
     >>> len(page("corrected", "S2").rows)
     12
     """
-    if verdict is not None and verdict not in VERDICTS:
-        raise ValueError(f"verdict must be one of {', '.join(VERDICTS)}, or None for all, got {verdict!r}")
-    if source is not None and source not in sources():
-        raise ValueError(f"source must be one of {', '.join(sources())}, or None for all, got {source!r}")
+    require.one_of([None, *VERDICTS], verdict=verdict)
+    require.one_of([None, *sources()], source=source)
     if not isinstance(words, str):
         raise TypeError(f"words must be a text to look for, got {type(words).__name__}")
     lessons = sorted({row.lesson for row in ledger().values()})
-    if lesson is not None and lesson not in lessons:
-        raise ValueError(f"lesson must be one of {', '.join(lessons)}, or None for all, got {lesson!r}")
+    require.one_of([None, *lessons], lesson=lesson)
     wanted = words.lower().split()
     rows = [
         row

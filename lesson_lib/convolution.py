@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import Attended, attend
 from lesson_lib.scores import dot
 
@@ -109,10 +110,7 @@ def as_attention(conv: nn.Conv2d, *, sharpness: float | int | None = None) -> Pi
     """
     taps = _taps(conv)
     sharpness = -2 * math.log(torch.finfo(taps.dtype).eps) if sharpness is None else sharpness
-    if isinstance(sharpness, bool) or not isinstance(sharpness, (int, float)) or not 0 < sharpness < math.inf:
-        raise ValueError(
-            f"sharpness must be a finite number > 0, got {sharpness!r}; leave it out for an exact layer"
-        )
+    require.number(above=0, sharpness=sharpness)
     places = _places(conv)
     near = Near(places, places.new_full((len(places),), sharpness))
     return PixelAttention(near, taps, _bias(conv), border=conv.kernel_size[0] // 2)

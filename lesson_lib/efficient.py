@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lesson_lib.attention import Attended, attend, check_inputs
+from lesson_lib import require
+from lesson_lib.attention import Attended, attend
 
 TILE = 256  # queries, and keys, of a tile: large enough for fast products, small enough that their table stays in the cache
 LARGEST = (
@@ -67,8 +68,8 @@ def attend_tiles(
     >>> attend_tiles(0 * x, x, x, causal=True, tile=2)[1].tolist()
     [0.5, 0.5, 0.0]
     """
-    shape = check_inputs(query, key, value)
-    _whole(tile=tile)
+    shape = require.inputs(query, key, value)
+    require.whole(tile=tile)
     if causal and shape[-2] != shape[-1]:
         raise ValueError(
             f"a causal mask needs a query for each key, got {shape[-2]} and {shape[-1]}; leave causal out, or cut the longer"
@@ -84,10 +85,10 @@ def attend_part(
     kind = torch.promote_types(query.dtype, torch.float32)
     output = query.new_zeros(*query.shape[:-1], value.shape[-1], dtype=kind)
     log_sum = query.new_full(query.shape[:-1], -torch.inf, dtype=kind)
-    for rows, some in _tiles(query.shape[-2], key.shape[-2], ahead, tile):
+    for rows, column_tiles in _tiles(query.shape[-2], key.shape[-2], ahead, tile):
         q = query[..., rows, :].to(kind) * query.shape[-1] ** -0.5
         top, total, mixed = -torch.inf, 0.0, 0.0  # the largest score so far, and two sums relative to it
-        for columns in some:
+        for columns in column_tiles:
             scores = _scores(q, key, rows, columns, ahead)
             new = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(kind).min)
             new = new if isinstance(top, float) else torch.maximum(new, top)
@@ -96,7 +97,7 @@ def attend_part(
             total = total * shrink + scores.sum(-1, keepdim=True)
             mixed = mixed * shrink + scores @ value[..., columns, :].to(kind)
             top = new
-        if some:
+        if column_tiles:
             output[..., rows, :] = mixed / total.clamp(min=torch.finfo(kind).tiny)
             log_sum[..., rows] = (top + total.log())[..., 0]
     return Partial(output, log_sum)
@@ -113,10 +114,10 @@ def gradients_part(
     dq, dk, dv = (torch.zeros_like(x, dtype=kind) for x in (query, key, value))
     scale = query.shape[-1] ** -0.5
     log_sum = whole.log_sum.masked_fill(whole.log_sum == -torch.inf, torch.inf)  # no keys at all: weights 0
-    for rows, some in _tiles(query.shape[-2], key.shape[-2], ahead, tile):
+    for rows, column_tiles in _tiles(query.shape[-2], key.shape[-2], ahead, tile):
         q, g = query[..., rows, :].to(kind) * scale, gradient[..., rows, :].to(kind)
         mean = (g * whole.output[..., rows, :]).sum(-1, keepdim=True)
-        for columns in some:
+        for columns in column_tiles:
             weights = _scores(q, key, rows, columns, ahead).sub_(log_sum[..., rows, None]).exp_()
             dv[..., columns, :] += weights.mT @ g
             by_score = (g @ value[..., columns, :].to(kind).mT).sub_(mean).mul_(weights)
@@ -136,7 +137,7 @@ class LowRank(nn.Module):
 
     def __init__(self, n: int, rank: int, *, shared: bool = False) -> None:
         super().__init__()
-        _whole(n=n, rank=rank)
+        require.whole(n=n, rank=rank)
         self.n, self.rank = n, rank
         # of variance 1/n, so that a mixture of n independent keys is as long as a key
         self.mix_keys = nn.Parameter(torch.randn(rank, n) * n**-0.5)
@@ -146,7 +147,7 @@ class LowRank(nn.Module):
         self, query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"], value: Float[Tensor, "*#b m d_v"]
     ) -> Float[Tensor, "*b n d_v"]:  # fmt: skip
         """Outputs, one for each query."""
-        m = check_inputs(query, key, value)[-1]
+        m = require.inputs(query, key, value)[-1]
         if m > self.n:
             raise ValueError(
                 f"this layer mixes at most {self.n} keys, got {m}; make it with n={m}: its columns are learnt, one for each place"
@@ -166,7 +167,7 @@ class RandomFeatures(nn.Module):
 
     def __init__(self, d_k: int, n_features: int, *, orthogonal: bool = True, seed: int = 0) -> None:
         super().__init__()
-        _whole(d_k=d_k, n_features=n_features)
+        require.whole(d_k=d_k, n_features=n_features)
         self.d_k, self.n_features = d_k, n_features
         draws = torch.Generator("cpu").manual_seed(seed)
         rows = torch.randn(n_features, d_k, generator=draws, device="cpu")
@@ -258,9 +259,3 @@ def _scores(q: Tensor, key: Tensor, rows: slice, columns: slice, ahead: int | No
         j = torch.arange(columns.start, columns.stop, device=q.device)
         scores = scores.masked_fill_(j > i + ahead, -torch.inf)
     return scores
-
-
-def _whole(**sizes: Any) -> None:
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")

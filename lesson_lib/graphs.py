@@ -7,8 +7,8 @@ An edge from j to i lets i look at j. Two forms give the same numbers:
 
     out_i = sum over edges j -> i of w_ij v_j,    w_ij = exp(e_ij) / sum over edges k -> i of exp(e_ik)
 
-An edge that is listed twice counts once in the dense form and twice in the other, so lists are checked for that nowhere: keep them unique.
-A node without an incoming edge gets 0. Self-loops are made by nobody but `self_loops`.
+Keep the list of edges unique: it is not checked, and an edge that is listed twice counts once in the dense form and twice
+in the other. A node without an incoming edge gets 0. Only `self_loops` adds self-loops.
 Source: Veličković et al. 2017, arXiv:1710.10903 (GAT); Brody, Alon & Yahav 2021, arXiv:2105.14491 (GATv2, `dynamic`).
 """
 

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import Attended, attend
 from lesson_lib.positions import Shaw
 
@@ -287,10 +288,7 @@ def _per_head(table: Tensor | None) -> bool:
 
 
 def _divisible(width: int, n_heads: int, name: str, by: str = "n_heads") -> None:
-    if isinstance(n_heads, bool) or not isinstance(n_heads, int) or n_heads < 1:
-        raise ValueError(f"{by} must be a whole number >= 1, got {n_heads!r}")
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {width!r}")
+    require.whole(**{by: n_heads, name: width})
     if width % n_heads:
         fit = [h for h in range(1, width + 1) if width % h == 0 and h <= 64]
         raise ValueError(f"{name} is {width}, no multiple of {by} = {n_heads}; heads that fit: {fit}")

@@ -17,13 +17,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from lesson_lib.attention import check_inputs
+from lesson_lib import require
 
 CHUNK = 64  # tokens that look at each other by a table: small enough that n · CHUNK is no n², large enough for fast products
 SPAN = 8 * CHUNK  # tokens computed at once: few enough to stay in a processor's cache
 
 
-class State(NamedTuple):
+class LinearState(NamedTuple):
     """All that a causal layer keeps of the tokens so far: S (*b, d_k, d_v) and z (*b, d_k). Its size does not grow."""
 
     S: Float[Tensor, "*b d_k d_v"]
@@ -59,7 +59,7 @@ def attend_linear(
     >>> attend_linear(one, one, torch.tensor([[1.0], [3.0]]), causal=True).tolist()
     [[1.0], [2.0]]
     """
-    check_inputs(query, key, value)
+    require.inputs(query, key, value)
     if not callable(phi):
         raise TypeError(
             f"phi must be a function that makes features, got {type(phi).__name__}; e.g. linear.feature_map"
@@ -75,12 +75,12 @@ def step(
     query: Float[Tensor, "*b d_k"],
     key: Float[Tensor, "*b d_k"],
     value: Float[Tensor, "*b d_v"],
-    state: State | None = None,
-) -> tuple[Float[Tensor, "*b d_v"], State]:
+    state: LinearState | None = None,
+) -> tuple[Float[Tensor, "*b d_v"], LinearState]:
     """One token: its output, and the state with it taken up. As an RNN's step; time and memory do not depend on how many came before."""
     q, k = feature_map(query), feature_map(key)
-    new = State(k[..., :, None] * value[..., None, :], k)
-    state = new if state is None else State(state.S + new.S, state.z + new.z)
+    new = LinearState(k[..., :, None] * value[..., None, :], k)
+    state = new if state is None else LinearState(state.S + new.S, state.z + new.z)
     summed = (q[..., None, :] @ state.S)[..., 0, :]
     return _divided(summed, (q * state.z).sum(-1, keepdim=True)), state
 
@@ -88,8 +88,8 @@ def step(
 def as_rnn(
     query: Float[Tensor, "*b n d_k"], key: Float[Tensor, "*b n d_k"], value: Float[Tensor, "*b n d_v"]
 ) -> Float[Tensor, "*b n d_v"]:
-    """`attend_linear(causal=True)` computed as an RNN does it: a loop over the tokens that carries a `State`."""
-    check_inputs(query, key, value)
+    """`attend_linear(causal=True)` computed as an RNN does it: a loop over the tokens that carries a `LinearState`."""
+    require.inputs(query, key, value)
     _check_causal(query, key)
     outputs, state = [], None
     for q, k, v in zip(query.unbind(-2), key.unbind(-2), value.unbind(-2), strict=True):
@@ -104,7 +104,7 @@ def _causal(query: Tensor, key: Tensor, value: Tensor, phi: Callable[[Tensor], T
     n, d_v = query.shape[-2], value.shape[-1]
     width = phi(key[..., :1, :]).shape[-1]
     chunk = max(1, min(CHUNK, n))
-    state = State(query.new_zeros(*batch, width, d_v), query.new_zeros(*batch, width))
+    state = LinearState(query.new_zeros(*batch, width, d_v), query.new_zeros(*batch, width))
     padded = (F.pad(x.expand(*batch, *x.shape[-2:]), (0, 0, 0, -n % chunk)) for x in (query, key, value))
     outputs = []
     for q, k, v in zip(*(x.split(SPAN, -2) for x in padded), strict=True):
@@ -113,7 +113,7 @@ def _causal(query: Tensor, key: Tensor, value: Tensor, phi: Callable[[Tensor], T
     return torch.cat(outputs, -2)[..., :n, :]
 
 
-def _span(q: Tensor, k: Tensor, v: Tensor, state: State, chunk: int) -> tuple[Tensor, State]:
+def _span(q: Tensor, k: Tensor, v: Tensor, state: LinearState, chunk: int) -> tuple[Tensor, LinearState]:
     """Outputs of some chunks at once, and the state behind them: within a chunk by a table, from the tokens before it by their state."""
     q, k, v = (x.unflatten(-2, (-1, chunk)) for x in (q, k, v))
     table = (q @ k.mT).tril_()
@@ -121,7 +121,7 @@ def _span(q: Tensor, k: Tensor, v: Tensor, state: State, chunk: int) -> tuple[Te
     z = torch.cat([state.z[..., None, :], k.sum(-2)], -2).cumsum(-2)
     summed = table @ v + q @ S[..., :-1, :, :]
     weight = table.sum(-1, keepdim=True) + q @ z[..., :-1, :, None]
-    return _divided(summed, weight).flatten(-3, -2), State(S[..., -1, :, :], z[..., -1, :])
+    return _divided(summed, weight).flatten(-3, -2), LinearState(S[..., -1, :, :], z[..., -1, :])
 
 
 def _divided(summed: Tensor, weight: Tensor) -> Tensor:

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 
 def causal(n: int, *, device: torch.device | None = None) -> Bool[Tensor, "n n"]:
     """Mask that lets each token look at itself and at earlier tokens, never at later ones.
@@ -14,7 +16,7 @@ def causal(n: int, *, device: torch.device | None = None) -> Bool[Tensor, "n n"]
     >>> causal(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
-    _at_least_zero(n, "n", "tokens")
+    require.whole(least=0, n=n)
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
@@ -27,7 +29,7 @@ def window(n: int, radius: int, *, device: torch.device | None = None) -> Bool[T
     >>> window(3, radius=1).int().tolist()
     [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     """
-    _at_least_zero(n, "n", "tokens")
+    require.whole(least=0, n=n)
     if radius < 0:
         raise ValueError(f"radius must be >= 0 tokens, got {radius}; radius=0 is 'only myself'")
     i = torch.arange(n, device=device)
@@ -43,7 +45,7 @@ def padding(lengths: Int[Tensor, " b"], n: int) -> Bool[Tensor, "b 1 n"]:
     >>> padding(torch.tensor([1, 3]), n=3).int().tolist()
     [[[1, 0, 0]], [[1, 1, 1]]]
     """
-    _at_least_zero(n, "n", "tokens")
+    require.whole(least=0, n=n)
     _integers(lengths, "lengths", "(b,)", 1)
     if lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= n:
         raise ValueError(
@@ -70,7 +72,7 @@ def from_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> Bool[Tensor, "n n"
 
 def check_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> None:
     """Raise TypeError or ValueError where `edge_index` is no list of edges between the nodes 0 ... n - 1."""
-    _at_least_zero(n, "n", "nodes")
+    require.whole(least=0, n=n)
     _integers(edge_index, "edge_index", "(2, edges)", 2)
     if edge_index.shape[0] != 2:
         raise ValueError(
@@ -81,15 +83,6 @@ def check_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> None:
             f"edge_index names nodes {int(edge_index.min())} ... {int(edge_index.max())}, "
             f"but n = {n} allows 0 ... {n - 1}; raise n or renumber the nodes"
         )
-
-
-def _at_least_zero(n: int, name: str, unit: str) -> None:
-    if isinstance(n, bool) or not isinstance(n, int):
-        raise TypeError(
-            f"{name} must be a whole number of {unit}, got {type(n).__name__}; for a tensor x use x.shape[-2]"
-        )
-    if n < 0:
-        raise ValueError(f"{name} must be >= 0 {unit}, got {n}")
 
 
 def _integers(x: Tensor, name: str, shape: str, ndim: int) -> None:

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lesson_lib import require
 from lesson_lib.device import device
 
 os.environ.setdefault(
@@ -36,15 +38,7 @@ def seconds(call: Callable[[], Any], *, repeats: int = 3) -> float:
 
     Raises ValueError where `repeats` is less than 1.
     """
-    if repeats < 1:
-        raise ValueError(f"repeats must be >= 1, got {repeats}")
-    call()
-    taken = []
-    for _ in range(repeats):
-        begun = clock()
-        call()
-        taken.append(clock() - begun)
-    return statistics.median(taken)
+    return seconds_in_turn({"": call}, repeats=repeats)[""]
 
 
 def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
@@ -53,15 +47,27 @@ def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
     Other programs on the machine do not count, so the number holds on a busy laptop. A GPU's work does not count either.
     Raises ValueError where `repeats` is less than 1.
     """
-    if repeats < 1:
-        raise ValueError(f"repeats must be >= 1, got {repeats}")
-    call()
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
+    return seconds_in_turn({"": call}, repeats=repeats, by=time.process_time)[""]
+
+
+def seconds_in_turn(
+    calls: Mapping[str, Callable[[], Any]], *, repeats: int, by: Callable[[], float] | None = None
+) -> dict[str, float]:
+    """Seconds of each call: one to warm up, then the median of rounds in which they take turns, so that all see the same machine.
+
+    `by` is what tells the time, `clock` by default. Raises ValueError where `repeats` is less than 1.
+    """
+    require.whole(repeats=repeats)
+    now = by or clock
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
         call()
-        seconds.append(time.process_time() - start)
-    return statistics.median(seconds)
+    for _ in range(repeats):
+        for name, call in calls.items():
+            begun = now()
+            call()
+            taken[name].append(now() - begun)
+    return {name: statistics.median(times) for name, times in taken.items()}
 
 
 def peak_mib(call: Callable[[], Any]) -> float:
@@ -197,11 +203,9 @@ def growth_exponent(sizes: Sequence[int | float], values: Sequence[int | float])
         raise ValueError(
             f"sizes and values must be positive, got {list(sizes)} and {list(values)}; a power law has no zero"
         )
-    points = [(math.log(x), math.log(y)) for x, y in zip(sizes, values, strict=True)]
-    slopes = [
-        (b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(points) for b in points[i + 1 :] if a[0] != b[0]
-    ]
-    return statistics.median(slopes)
+    from scipy.stats import theilslopes
+
+    return float(theilslopes([math.log(y) for y in values], [math.log(x) for x in sizes]).slope)
 
 
 @dataclass(frozen=True)
@@ -218,8 +222,7 @@ class Law:
 
     def at(self, n: int | float) -> int | float:
         """The cost at n. Raises ValueError where n is no number >= 0."""
-        if isinstance(n, bool) or not isinstance(n, int | float) or not n >= 0:
-            raise ValueError(f"n must be a number of tokens >= 0, got {n!r}")
+        require.number(n=n)
         return self.constant + self.linear * n + self.quadratic * n * n
 
     def __str__(self) -> str:
@@ -240,17 +243,13 @@ def fit_law(sizes: Sequence[int | float], values: Sequence[int | float], *, degr
     """
     from scipy.optimize import nnls
 
-    if isinstance(degree, bool) or degree not in (1, 2):
-        raise ValueError(f"degree must be 1 (constant and n) or 2 (n² as well), got {degree!r}")
+    require.one_of((1, 2), degree=degree)
     points = {"sizes": sizes, "values": values}
     for name, numbers in points.items():
         if isinstance(numbers, str) or not isinstance(numbers, Sequence):
             raise ValueError(f"{name} must be a list of numbers, got {type(numbers).__name__}")
-        for number in numbers:
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
-                raise ValueError(
-                    f"{name} must be positive numbers, got {number!r}; relative errors need them so"
-                )
+        for value in numbers:
+            require.number(above=0, **{name: value})
     if len(sizes) != len(values):
         raise ValueError(f"need one value per size, got {len(sizes)} sizes and {len(values)} values")
     if len(set(sizes)) < degree + 1:
@@ -271,22 +270,14 @@ def fit_law(sizes: Sequence[int | float], values: Sequence[int | float], *, degr
 def smallest(fits: Callable[[int], bool], most: int) -> int | None:
     """The smallest whole number from 1 to `most` for which `fits` is true, None if there is none; `fits` must stay true once it is.
 
-    It is found by halving, in as many steps as `most` has binary digits, twice. Raises ValueError where `most` is no whole number >= 1.
+    It is found by halving, in as many steps as `most` has binary digits. Raises ValueError where `most` is no whole number >= 1.
 
     >>> smallest(lambda k: k * k > 50, most=1000)
     8
     """
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ValueError(f"most must be a whole number >= 1, got {most!r}")
-    low, high = 0, 1
-    while not fits(high):
-        if high == most:
-            return None
-        low, high = high, min(most, 2 * high)
-    while high - low > 1:  # true at `high`, not at `low`
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    require.whole(most=most)
+    found = bisect_left(range(1, most + 1), True, key=fits) + 1
+    return found if found <= most else None
 
 
 def _short(number: int | float) -> str:

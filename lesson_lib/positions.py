@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lesson_lib import require
+
 BASE = 10_000.0
 
 
@@ -24,7 +26,7 @@ def frequencies(
     >>> frequencies(4).tolist()
     [1.0, 0.01]
     """
-    _at_least(d, 2, "d")
+    require.whole(least=2, d=d)
     if d % 2:
         raise ValueError(f"d must be even, a sine and a cosine for each frequency, got {d}; use {d + 1}")
     if not base > 0:
@@ -117,8 +119,8 @@ def alibi(n: int, n_heads: int, *, device: torch.device | None = None) -> Float[
     >>> alibi(3, 8)[0].tolist()
     [[0.0, -0.5, -1.0], [-0.5, 0.0, -0.5], [-1.0, -0.5, 0.0]]
     """
-    _at_least(n, 1, "n")
-    _at_least(n_heads, 1, "n_heads")
+    require.whole(n=n)
+    require.whole(n_heads=n_heads)
     slopes = 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, device=device) / n_heads)
     i = torch.arange(n, device=device)
     return slopes[:, None, None] * -(i[:, None] - i).abs()
@@ -133,13 +135,13 @@ class Learned(nn.Module):
 
     def __init__(self, n_max: int, d: int) -> None:
         super().__init__()
-        _at_least(n_max, 1, "n_max")
-        _at_least(d, 1, "d")
+        require.whole(n_max=n_max)
+        require.whole(d=d)
         self.table = nn.Parameter(torch.randn(n_max, d) * d**-0.5)
 
     def forward(self, n: int) -> Float[Tensor, "n d"]:
         """The codes of positions 0 ... n - 1."""
-        _at_least(n, 0, "n")
+        require.whole(least=0, n=n)
         if n > len(self.table):
             raise ValueError(
                 f"this table has codes for {len(self.table)} positions, and {n} are asked for; make it with "
@@ -158,8 +160,8 @@ class Floater(nn.Module):
 
     def __init__(self, d: int, *, d_hidden: int = 32, step: float = 0.1) -> None:
         super().__init__()
-        _at_least(d, 1, "d")
-        _at_least(d_hidden, 1, "d_hidden")
+        require.whole(d=d)
+        require.whole(d_hidden=d_hidden)
         if not step > 0:
             raise ValueError(f"step must be > 0, got {step}; 0.1 is a common choice")
         self.start = nn.Parameter(torch.randn(d) * d**-0.5)
@@ -168,7 +170,7 @@ class Floater(nn.Module):
 
     def forward(self, n: int) -> Float[Tensor, "n d"]:
         """The codes of positions 0 ... n - 1."""
-        _at_least(n, 0, "n")
+        require.whole(least=0, n=n)
         codes = [self.start]
         for i in range(n - 1):
             codes.append(self._next(codes[-1], i * self.step))
@@ -199,9 +201,9 @@ class Shaw(nn.Module):
     def __init__(self, d_k: int, radius: int, *, d_v: int | None = None) -> None:
         super().__init__()
         d_v = d_k if d_v is None else d_v
-        _at_least(d_k, 1, "d_k")
-        _at_least(d_v, 1, "d_v")
-        _at_least(radius, 0, "radius")
+        require.whole(d_k=d_k)
+        require.whole(d_v=d_v)
+        require.whole(least=0, radius=radius)
         self.radius = radius
         self.key_rows = nn.Parameter(torch.zeros(2 * radius + 1, d_k))
         self.value_rows = nn.Parameter(torch.zeros(2 * radius + 1, d_v))
@@ -238,16 +240,7 @@ class Shaw(nn.Module):
 def _angles(
     n: int, start: int, d: int, base: float | int, device: torch.device | None
 ) -> Float[Tensor, "n half_d"]:
-    _at_least(n, 0, "n")
-    _at_least(start, 0, "start")
+    require.whole(least=0, n=n)
+    require.whole(least=0, start=start)
     places = torch.arange(start, start + n, dtype=torch.float64, device=device)
     return places[:, None] * frequencies(d, base=base, device=device)
-
-
-def _at_least(value: int, least: int, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"{name} must be a whole number, got {type(value).__name__}; for a tensor x of (tokens, width) use x.shape[0] or x.shape[1]"
-        )
-    if value < least:
-        raise ValueError(f"{name} must be >= {least}, got {value}")

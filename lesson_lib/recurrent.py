@@ -23,6 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import Score, attend
 from lesson_lib.masks import padding
 from lesson_lib.scores import Additive
@@ -74,9 +75,8 @@ class Recurrent(nn.Module):
 
     def __init__(self, kind: str, d_token: int, d_hidden: int, *, both_ways: bool = False) -> None:
         super().__init__()
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-        _positive(d_token=d_token, d_hidden=d_hidden)
+        require.one_of(KINDS, kind=kind)
+        require.whole(d_token=d_token, d_hidden=d_hidden)
         self.kind, self.both_ways = kind, both_ways
         self.layer = KINDS[kind](d_token, d_hidden, batch_first=True, bidirectional=both_ways)
 
@@ -137,7 +137,7 @@ class TwoWayEncoder(nn.Module):
 
     def __init__(self, d_token: int, d_half: int) -> None:
         super().__init__()
-        _positive(d_token=d_token, d_half=d_half)
+        require.whole(d_token=d_token, d_half=d_half)
         self.d_memory = 2 * d_half
         self.forwards = nn.GRU(d_token, d_half, batch_first=True)
         self.backwards = nn.GRU(d_token, d_half, batch_first=True)
@@ -175,7 +175,7 @@ class FixedVectorDecoder(nn.Module):
 
     def __init__(self, d_token: int, d_memory: int, d_state: int) -> None:
         super().__init__()
-        _positive(d_token=d_token, d_memory=d_memory, d_state=d_state)
+        require.whole(d_token=d_token, d_memory=d_memory, d_state=d_state)
         self.d_output = d_state + d_memory + d_token
         self.first = nn.Linear(d_memory, d_state)
         self.core = nn.GRU(d_token + d_memory, d_state, batch_first=True)
@@ -213,7 +213,7 @@ class AttentionDecoder(nn.Module):
 
     def __init__(self, d_token: int, d_memory: int, d_state: int, *, score: Score | None = None) -> None:
         super().__init__()
-        _positive(d_token=d_token, d_memory=d_memory, d_state=d_state)
+        require.whole(d_token=d_token, d_memory=d_memory, d_state=d_state)
         self.d_output = d_state + d_memory + d_token
         self.score = Additive(d_state, d_memory, d_state) if score is None else score
         self.first = nn.Linear(d_memory // 2, d_state)
@@ -252,9 +252,3 @@ def _tokens(x: Tensor, width: int) -> None:
         raise ValueError(
             f"x must be a tensor (b, tokens, d_token = {width}) with at least one token, got {got}; embed the tokens first"
         )
-
-
-def _positive(**widths: int) -> None:
-    for name, width in widths.items():
-        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {width!r}")

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
 
-from lesson_lib.attention import check_inputs
+from lesson_lib import require
 from lesson_lib.efficient import TILE, Partial, attend_part, gradients_part, merge
 
 
@@ -67,7 +67,7 @@ class _Ring:
         """How many keys each process has. Raises in all of them where one has inputs that do not fit, so that none waits for it."""
         problem, facts = None, {}
         try:
-            shape = check_inputs(query, key, value)
+            shape = require.inputs(query, key, value)
             self._check_device(query.device.type)
             if causal and shape[-2] != shape[-1]:
                 raise ValueError(f"a causal mask needs a query for each key, got {shape[-2]} and {shape[-1]}")
@@ -146,15 +146,15 @@ class _Attend(torch.autograd.Function):
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, ring: _Ring, counts: list[int], causal: bool
     ) -> Tensor:
         width = key.shape[-1]
-        block, whole = torch.cat([key, value], -1), _nothing(query, value)
+        block, whole = torch.cat([key, value], -1), _empty_partial(query, value)
         for turn in range(ring.size):
             owner = (ring.rank - turn) % ring.size
             coming = None
             if turn < ring.size - 1:  # while the next block comes, this one is computed with
-                coming = ring.send_on(block, _like(block, counts[(owner - 1) % ring.size]))
+                coming = ring.send_on(block, _block_shape(block, counts[(owner - 1) % ring.size]))
             if not causal or owner <= ring.rank:
                 ahead = _ahead(counts, ring.rank, owner) if causal else None
-                _take_up(whole, query, block[..., :width], block[..., width:], ahead)
+                _merge_into(whole, query, block[..., :width], block[..., width:], ahead)
             if coming is not None:
                 block = coming.wait()
         ctx.save_for_backward(query, key, value, *whole)
@@ -172,13 +172,13 @@ class _Attend(torch.autograd.Function):
         by_block = block.new_zeros(block.shape, dtype=whole.output.dtype)
         for turn in range(ring.size):
             owner = (ring.rank - turn) % ring.size
-            like = _like(block, counts[(owner - 1) % ring.size])
+            like = _block_shape(block, counts[(owner - 1) % ring.size])
             coming = ring.send_on(block, like) if turn < ring.size - 1 else None
             if not ctx.causal or owner <= ring.rank:
                 ahead = _ahead(counts, ring.rank, owner) if ctx.causal else None
                 keys, values = block[..., :width], block[..., width:]
                 by_keys, by_values = by_block[..., :width], by_block[..., width:]
-                _give_back(by_query, by_keys, by_values, query, keys, values, whole, gradient, ahead)
+                _add_gradients(by_query, by_keys, by_values, query, keys, values, whole, gradient, ahead)
             if ring.size > 1:  # the block's gradient goes with it, and one round further: home
                 by_block = ring.send_on(by_block, like).wait()
             if coming is not None:
@@ -187,16 +187,16 @@ class _Attend(torch.autograd.Function):
         return *(x.to(query.dtype) for x in found), None, None, None
 
 
-def _nothing(query: Tensor, value: Tensor) -> Partial:
+def _empty_partial(query: Tensor, value: Tensor) -> Partial:
     """Attention to no keys yet, in at least float32."""
-    kind = torch.promote_types(query.dtype, torch.float32)
-    output = query.new_zeros(*query.shape[:-1], value.shape[-1], dtype=kind)
-    return Partial(output, query.new_full(query.shape[:-1], -torch.inf, dtype=kind))
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    output = query.new_zeros(*query.shape[:-1], value.shape[-1], dtype=dtype)
+    return Partial(output, query.new_full(query.shape[:-1], -torch.inf, dtype=dtype))
 
 
-def _take_up(whole: Partial, query: Tensor, key: Tensor, value: Tensor, ahead: int | None) -> None:
+def _merge_into(whole: Partial, query: Tensor, key: Tensor, value: Tensor, ahead: int | None) -> None:
     """Merge into `whole`, in its own memory, what the queries find in these keys; tile by tile, so that no second `whole` is held."""
-    for rows in _tiles(query.shape[-2]):
+    for rows in _row_slices(query.shape[-2]):
         before = Partial(whole.output[..., rows, :], whole.log_sum[..., rows])
         part = attend_part(
             query[..., rows, :], key, value, ahead=None if ahead is None else ahead + rows.start
@@ -205,14 +205,14 @@ def _take_up(whole: Partial, query: Tensor, key: Tensor, value: Tensor, ahead: i
             mine.copy_(merged)
 
 
-def _give_back(
+def _add_gradients(
     by_query: Tensor, by_key: Tensor, by_value: Tensor,
     query: Tensor, key: Tensor, value: Tensor, whole: Partial, gradient: Tensor, ahead: int | None,
 ) -> None:  # fmt: skip
     """Add to the first three what these keys give to the gradients; tile by tile, so that no second three are held."""
-    for rows in _tiles(query.shape[-2]):
+    for rows in _row_slices(query.shape[-2]):
         these = Partial(whole.output[..., rows, :], whole.log_sum[..., rows])
-        for columns in _tiles(key.shape[-2]):
+        for columns in _row_slices(key.shape[-2]):
             reach = None if ahead is None else ahead + rows.start - columns.start
             if reach is not None and reach + TILE <= 0:  # no query of the tile may look at any of these keys
                 break
@@ -223,14 +223,14 @@ def _give_back(
             by_value[..., columns, :] += found[2]
 
 
-def _tiles(count: int) -> list[slice]:
+def _row_slices(count: int) -> list[slice]:
     return [slice(start, start + TILE) for start in range(0, count, TILE)]
 
 
-def _like(block: Tensor, count: int) -> tuple[int, ...]:
+def _block_shape(block: Tensor, count: int) -> tuple[int, ...]:
     return *block.shape[:-2], count, block.shape[-1]
 
 
 def _ahead(counts: list[int], rank: int, owner: int) -> int:
-    """Query i of `rank` may look at key j of `owner` up to j = i + this: how many tokens stand before the one's and not before the other's."""
+    """Query i of `rank` may look at key j of `owner` where j <= i + this: the first token of `rank` less that of `owner`."""
     return sum(counts[:rank]) - sum(counts[:owner])

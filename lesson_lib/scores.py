@@ -9,6 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from lesson_lib import require
+
 
 def dot(query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"]) -> Float[Tensor, "*b n m"]:
     """Dot product of each query with each key: `q · k`.
@@ -44,7 +46,7 @@ class Additive(nn.Module):
 
     def __init__(self, d_query: int, d_key: int, d_hidden: int, *, max_pairs: int = 2**14) -> None:
         super().__init__()
-        _positive(d_query=d_query, d_key=d_key, d_hidden=d_hidden, max_pairs=max_pairs)
+        require.whole(d_query=d_query, d_key=d_key, d_hidden=d_hidden, max_pairs=max_pairs)
         self.w_query = nn.Linear(d_query, d_hidden, bias=False)
         self.w_key = nn.Linear(d_key, d_hidden, bias=False)
         self.v = nn.Parameter(torch.empty(d_hidden).uniform_(-(d_hidden**-0.5), d_hidden**-0.5))
@@ -82,7 +84,7 @@ class Bilinear(nn.Module):
 
     def __init__(self, d_query: int, d_key: int) -> None:
         super().__init__()
-        _positive(d_query=d_query, d_key=d_key)
+        require.whole(d_query=d_query, d_key=d_key)
         bound = (3 / (d_query * d_key)) ** 0.5
         self.w = nn.Parameter(torch.empty(d_query, d_key).uniform_(-bound, bound))
 
@@ -108,7 +110,7 @@ class GraphScore(nn.Module):
 
     def __init__(self, d: int, n_heads: int = 1, *, dynamic: bool = False) -> None:
         super().__init__()
-        _positive(d=d, n_heads=n_heads)
+        require.whole(d=d, n_heads=n_heads)
         bound = (6 / (d + 1)) ** 0.5
         self.dynamic = dynamic
         self.a_key = nn.Parameter(torch.empty(n_heads, d).uniform_(-bound, bound))
@@ -138,16 +140,6 @@ class GraphScore(nn.Module):
             return (F.leaky_relu(query[target] + key[source], self.SLOPE) * self.a_key).sum(-1)
         of_query, of_key = (query * self.a_query).sum(-1), (key * self.a_key).sum(-1)
         return F.leaky_relu(of_query[target] + of_key[source], self.SLOPE)
-
-
-def _positive(**widths: int) -> None:
-    for name, width in widths.items():
-        if isinstance(width, bool) or not isinstance(width, int):
-            raise TypeError(
-                f"{name} must be a whole number, got {type(width).__name__} {width!r}; for a tensor x use x.shape[-1]"
-            )
-        if width < 1:
-            raise ValueError(f"{name} must be >= 1, got {width}")
 
 
 def _width(x: Tensor, expected: int, name: str, letter: str) -> None:

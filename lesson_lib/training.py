@@ -87,7 +87,7 @@ def fit(
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: factor(done + 1))
     history, best, best_weights, waited = History(), -math.inf, None, 0
     start, total = time.process_time(), 0.0
-    bar = _bar(steps, name)
+    bar = progress_bar(steps, name)
     try:
         for step in range(1, steps + 1):
             value = loss(model, to_device(draw(generator)))
@@ -167,7 +167,8 @@ def _one_cycle(step: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
-def _bar(steps: int, name: str) -> Any:
+def progress_bar(steps: int, name: str) -> Any:
+    """A bar of so many steps, which goes when it is closed; LESSON_PROGRESS=off hides it."""
     from tqdm.auto import tqdm
 
     return tqdm(total=steps, desc=name, leave=False, disable=os.environ.get("LESSON_PROGRESS") == "off")

@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lesson_lib.attention import Attended, attend, check_inputs
+from lesson_lib import require
+from lesson_lib.attention import Attended, attend
 
 BLOCK = 32  # tokens in a block, at least: below, the products are too small to be fast
 
@@ -41,11 +42,11 @@ def attend_window(
     >>> attend_window(0 * x, x, x, radius=1)[0].tolist()
     [0.5, 0.5, 0.0]
     """
-    shape = check_inputs(query, key, value)
+    shape = require.inputs(query, key, value)
     n, after = _checked(shape, radius), 0 if causal else radius
-    real = _real(padding, shape, query)
+    real = _real_keys(padding, shape, query)
 
-    def some(start: int, end: int) -> Tensor:
+    def attend_rows(start: int, end: int) -> Tensor:
         """Queries from start up to, not including, end; with the keys in reach."""
         near = slice(max(0, start - radius), min(n, end + after))
         seen = _band(end - start, near.stop - near.start, start - near.start, radius, after, query.device)
@@ -58,11 +59,13 @@ def attend_window(
     count = (n - radius - after) // block  # blocks whose keys are all there
     if count < 2:
         return torch.cat(
-            [some(start, min(n, start + block)) for start in range(0, n, block)] or [value[..., :0, :]], -2
+            [attend_rows(start, min(n, start + block)) for start in range(0, n, block)]
+            or [value[..., :0, :]],
+            -2,
         )
     start, end = radius, radius + count * block
     # The ends before the blocks: so their gradients are made after those of the blocks, and do not wait in memory meanwhile.
-    first, last = ([some(i, j)] if i < j else [] for i, j in ((0, start), (end, n)))
+    first, last = ([attend_rows(i, j)] if i < j else [] for i, j in ((0, start), (end, n)))
     inner = slice(0, end + after)
     reach = radius + block + after
     q = query[..., start:end, :].unflatten(-2, (count, block))
@@ -82,7 +85,8 @@ class WindowAttention:
     """
 
     def __init__(self, radius: int, *, causal: bool = False) -> None:
-        self.radius, self.causal = _whole(radius), causal
+        require.whole(least=0, radius=radius)
+        self.radius, self.causal = radius, causal
 
     def __call__(
         self, query: Tensor, key: Tensor, value: Tensor, *,
@@ -143,7 +147,7 @@ class _Neighbours(torch.autograd.Function):
 
 def _checked(shape: torch.Size, radius: int) -> int:
     """The number of tokens; raises where queries and keys are not the same tokens, or the radius is none."""
-    _whole(radius)
+    require.whole(least=0, radius=radius)
     if shape[-2] != shape[-1]:
         raise ValueError(
             f"a window needs a query for each key, got {shape[-2]} and {shape[-1]}; for other tokens use attend(mask=...)"
@@ -151,15 +155,7 @@ def _checked(shape: torch.Size, radius: int) -> int:
     return shape[-1]
 
 
-def _whole(radius: int) -> int:
-    if isinstance(radius, bool) or not isinstance(radius, int) or radius < 0:
-        raise ValueError(
-            f"radius must be a whole number >= 0 of tokens, got {radius!r}; radius=0 is 'only myself'"
-        )
-    return radius
-
-
-def _real(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tensor | None:
+def _real_keys(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tensor | None:
     """Which keys are no filler, (batch, 1 ..., n) with an axis for each leading one of the queries; None where all are real."""
     n = shape[-1]
     if padding is None:

@@ -285,7 +285,7 @@ def test_the_costs_and_states_of_lesson_08_are_what_torch_counts():
     )
     assert by_attention == by_lstm == 16 * n * d * d
 
-    before = linear.State(torch.tensor([[100.0], [40.0]]), torch.tensor([4.0, 2.0]))
+    before = linear.LinearState(torch.tensor([[100.0], [40.0]]), torch.tensor([4.0, 2.0]))
     query, key, value = torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0]), torch.tensor([42.0])
     output, _ = linear.step(query, key, value, before)
     assert output.item() == pytest.approx(EXERCISES["from_the_state"].value)

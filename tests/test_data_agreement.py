@@ -164,7 +164,7 @@ def test_take_cuts_to_the_longest():
     "wrong, message",
     [
         ({"split": "tset"}, "split must be one of test, validation, training"),
-        ({"count": 0}, "count must be a whole number of sentences >= 1, got 0"),
+        ({"count": 0}, "count must be a whole number >= 1, got 0"),
         ({"count": True}, "count must be a whole number"),
         ({"count": "7"}, "count must be a whole number"),
     ],

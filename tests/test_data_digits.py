@@ -70,7 +70,7 @@ def test_the_same_generator_draws_the_same_and_another_does_not():
         (lambda: pictures("valid"), "split must be one of training, validation, test, got 'valid'"),
         (lambda: pictures(None), "got None"),
         (lambda: draw("dev", 3, generator()), "got 'dev'"),
-        (lambda: draw("test", 0, generator()), "batch must be a whole number of at least 1, got 0"),
+        (lambda: draw("test", 0, generator()), "batch must be a whole number >= 1, got 0"),
         (lambda: draw("test", None, generator()), "got None"),
         (lambda: draw("test", 3, generator(), size=7), "at least 8 pixels, got 7"),
         (lambda: draw("test", 3, generator(), size="24"), "got '24'"),

@@ -82,7 +82,7 @@ def test_bad_numbers_get_a_sentence(no_shape_hook, batch, distance, words):
 
 @pytest.mark.parametrize("before", [-1, 1.0, True, None, "some", [1]])
 def test_a_bad_before_gets_a_sentence(no_shape_hook, before):
-    with pytest.raises(ValueError, match="before must be a whole number of at least 0, got "):
+    with pytest.raises(ValueError, match="before must be a whole number >= 0, got "):
         draw(3, 3, before=before)
 
 
@@ -143,7 +143,7 @@ def test_the_same_seed_draws_the_same_pairs():
 @pytest.mark.parametrize("name", ["batch", "count"])
 @pytest.mark.parametrize("bad", [0, -1, 2.0, True, None, "some", [1]])
 def test_bad_numbers_of_pairs_get_a_sentence(no_shape_hook, name, bad):
-    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got "):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number >= 1, got "):
         draw_pairs(**({"batch": 3, "count": 5} | {name: bad}))
 
 

@@ -151,13 +151,13 @@ def test_all_are_drawn_on_the_cpu_alike_for_a_seed():
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda: objects(generator(), 0), "batch must be a whole number of at least 1, got 0"),
+        (lambda: objects(generator(), 0), "batch must be a whole number >= 1, got 0"),
         (lambda: objects(generator(), True), "got True"),
         (lambda: objects(generator(), "5"), "got '5'"),
         (lambda: objects(generator(), None), "batch must be .* got None"),
         (lambda: objects(generator(), 3, size=23), "size must be at least 24 pixels, .* got 23"),
-        (lambda: objects(generator(), 3, size=24.0), "size must be a whole number of at least 1, got 24.0"),
-        (lambda: pairs(generator(), -1), "batch must be a whole number of at least 1, got -1"),
+        (lambda: objects(generator(), 3, size=24.0), "size must be a whole number >= 1, got 24.0"),
+        (lambda: pairs(generator(), -1), "batch must be a whole number >= 1, got -1"),
         (lambda: pairs(generator(), None), "got None"),
         (lambda: pairs(generator(), 3, size=15), "size must be at least 16 pixels, .* got 15"),
         (lambda: pairs(generator(), 3, kinds=("disc",)), r"two or more different ones of square.*got \('disc',\)"),

@@ -159,13 +159,13 @@ class Tone:
         return numpy.sin(2000 * t).astype(numpy.float32), [(4000, "ˈa"), (6000, "b"), (8000, "")]
 
 
-def test_the_maker_labels_each_frame_with_what_is_spoken_at_its_centre():
+def test_the_maker_labels_each_frame_with_what_is_spoken_at_its_centre(no_shape_hook):
     samples, labels = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     assert len(samples) == 0.6 * speech.RATE
     assert labels == ["_"] * 30 + ["a"] * 10 + ["b"] * 10 + ["_"] * 11, "a tenth of a second of silence first"
 
 
-def test_the_maker_adds_noise_below_the_voice():
+def test_the_maker_adds_noise_below_the_voice(no_shape_hook):
     samples, _ = speech_maker.utterance(Tone(), "ab", "m1", 150, 50, numpy.random.default_rng(0))
     noise, voice = samples[:1600].std(), samples[1600:8000].std()
     assert 0.02 < noise / voice < 0.4

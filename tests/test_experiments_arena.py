@@ -141,7 +141,7 @@ def test_the_sizes_of_the_recipe_arrive(small, monkeypatch):
     assert features[0].attention.attention.function.phi.n_features == 7
 
 
-def test_each_kind_learns_at_its_own_rate(small, monkeypatch):
+def test_each_kind_learns_at_its_own_rate(small, monkeypatch, no_shape_hook):
     asked = []
     monkeypatch.setattr(arena, "fit", lambda *args, lr, steps, **options: asked.append((lr, steps)))
     monkeypatch.setitem(arena.RECIPE["lr"], "digits", {"full": 1.0, "linear": 2.0})

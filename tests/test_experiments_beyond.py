@@ -70,7 +70,7 @@ def test_a_training_ends_when_all_are_right(small, monkeypatch):
     assert beyond.train(2, 1, 4)[1].column("step") == [2]
 
 
-def test_each_number_of_layers_has_its_rate(small, monkeypatch):
+def test_each_number_of_layers_has_its_rate(small, monkeypatch, no_shape_hook):
     rates = []
     monkeypatch.setattr(beyond, "fit", lambda *args, lr, **options: rates.append(lr))
     monkeypatch.setitem(
@@ -85,7 +85,7 @@ def test_each_number_of_layers_has_its_rate(small, monkeypatch):
     assert rates == [1.0, 2.0, 2.0, 4.0, 4.0, 6.0, 0.5]
 
 
-@pytest.mark.parametrize("radius, layers, distance, words", [(-1, 1, 4, "radius must be a whole number >= 0"), (2, 0, 4, "n_layers must be a whole number >= 1, got 0"), (2, 1, 0, "distance must be a whole number of at least 1, got 0")])  # fmt: skip
+@pytest.mark.parametrize("radius, layers, distance, words", [(-1, 1, 4, "radius must be a whole number >= 0"), (2, 0, 4, "n_layers must be a whole number >= 1, got 0"), (2, 1, 0, "distance must be a whole number >= 1, got 0")])  # fmt: skip
 def test_what_cannot_be_gets_a_sentence(small, radius, layers, distance, words):
     with pytest.raises(ValueError, match=words):
         beyond.train(radius, layers, distance, curriculum=False)

@@ -106,7 +106,7 @@ def test_seconds_are_medians_of_layers_in_turn(monkeypatch):
         return once
 
     monkeypatch.setattr(costs.measure, "clock", lambda: now[0])
-    assert costs._in_turn({"a": call("a"), "b": call("b")}, 3) == {"a": 2, "b": 3}
+    assert costs.measure.seconds_in_turn({"a": call("a"), "b": call("b")}, repeats=3) == {"a": 2, "b": 3}
     assert "".join(order) == "abababab"
 
 
@@ -226,7 +226,7 @@ def test_processor_time_does_not_count_sleep():
 
 
 @pytest.mark.parametrize("kind", [None, "rnn", ["RNN"], 3])
-def test_other_kinds_get_a_sentence(kind):
+def test_other_kinds_get_a_sentence(kind, no_shape_hook):
     for call in (
         lambda: costs.layer(kind, D),
         lambda: costs.formula(kind, N, D),
@@ -237,7 +237,7 @@ def test_other_kinds_get_a_sentence(kind):
 
 
 @pytest.mark.parametrize("size", [None, 0, -1, 2.0, True, "3"])
-def test_other_sizes_get_a_sentence(size):
+def test_other_sizes_get_a_sentence(size, no_shape_hook):
     with pytest.raises(ValueError, match="d must be a whole number >= 1"):
         costs.layer("RNN", size)
     for call in (
@@ -249,12 +249,12 @@ def test_other_sizes_get_a_sentence(size):
             call()
     with pytest.raises(ValueError, match="heads must be a whole number >= 1"):
         costs.chunks(N, size)
-    with pytest.raises(ValueError, match="rounds must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="repeats must be a whole number >= 1"):
         costs.seconds(["RNN"], N, D, rounds=size)
 
 
 @pytest.mark.parametrize("over", [None, "m", ["n"]])
-def test_other_axes_get_a_sentence(over):
+def test_other_axes_get_a_sentence(over, no_shape_hook):
     with pytest.raises(ValueError, match="over must be one of n, d"):
         costs.sweep(over)
 

@@ -192,7 +192,7 @@ def test_calls_are_what_the_lessons_measure():
 
 
 @pytest.mark.parametrize("series", [None, "layer", ["loop"], "rounds"])
-def test_other_series_get_a_sentence(series):
+def test_other_series_get_a_sentence(series, no_shape_hook):
     for call in (devices.beside, devices.measured, lambda series: devices.call(series, "loop", N)):
         with pytest.raises(
             ValueError, match="series must be one of scores, loop, layers, speech, graph, next token"
@@ -201,6 +201,6 @@ def test_other_series_get_a_sentence(series):
 
 
 @pytest.mark.parametrize("kind", [None, "loops", ["loop"]])
-def test_other_kinds_get_a_sentence(kind):
+def test_other_kinds_get_a_sentence(kind, no_shape_hook):
     with pytest.raises(ValueError, match="kind must be one of loop, product"):
         devices.call("loop", kind, N)

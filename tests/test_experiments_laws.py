@@ -176,9 +176,7 @@ def test_the_machines_needed_are_the_fewest_that_fit(n, memory_mib):
 
 @pytest.mark.parametrize("memory", [0, -1, None, "8 GiB", True, math.nan])
 def test_a_memory_that_is_none_gets_a_sentence(no_shape_hook, memory):
-    with pytest.raises(
-        ValueError, match=r"memory_mib must be a positive number of MiB, got .*; 8 GiB are 8192"
-    ):
+    with pytest.raises(ValueError, match=r"memory_mib must be a number > 0, got .*"):
         laws.machines_needed(1000, memory)
 
 
@@ -213,7 +211,7 @@ def test_a_length_that_is_none_gets_a_sentence(no_shape_hook, n):
             call()
     with pytest.raises(ValueError, match="machines must be a whole number >= 1"):
         laws.ring_mib(10, n)
-    with pytest.raises(ValueError, match="rounds must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="repeats must be a whole number >= 1"):
         laws.seconds("full", 3, rounds=n)
 
 

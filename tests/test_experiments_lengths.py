@@ -92,7 +92,7 @@ def test_a_run_has_a_row_for_each_kind_length_and_direction(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["full", None, 3, ["table"]])
-def test_another_kind_gets_a_sentence(kind):
+def test_another_kind_gets_a_sentence(kind, no_shape_hook):
     for call in (lengths.layer, lambda kind: lengths.seconds(kind, 2), lambda kind: lengths.mib(kind, 2)):
         with pytest.raises(
             ValueError, match="kind must be one of table, mask over the table, fused, window, got"
@@ -101,7 +101,7 @@ def test_another_kind_gets_a_sentence(kind):
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, None, True, "9"])
-def test_a_length_that_is_none_gets_a_sentence(n):
+def test_a_length_that_is_none_gets_a_sentence(n, no_shape_hook):
     for call in (
         lambda: lengths.seconds("window", n),
         lambda: lengths.mib("window", n),
@@ -109,7 +109,7 @@ def test_a_length_that_is_none_gets_a_sentence(n):
     ):
         with pytest.raises(ValueError, match="n must be a whole number >= 1"):
             call()
-    with pytest.raises(ValueError, match="rounds must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="repeats must be a whole number >= 1"):
         lengths.seconds("window", 3, rounds=n)
 
 

@@ -94,13 +94,13 @@ def test_the_query_of_linear_attention_comes_in_at_the_end():
 
 
 @pytest.mark.parametrize("name", [None, "rnn", ["RNN"], 3])
-def test_other_networks_get_a_sentence(name):
+def test_other_networks_get_a_sentence(name, no_shape_hook):
     with pytest.raises(ValueError, match="network must be one of RNN, BiRNN"):
         network(name)
 
 
 @pytest.mark.parametrize("n", [None, 0, -1, 257, 2.0, True, "3"])
-def test_other_lengths_get_a_sentence(n):
+def test_other_lengths_get_a_sentence(n, no_shape_hook):
     with pytest.raises(ValueError, match="n must be a whole number from 1 to 256"):
         network("RNN", n)
 

@@ -49,7 +49,7 @@ def test_distances_that_lengthen():
     assert abs(sum(far[50:]) / 950 - 6) < 0.5
 
 
-def test_accuracy_is_the_share_of_right_answers():
+def test_accuracy_is_the_share_of_right_answers(no_shape_hook):
     assert recall.accuracy(Knows(0), 5) == 1 and recall.accuracy(Knows(0, never=True), 5) == 0
     assert recall.accuracy(Knows(3), 5, before=3) == 1
     guess = recall.accuracy(Knows(2), 5)  # a filler: no more than chance
@@ -57,14 +57,14 @@ def test_accuracy_is_the_share_of_right_answers():
     assert guess != recall.accuracy(Knows(2), 5, seed=1) != recall.accuracy(Knows(2), 5, split="validation")
 
 
-def test_what_is_known_under_other_names_counts_as_kept():
+def test_what_is_known_under_other_names_counts_as_kept(no_shape_hook):
     renamed = Knows(0, never=True)  # B for A, C for B ...
     assert recall.accuracy(renamed, 5) == 0 and recall.kept(renamed, 5) == 1
     assert recall.kept(Knows(3, never=True), 5, before=3) == 1
     assert 0.08 < recall.kept(Knows(2), 5) < 0.17  # names found on other sequences: a guess stays a guess
 
 
-def test_two_symbols_under_one_name_are_half_kept():
+def test_two_symbols_under_one_name_are_half_kept(no_shape_hook):
     class Halves(Knows):
         def forward(self, tokens):
             return nn.functional.one_hot(tokens[:, 0] // 2, len(SYMBOLS)).float()
@@ -73,7 +73,7 @@ def test_two_symbols_under_one_name_are_half_kept():
 
 
 @pytest.mark.parametrize("split", ["training", None, 3])
-def test_another_split_gets_a_sentence(split):
+def test_another_split_gets_a_sentence(split, no_shape_hook):
     with pytest.raises(ValueError, match="split must be one of validation, test, got"):
         recall.accuracy(Knows(0), 5, split=split)
 
@@ -127,8 +127,8 @@ def test_a_long_training_ends_when_all_are_right_and_a_short_one_does_not(small,
     assert recall.train("RNN", 4)[1].column("step") == [2, 3]
 
 
-@pytest.mark.parametrize("system, aid, words", [("GRU", "none", "system must be one of RNN, LSTM"), (None, "none", "got None"), ("RNN", "more", "aid must be one of none, longer, start, curriculum, all three for RNN, got 'more'"), ("attention", "start", "aid must be one of none, curriculum for attention, got 'start'")])  # fmt: skip
-def test_what_there_is_not_gets_a_sentence(system, aid, words):
+@pytest.mark.parametrize("system, aid, words", [("GRU", "none", "system must be one of RNN, LSTM"), (None, "none", "got None"), ("RNN", "more", "aid must be one of none, longer, start, curriculum, all three, got 'more'"), ("attention", "start", "aid must be one of none, curriculum, got 'start'")])  # fmt: skip
+def test_what_there_is_not_gets_a_sentence(system, aid, words, no_shape_hook):
     for ask in (recall.train, recall.start):
         with pytest.raises(ValueError, match=words):
             ask(system, 4, aid=aid)

@@ -48,7 +48,7 @@ def test_a_few_steps_of_training_lower_the_loss_on_days_never_seen():
     assert next(model.parameters()).device.type == device().type
 
 
-def test_errors_are_told_by_language(monkeypatch):
+def test_errors_are_told_by_language(monkeypatch, no_shape_hook):
     """A translator that knows no Czech, and is wrong on one day in all other languages."""
     monkeypatch.setitem(translation.RECIPE, "days", 2)
     bad = data.days("test")[1].item()
@@ -74,7 +74,7 @@ def test_errors_are_told_by_language(monkeypatch):
             }
 
 
-def test_the_alignment_is_judged_by_the_weights_on_year_and_day(monkeypatch):
+def test_the_alignment_is_judged_by_the_weights_on_year_and_day(monkeypatch, no_shape_hook):
     pairs = [Pair("3. 3. 2021", "2021-03-03"), Pair("märz 13, 2013", "2013-03-13")]
     even = [torch.full((10, len(pair.source)), 1 / len(pair.source)) for pair in pairs]
     sharp = torch.zeros(10, 10)

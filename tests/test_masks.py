@@ -35,7 +35,7 @@ def test_edges_point_from_source_to_target():
     "call, kind, words",
     [
         (lambda: window(5, radius=-1), ValueError, "only myself"),
-        (lambda: causal(-2), ValueError, "n must be >= 0"),
+        (lambda: causal(-2), ValueError, "n must be a whole number >= 0"),
         (lambda: causal(2.0), TypeError, "whole number"),
         (lambda: causal(True), TypeError, "whole number"),
         (lambda: padding([1, 2], n=3), TypeError, "torch.tensor"),

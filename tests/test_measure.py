@@ -291,16 +291,16 @@ def test_degree_1_has_no_quadratic_part():
         ([1, 2, 3], [1, 2], 2, "one value per size, got 3 sizes and 2 values"),
         ([1, 2, 2], [1, 2, 3], 2, "a law of degree 2 has 3 parts, and needs as many different sizes, got 2"),
         ([1], [1], 1, "a law of degree 1 has 2 parts"),
-        ([0, 1, 2], [1, 2, 3], 2, "sizes must be positive numbers, got 0"),
-        ([1, 2, 3], [1, -2, 3], 2, "values must be positive numbers, got -2"),
-        ([1, 2, 3], [1, float("nan"), 3], 2, "values must be positive numbers, got nan"),
-        ([1, 2, 3], [1, float("inf"), 3], 2, "values must be positive numbers, got inf"),
-        ([1, True, 3], [1, 2, 3], 2, "sizes must be positive numbers, got True"),
-        (["1", 2, 3], [1, 2, 3], 2, "sizes must be positive numbers, got '1'"),
+        ([0, 1, 2], [1, 2, 3], 2, "sizes must be a number > 0, got 0"),
+        ([1, 2, 3], [1, -2, 3], 2, "values must be a number > 0, got -2"),
+        ([1, 2, 3], [1, float("nan"), 3], 2, "values must be a number > 0, got nan"),
+        ([1, 2, 3], [1, float("inf"), 3], 2, "values must be a number > 0, got inf"),
+        ([1, True, 3], [1, 2, 3], 2, "sizes must be a number > 0, got True"),
+        (["1", 2, 3], [1, 2, 3], 2, "sizes must be a number > 0, got '1'"),
         (None, [1, 2, 3], 2, "sizes must be a list of numbers, got NoneType"),
         ([1, 2, 3], "123", 2, "values must be a list of numbers, got str"),
-        ([1, 2, 3], [1, 2, 3], 3, "degree must be 1 .* or 2 .*, got 3"),
-        ([1, 2, 3], [1, 2, 3], True, "degree must be 1 .* or 2 .*, got True"),
+        ([1, 2, 3], [1, 2, 3], 3, "degree must be one of 1, 2, got 3"),
+        ([1, 2, 3], [1, 2, 3], True, "degree must be one of 1, 2, got True"),
     ],
 )
 def test_points_that_make_no_law_get_a_sentence(no_shape_hook, sizes, values, degree, words):
@@ -310,7 +310,7 @@ def test_points_that_make_no_law_get_a_sentence(no_shape_hook, sizes, values, de
 
 @pytest.mark.parametrize("n", [-1, None, "7", True, float("nan")])
 def test_a_law_asks_for_a_number_of_tokens(no_shape_hook, n):
-    with pytest.raises(ValueError, match="n must be a number of tokens >= 0, got"):
+    with pytest.raises(ValueError, match="n must be a number >= 0, got"):
         Law(1, 1, 1).at(n)
 
 

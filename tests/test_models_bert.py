@@ -167,7 +167,7 @@ def test_fill_ranks_words_with_probabilities():
         ("the keis [mask] old", {}, "'keis' is not among the 84 words of this grammar; near it: keys"),
         ("", {}, "with spaces between"),
         (None, {}, "with spaces between"),
-        ("the keys [mask] old", {"top": 0}, "top must be a whole number of words >= 1"),
+        ("the keys [mask] old", {"top": 0}, "top must be a whole number >= 1"),
     ],
 )
 def test_fill_says_what_is_wrong(sentence, options, message, no_shape_hook):
@@ -249,7 +249,7 @@ def few(monkeypatch):
         cached.cache_clear()
 
 
-def test_agreement_asks_which_form_is_likelier(few, monkeypatch):
+def test_agreement_asks_which_form_is_likelier(few, monkeypatch, no_shape_hook):
     given = experiment.sentences("test")
     right = given.right()
 

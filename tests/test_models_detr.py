@@ -292,10 +292,10 @@ def test_nothing_found_and_nothing_there_score_nought():
     "options, sentence",
     [
         ({"side": 26}, "side must be a multiple of 4 pixels, the width of a cell, got 26"),
-        ({"side": 0}, "side must be a whole number of at least 1, got 0"),
-        ({"n_queries": 0}, "n_queries must be a whole number of at least 1, got 0"),
-        ({"n_queries": True}, "n_queries must be a whole number of at least 1, got True"),
-        ({"d_model": 2.0}, "d_model must be a whole number of at least 1, got 2.0"),
+        ({"side": 0}, "side must be a whole number >= 1, got 0"),
+        ({"n_queries": 0}, "n_queries must be a whole number >= 1, got 0"),
+        ({"n_queries": True}, "n_queries must be a whole number >= 1, got True"),
+        ({"d_model": 2.0}, "d_model must be a whole number >= 1, got 2.0"),
         ({"n_encoder": -1}, "n_layers"),
         ({"n_decoder": 0}, "n_layers"),
         ({"d_model": 46, "n_heads": 4}, "d_model"),
@@ -351,7 +351,7 @@ def test_maps_detections_and_scores_of_the_wrong_size_get_a_sentence(no_shape_ho
     with pytest.raises(ValueError, match=r"a grid of 6 x 6 cells does not fit 35 weights; use model.grid"):
         detr.maps(torch.zeros(1, 1, 1, 35), (6, 6))
     for threshold in (-0.1, 1.1, True, "0.5", None):
-        with pytest.raises(ValueError, match="threshold must be a probability, 0 to 1, got"):
+        with pytest.raises(ValueError, match="threshold must be a number from 0 to 1, got"):
             detr.detections(guesses(), threshold=threshold)
     with pytest.raises(ValueError, match="size must be a whole number of at least 1, got 0"):
         detr.detections(guesses(), size=0)

@@ -130,7 +130,11 @@ X = torch.rand(B, 9, 9)
         (lambda: Glimpser(start=None), ValueError, "start must be one of centre, random, got None"),
         (lambda: Glimpser(n_glimpses=0), ValueError, "n_glimpses must be at least 1, got 0"),
         (lambda: Glimpser("told")(X), ValueError, "needs the places of the digits"),
-        (lambda: experiment.train(lr=1e-3, departure="adam"), ValueError, "departure must be one of rect"),
+        (
+            lambda: experiment.train(lr=1e-3, departure="adam"),
+            ValueError,
+            "departure must be one of None, rect",
+        ),
         (lambda: retina(X, torch.zeros(B, 2), 4, 0), ValueError, "n_scales must be at least 1, got 0"),
         (lambda: experiment.held_out("train"), ValueError, "'validation' or 'test', got 'train'"),
         (lambda: experiment.gradient_noise(None, None, paths=1), ValueError, "at least 2, got 1"),
@@ -358,7 +362,7 @@ def test_rates_are_chosen_on_validation_and_seeds_are_gathered():
     }
 
 
-def test_other_seeds_run_with_the_tuned_rates(monkeypatch):
+def test_other_seeds_run_with_the_tuned_rates(monkeypatch, no_shape_hook):
     tuned = [row(kind, name, 0.9, 0.9) | {"lr": 5} for kind, name in (("plain", "learned"), ("whole", "convolution"))]  # fmt: skip
     tuned += [row("policy", name, 0.9, 0.9) | {"lr": k} for k, name in enumerate(POLICIES)]
     monkeypatch.setattr(experiment, "_grid", lambda: tuned)

@@ -240,7 +240,7 @@ def test_a_model_of_the_manual_continues_any_text_of_its_alphabet():
 @pytest.mark.parametrize("temperature", [-0.1, math.nan, math.inf, "1", None, True])
 def test_odd_temperatures_get_a_sentence(temperature, no_shape_hook):
     for ask in (lambda **o: generate(small(), "a", 2, **o), lambda **o: next_characters(small(), "a", **o)):
-        with pytest.raises(ValueError, match=r"temperature must be a number >= 0, got .*; 0 takes"):
+        with pytest.raises(ValueError, match=r"temperature must be a number >= 0, got .*"):
             ask(temperature=temperature)
 
 
@@ -251,7 +251,7 @@ def test_odd_temperatures_get_a_sentence(temperature, no_shape_hook):
         (-3, "whole number"),
         (2.0, "whole number"),
         (True, "whole number"),
-        (13, "at most 12"),
+        (13, "from 1 to 12"),
     ],
 )
 def test_odd_top_ks_get_a_sentence(top_k, words, no_shape_hook):
@@ -287,7 +287,7 @@ def test_tables_of_another_shape_get_a_sentence(no_shape_hook):
             bits(model, wrong)
         with pytest.raises(ValueError, match="logits must be a tensor with 1 axis, got"):
             distribution(wrong)
-    with pytest.raises(ValueError, match="the number of tokens must be a whole number >= 2, got 1"):
+    with pytest.raises(ValueError, match="tokens must be a whole number >= 2, got 1"):
         bits(model, some(1))
 
 

@@ -155,7 +155,7 @@ def test_batches_move_to_the_device():
 
 @pytest.mark.parametrize("radius", [-1, 2.0, True, "wide", [3]])
 def test_a_bad_radius_gets_a_sentence(no_shape_hook, radius):
-    with pytest.raises(ValueError, match="radius must be a whole number >= 0 of tokens, got "):
+    with pytest.raises(ValueError, match="radius must be a whole number >= 0, got "):
         make(radius)
 
 

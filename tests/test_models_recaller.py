@@ -233,7 +233,7 @@ def test_only_an_rnn_or_an_lstm_can_start_so(system):
 
 @pytest.mark.parametrize("tokens", [2, 3.0, True, None, "long", [5]])
 def test_a_bad_time_to_keep_gets_a_sentence(no_shape_hook, tokens):
-    with pytest.raises(ValueError, match="tokens must be a whole number >= 3, the time to keep for, got "):
+    with pytest.raises(ValueError, match="tokens must be a whole number >= 3, got "):
         recaller.start_to_keep(make("LSTM"), tokens)
 
 

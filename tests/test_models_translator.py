@@ -372,10 +372,10 @@ def test_a_hand_made_beam():
 
 @pytest.mark.parametrize("width", [0, -1, 2.0, None, "4", True])
 def test_an_odd_width_gets_a_sentence(width, no_shape_hook):
-    with pytest.raises(ValueError, match="width must be a whole number of beginnings >= 1"):
+    with pytest.raises(ValueError, match="width must be a whole number >= 1"):
         translate(small(), ["3"], width=width)
     source, lengths = to_device(small().vocabulary.encode(["3"]))
-    with pytest.raises(ValueError, match="width must be a whole number of beginnings >= 1"):
+    with pytest.raises(ValueError, match="width must be a whole number >= 1"):
         beam(small(), source, lengths, 3, width)
 
 
@@ -399,7 +399,7 @@ def test_the_alignment_is_one_layers_cross_attention_averaged_over_its_heads():
 
 @pytest.mark.parametrize("aligned", [2, -3, 1.0, None, True, "last"])
 def test_a_layer_that_is_not_there_cannot_be_the_alignment(aligned, no_shape_hook):
-    with pytest.raises(ValueError, match="aligned must be the number of one of the 2 decoder layers, got"):
+    with pytest.raises(ValueError, match="aligned must be a whole number from -2 to 1, got"):
         TransformerTranslator(Vocabulary("ab"), aligned=aligned)
 
 
@@ -467,7 +467,7 @@ def test_padding_and_start_are_never_said():
 
 @pytest.mark.parametrize("longest", [0, -1, 2.0, None, "40", True])
 def test_an_odd_longest_gets_a_sentence(longest, no_shape_hook):
-    with pytest.raises(ValueError, match="longest must be a whole number of characters >= 1"):
+    with pytest.raises(ValueError, match="longest must be a whole number >= 1"):
         translate(speller(), ["a"], longest=longest)
 
 

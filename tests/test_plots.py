@@ -31,7 +31,7 @@ def test_a_picture_shows_as_png_with_alt_text_and_a_caption_under_it(monkeypatch
 
 
 @pytest.mark.parametrize("alt", ["", "no full stop", None, 3])
-def test_a_picture_without_a_sentence_is_refused(alt):
+def test_a_picture_without_a_sentence_is_refused(alt, no_shape_hook):
     with pytest.raises(ValueError, match="alt must be a sentence"):
         Picture(canvas()[0], alt)
 
@@ -56,7 +56,7 @@ def test_numbers_read_on_every_cell():
 
 
 @pytest.mark.parametrize("table", [torch.rand(3), torch.rand(2, 3, 5), torch.rand(0, 3), [[1.0]]])
-def test_heatmap_of_something_else_gets_a_sentence(table):
+def test_heatmap_of_something_else_gets_a_sentence(table, no_shape_hook):
     with pytest.raises(ValueError, match="two axes"):
         heatmap({"t": table}, alt="A table.")
 

@@ -88,9 +88,3 @@ def test_what_is_read_aloud_is_the_same_with_and_without_a_gpu():
         assert len(none.figure.axes[-1].texts) == len(alone.figure.axes[-1].texts) + 1
         assert beside.figure.get_size_inches()[0] <= 8.0
         beside.figure.draw_without_rendering()
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, None, True, "1", float("nan")])
-def test_a_row_without_seconds_gets_a_sentence(seconds):
-    with pytest.raises(ValueError, match='each row of a GPU needs "seconds" above 0'):
-        drawn(([{"kind": "loop", "n": 4, "seconds": seconds}], STORED))

@@ -85,7 +85,7 @@ def test_every_picture_is_closed_and_has_a_sentence_without_numbers_and_a_captio
     assert matplotlib.pyplot.get_fignums() == []
 
 
-def test_sentence_and_caption_are_the_same_whatever_was_measured():
+def test_sentence_and_caption_are_the_same_whatever_was_measured(no_shape_hook):
     one = figures.arena_plane(accuracies(), dict.fromkeys(KINDS, 3.0), dict.fromkeys(KINDS, 7.0))
     other = figures.arena_plane(accuracies(KINDS[::-1]), dict.fromkeys(KINDS, 5.0), dict.fromkeys(KINDS, 2.0))
     assert (one.alt, one.caption) == (other.alt, other.caption)
@@ -150,19 +150,6 @@ def test_links_take_the_place_of_marks():
         "11",
         "12",
     ]
-
-
-@pytest.mark.parametrize(
-    "links, message",
-    [
-        ({"ponds": "09"}, "links must name groups among fixed patterns, .* got 'ponds'"),
-        ({"memory": 9}, r"links must be \{group: lessons\} such as .* got \{'memory': 9\}"),
-        (["memory"], r"got \['memory'\]"),
-    ],
-)
-def test_the_map_says_what_does_not_fit(links, message):
-    with pytest.raises(ValueError, match=message):
-        figures.family_map(links)
 
 
 def test_patterns_are_their_masks_with_their_share_above():
@@ -256,28 +243,6 @@ def test_an_error_of_zero_stands_below_all_others_on_a_line_of_its_own():
     assert low < ys[1] and high > 1
 
 
-@pytest.mark.parametrize(
-    "curves, options, message",
-    [
-        ({}, {}, "curves must be a dict .* got none"),
-        ({"a": []}, {}, "curve 'a' has no points"),
-        ({"a": None}, {}, r"curve 'a' must hold \(size, \[errors of the draws\]\), got None"),
-        ({"a": [(2, 0.5)]}, {}, r"got \(2, 0.5\)"),
-        ({"a": [(2, [])]}, {}, "at least one error"),
-        ({"a": [(0, [0.5])]}, {}, r"sizes above 0, .* got \(0, \[0.5\]\)"),
-        ({"a": [(2, [-0.5])]}, {}, "finite and not negative"),
-        ({"a": [(2, [math.nan])]}, {}, "finite and not negative"),
-        ({"a": [(2, [True])]}, {}, "must hold plain numbers"),
-        ({"a": [(2, [torch.ones((), device="cpu")])]}, {}, "of a tensor take .item()"),
-        ({"a": [(2, [0.5])]}, {"slope": "steep"}, "slope must be a power such as -0.5, .* got str"),
-        ({"a": [(2, [0.5])]}, {"slope": True}, "got bool"),
-    ],
-)
-def test_errors_say_what_does_not_fit(curves, options, message):
-    with pytest.raises(ValueError, match=message):
-        figures.errors(curves, xlabel="size", **options)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n, tile", [(1, 1), (7, 7), (7, 11), (13, 3), (29, 5)])
 def test_tiles_are_those_that_attend_tiles_computes_in_its_order(monkeypatch, n, tile, causal):
@@ -334,13 +299,13 @@ def test_the_order_alone_has_no_tile_in_hand():
         ((7, None), {}, "tile must be a whole number >= 1, got None"),
         ((7, True), {}, "tile must be .* got True"),
         ((100, 2), {}, "tile must cut n into at most 12 pieces, .* got n=100 and tile=2; take tile=9"),
-        ((6, 2), {"step": 10}, "step must be the number of a tile, 1 to 9, got 10"),
+        ((6, 2), {"step": 10}, "step must be a whole number from 1 to 9, got 10"),
         ((6, 2), {"step": 7, "causal": True}, "1 to 6, got 7"),
-        ((6, 2), {"step": 0}, "step must be a whole number >= 1, got 0"),
+        ((6, 2), {"step": 0}, "step must be a whole number from 1 to 9, got 0"),
         ((6, 2), {"step": "last"}, "got 'last'"),
     ],
 )
-def test_tile_order_says_what_does_not_fit(arguments, options, message):
+def test_tile_order_says_what_does_not_fit(arguments, options, message, no_shape_hook):
     with pytest.raises(ValueError, match=message):
         figures.tile_order(*arguments, **options)
 
@@ -371,8 +336,8 @@ def test_rounds_hand_the_keys_on_and_fill_the_table_once(p):
 
 
 @pytest.mark.parametrize("processes", [1, 7, None, "3", True, 2.0])
-def test_rounds_need_a_ring_that_can_be_drawn(processes):
-    with pytest.raises(ValueError, match=f"processes must be a whole number, 2 to 6, got {processes!r}"):
+def test_rounds_need_a_ring_that_can_be_drawn(processes, no_shape_hook):
+    with pytest.raises(ValueError, match=f"processes must be a whole number from 2 to 6, got {processes!r}"):
         figures.ring_rounds(processes)
 
 
@@ -443,40 +408,6 @@ def test_six_tasks_stand_in_two_rows():
     assert [axes.axison for axes in shown] == [True] * 7 + [False]
 
 
-@pytest.mark.parametrize(
-    "table, message",
-    [
-        ({}, "table must be a dict .* got none"),
-        (None, "table must be a dict .* got NoneType"),
-        ({"full": [0.5]}, r"table\['full'\] must be \{task: accuracies of the seeds\}, got \[0.5\]"),
-        ({"full": {"text": 0.5}}, r"table\['full'\]\['text'\] must be shares of 0 to 1, one for each seed, got 0.5"),
-        ({"full": {"text": [50.0]}}, "must be shares of 0 to 1"),
-        ({"full": {"text": ["good"]}}, "must be shares of 0 to 1"),
-        ({"full": {"text": [0.5]}, "window": {"pairs": [0.5]}}, r"same tasks, got \['text'\] for 'full' and \['pairs'\] for 'window'"),
-        ({"full": {"text": [0.5], "pairs": [0.5, 0.6]}}, r"all tasks of 'full' must have the same number of seeds, got \[1, 2\]"),
-    ],
-)  # fmt: skip
-def test_both_pictures_of_the_arena_say_what_does_not_fit(table, message):
-    with pytest.raises(ValueError, match=message):
-        figures.arena_bars(table, {"text": 0.5})
-    with pytest.raises(ValueError, match=message):
-        figures.arena_plane(table, {"full": 2.0}, {"full": 3.0})
-
-
-def test_the_arena_says_which_number_is_missing():
-    table = {"full": {"text": [0.5]}}
-    with pytest.raises(
-        ValueError, match=r"guess must hold a share for each of the tasks \['text'\], got \['pairs'\]"
-    ):
-        figures.arena_bars(table, {"pairs": 0.5})
-    with pytest.raises(ValueError, match=r"guess\['text'\] must be a share of 0 to 1, got None"):
-        figures.arena_bars(table, {"text": None})
-    with pytest.raises(ValueError, match="steps_per_s must hold a number above 0 for 'full', got None"):
-        figures.arena_plane(table, {}, {"full": 3.0})
-    with pytest.raises(ValueError, match="mib must hold a number above 0 for 'full', got 0"):
-        figures.arena_plane(table, {"full": 3.0}, {"full": 0})
-
-
 def test_the_cache_is_two_tables_for_each_layer_and_key_head():
     """2 · 3 layers · 7 heads · 64 numbers · 2048 tokens · 4 bytes = 2^20 · 21 bytes."""
     points = {"few": [(1024, 2**-9)]}
@@ -504,7 +435,7 @@ def test_the_cache_is_two_tables_for_each_layer_and_key_head():
         ({"key_heads": {"all": 0}}, r"key_heads\['all'\] must be a whole number >= 1, got 0"),
         ({"tokens": 7}, "tokens must be at least two numbers of tokens, got 7"),
         ({"tokens": [7]}, r"at least two numbers of tokens, got \[7\]"),
-        ({"tokens": [7, 1.5]}, "each of tokens must be a whole number >= 1, got 1.5"),
+        ({"tokens": [7, 1.5]}, "tokens must be a whole number >= 1, got 1.5"),
         (
             {"measured": {"none": [(1, 1.0)]}},
             r"measured must hold points for names among \['all'\], got 'none'",
@@ -514,7 +445,7 @@ def test_the_cache_is_two_tables_for_each_layer_and_key_head():
         ({"measured": [3]}, "got list"),
     ],
 )
-def test_the_cache_says_what_does_not_fit(change, message):
+def test_the_cache_says_what_does_not_fit(change, message, no_shape_hook):
     given = {"layers": 2, "d_head": 3, "key_heads": {"all": 5}, "tokens": [7, 11]} | change
     with pytest.raises(ValueError, match=message):
         figures.cache_growth(**given)
@@ -539,8 +470,8 @@ def test_each_query_head_is_joined_to_the_keys_that_it_uses():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((1, 1), "n_heads must be a whole number >= 2, got 1"),
-        ((17, 1), "n_heads must be at most 16, .* got 17"),
+        ((1, 1), "n_heads must be a whole number from 2 to 16, got 1"),
+        ((17, 1), "n_heads must be a whole number from 2 to 16"),
         ((6, 4), r"n_key_heads must divide n_heads=6, got 4; take one of \[1, 2, 3, 6\]"),
         ((6, [6, 0]), "n_key_heads must be a whole number >= 1, got 0"),
         ((6, True), "got True"),
@@ -549,7 +480,7 @@ def test_each_query_head_is_joined_to_the_keys_that_it_uses():
         ((6, []), r"got \[\]"),
     ],
 )
-def test_heads_say_what_does_not_fit(arguments, message):
+def test_heads_say_what_does_not_fit(arguments, message, no_shape_hook):
     with pytest.raises(ValueError, match=message):
         figures.shared_heads(*arguments)
 
@@ -567,17 +498,3 @@ def test_memory_in_the_ring_has_a_curve_for_each_case_and_the_line_it_should_fol
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2", "5"]
     corners = {tuple(corner) for corner in axes.collections[0].get_paths()[0].vertices.tolist()}
     assert {(1.0, 700.0), (1.0, 708.0)} <= corners
-
-
-@pytest.mark.parametrize(
-    "rows, message",
-    [
-        ([], 'no rows with "processes", "tokens", "backward" and "mib"'),
-        (None, "no rows"),
-        ([{"processes": 2, "mib": 3.0}], "no rows"),
-        ([{"processes": 2, "tokens": 3, "backward": False, "mib": None}], '"mib" of each row must be a number above 0, got None'),
-    ],
-)  # fmt: skip
-def test_memory_in_the_ring_says_what_does_not_fit(rows, message):
-    with pytest.raises(ValueError, match=message):
-        figures.ring_memory(rows)

@@ -247,20 +247,6 @@ def test_messages_are_weights_times_values_and_add_up():
     assert thick == pytest.approx([0.8 + 6 * 0.25, 0.8 + 6 * 0.75])
 
 
-@pytest.mark.parametrize(
-    "scores, weights, values, names, words",
-    [
-        ([1.0], [0.5, 0.5], [1.0, 1.0], ["a", "b"], "got 1 scores, 2 weights, 2 values, 2 names"),
-        ([], [], [], [], "1 to 8 of each, got 0 scores"),
-        ([1.0, 1.0], [0.5, 0.6], [1.0, 1.0], ["a", "b"], r"weights must sum to 1, got \[0.5, 0.6\]"),
-        ([1.0, -math.inf], [0.5, 0.5], [1.0, 1.0], ["a", "b"], "'b' has the score -inf and the weight 0.5"),
-    ],
-)
-def test_messages_say_what_does_not_fit(scores, weights, values, names, words):
-    with pytest.raises(ValueError, match=words):
-        figures.messages(scores, weights, values, names=names, node="i")
-
-
 def test_masks_stand_beside_each_other_as_they_are():
     band, club = window(7, 1), from_edges(karate().edge_index, 34)
     left, right = figures.masks({"band": band, "club": club}).figure.axes
@@ -309,14 +295,6 @@ def test_kinds_have_a_mark_for_each_seed_a_bar_at_the_mean_and_a_line_at_chance(
     assert means == pytest.approx([0.8, 0.7, 0.3])
     assert [line.get_xdata()[0] for line in left.lines if line.get_linestyle() == "--"] == [0.25]
     assert [line.get_xdata()[0] for line in right.lines if line.get_linestyle() == "--"] == [0.5]
-
-
-@pytest.mark.parametrize("chance", [{}, {"karate": 0.5}, {"club": 0.5, "karate": 0.5}])
-def test_kinds_say_which_tasks_there_are(chance):
-    with pytest.raises(
-        ValueError, match=r"must name tasks that have rows, some of \['club', 'blocks'\], got"
-    ):
-        figures.kinds(club_rows(), chance)
 
 
 def test_shares_are_those_of_the_mask_nodes_with_few_edges_first():
@@ -382,13 +360,6 @@ def test_homophily_has_a_curve_for_each_kind_through_the_means_of_the_seeds():
     dots = [line for line in axes.lines if line.get_linestyle() == "None"]
     assert sorted(dots[0].get_ydata()) == pytest.approx([0.51, 0.53, 0.59, 0.61])
     assert [line.get_ydata()[0] for line in axes.lines if line.get_color() == "0.4"] == [0.25]
-
-
-def test_homophily_says_what_it_cannot_draw():
-    with pytest.raises(ValueError, match=r"part 'within' for one number of classes, got \[2, 4\]; keep one"):
-        figures.over_homophily(within_rows(), 0.5)
-    with pytest.raises(ValueError, match=r"got \[\]"):
-        figures.over_homophily([{"part": "point"}], 0.5)
 
 
 def test_costs_are_drawn_on_log_axes_with_bands_and_guides():

@@ -1,7 +1,5 @@
 """The ledger's picture: the pieces of a bar add up, and are told apart without colours."""
 
-import pytest
-
 from lesson_lib.plots.ledger import HATCHES, tally
 
 GROUPS = {"first": {"holds": 3, "corrected": 2}, "second": {"corrected": 7}, "third": {"holds": 0, "odd": 5}}
@@ -23,16 +21,3 @@ def test_the_kinds_differ_in_more_than_colour():
     containers = tally(GROUPS, alt="Bars.").figure.axes[0].containers
     looks = [container.patches[0].get_hatch() or "" for container in containers]
     assert [c.get_label() for c in containers] == ["holds", "corrected", "odd"] and looks == list(HATCHES[:3])
-
-
-@pytest.mark.parametrize(
-    "groups, words",
-    [
-        ({}, "at least one group"),
-        ({"a": dict.fromkeys("vwxyz", 1)}, "room for 4 kinds, got 5"),
-        ({"a": {"holds": -1}}, "a count is 0 or more; a, holds is -1"),
-    ],
-)
-def test_what_cannot_be_drawn_gets_a_sentence(groups, words):
-    with pytest.raises(ValueError, match=words):
-        tally(groups, alt="Bars.")

@@ -117,18 +117,6 @@ def test_norms_over_depth_by_hand():
     assert axes.get_xticks().tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("nothing", [{}, None, [torch.zeros(2, 3)], "streams"])
-def test_no_streams_get_a_sentence(nothing, no_shape_hook):
-    with pytest.raises(ValueError, match="streams must be a dict with at least one entry"):
-        stream_norms(nothing)
-
-
-@pytest.mark.parametrize("short", [None, [], [1.0], "stream"])
-def test_a_stream_without_depths_gets_a_sentence(short, no_shape_hook):
-    with pytest.raises(ValueError, match="stream 'post-norm' must hold at least two depths"):
-        stream_norms({"post-norm": short})
-
-
 @pytest.mark.parametrize("nothing", [None, "3. mai", [1, 2], torch.zeros(2, 3)])
 def test_what_is_not_opened_gets_a_sentence(nothing):
     with pytest.raises(TypeError, match=r"opened must have source, target, encoder, decoder, as .* lacks"):

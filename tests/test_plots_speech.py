@@ -144,7 +144,7 @@ def test_frames_and_labels_that_do_not_fit_get_a_sentence(no_shape_hook, change,
     [
         (torch.rand(N, N, device="cpu"), 3, r"weights 'weight' must be one row of 29 weights, got \(29, 29\); take weights"),
         ({"layer 1": None}, 3, "weights 'layer 1' .* got NoneType"),
-        (torch.rand(N, device="cpu"), N, "centre must be the number of a frame, 0 to 28, got 29"),
+        (torch.rand(N, device="cpu"), N, "centre must be a whole number from 0 to 28, got 29"),
         (torch.rand(N, device="cpu"), 1.5, "got 1.5"),
         (torch.rand(N, device="cpu"), True, "got True"),
     ],
@@ -194,10 +194,10 @@ def test_pieces_are_those_that_attend_window_computes(n, radius):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((0, 1), "n must be a whole number of tokens, at least 1, got 0"),
-        ((3, -1), "radius must be .* at least 0, got -1"),
+        ((0, 1), "n must be a whole number >= 1, got 0"),
+        ((3, -1), "radius must be a whole number >= 0, got -1"),
         ((3, None), "radius must be .* got None"),
-        ((3, 1, 0), "block must be .* at least 1, got 0"),
+        ((3, 1, 0), "block must be a whole number >= 1, got 0"),
         ((True, 1), "n must be .* got True"),
         ((3, 1.0), "got 1.0"),
     ],
@@ -282,14 +282,6 @@ def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
     for rows in (alone, cost_rows()):
         axes = figures.costs(rows).figure.axes[0]
         assert next(line for line in axes.lines if line.get_label() == "window").get_color() == CURVES[3]
-
-
-@pytest.mark.parametrize("draw", [figures.gib, figures.costs])
-def test_costs_without_rows_get_a_sentence(draw):
-    with pytest.raises(
-        ValueError, match=r"no rows with backward=False to draw; take all rows of experiments.lengths"
-    ):
-        draw([row for row in cost_rows() if row["backward"]])
 
 
 def test_accuracy_is_a_dot_for_each_seed_and_a_line_through_their_means():

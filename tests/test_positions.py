@@ -158,18 +158,18 @@ def test_alibi_by_hand():
     "call, error, said",
     [
         (lambda: sinusoidal(3, 5), ValueError, "d must be even"),
-        (lambda: sinusoidal(-1, 4), ValueError, "n must be >= 0"),
+        (lambda: sinusoidal(-1, 4), ValueError, "n must be a whole number >= 0"),
         (lambda: sinusoidal("3", 4), TypeError, "n must be a whole number"),
         (lambda: frequencies(4, base=0), ValueError, "base must be > 0"),
         (lambda: rotation(torch.ones(2), 4), ValueError, "delta must be one number"),
         (lambda: rotary(torch.ones(3, 5)), ValueError, "d must be even"),
         (lambda: rotary(torch.ones(3, 4), pairing="half"), ValueError, "pairing must be"),
         (lambda: rotary([1.0]), ValueError, "x must be a tensor"),
-        (lambda: Learned(0, 4), ValueError, "n_max must be >= 1"),
-        (lambda: Shaw(4, -1), ValueError, "radius must be >= 0"),
+        (lambda: Learned(0, 4), ValueError, "n_max must be a whole number >= 1"),
+        (lambda: Shaw(4, -1), ValueError, "radius must be a whole number >= 0"),
         (lambda: Shaw(4, 1)(torch.ones(2, 3), torch.ones(2, 3)), ValueError, "d_k=4"),
         (lambda: Floater(4, step=0), ValueError, "step must be > 0"),
-        (lambda: alibi(3, 0), ValueError, "n_heads must be >= 1"),
+        (lambda: alibi(3, 0), ValueError, "n_heads must be a whole number >= 1"),
     ],
 )
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, error, said):

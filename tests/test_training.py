@@ -128,7 +128,7 @@ def test_history_reads_as_text_and_as_a_table():
         ({"patience": 3}, "validation split"),
     ],
 )
-def test_bad_settings_get_a_sentence(change, words):
+def test_bad_settings_get_a_sentence(change, words, no_shape_hook):
     with pytest.raises(ValueError, match=words):
         fit(line(), draw, loss, **({"steps": 5} | change))
 

@@ -18,6 +18,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 PAD, MASK = 0, 1
 
 NOUNS = tuple(
@@ -89,10 +91,8 @@ def draw(generator: torch.Generator, count: int, split: str = "training") -> Sen
     The sentence with all its nouns and verbs in the singular decides the split: three fifths of those are "training", a fifth each
     "validation" and "test". Raises ValueError for another split or fewer than one sentence.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"count must be a whole number of sentences >= 1, got {count!r}")
+    require.one_of(SPLITS, split=split)
+    require.whole(count=count)
     drawn: list[tuple] = []
     while len(drawn) < count:
         chances = torch.rand(count, CHANCES, generator=generator, device="cpu", dtype=torch.float64).tolist()

@@ -20,6 +20,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from lesson_lib import require
+
 EMPTY, PATH, END = range(3)  # the kinds of tokens
 KINDS = 3
 SIZES = range(8, 33)  # smaller pictures hardly hold the paths
@@ -42,12 +44,8 @@ def draw(generator: torch.Generator, batch: int, *, size: int = 12) -> Connected
     """
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {type(generator).__name__}")
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise ValueError(f"batch must be a whole number of at least 1 picture, got {batch!r}")
-    if isinstance(size, bool) or not isinstance(size, int) or size not in SIZES:
-        raise ValueError(
-            f"size must be a whole number of {SIZES.start} ... {SIZES.stop - 1} pixels, got {size!r}"
-        )
+    require.whole(batch=batch)
+    require.whole(least=SIZES.start, most=SIZES.stop - 1, size=size)
     rng = np.random.default_rng(torch.randint(2**62, (), generator=generator, device="cpu").item())
     found: list[tuple[np.ndarray, np.ndarray]] = []
     while (missing := batch - sum(len(answer) for _, answer in found)) > 0:

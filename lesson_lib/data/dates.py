@@ -13,13 +13,15 @@ import re
 from calendar import monthrange
 from datetime import date
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from babel import Locale
 from babel.dates import format_date
 from jaxtyping import Int
 from torch import Tensor
+
+from lesson_lib import require
 
 LOCALES = ("cs", "da", "de", "en", "es", "fi", "fr", "hu", "it", "lv", "nl", "pl", "pt", "sv", "tr")
 STYLES = ("medium", "long", "full")  # such as: mar 3, 2021 / march 3, 2021 / wednesday, march 3, 2021
@@ -55,9 +57,8 @@ def written(day: date, locale: str, style: str) -> str:
         raise TypeError(
             f"day must be a date, got {type(day).__name__}; make one with datetime.date(2021, 3, 3)"
         )
-    for name, value, known in (("locale", locale, LOCALES), ("style", style, STYLES)):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    require.one_of(LOCALES, locale=locale)
+    require.one_of(STYLES, style=style)
     return " ".join(format_date(day, style, locale=locale).lower().split())
 
 
@@ -98,8 +99,7 @@ def days(split: str) -> Int[Tensor, " days"]:
 
     Raises ValueError for another name.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    require.one_of(SPLITS, split=split)
     count = LAST.toordinal() - FIRST.toordinal() + 1
     order = torch.randperm(count, generator=torch.Generator("cpu").manual_seed(0), device="cpu")
     tenth = count // 10
@@ -112,7 +112,7 @@ def draw(generator: torch.Generator, count: int, *, dates: int = 1, split: str =
 
     Raises ValueError where `count` or `dates` is less than 1, and for an unknown split.
     """
-    _at_least_one(count=count, dates=dates)
+    require.whole(count=count, dates=dates)
 
     def pick(choices: int) -> list[list[int]]:
         return torch.randint(choices, (count, dates), generator=generator, device="cpu").tolist()
@@ -146,9 +146,3 @@ def _pair(numbers: list[int], locales: list[str], styles: list[str]) -> Pair:
     chosen = [date.fromordinal(number) for number in numbers]
     texts = map(written, chosen, locales, styles)
     return Pair(f"{SEPARATOR} ".join(texts), SEPARATOR.join(day.isoformat() for day in chosen))
-
-
-def _at_least_one(**counts: Any) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")

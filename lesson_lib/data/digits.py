@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 SIDE, CLASSES = 8, 10
 HELD_OUT = 300  # pictures in each of validation and test; the rest trains
 SPLITS = ("training", "validation", "test")
@@ -33,8 +35,7 @@ def pictures(split: str) -> tuple[Float[Tensor, "n 8 8"], Int[Tensor, "n"]]:
 
     Raises ValueError for a split that is none of SPLITS.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    require.one_of(SPLITS, split=split)
     from sklearn.datasets import load_digits  # takes a second to import
 
     bunch = load_digits()

@@ -16,6 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 LEADERS = (0, 33)
 PLACES = [  # of the 34 members, for pictures: their Kamada-Kawai layout, written down so that it is the same everywhere
     (3, 33), (-15, 25), (7, 0), (15, 23), (19, 57), (19, 68), (0, 69), (28, 21), (-18, -1), (7, -29), (38, 53), (-19, 63),
@@ -44,10 +46,7 @@ def karate(known: Sequence[int] = LEADERS) -> NodeTask:
     import networkx
 
     for member in known:
-        if isinstance(member, bool) or not isinstance(member, int) or not 0 <= member < len(PLACES):
-            raise ValueError(
-                f"known must hold members, whole numbers from 0 to {len(PLACES) - 1}, got {member!r}"
-            )
+        require.whole(least=0, most=len(PLACES) - 1, known=member)
     club = networkx.karate_club_graph()
     classes = ("Mr. Hi", "Officer")
     return NodeTask(
@@ -99,8 +98,7 @@ def opposites(
     So a node could be judged by itself, edges apart. Raises ValueError for numbers that no such graph can have.
     """
     task = blocks(seed, n, n_classes=n_classes, degree=degree, within=within, labelled=labelled)
-    if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 0 <= noise < float("inf"):
-        raise ValueError(f"noise must be a standard deviation >= 0, got {noise!r}")
+    require.number(noise=noise)
     generator = torch.Generator("cpu").manual_seed(seed + 1_000_000)
     drawn = torch.randn(n, n_classes, generator=generator, device="cpu")
     x = torch.nn.functional.one_hot(task.y, n_classes) + noise * drawn
@@ -144,18 +142,17 @@ def _names(n_classes: int) -> tuple[str, ...]:
 
 
 def _check(n: int, n_classes: int, degree: int | float, within: int | float, labelled: int) -> None:
-    for name, value, least in (("n", n, 4), ("n_classes", n_classes, 2), ("labelled", labelled, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    require.whole(least=4, n=n)
+    require.whole(least=2, n_classes=n_classes)
+    require.whole(labelled=labelled)
     if n_classes > 26 or n % n_classes or n < 2 * n_classes:
         raise ValueError(
             f"n = {n} nodes cannot be cut into {n_classes} equal classes of two or more (26 classes at most); change n or n_classes"
         )
     if labelled > n // n_classes:
         raise ValueError(f"labelled = {labelled} is more than a class has nodes ({n // n_classes})")
-    for name, value in (("degree", degree), ("within", within)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+    require.number(degree=degree)
+    require.number(most=1, within=within)
     size = n // n_classes
     if within > 1 or degree * within > size - 1 or degree * (1 - within) > n - size:
         raise ValueError(

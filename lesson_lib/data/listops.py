@@ -21,6 +21,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from lesson_lib import require
+
 
 def _median(arguments: list[int]) -> int:
     arguments = sorted(arguments)
@@ -61,7 +63,9 @@ def draw(
     numbers of arguments are drawn evenly, as far as there is room.
     Raises ValueError where a number is too small, where `max_depth` leaves no room for n/2 tokens, and for an operator that is none of OPERATORS.
     """
-    _at_least(batch=(batch, 1), n=(n, SMALLEST), max_depth=(max_depth, 1), max_args=(max_args, 2))
+    require.whole(batch=batch, max_depth=max_depth)
+    require.whole(least=SMALLEST, n=n)
+    require.whole(least=2, max_args=max_args)
     names = _known(operators)
     least = (n + 1) // 2
     if 3 * 2 ** min(max_depth, 60) - 2 < least:
@@ -180,9 +184,3 @@ def _known(operators: Any) -> list[str]:
     if not names or any(not isinstance(name, str) or name not in OPERATORS for name in names):
         raise ValueError(f"operators must be some of {', '.join(OPERATORS)}, as a tuple, got {operators!r}")
     return names
-
-
-def _at_least(**numbers: Any) -> None:
-    for name, (number, least) in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            raise ValueError(f"{name} must be a whole number >= {least}, got {number!r}")

@@ -29,6 +29,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from lesson_lib import require
 from lesson_lib.data.topics import CHARACTERS, QUOTED, clean
 
 PACKAGES = ("numpy", "scipy", "sklearn", "networkx")  # an answer is a place in this tuple
@@ -86,7 +87,7 @@ def texts(split: str) -> dict[str, dict[str, tuple[str, ...]]]:
 
     Raises ValueError for another split, ModuleNotFoundError where a package is missing.
     """
-    _known(split)
+    require.one_of(SPLITS, split=split)
     return _kept()[split]
 
 
@@ -96,10 +97,8 @@ def draw(split: str, batch: int, generator: torch.Generator, *, n: int = 256) ->
     A shorter passage is filled with blanks at its end. Raises ValueError for an unknown split and where a count is less than 1,
     TypeError where `generator` is none.
     """
-    _known(split)
-    for name, value in (("batch", batch), ("n", n)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    require.one_of(SPLITS, split=split)
+    require.whole(batch=batch, n=n)
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {type(generator).__name__}")
     codes, first, length, before = _stream(split)
@@ -115,11 +114,6 @@ def draw(split: str, batch: int, generator: torch.Generator, *, n: int = 256) ->
     inside = place < length[passage][:, None]
     tokens = codes[(first[passage][:, None] + place).clamp(max=len(codes) - 1)]
     return Passages(torch.where(inside, tokens, _BLANK), answer)
-
-
-def _known(split: Any) -> None:
-    if not isinstance(split, str) or split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
 
 
 @cache

@@ -14,11 +14,13 @@ one question: in the paper key and value are two tokens, so that a model must al
 Source: Arora et al. 2023, "Zoology", arXiv:2312.04927.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
+
+from lesson_lib import require
 
 SYMBOLS, FILLERS = "ABCDEFGH", "abcdefgh"
 CHARACTERS = SYMBOLS + FILLERS + "?"
@@ -42,8 +44,8 @@ def draw(generator: torch.Generator, batch: int, distance: int, *, before: int =
 
     So n = before + distance + 1. Raises ValueError where `batch` or `distance` is less than 1, or `before` less than 0.
     """
-    _at_least(1, batch=batch, distance=distance)
-    _at_least(0, before=before)
+    require.whole(batch=batch, distance=distance)
+    require.whole(least=0, before=before)
     answer = torch.randint(len(SYMBOLS), (batch,), generator=generator, device="cpu")
     filler = len(SYMBOLS) + torch.randint(
         len(FILLERS), (batch, before + distance - 1), generator=generator, device="cpu"
@@ -67,7 +69,7 @@ def pairs(generator: torch.Generator, batch: int, count: int) -> Recall:
     A pair's number is key · PAIR_VALUES + value, a question's PAIR_KEYS · PAIR_VALUES + key.
     Raises ValueError where `batch` or `count` is less than 1, or there are fewer keys than `count`.
     """
-    _at_least(1, batch=batch, count=count)
+    require.whole(batch=batch, count=count)
     if count > PAIR_KEYS:
         raise ValueError(f"count must be at most {PAIR_KEYS}, as there are no more keys, got {count}")
     keys = torch.rand(batch, PAIR_KEYS, generator=generator, device="cpu").argsort(1)[:, :count]
@@ -93,9 +95,3 @@ def pair_text(tokens: Int[Tensor, " n"]) -> str:
         key, value = divmod(token, PAIR_VALUES)
         words.append(f"{key}={SYMBOLS[value]}" if key < PAIR_KEYS else f"{token - PAIR_KEYS * PAIR_VALUES}?")
     return " ".join(words)
-
-
-def _at_least(least: int, **numbers: Any) -> None:
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -5,11 +5,13 @@ one size, anywhere on the canvas; are they of one kind? No small piece of the ca
 Shapes are drawn where the middle of a pixel lies inside of them, so a triangle of even width leaves the first line of its box empty; no two touch. Drawn with a CPU generator, on the CPU.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from lesson_lib import require
 
 KINDS = ("square", "disc", "triangle", "cross")
 SIZE = 24  # pixels of a canvas' side
@@ -41,7 +43,7 @@ def objects(generator: torch.Generator, batch: int, *, size: int = SIZE) -> Obje
 
     Raises ValueError where `batch` is less than 1 or `size` so small that three shapes do not fit (24).
     """
-    _whole(batch=batch, size=size)
+    require.whole(batch=batch, size=size)
     if size < SIZE:
         raise ValueError(f"size must be at least {SIZE} pixels, so that {MOST} shapes fit, got {size}")
     count = _integers(1, MOST + 1, (batch, 1), generator)
@@ -60,7 +62,7 @@ def pairs(
     Shapes are of `kinds` alone: the fewer, the easier. Raises ValueError where `batch` is less than 1, `size` less than 16, or
     `kinds` are not two or more different names of KINDS.
     """
-    _whole(batch=batch, size=size)
+    require.whole(batch=batch, size=size)
     if size < 16:
         raise ValueError(f"size must be at least 16 pixels, so that two shapes of 7 fit, got {size}")
     if not isinstance(kinds, tuple) or len(set(kinds)) < max(2, len(kinds)) or not set(kinds) <= set(KINDS):
@@ -120,9 +122,3 @@ def _paint(
 
 def _integers(low: int, high: int, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return torch.randint(low, high, shape, generator=generator, device="cpu")
-
-
-def _whole(**counts: Any) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

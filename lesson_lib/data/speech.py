@@ -20,6 +20,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 RATE = 16_000  # samples per second
 HOP = 160  # samples from one frame to the next: 10 ms
 WIDTH = 400  # samples that a frame looks at: 25 ms
@@ -55,8 +57,7 @@ def _file() -> dict[str, Any]:
 
 def load(split: str) -> list[Utterance]:
     """The utterances of a split, "training", "validation" or "test", on the CPU. Raises ValueError for another."""
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    require.one_of(SPLITS, split=split)
     stored = _file()
     ends = stored["frames_in"].cumsum()
     frames = torch.from_numpy(stored["frames"]).float()

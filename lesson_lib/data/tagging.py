@@ -20,6 +20,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 TAGS = (
     "pronoun", "determiner", "adjective", "noun", "past", "base", "auxiliary", "preposition", "relative", "conjunction",
 )  # fmt: skip
@@ -202,8 +204,7 @@ def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sen
     The words of a sentence, and nothing else, decide its split: eight tenths of all sentences are "training", a tenth each
     "validation" and "test". Raises ValueError for another split or fewer than one sentence.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    require.one_of(SPLITS, split=split)
     if batch < 1:
         raise ValueError(f"batch must be at least 1 sentence, got {batch}")
     classes, tags, probability = patterns()

@@ -15,11 +15,12 @@ Licence of the text: see `licence`.
 import re
 import zlib
 from functools import cache
-from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
+
+from lesson_lib import require
 
 CHARACTERS = "\n" + "".join(map(chr, range(ord(" "), ord("~") + 1)))  # a character's number is its place here
 SPLITS = ("test", "validation", "training")
@@ -67,7 +68,7 @@ def texts(split: str) -> dict[str, str]:
 
     Raises ValueError for another split, ModuleNotFoundError where this Python came without its manual.
     """
-    _known(split)
+    require.one_of(SPLITS, split=split)
     return _kept(_manual())[split]
 
 
@@ -87,9 +88,7 @@ def draw(
     The first `length` are a model's inputs, the last `length` the characters to predict. Raises ValueError where a count is less than 1
     and where the split is shorter than a window.
     """
-    for name, value in (("batch", batch), ("length", length)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    require.whole(batch=batch, length=length)
     known = stream(split)
     if length >= len(known):
         raise ValueError(f"length must be less than the split's {len(known)} characters, got {length}")
@@ -123,8 +122,3 @@ def _kept(manual: dict[str, str]) -> dict[str, dict[str, str]]:
         if paragraphs:
             kept[split_of(topic)][topic] = "\n\n".join(paragraphs)
     return kept
-
-
-def _known(split: Any) -> None:
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lesson_lib import measure
+from lesson_lib import measure, require
 from lesson_lib.data import connected, digits, listops, passages, recall
 from lesson_lib.device import to_device
 from lesson_lib.models import arena
@@ -97,8 +97,8 @@ def draw(task: str, split: str, batch: int, generator: torch.Generator) -> Label
     Digits and texts of different splits are different pictures and files. The others are made on the spot: there, splits differ by the generator's seed.
     Raises ValueError for an unknown task or split.
     """
-    _known("task", task, TASKS)
-    _known("split", split, SPLITS)
+    require.one_of(TASKS, task=task)
+    require.one_of(SPLITS, split=split)
     if task == "pairs":
         return _pairs(generator, batch)
     if task == "digits":
@@ -115,8 +115,8 @@ def train(
     task: str, kind: str, seed: int = 0, *, lr: float | None = None, steps: int | None = None
 ) -> tuple[Classifier, History]:
     """Train a classifier with that kind of attention; the score is accuracy on VALIDATION. Raises ValueError for an unknown task or kind."""
-    _known("task", task, TASKS)
-    _known("kind", kind, KINDS)
+    require.one_of(TASKS, task=task)
+    require.one_of(KINDS, kind=kind)
     torch.manual_seed(seed)
     with torch.device("cpu"):
         model = Classifier(kind, **TASKS[task]._asdict(), **_sizes())
@@ -136,7 +136,7 @@ def accuracy(model: nn.Module, task: str, *, seed: int = 0, split: str = "test")
 
     Raises ValueError for an unknown task, and for a split that is none of "validation" and "test".
     """
-    _known("split", split, SPLITS[1:])
+    require.one_of(SPLITS[1:], split=split)
     number = VALIDATION_SEED if split == "validation" else TEST_SEED + seed
     tokens, answer = draw(task, split, RECIPE[split], torch.Generator("cpu").manual_seed(number))
     found = [model(to_device(some)).argmax(-1).cpu() for some in tokens.split(RECIPE["batch"])]
@@ -282,16 +282,12 @@ def cost(attention: str, n: int, seed: int) -> dict[str, Any]:
         gradients()
         optimizer.step()
 
-    step()  # makes the optimiser's memory, and warms up
+    step()  # makes the optimiser's memory
     mib = measure.peak_mib(gradients)
-    seconds = []
-    for _ in range(RECIPE["cost"]["steps"]):
-        start = measure.clock()
-        step()
-        seconds.append(measure.clock() - start)
+    seconds = measure.seconds(step, repeats=RECIPE["cost"]["steps"])
     return {
         "attention": attention, "n": n, "seed": seed,
-        "steps_per_s": float(f"{1 / statistics.median(seconds):.4g}"), "mib": round(mib, 2),
+        "steps_per_s": float(f"{1 / seconds:.4g}"), "mib": round(mib, 2),
     }  # fmt: skip
 
 
@@ -325,8 +321,3 @@ def _mean(rows: list[dict[str, Any]], name: str, **wanted: Any) -> float:
     return statistics.fmean(
         row[name] for row in rows if all(row[key] == value for key, value in wanted.items())
     )
-
-
-def _known(name: str, value: Any, known: Iterable[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lesson_lib import measure
+from lesson_lib import measure, require
 from lesson_lib.attention import attend
 from lesson_lib.device import on, to_device
 from lesson_lib.heads import Cache, MultiHeadAttention
@@ -48,7 +48,7 @@ RECIPE = {
 }  # fmt: skip
 
 
-class Law(NamedTuple):
+class Formula(NamedTuple):
     """What theory says of a layer: its multiplications, and the powers with which they grow in n and in d (of a sum, the larger)."""
 
     multiplications: str
@@ -57,14 +57,14 @@ class Law(NamedTuple):
 
 
 THEORY = {
-    "convolution": Law("3 n d²", 1, 2),
-    "RNN": Law("2 n d²", 1, 2),
-    "GRU": Law("6 n d²", 1, 2),
-    "LSTM": Law("8 n d²", 1, 2),
-    "self-attention": Law("4 n d² + 2 n² d", 2, 2),
-    "attention alone": Law("2 n² d", 2, 1),
-    "attention with its table": Law("2 n² d", 2, 1),
-    "linear attention": Law("2 n d² + 129 n d", 1, 2),  # of whole chunks of 64
+    "convolution": Formula("3 n d²", 1, 2),
+    "RNN": Formula("2 n d²", 1, 2),
+    "GRU": Formula("6 n d²", 1, 2),
+    "LSTM": Formula("8 n d²", 1, 2),
+    "self-attention": Formula("4 n d² + 2 n² d", 2, 2),
+    "attention alone": Formula("2 n² d", 2, 1),
+    "attention with its table": Formula("2 n² d", 2, 1),
+    "linear attention": Formula("2 n d² + 129 n d", 1, 2),  # of whole chunks of 64
 }
 KINDS = tuple(THEORY)
 TABLES = ("self-attention", "attention alone", "attention with its table")  # those that score n x n pairs
@@ -110,7 +110,7 @@ def formula(kind: str, n: int, d: int) -> int:
 @on("cpu")
 def counted(kind: str, n: int, d: int) -> int:
     """Multiplications of one forward pass over n tokens, counted while the real layer runs on the CPU: equal to `formula`."""
-    _whole(n=n)
+    require.whole(n=n)
     call, x = layer(kind, d), _tokens(1, n, d)
     with torch.no_grad():
         return measure.operations(lambda: call(x))
@@ -123,7 +123,9 @@ def seconds(
 
     `backward` adds the gradients of all parameters and of the tokens. Raises ValueError where `rounds` is less than 1.
     """
-    return _in_turn({kind: _pass(kind, n, d, backward=backward) for kind in kinds}, rounds)
+    return measure.seconds_in_turn(
+        {kind: _pass(kind, n, d, backward=backward) for kind in kinds}, repeats=rounds
+    )
 
 
 @on("cpu")
@@ -193,7 +195,7 @@ def generation(n: int = RECIPE["generation"]["n"]) -> list[dict[str, Any]]:
     `numbers` is what the system must keep to go on: a state, or a cache of all keys and values. `seconds` is the least of the recipe's
     rounds for each token, then the median over the last few tokens up to this one. Raises ValueError where n is less than 1.
     """
-    _whole(n=n)
+    require.whole(n=n)
     recipe, tokens, rows = RECIPE["generation"], _tokens(n, 1, RECIPE["generation"]["d"]), []
     with torch.no_grad():
         for system, start in GENERATORS.items():
@@ -216,7 +218,7 @@ def generation(n: int = RECIPE["generation"]["n"]) -> list[dict[str, Any]]:
 
 def chunks(n: int, heads: int = 1) -> dict[str, float]:
     """Tokens per second of causal linear attention, forward and backward, in both forms: {"chunked", "loop"}."""
-    _whole(n=n, heads=heads)
+    require.whole(n=n, heads=heads)
     x = _tokens(heads, n, RECIPE["chunks"]["d"]).requires_grad_()
 
     def run(form: Callable[..., Tensor]) -> Callable[[], None]:
@@ -227,7 +229,8 @@ def chunks(n: int, heads: int = 1) -> dict[str, float]:
         return call
 
     forms = {"chunked": lambda q, k, v: attend_linear(q, k, v, causal=True), "loop": as_rnn}
-    taken = _in_turn({name: run(form) for name, form in forms.items()}, RECIPE["chunks"]["rounds"])
+    calls = {name: run(form) for name, form in forms.items()}
+    taken = measure.seconds_in_turn(calls, repeats=RECIPE["chunks"]["rounds"])
     return {name: n / s for name, s in taken.items()}
 
 
@@ -321,8 +324,7 @@ def _powers(rows: list[dict[str, Any]], over: str, of: str, mode: dict[str, Any]
 
 def _sizes(over: str) -> list[tuple[int, int]]:
     """The recipe's (n, d) where one of the two grows."""
-    if not isinstance(over, str) or over not in RECIPE["over"]:
-        raise ValueError(f"over must be one of {', '.join(RECIPE['over'])}, got {over!r}")
+    require.one_of(RECIPE["over"], over=over)
     fixed = RECIPE["over"][over]
     return [(size, fixed["d"]) if over == "n" else (fixed["n"], size) for size in fixed["sizes"]]
 
@@ -349,20 +351,6 @@ def _pass(kind: str, n: int, d: int, *, backward: bool, batch: int = 1) -> Calla
                 y.backward(torch.ones_like(y))
 
     return once
-
-
-def _in_turn(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each call: one to warm up, then rounds in which they take turns."""
-    _whole(rounds=rounds)
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    for _ in range(rounds):
-        for name, call in calls.items():
-            begun = measure.clock()
-            call()
-            taken[name].append(measure.clock() - begun)
-    return {name: statistics.median(times) for name, times in taken.items()}
 
 
 def _linear(d: int) -> tuple[Callable[[Tensor], Any], Callable[[], int]]:
@@ -402,12 +390,5 @@ GENERATORS = {"linear attention": _linear, "softmax attention": _cached, "LSTM":
 
 
 def _check(kind: Any, **sizes: Any) -> None:
-    _whole(**sizes)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-
-
-def _whole(**sizes: Any) -> None:
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")
+    require.whole(**sizes)
+    require.one_of(KINDS, kind=kind)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lesson_lib import require, summary
 from lesson_lib.data import dates as data
 from lesson_lib.device import to_device
 from lesson_lib.models import translator
@@ -48,8 +49,7 @@ VALIDATION_SEED, TEST_SEED = 10_000, 20_000  # generators of the texts; the days
 
 def make(system: str) -> Translator:
     """An untrained model: "additive", "scaled dot" or "fixed vector"; raises ValueError for another name."""
-    if system not in RECIPE["d_half"]:
-        raise ValueError(f"system must be one of {', '.join(RECIPE['d_half'])}, got {system!r}")
+    require.one_of(RECIPE["d_half"], system=system)
     d_token, d_state = RECIPE["d_token"], RECIPE["d_state"]
     encoder = TwoWayEncoder(d_token, RECIPE["d_half"][system])
     d_memory = encoder.d_memory
@@ -135,22 +135,13 @@ def run(seed: int) -> list[dict]:
 
 def best_rows(rows: list[dict]) -> list[dict]:
     """Of the rates of one system, number of steps, of dates, and seed, the one with the lowest cross-entropy on VALIDATION."""
-    best = {}
-    for row in rows:
-        if row["kind"] != "trained":
-            continue
-        setting = (row["system"], row["steps"], row["dates"], row["seed"])
-        if setting not in best or row["validation_loss"] < best[setting]["validation_loss"]:
-            best[setting] = row
-    return list(best.values())
+    trained = [row for row in rows if row["kind"] == "trained"]
+    return summary.best(trained, ("system", "steps", "dates", "seed"), by=lambda row: -row["validation_loss"])
 
 
 def by_dates(rows: list[dict], column: str = "exact") -> dict[tuple[str, int], tuple[list, list, list, list]]:
     """{(system, steps): (numbers of dates, lowest, middle, highest value of the column over the seeds)} of `best_rows`."""
-    found: dict[tuple[str, int], dict[int, list[float]]] = {}
-    for row in best_rows(rows):
-        found.setdefault((row["system"], row["steps"]), {}).setdefault(row["dates"], []).append(row[column])
-    return {setting: spread(values) for setting, values in found.items()}
+    return summary.bands(best_rows(rows), ("system", "steps"), "dates", column)
 
 
 def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list, list, list, list]]]:
@@ -165,7 +156,10 @@ def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list,
             for low, count, share in row["by_length"]:
                 if count >= 30:
                     values.setdefault(low + (RECIPE["bin"] - 1) / 2, []).append(share)
-    return {dates: {name: spread(values) for name, values in found[dates].items()} for dates in sorted(found)}
+    return {
+        dates: {name: summary.band(values) for name, values in found[dates].items()}
+        for dates in sorted(found)
+    }
 
 
 def map_row(model: nn.Module, text: str, seed: int) -> dict:
@@ -180,14 +174,6 @@ def stored_map(rows: list[dict]) -> tuple[Tensor, str, str]:
     row = next(row for row in rows if row["kind"] == "map")
     weights = [[float(share) for share in line.split()] for line in row["weights"]]
     return torch.tensor(weights, device="cpu"), row["source"], row["target"]
-
-
-def spread(values: dict[Any, list[float]]) -> tuple[list, list, list, list]:
-    """The keys in order, and the lowest, middle and highest value of each."""
-    xs = sorted(values)
-    ranked = [sorted(values[x]) for x in xs]
-    low, middle, high = ([column[k] for column in ranked] for k in (0, len(ranked[0]) // 2, -1))
-    return xs, low, middle, high
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from lesson_lib import require
 from lesson_lib.data import scenes as data
 from lesson_lib.data.scenes import NONE, Objects
 from lesson_lib.device import to_device
@@ -40,10 +41,7 @@ AT_ONCE = 250  # scenes that are judged together
 @cache
 def scenes(split: str) -> Objects:
     """The scenes of "validation" or "test", always the same ones, on the CPU. Raises ValueError for another split."""
-    if split not in RECIPE["scenes"]:
-        raise ValueError(
-            f"split must be one of {', '.join(RECIPE['scenes'])}, got {split!r}; each training step draws its own"
-        )
+    require.one_of(RECIPE["scenes"], split=split)
     generator = torch.Generator("cpu").manual_seed(RECIPE["data_seeds"][split])
     return data.objects(generator, RECIPE["scenes"][split])
 
@@ -55,8 +53,7 @@ def draw(generator: torch.Generator) -> Truth:
 
 def make(system: str = "DETR") -> Detr:
     """The untrained model; raises ValueError for an unknown system."""
-    if system not in RECIPE["systems"]:
-        raise ValueError(f"system must be one of {', '.join(RECIPE['systems'])}, got {system!r}")
+    require.one_of(RECIPE["systems"], system=system)
     names = ("n_queries", "d_model", "n_heads", "d_inner", "n_encoder", "n_decoder")
     sizes = {name: RECIPE[name] for name in names}
     return Detr(**sizes | ({"n_encoder": 0} if system == "no encoder" else {}))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lesson_lib import experiments, measure
+from lesson_lib import experiments, measure, require
 from lesson_lib.attention import attend
 from lesson_lib.device import device, on, to_device
 from lesson_lib.experiments import costs, lengths
@@ -98,8 +98,7 @@ def call(series: str, kind: str, n: int) -> Callable[[], Tensor]:
 
     Raises ValueError for an unknown series, and for a kind that it has not.
     """
-    if not isinstance(kind, str) or kind not in _sizes(series):
-        raise ValueError(f"kind must be one of {', '.join(_sizes(series))}, got {kind!r}")
+    require.one_of(_sizes(series), kind=kind)
     return MAKERS[series](kind, n)
 
 
@@ -120,8 +119,7 @@ def run(seed: int) -> list[dict[str, Any]]:
 
 def _sizes(series: str) -> dict[str, list[int]]:
     """The lengths of each kind of a series, shortest first."""
-    if not isinstance(series, str) or series not in MAKERS:
-        raise ValueError(f"series must be one of {', '.join(MAKERS)}, got {series!r}")
+    require.one_of(MAKERS, series=series)
     shortest, longest = RECIPE[series]["shortest"], RECIPE[series]["longest"]
     return {
         kind: [shortest * 2**i for i in range((most // shortest).bit_length())]

@@ -10,11 +10,13 @@ Departures of the miniature from the paper: see models/glimpse.py.
 
 from collections.abc import Callable
 from functools import cache, partial
+from operator import itemgetter
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lesson_lib import require, summary
 from lesson_lib.data import digits
 from lesson_lib.device import to_device
 from lesson_lib.models.glimpse import Glimpser, Looked, look, loss, reinforce, rewards, right
@@ -69,8 +71,7 @@ def train(
     `departure` is one of the recipe's; `watch(model, report)` is called before the first step and at each of ten reports.
     Raises ValueError for another departure.
     """
-    if departure is not None and departure not in RECIPE["departures"]:
-        raise ValueError(f"departure must be one of {', '.join(RECIPE['departures'])}, got {departure!r}")
+    require.one_of([None, *RECIPE["departures"]], departure=departure)
     changed = RECIPE["departures"][departure] if departure else {}
     torch.manual_seed(seed)
     own = {key: RECIPE[key] for key in ("patch", "n_scales", "d", "std")}
@@ -181,8 +182,7 @@ def whole(kind: str) -> nn.Module:
             nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, digits.CLASSES),
         ],
     }  # fmt: skip
-    if kind not in known:
-        raise ValueError(f"kind must be one of {', '.join(known)}, got {kind!r}")
+    require.one_of(known, kind=kind)
     return nn.Sequential(*known[kind]())
 
 
@@ -227,14 +227,8 @@ def run(seed: int) -> list[dict]:
 
 def best_rows(rows: list[dict]) -> list[dict]:
     """Of the learning rates of one kind, name, number of glimpses and seed, the row that is best on VALIDATION."""
-    best = {}
-    for row in rows:
-        if "validation" not in row:
-            continue
-        setting = (row["kind"], row["name"], row["n_glimpses"], row["seed"])
-        if setting not in best or row["validation"] > best[setting]["validation"]:
-            best[setting] = row
-    return list(best.values())
+    tuned = [row for row in rows if "validation" in row]
+    return summary.best(tuned, ("kind", "name", "n_glimpses", "seed"), by=itemgetter("validation"))
 
 
 def by_name(rows: list[dict], kind: str) -> dict[str, list[float]]:

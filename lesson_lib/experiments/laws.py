@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lesson_lib import measure
+from lesson_lib import measure, require, summary
 from lesson_lib.attention import attend
 from lesson_lib.device import on, to_device
 from lesson_lib.efficient import TILE, LowRank, RandomFeatures, attend_tiles
@@ -68,7 +68,7 @@ def layer(kind: str, n: int) -> tuple[Callable[[Tensor, Tensor, Tensor], Tensor]
 
     Raises ValueError for another kind.
     """
-    _kind(kind)
+    require.one_of(KINDS, kind=kind)
     if kind == "table":
         return lambda q, k, v: attend(q, k, v).output, 0.0
     if kind == "full":
@@ -88,7 +88,7 @@ def layer(kind: str, n: int) -> tuple[Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def lengths(kind: str) -> list[int]:
     """The lengths that are measured, shortest first; the last two are held out. Raises ValueError for another kind."""
-    _kind(kind)
+    require.one_of(KINDS, kind=kind)
     count = round(math.log2(RECIPE["longest"][kind] / RECIPE["shortest"])) + 1
     return [RECIPE["shortest"] * 2**i for i in range(count)]
 
@@ -98,7 +98,7 @@ def seconds(kind: str, n: int, *, rounds: int = RECIPE["rounds"]) -> float:
 
     Raises ValueError for another kind, and where n or `rounds` is no whole number >= 1.
     """
-    _whole(rounds=rounds)
+    require.whole(rounds=rounds)
     return measure.seconds(_pass(kind, n)[0], repeats=rounds)
 
 
@@ -129,11 +129,9 @@ def points(
     rows: Sequence[Mapping[str, Any]], of: str = "cpu_s", *, held_out: bool | None = None
 ) -> dict[str, dict[int, float]]:
     """The measured points, the median of the repeats: {kind: {n: value}}; those held out, or not, or (None) all. `of` is "cpu_s" or "mib"."""
-    _of(of)
-    found: dict[str, dict[int, list[float]]] = {}
-    for row in rows:
-        if held_out is None or row["held_out"] == held_out:
-            found.setdefault(row["kind"], {}).setdefault(row["n"], []).append(row[of])
+    require.one_of(DEGREES, of=of)
+    wanted = [row for row in rows if held_out in (None, row["held_out"])]
+    found = summary.gathered(wanted, "kind", "n", of)
     return {kind: {n: statistics.median(at[n]) for n in sorted(at)} for kind, at in found.items()}
 
 
@@ -170,12 +168,12 @@ def machine_laws(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[measure.L
 
 
 def tokens_mib(n: int, heads: int = RECIPE["heads"], width: int = RECIPE["d_k"]) -> float:
-    """MiB of queries, keys, values and outputs of n tokens, computed: less than this no way of attention takes that has them all in one machine.
+    """MiB of queries, keys, values and outputs of n tokens, computed: the least that one machine holds which has them all.
 
     >>> tokens_mib(1024)
     8.0
     """
-    _whole(n=n, heads=heads, width=width)
+    require.whole(n=n, heads=heads, width=width)
     return 4 * n * heads * width * NUMBER / MIB
 
 
@@ -192,7 +190,7 @@ def ring_mib(n: int, machines: int, heads: int = RECIPE["heads"], width: int = R
     That is 8, and with 1 machine 6. A logarithm for each query and head is added, and what a tile takes, whatever n is: two tables of
     scores, and four times the tile's queries. Raises ValueError where a number is no whole number >= 1.
     """
-    _whole(n=n, machines=machines, heads=heads, width=width)
+    require.whole(n=n, machines=machines, heads=heads, width=width)
     own = math.ceil(n / machines)
     edge = min(own, TILE)
     other = min(own - edge, TILE)  # the tile before it, if there are two
@@ -208,9 +206,8 @@ def machines_needed(
 
     Raises ValueError where even a machine for each token would not be enough, and for a memory that is no positive number.
     """
-    if isinstance(memory_mib, bool) or not isinstance(memory_mib, int | float) or not memory_mib > 0:
-        raise ValueError(f"memory_mib must be a positive number of MiB, got {memory_mib!r}; 8 GiB are 8192")
-    _whole(n=n)
+    require.number(above=0, memory_mib=memory_mib)
+    require.whole(n=n)
 
     found = measure.smallest(lambda machines: ring_mib(n, machines, heads, width) <= memory_mib, most=n)
     if found is None:
@@ -223,7 +220,7 @@ def machines_needed(
 
 def _pass(kind: str, n: int) -> tuple[Callable[[], None], float]:
     """One pass of the layer over noise, without gradients, and the MiB of the layer's matrices."""
-    _whole(n=n)
+    require.whole(n=n)
     call, own = layer(kind, n)
     draws, shape = torch.Generator("cpu").manual_seed(0), (1, RECIPE["heads"], n, RECIPE["d_k"])
     q, k, v = (to_device(torch.randn(shape, generator=draws, device="cpu")) for _ in range(3))
@@ -237,19 +234,3 @@ def _pass(kind: str, n: int) -> tuple[Callable[[], None], float]:
 
 def _own_mib(module: nn.Module) -> float:
     return sum(x.numel() * x.element_size() for x in (*module.parameters(), *module.buffers())) / MIB
-
-
-def _kind(kind: Any) -> None:
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-
-
-def _of(of: Any) -> None:
-    if not isinstance(of, str) or of not in DEGREES:
-        raise ValueError(f"of must be one of {', '.join(DEGREES)}, got {of!r}")
-
-
-def _whole(**sizes: Any) -> None:
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lesson_lib import measure
+from lesson_lib import measure, require, summary
 from lesson_lib.attention import attend
 from lesson_lib.device import on, to_device
 from lesson_lib.masks import window
@@ -47,8 +47,7 @@ KINDS = tuple(RECIPE["longest_s"])
 
 def layer(kind: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """That kind of attention: a function of queries, keys and values (*b, n, d) that gives the outputs. Raises ValueError for another kind."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    require.one_of(KINDS, kind=kind)
     radius = RECIPE["radius"]
     if kind == "window":
         return lambda q, k, v: attend_window(q, k, v, radius)
@@ -62,7 +61,7 @@ def seconds(kind: str, n: int, *, backward: bool = False, rounds: int = RECIPE["
 
     Raises ValueError for another kind, and where n or `rounds` is no whole number >= 1.
     """
-    _whole(rounds=rounds)
+    require.whole(rounds=rounds)
     return measure.seconds(_pass(kind, n, backward=backward), repeats=rounds)
 
 
@@ -81,7 +80,7 @@ def table_mib(n: int, heads: int = RECIPE["heads"]) -> float:
     >>> table_mib(1000) == 8 * 1000**2 * 4 / 2**20
     True
     """
-    _whole(n=n, heads=heads)
+    require.whole(n=n, heads=heads)
     return heads * n * n * 4 / 2**20
 
 
@@ -93,11 +92,8 @@ def exponents(
     Below, what a call costs at any length flattens the curve. Of several repeats, the median at each length.
     """
     found = {}
-    for kind in dict.fromkeys(row["kind"] for row in rows):
-        points: dict[int, list[float]] = {}
-        for row in rows:
-            if row["kind"] == kind and row["backward"] == backward:
-                points.setdefault(row["n"], []).append(row[of])
+    rows = [row for row in rows if row["backward"] == backward]
+    for kind, points in summary.gathered(rows, "kind", "n", of).items():
         upper = sorted(points)[len(points) // 2 :]
         found[kind] = measure.growth_exponent(upper, [statistics.median(points[n]) for n in upper])
     return found
@@ -120,7 +116,7 @@ def run(seed: int) -> list[dict[str, Any]]:
 
 def _pass(kind: str, n: int, *, backward: bool) -> Callable[[], None]:
     """One pass of the layer over noise, without gradients or with them."""
-    _whole(n=n)
+    require.whole(n=n)
     call, draws = layer(kind), torch.Generator("cpu").manual_seed(0)
     shape = (1, RECIPE["heads"], n, RECIPE["d_k"])
     q, k, v = (
@@ -135,9 +131,3 @@ def _pass(kind: str, n: int, *, backward: bool) -> Callable[[], None]:
                 torch.autograd.grad(y, (q, k, v), torch.ones_like(y))
 
     return once
-
-
-def _whole(**sizes: Any) -> None:
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")

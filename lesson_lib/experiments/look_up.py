@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lesson_lib import require, summary
 from lesson_lib.attention import attend
 from lesson_lib.device import to_device
 from lesson_lib.measure import cpu_seconds, peak_mib
@@ -59,8 +60,7 @@ def make_score(name: str, d: int):
     """The score of that name for width d; raises ValueError for another name."""
     known = {"dot": lambda: dot, "scaled dot": lambda: scaled_dot}
     known |= {"additive": lambda: Additive(d, d, RECIPE["d_hidden"]), "bilinear": lambda: Bilinear(d, d)}
-    if name not in known:
-        raise ValueError(f"score must be one of {', '.join(known)}, got {name!r}")
+    require.one_of(known, score=name)
     return known[name]()
 
 
@@ -136,10 +136,8 @@ def run(seed: int) -> list[dict[str, float | str | int]]:
 def best_rows(rows: list[dict]) -> list[dict]:
     """Of the learning rates of one score, width and seed, the one that is best on VALIDATION: fewest steps to the target,
     else the highest accuracy."""
-    target, best = RECIPE["stop_at"], {}
-    for row in rows:
-        setting = (row["score"], row["d"], row["seed"])
-        rank = (row["validation"] >= target, -row["steps"], row["validation"])
-        if setting not in best or rank > best[setting][0]:
-            best[setting] = (rank, row)
-    return [row for _, row in best.values()]
+
+    def rank(row: dict) -> tuple:
+        return row["validation"] >= RECIPE["stop_at"], -row["steps"], row["validation"]
+
+    return summary.best(rows, ("score", "d", "seed"), by=rank)

@@ -11,11 +11,13 @@ Accuracy is the share of right tags among the words of the classes `saw`, `watch
 from collections.abc import Callable
 from functools import cache
 from itertools import product
+from operator import itemgetter
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require, summary
 from lesson_lib.blocks import BatchNorm, Encoder, LayerNorm, TokenEmbedding
 from lesson_lib.data.tagging import AMBIGUOUS, CLASSES, PADDING, TAGS, VOCABULARY, Sentences
 from lesson_lib.data.tagging import draw as draw_sentences
@@ -109,8 +111,7 @@ def train(
 
     Raises ValueError for a norm that is neither "layer" nor "batch".
     """
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+    require.one_of(NORMS, norm=norm)
     torch.manual_seed(seed)
     model = to_device(Tagger(n_layers, norm=NORMS[norm], norm_first=norm_first))
     try:
@@ -147,12 +148,8 @@ def _row(kind: str, setting: dict, n_layers: int, **options) -> dict:
 
 def best(rows: list[dict], kind: str, keys: tuple[str, ...]) -> dict[tuple, list[float]]:
     """{values of `keys`: test accuracies, one per seed, sorted}, each at the rate that is best on that seed's VALIDATION sentences."""
-    chosen: dict[tuple, dict] = {}
-    for row in (row for row in rows if row["kind"] == kind):
-        setting = (*(row[key] for key in keys), row["seed"])
-        if setting not in chosen or row["validation"] > chosen[setting]["validation"]:
-            chosen[setting] = row
+    rows = [row for row in rows if row["kind"] == kind]
     found: dict[tuple, list[float]] = {}
-    for setting, row in chosen.items():
-        found.setdefault(setting[:-1], []).append(row["accuracy"])
+    for row in summary.best(rows, (*keys, "seed"), by=itemgetter("validation")):
+        found.setdefault(tuple(row[key] for key in keys), []).append(row["accuracy"])
     return {setting: sorted(values) for setting, values in found.items()}

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lesson_lib import summary
 from lesson_lib.device import to_device
 from lesson_lib.heads import MultiHeadAttention, ShawAttention
 from lesson_lib.masks import causal
@@ -149,12 +150,7 @@ def best_rows(rows: list[dict]) -> list[dict]:
 
     Not the highest accuracy: that is 1 for many rates. Of equal ones the first, which is the smallest rate.
     """
-    best = {}
-    for row in rows:
-        setting = (row["kind"], row["steps"], row["seed"])
-        if setting not in best or row["validation_loss"] < best[setting]["validation_loss"]:
-            best[setting] = row
-    return list(best.values())
+    return summary.best(rows, ("kind", "steps", "seed"), by=lambda row: -row["validation_loss"])
 
 
 def by_length(rows: list[dict], steps: int) -> dict[str, tuple[list[int], list, list, list]]:
@@ -163,9 +159,7 @@ def by_length(rows: list[dict], steps: int) -> dict[str, tuple[list[int], list, 
     curves = {}
     for kind in dict.fromkeys(row["kind"] for row in chosen):
         columns = zip(*(row["accuracy"] for row in chosen if row["kind"] == kind), strict=True)
-        ranked = [sorted(column) for column in columns]
-        low, middle, high = ([column[k] for column in ranked] for k in (0, len(ranked[0]) // 2, -1))
-        curves[kind] = (RECIPE["lengths"], low, middle, high)
+        curves[kind] = summary.band(dict(zip(RECIPE["lengths"], columns, strict=True)))
     return curves
 
 

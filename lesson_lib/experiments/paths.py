@@ -18,9 +18,9 @@ import networkx
 import torch
 from torch import Tensor, nn
 
-from lesson_lib import measure
+from lesson_lib import measure, require
 from lesson_lib.attention import attend
-from lesson_lib.linear import State, feature_map, step
+from lesson_lib.linear import LinearState, feature_map, step
 from lesson_lib.recurrent import Recurrent
 
 RECIPE = {"lengths": [4, 8, 16, 32, 64], "kernel": 3, "radius": 2, "width": 2, "seeds": [0, 1, 2]}
@@ -41,10 +41,8 @@ def network(name: str, n: int = 8) -> networkx.DiGraph:
 
     Raises ValueError for another name, and where n is no whole number from 1 to 256.
     """
-    if not isinstance(name, str) or name not in NETWORKS:
-        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {name!r}")
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 256:
-        raise ValueError(f"n must be a whole number from 1 to 256, got {n!r}")
+    require.one_of(NETWORKS, network=name)
+    require.whole(most=256, n=n)
     x = [torch.ones(1, RECIPE["width"], device="cpu", requires_grad=True) for _ in range(n)]
     units = NETWORKS[name](x)
     return measure.dependencies({("input", i): token for i, token in enumerate(x)}, units)
@@ -146,7 +144,7 @@ def _linear(x: list[Tensor]) -> Units:
     for i, token in enumerate(x):
         state = _packed(step(token, token, token, state)[1])
         units["state", i], outputs["output", i] = state, _read(token, state)
-        state = State(state[..., :-1], state[..., -1])
+        state = LinearState(state[..., :-1], state[..., -1])
     return units | outputs
 
 
@@ -162,7 +160,7 @@ def _doubling(x: list[Tensor]) -> Units:
     return units | {("output", i): _read(token, s) for i, (token, s) in enumerate(zip(x, sums, strict=True))}
 
 
-def _packed(state: State) -> Tensor:
+def _packed(state: LinearState) -> Tensor:
     return torch.cat([state.S, state.z[..., None]], -1)
 
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lesson_lib import masks
+from lesson_lib import masks, require
 from lesson_lib.data import speech
 from lesson_lib.data.speech import Utterance
 from lesson_lib.device import to_device
@@ -71,8 +71,7 @@ def train(
 
     In a lesson, `steps=RECIPE["live"]["steps"]` is enough. Raises ValueError for a radius that is none of RADII.
     """
-    if radius not in RADII or isinstance(radius, bool):
-        raise ValueError(f"radius must be one of {', '.join(map(str, RADII))}, got {radius!r}")
+    require.one_of(RADII, radius=radius)
     torch.manual_seed(seed)
     with torch.device("cpu"):
         model = PhonemeRecogniser(

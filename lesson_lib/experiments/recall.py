@@ -24,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lesson_lib import require
 from lesson_lib.data.recall import SYMBOLS, Recall, draw
 from lesson_lib.device import to_device
 from lesson_lib.models import recaller
@@ -140,8 +141,7 @@ def kept(model: Recaller, distance: int, *, seed: int = 0, before: int = 0) -> f
 
 @torch.no_grad()
 def _asked(model: Recaller, distance: int, seed: int, split: str, before: int) -> tuple[Tensor, Tensor]:
-    if split not in SPLIT_SEEDS:
-        raise ValueError(f"split must be one of {', '.join(SPLIT_SEEDS)}, got {split!r}")
+    require.one_of(SPLIT_SEEDS, split=split)
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS[split] + seed)
     tokens, answer = to_device(draw(generator, RECIPE[split], distance, before=before))
     model.eval()
@@ -241,9 +241,6 @@ def _short(number: float) -> float:
 
 
 def _aid(system: str, aid: str) -> dict[str, Any]:
-    if system not in SYSTEMS:
-        raise ValueError(f"system must be one of {', '.join(SYSTEMS)}, got {system!r}")
-    known = RECIPE["lr"][system]
-    if aid not in known:
-        raise ValueError(f"aid must be one of {', '.join(known)} for {system}, got {aid!r}")
+    require.one_of(SYSTEMS, system=system)
+    require.one_of(RECIPE["lr"][system], aid=aid)
     return RECIPE["aids"][aid]

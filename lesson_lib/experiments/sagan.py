@@ -15,7 +15,6 @@ two. The long trainings were added after the short ones had been seen, whose kap
 Source of the distance: Heusel et al. 2017, arXiv:1706.08500 (there in the features of Inception).
 """
 
-import os
 import time
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.data import digits
 from lesson_lib.data.digits import CLASSES, SIDE
 from lesson_lib.device import quick, to_device
@@ -39,7 +39,7 @@ from lesson_lib.models.sagan import (
     maps,
     noise,
 )
-from lesson_lib.training import QUICK_STEPS, History, fit
+from lesson_lib.training import QUICK_STEPS, History, fit, progress_bar
 
 RECIPE = {
     "digits": [0, 1],
@@ -212,8 +212,7 @@ def generate(generator: Generator, noises: str, count: int) -> Float[Tensor, "co
 
 def fixed_noise(noises: str, count: int) -> Float[Tensor, "count d_z 2 6"]:
     """Noise that is always the same, "own" or "shared"; the first ones are the same whatever the count."""
-    if noises not in RECIPE["systems"]:
-        raise ValueError(f"noises must be one of {', '.join(RECIPE['systems'])}, got {noises!r}")
+    require.one_of(RECIPE["systems"], noises=noises)
     drawn = torch.Generator("cpu").manual_seed(JUDGE_SEED + 1)
     return noise(RECIPE["judged"], drawn, shared=noises == "shared", d_z=RECIPE["d_z"])[:count]
 
@@ -250,7 +249,7 @@ def train(
     }
     history, spent = History(), 0.0
     every = max(1, steps // RECIPE["reports"])
-    bar = _bar(steps, f"GAN with {middle}")
+    bar = progress_bar(steps, f"GAN with {middle}")
     try:
         for step in range(steps + 1):
             start = time.process_time()
@@ -417,9 +416,3 @@ def _rounded(x: Tensor, places: int) -> list:
 def _joint(features: Tensor) -> Tensor:
     """Features of both halves of each canvas side by side."""
     return torch.cat(features.chunk(2), -1)
-
-
-def _bar(steps: int, name: str) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=steps, desc=name, leave=False, disable=os.environ.get("LESSON_PROGRESS") == "off")

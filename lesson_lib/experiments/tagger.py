@@ -10,6 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.data import tagging
 from lesson_lib.data.tagging import CLASSES, Sentences
 from lesson_lib.device import to_device
@@ -36,7 +37,7 @@ AMONG = {"all words": CLASSES, "saw": ("saw",), "watch": ("watch",), "cut": ("cu
 
 def sight(system: str) -> Callable[[Tensor], Tensor]:
     """What that system sees; raises ValueError for an unknown system."""
-    _known(system)
+    require.one_of(RECIPE["systems"], system=system)
     if system.startswith("window"):
         return tagging.window(int(system.split()[1]))
     return {
@@ -46,18 +47,13 @@ def sight(system: str) -> Callable[[Tensor], Tensor]:
 
 def make(system: str) -> nn.Module:
     """The untrained model of that name; raises ValueError for an unknown system."""
-    _known(system)
+    require.one_of(RECIPE["systems"], system=system)
     d_model, d_hidden = RECIPE["d_model"], RECIPE["d_hidden"]
     if system == "one word" or system.startswith("window"):
         return tagger.Window(0 if system == "one word" else int(system.split()[1]), d_model, d_hidden)
     if system.startswith("recurrent"):
-        return tagger.Recurrent(d_model, d_hidden, both_ways=system.endswith("both ways"))
+        return tagger.RecurrentTagger(d_model, d_hidden, both_ways=system.endswith("both ways"))
     return tagger.Attention(d_model, d_hidden, RECIPE["heads"], positions=system == "attention")
-
-
-def _known(system: str) -> None:
-    if system not in RECIPE["systems"]:
-        raise ValueError(f"system must be one of {'; '.join(RECIPE['systems'])}, got {system!r}")
 
 
 @cache

@@ -18,10 +18,11 @@ from datetime import date
 
 import torch
 
-from lesson_lib.blocks import State
+from lesson_lib import summary
+from lesson_lib.blocks import DecoderState
 from lesson_lib.data import dates as data
 from lesson_lib.device import to_device
-from lesson_lib.experiments.dates import cross_entropy, judge, map_row, spread, texts
+from lesson_lib.experiments.dates import cross_entropy, judge, map_row, texts
 from lesson_lib.models import translator
 from lesson_lib.models.translator import START, Batches, TransformerTranslator, Vocabulary, greedy, translate
 from lesson_lib.training import History, fit
@@ -183,7 +184,7 @@ def uncached(
     """The first n tokens of greedy answers, made without what a cache would have kept."""
     first, said = model.start(source, lengths), torch.full_like(source[:, :1], START)
     for _ in range(n):
-        fresh = State(first.memory, first.mask, model.transformer.decoder.caches())
+        fresh = DecoderState(first.memory, first.mask, model.transformer.decoder.caches())
         logits = model.transformer.step(said, fresh).logits[:, -1]
         said = torch.cat([said, logits[:, translator.END :].argmax(-1, keepdim=True) + translator.END], 1)
     return said[:, 1:]
@@ -196,4 +197,4 @@ def by_dates(rows: list[dict], width: int = 1) -> dict[str, tuple[list, list, li
         if (row["kind"], row.get("width")) == ("test", width):
             label = f"trained on {' to '.join(str(n) for n in sorted({row['trained_on'][0], row['trained_on'][-1]}))}"
             found.setdefault(label, {}).setdefault(row["dates"], []).append(row["exact"])
-    return {label: spread(values) for label, values in found.items()}
+    return {label: summary.band(values) for label, values in found.items()}

@@ -5,10 +5,13 @@ the read-out is linear: so the two names must both be read from what the heads b
 MLP behind one head, in place of the linear read-out, is the way round.
 """
 
+from operator import itemgetter
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lesson_lib import require, summary
 from lesson_lib.device import to_device
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.positions import sinusoidal
@@ -52,8 +55,7 @@ class TwoNames(nn.Module):
 
 def make(system: str) -> TwoNames:
     """The model of that name, e.g. "2 heads" or "1 head + MLP"; raises ValueError for another name."""
-    if system not in RECIPE["systems"]:
-        raise ValueError(f"system must be one of {', '.join(RECIPE['systems'])}, got {system!r}")
+    require.one_of(RECIPE["systems"], system=system)
     return TwoNames(int(system.split()[0]), mlp=system.endswith("MLP"))
 
 
@@ -107,9 +109,4 @@ def run(seed: int) -> list[dict[str, float | str | int]]:
 
 def best_rows(rows: list[dict]) -> list[dict]:
     """Of the learning rates of one system and seed, the row that is best on VALIDATION."""
-    best = {}
-    for row in rows:
-        setting = (row["system"], row["seed"])
-        if setting not in best or row["validation"] > best[setting]["validation"]:
-            best[setting] = row
-    return list(best.values())
+    return summary.best(rows, ("system", "seed"), by=itemgetter("validation"))

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lesson_lib import require
 from lesson_lib.data import digits, scenes
 from lesson_lib.device import to_device
 from lesson_lib.models import vit
@@ -52,7 +53,7 @@ def draw(task: str, batch: int, generator: torch.Generator, split: str = "traini
 
     Raises ValueError for another task.
     """
-    _one_of("task", task, TASKS)
+    require.one_of(TASKS, task=task)
     size = RECIPE["size"]
     if task == "pair":
         scene = scenes.pairs(generator, batch, size=size, kinds=tuple(RECIPE["kinds"]))
@@ -68,15 +69,15 @@ def held_out(task: str, split: str) -> tuple[Tensor, Tensor]:
 
     Raises ValueError for another split or task.
     """
-    _one_of("split", split, tuple(SPLIT_SEEDS))
+    require.one_of(tuple(SPLIT_SEEDS), split=split)
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS[split])
     return to_device(draw(task, RECIPE[split], generator, split))
 
 
 def make(model: str, task: str) -> VisionTransformer | ConvNet:
     """An untrained model. Raises ValueError for another name."""
-    _one_of("model", model, MODELS)
-    _one_of("task", task, TASKS)
+    require.one_of(MODELS, model=model)
+    require.one_of(TASKS, task=task)
     if model == "vit":
         own = dict(RECIPE["vit"])
         return VisionTransformer(RECIPE["size"], own.pop("patch"), CLASSES[task], **own)
@@ -96,10 +97,10 @@ def train(
 
     Raises ValueError for another model, task, or budget (those of RECIPE["steps"]), and where n is less than 1.
     """
-    _one_of("budget", budget, tuple(RECIPE["steps"].get(model, BUDGETS)))
+    require.one_of(tuple(RECIPE["steps"].get(model, BUDGETS)), budget=budget)
     network, batch = start(model, task, seed), RECIPE["batch"]
-    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-        raise ValueError(f"n must be a whole number of canvases >= 1, or None for fresh ones, got {n!r}")
+    if n is not None:
+        require.whole(n=n)
     pool = None if n is None else training(task, n, seed)
 
     def some(generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -214,8 +215,3 @@ def point(model: str, task: str, n: int | None, budget: str, seed: int) -> list[
             for head, (b, a) in enumerate(zip(*both, strict=True))
         ]  # fmt: skip
     return rows
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

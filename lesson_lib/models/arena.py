@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.blocks import EncoderLayer, LayerNorm, TokenEmbedding
 from lesson_lib.efficient import LowRank, RandomFeatures, TableFree
@@ -54,9 +55,8 @@ class Classifier(nn.Module):
         n_features: int = 64,
     ) -> None:
         super().__init__()
-        if not isinstance(read, str) or read not in READS:
-            raise ValueError(f"read must be one of {', '.join(READS)}, got {read!r}")
-        _sizes(
+        require.one_of(READS, read=read)
+        require.whole(
             n=n, n_tokens=n_tokens, n_classes=n_classes, n_layers=n_layers, d_model=d_model, n_heads=n_heads,
             rank=rank, n_features=n_features,
         )  # fmt: skip
@@ -98,8 +98,7 @@ def attention(kind: str, *, n: int, d_k: int, radius: int, rank: int, n_features
         "low rank": lambda: TableFree(LowRank(n, rank)),
         "random features": lambda: TableFree(Features(d_k, n_features)),
     }
-    if not isinstance(kind, str) or kind not in makers:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    require.one_of(makers, kind=kind)
     return makers[kind]()
 
 
@@ -118,9 +117,3 @@ class Features(nn.Module):
 def loss(model: nn.Module, batch: Labelled) -> Float[Tensor, ""]:
     """Mean cross-entropy of the right classes."""
     return F.cross_entropy(model(batch.tokens), batch.answer)
-
-
-def _sizes(**sizes: Any) -> None:
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {size!r}")

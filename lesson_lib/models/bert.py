@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import Attended, attend
 from lesson_lib.blocks import Encoder, Stacked, TokenEmbedding
 from lesson_lib.data.agreement import LONGEST, MASK, PAD, VOCABULARY, read
@@ -171,8 +172,7 @@ def fill(model: Bert, sentence: str, *, top: int = 5) -> list[Guess]:
         raise ValueError(
             f"the sentence has {len(places) or 'no'} [mask]; write [mask] once, in the place of the word to guess: 'the keys [mask] old'"
         )
-    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise ValueError(f"top must be a whole number of words >= 1, got {top!r}")
+    require.whole(top=top)
     shares = model.eval()(*_one(words))[0, places[0]].softmax(-1).cpu()
     best = shares.topk(min(top, len(shares)))
     return [

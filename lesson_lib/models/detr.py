@@ -24,6 +24,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.blocks import Decoder, Encoder
 from lesson_lib.data.scenes import KINDS, NONE, SIZE, Objects
 from lesson_lib.positions import Learned
@@ -109,7 +110,7 @@ class Detr(nn.Module):
         n_decoder: int = 2,
     ) -> None:
         super().__init__()
-        _whole(n_queries=n_queries, side=side, c_in=c_in, d_model=d_model)
+        require.whole(n_queries=n_queries, side=side, c_in=c_in, d_model=d_model)
         if side % CELL:
             raise ValueError(f"side must be a multiple of {CELL} pixels, the width of a cell, got {side}")
         self.side, self.grid = side, (side // CELL, side // CELL)
@@ -287,9 +288,8 @@ def detections(found: Found, *, threshold: float | int = 0.5, size: int = SIZE) 
 
     `size` is the side of the canvas in pixels. Raises ValueError where the threshold is not in 0 ... 1.
     """
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise ValueError(f"threshold must be a probability, 0 to 1, got {threshold!r}; 0.5 is a common one")
-    _whole(size=size)
+    require.number(most=1, threshold=threshold)
+    require.whole(size=size)
     shares, kinds = F.log_softmax(found.logits.detach(), -1).exp()[..., :-1].max(-1)
     table = zip(shares.tolist(), kinds.tolist(), (corners(found.boxes.detach()) * size).tolist(), strict=True)
     return [
@@ -375,9 +375,3 @@ def _fits(found: Found, kind: Tensor, boxes: Tensor) -> None:
         raise ValueError(
             f"there are {kind.shape[1]} places for objects and only {queries} queries; each object needs a query of its own: n_queries={kind.shape[1]}"
         )
-
-
-def _whole(**counts: int) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

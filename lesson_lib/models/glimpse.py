@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.data.digits import CLASSES, Placed, centre
 
 POLICIES = ("learned", "random", "centre", "told")
@@ -129,9 +130,9 @@ class Glimpser(nn.Module):
         start: str = "centre",
     ) -> None:
         super().__init__()
-        _one_of("policy", policy, POLICIES)
-        _one_of("core", core, ("gru", "rectifier"))
-        _one_of("start", start, ("centre", "random"))
+        require.one_of(POLICIES, policy=policy)
+        require.one_of(("gru", "rectifier"), core=core)
+        require.one_of(("centre", "random"), start=start)
         if n_glimpses < 1:
             raise ValueError(f"n_glimpses must be at least 1, got {n_glimpses}; the first is at the centre")
         self.policy, self.start, self.into_core = policy, start, into_core
@@ -229,8 +230,8 @@ def rewards(
     "right" is 1 for a right guess and 0 for a wrong one; "probability" is the probability given to the true digit.
     Raises ValueError for another name.
     """
-    _one_of("reward", reward, ("right", "probability"))
-    _one_of("at", at, ("end", "each"))
+    require.one_of(("right", "probability"), reward=reward)
+    require.one_of(("end", "each"), at=at)
     logits = looked.logits.detach()[:, 1:]
     if reward == "right":
         value = (logits.argmax(-1) == label[:, None]).float()
@@ -269,11 +270,6 @@ def look(model: nn.Module, batch: Placed, *, generator: torch.Generator | None =
 def right(looked: Looked, batch: Placed) -> Bool[Tensor, "b t"]:
     """Which guesses are right, after each glimpse."""
     return looked.logits.argmax(-1) == batch.label[:, None]
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
 def _check(canvas: Tensor, place: Tensor, size: int) -> None:

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.blocks import Encoder, TokenEmbedding
 from lesson_lib.heads import Cache
 from lesson_lib.masks import causal
@@ -55,7 +56,7 @@ class GPT(nn.Module):
             raise ValueError(
                 f"characters must be a text of at least one character, none of them twice, got {characters!r}"
             )
-        _whole("context", context, 2)
+        require.whole(least=2, context=context)
         if positions not in ("rotary", "learned"):
             raise ValueError(f"positions must be 'rotary' or 'learned', got {positions!r}")
         turned = positions == "rotary"
@@ -127,7 +128,7 @@ def bits(model: GPT, tokens: Int[Tensor, " n"]) -> Float[Tensor, " n_less_one"]:
     """
     _axes("tokens", tokens, 1)
     n, context, half = len(tokens), model.context, model.context // 2
-    _whole("the number of tokens", n, 2)
+    require.whole(least=2, tokens=n)
     starts = range(0, max(1, n - 1 - context + half), half)
     windows = F.pad(tokens.cpu(), (0, context + half)).unfold(0, context + 1, half)[: len(starts)]
     parts = []
@@ -178,7 +179,7 @@ def generate(
     character's window from its start, which gives the same text and costs more. Of a text longer than the context only the end is seen.
     Raises ValueError where length is less than 1, for temperatures and top_k as in `distribution`, and for unknown characters.
     """
-    _whole("length", length, 1)
+    require.whole(length=length)
     _check_sampling(temperature, top_k, len(model.characters))
     generator = torch.Generator("cpu").manual_seed(seed)
     reader, known, made = _Reader(model, cached), model.numbers(text).tolist(), []
@@ -234,17 +235,9 @@ class _NoCodes(nn.Module):
 
 
 def _check_sampling(temperature: Any, top_k: Any, count: int) -> None:
-    number = isinstance(temperature, (int, float)) and not isinstance(temperature, bool)
-    if not number or not 0 <= temperature < math.inf:
-        raise ValueError(
-            f"temperature must be a number >= 0, got {temperature!r}; 0 takes the likeliest character, 1 leaves the model's own probabilities"
-        )
+    require.number(temperature=temperature)
     if top_k is not None:
-        _whole("top_k", top_k, 1)
-        if top_k > count:
-            raise ValueError(
-                f"top_k must be at most {count}, the number of characters, got {top_k}; None keeps all"
-            )
+        require.whole(most=count, top_k=top_k)
 
 
 def _axes(name: str, table: Any, count: int) -> None:
@@ -253,8 +246,3 @@ def _axes(name: str, table: Any, count: int) -> None:
         raise ValueError(
             f"{name} must be a tensor with {count} ax{'es, (b, n); one text is text[None]' if count > 1 else 'is'}, got {got}"
         )
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")

@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 
 class NGrams:
     """An n-gram model of a text, counted at once: `bits(tokens)` as `models.gpt.bits`. All on the CPU.
@@ -28,9 +30,7 @@ class NGrams:
     def __init__(
         self, tokens: Int[Tensor, " length"], n: int, *, n_tokens: int, discount: float = 0.8
     ) -> None:
-        for name, value in (("n", n), ("n_tokens", n_tokens)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        require.whole(n=n, n_tokens=n_tokens)
         if not 0 < discount < 1:
             raise ValueError(f"discount must lie between 0 and 1, got {discount}; 0.8 is a common start")
         if n_tokens**n >= 2**63:

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.graphs import GraphAttention, attend_edges, self_loops
 from lesson_lib.masks import check_edges, from_edges
@@ -41,12 +42,8 @@ class NodeClassifier(nn.Module):
 
     def __init__(self, kind: str, d_in: int, n_classes: int, *, d_hidden: int = 8, n_heads: int = 4) -> None:
         super().__init__()
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-        widths = {"d_in": d_in, "n_classes": n_classes, "d_hidden": d_hidden, "n_heads": n_heads}
-        for name, value in widths.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        require.one_of(KINDS, kind=kind)
+        require.whole(d_in=d_in, n_classes=n_classes, d_hidden=d_hidden, n_heads=n_heads)
         self.kind, self.d_in = kind, d_in
         self.first = _layer(kind, d_in, d_hidden, n_heads)
         self.last = _layer(kind, n_heads * d_hidden, n_classes, 1)

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Encoder, Stacked
 from lesson_lib.data.speech import N_MELS, Utterance
@@ -54,7 +55,7 @@ class PhonemeRecogniser(nn.Module):
         self, n_labels: int, *, radius: int | None, d_model: int = 48, n_heads: int = 4, n_layers: int = 2
     ) -> None:
         super().__init__()
-        _counts(n_labels=n_labels, d_model=d_model, n_heads=n_heads, n_layers=n_layers)
+        require.whole(n_labels=n_labels, d_model=d_model, n_heads=n_heads, n_layers=n_layers)
         if d_model % (2 * n_heads):
             raise ValueError(
                 f"d_model must be a multiple of 2 · n_heads = {2 * n_heads}, as rotary positions turn pairs, got {d_model}"
@@ -101,12 +102,6 @@ def loss(model: PhonemeRecogniser, batch: Batch) -> Float[Tensor, ""]:
     """Mean cross-entropy of the frames' phonemes; filler does not count. log(n_labels) where all are held for equally likely."""
     logits = model(batch.frames, mask=batch.mask)
     return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=FILLER)
-
-
-def _counts(**counts: Any) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
 
 
 def _checked(frames: Any) -> None:

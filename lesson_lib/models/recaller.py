@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.blocks import EncoderLayer
 from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall
@@ -109,8 +110,7 @@ def start_to_keep(model: Recaller, tokens: int) -> None:
     """
     if model.system not in ("RNN", "LSTM"):
         raise ValueError(f"only an RNN or an LSTM can start so, got {model.system!r}")
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 3:
-        raise ValueError(f"tokens must be a whole number >= 3, the time to keep for, got {tokens!r}")
+    require.whole(least=3, tokens=tokens)
     layer = model.core.layer
     if model.system == "RNN":
         nn.init.orthogonal_(layer.weight_hh_l0)
@@ -145,10 +145,8 @@ def gradients(model: Recaller, batch: Recall) -> Float[Tensor, " n"]:
 
 
 def _known(system: Any, n_layers: Any, radius: Any) -> None:
-    if system not in SYSTEMS:
-        raise ValueError(f"system must be one of {', '.join(SYSTEMS)}, got {system!r}")
-    if isinstance(n_layers, bool) or not isinstance(n_layers, int) or n_layers < 1:
-        raise ValueError(f"n_layers must be a whole number >= 1, got {n_layers!r}")
+    require.one_of(SYSTEMS, system=system)
+    require.whole(n_layers=n_layers)
     if system != "attention" and (n_layers != 1 or radius is not None):
         raise ValueError(
             f"only attention has a radius and more layers than 1, got {system!r}; leave out radius and n_layers"

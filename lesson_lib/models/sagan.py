@@ -22,6 +22,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
+from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.scores import dot
 
@@ -64,9 +65,9 @@ class SelfAttention2d(nn.Module):
 
     def __init__(self, channels: int, *, d_k: int | None = None) -> None:
         super().__init__()
-        _whole(channels=channels)
+        require.whole(channels=channels)
         d_k = max(1, channels // 8) if d_k is None else d_k
-        _whole(d_k=d_k)
+        require.whole(d_k=d_k)
         self.query, self.key = nn.Conv2d(channels, d_k, 1), nn.Conv2d(channels, d_k, 1)
         self.value = nn.Conv2d(channels, channels, 1)
         self.gamma = nn.Parameter(torch.zeros(()))
@@ -112,7 +113,7 @@ class Generator(nn.Module):
 
     def __init__(self, middle: str = "attention", *, channels: int = 32, d_z: int = 8) -> None:
         super().__init__()
-        _whole(channels=channels, d_z=d_z)
+        require.whole(channels=channels, d_z=d_z)
         _even(channels)
         self.d_z = d_z
         places = START[0] * START[1]
@@ -148,7 +149,7 @@ class Discriminator(nn.Module):
 
     def __init__(self, middle: str = "attention", *, channels: int = 32) -> None:
         super().__init__()
-        _whole(channels=channels)
+        require.whole(channels=channels)
         _even(channels)
         self.fine = nn.Conv2d(1, channels // 2, 3, padding=1)
         self.first = nn.Conv2d(channels // 2, channels, 4, stride=2, padding=1)
@@ -175,7 +176,7 @@ def noise(
     place the same, as a dense layer behind one vector would: there, all places know everything from the start.
     Raises ValueError where a count is less than 1.
     """
-    _whole(batch=batch, d_z=d_z)
+    require.whole(batch=batch, d_z=d_z)
     if shared:
         return torch.randn(batch, d_z, 1, 1, generator=generator, device="cpu").repeat(1, 1, *START)
     return torch.randn(batch, d_z, *START, generator=generator, device="cpu")
@@ -220,8 +221,7 @@ def _step(c_in: int, c_out: int) -> nn.Sequential:
 
 
 def _middle(name: str, channels: int) -> nn.Module | None:
-    if name not in MIDDLES:
-        raise ValueError(f"middle must be one of {', '.join(MIDDLES)}, got {name!r}")
+    require.one_of(MIDDLES, middle=name)
     if name == "nothing":
         return None
     return (
@@ -240,12 +240,6 @@ def _normalise(network: nn.Module) -> None:
     for layer in list(network.modules()):
         if isinstance(layer, (nn.Conv1d, nn.Conv2d, nn.Linear)):
             spectral_norm(layer)
-
-
-def _whole(**counts: object) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _even(channels: int) -> None:

@@ -46,7 +46,7 @@ class Window(nn.Module):
         return self.read(x.unfold(1, 2 * self.radius + 1, 1).flatten(2))
 
 
-class Recurrent(nn.Module):
+class RecurrentTagger(nn.Module):
     """A GRU that reads from left to right: each word with a summary of all before it. `both_ways` adds one from right to left."""
 
     def __init__(self, d_model: int, d_hidden: int, *, both_ways: bool = False) -> None:

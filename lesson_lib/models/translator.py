@@ -26,7 +26,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lesson_lib.blocks import Stacked, State, Transformer
+from lesson_lib import require
+from lesson_lib.blocks import DecoderState, Stacked, Transformer
 from lesson_lib.device import to_device
 
 PAD, START, END = 0, 1, 2
@@ -137,8 +138,7 @@ class Batches:
     def __init__(
         self, vocabulary: Vocabulary, draw: Callable[[torch.Generator, int], Pairs], *, batch: int, pool: int
     ) -> None:
-        for name, value in (("batch", batch), ("pool", pool)):
-            _at_least_one(value, name, "")
+        require.whole(batch=batch, pool=pool)
         self.vocabulary, self.draw, self.batch, self.pool = vocabulary, draw, batch, pool
         self._waiting: list[Pairs] = []
 
@@ -215,10 +215,7 @@ class TransformerTranslator(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        if isinstance(aligned, bool) or not isinstance(aligned, int) or not -n_layers <= aligned < n_layers:
-            raise ValueError(
-                f"aligned must be the number of one of the {n_layers} decoder layers, got {aligned!r}"
-            )
+        require.whole(least=-n_layers, most=n_layers - 1, aligned=aligned)
         self.vocabulary, self.aligned = vocabulary, aligned
         self.transformer = Transformer(len(vocabulary), n_layers, d_model, n_heads, d_inner, **options)
 
@@ -234,11 +231,11 @@ class TransformerTranslator(nn.Module):
         predicted = self.transformer(source, lengths, before, weights=weights)
         return Logits(predicted.logits, self._alignment(predicted.decoder) if weights else None)
 
-    def start(self, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"]) -> State:
+    def start(self, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"]) -> DecoderState:
         """Encode, and open empty caches: the state before the first output token."""
         return self.transformer.start(source, lengths)
 
-    def step(self, tokens: Int[Tensor, " b"], state: State) -> Step:
+    def step(self, tokens: Int[Tensor, " b"], state: DecoderState) -> Step:
         """One token further; `tokens` are the ones before. Their keys and values join the caches of `state`, which comes back."""
         predicted = self.transformer.step(tokens[:, None], state, weights=True)
         return Step(predicted.logits[:, 0], state, self._alignment(predicted.decoder)[:, 0])
@@ -271,7 +268,7 @@ def beam(
     fall, the search ends once the best is one that has ended. With width 1 this is `greedy`.
     Raises ValueError where `width` is less than 1.
     """
-    _at_least_one(width, "width", " of beginnings")
+    require.whole(width=width)
     b = len(source)
     first = torch.arange(b, device=source.device)[:, None] * width  # the row of each text's best beginning
     state = model.start(source, lengths)
@@ -310,8 +307,8 @@ def translate(
     Raises TypeError where `texts` is one text and no list of them, ValueError where `longest` or `width` is less than 1, and for a
     text that is empty or has a character that the vocabulary lacks.
     """
-    _at_least_one(longest, "longest", " of characters")
-    _at_least_one(width, "width", " of beginnings")
+    require.whole(longest=longest)
+    require.whole(width=width)
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise TypeError(f"texts must be a list of texts, got {type(texts).__name__}; one text is [text]")
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))  # what is no text is named by encode
@@ -367,8 +364,3 @@ def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor(
         [[*row, *[PAD] * (longest - len(row))] for row in rows], device="cpu", dtype=torch.long
     )
-
-
-def _at_least_one(value: int, name: str, unit: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a whole number{unit} >= 1, got {value!r}")

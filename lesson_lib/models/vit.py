@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.blocks import Encoder, Stacked
 from lesson_lib.positions import Learned
 
@@ -48,7 +49,7 @@ class VisionTransformer(nn.Module):
         d_inner: int = 96,
     ) -> None:
         super().__init__()
-        _counts(side=side, patch=patch, n_classes=n_classes, c_in=c_in, d_model=d_model)
+        require.whole(side=side, patch=patch, n_classes=n_classes, c_in=c_in, d_model=d_model)
         if side % patch:
             raise ValueError(
                 f"side must be a multiple of patch, got {side} and {patch}; cut or pad the picture"
@@ -100,7 +101,7 @@ class ConvNet(nn.Module):
             raise ValueError(
                 f"channels must name the width of each layer, such as (16, 32), got {channels!r}"
             )
-        _counts(n_classes=n_classes, c_in=c_in, **{f"channels[{i}]": c for i, c in enumerate(channels)})
+        require.whole(n_classes=n_classes, c_in=c_in, **{f"channels[{i}]": c for i, c in enumerate(channels)})
         layers: list[nn.Module] = []
         for i, (before, after) in enumerate(zip((c_in, *channels[:-1]), channels, strict=True)):
             conv = nn.Conv2d(before, after, 3, padding=1, bias=False)
@@ -129,7 +130,7 @@ def patchify(x: Float[Tensor, "b c h w"], patch: int) -> Float[Tensor, "b n c_p_
     >>> patchify(torch.arange(8.0).reshape(1, 1, 2, 4), patch=2).tolist()
     [[[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]]
     """
-    _counts(patch=patch)
+    require.whole(patch=patch)
     _four_axes(x)
     h, w = x.shape[-2:]
     if h % patch or w % patch or not x.numel():
@@ -151,7 +152,7 @@ def attention_distance(
     hold as many patches as there are weights, and for weights with another number of axes.
     Source: Dosovitskiy et al. 2020, arXiv:2010.11929, "mean attention distance".
     """
-    _counts(patch=patch)
+    require.whole(patch=patch)
     if not isinstance(weights, Tensor) or weights.ndim != 4:
         got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
         raise ValueError(f"weights must be a tensor (b, h, n, n) of one layer, got {got}; use look(x).weights[0][:, :, 1:, 1:]")  # fmt: skip
@@ -232,9 +233,3 @@ def _four_axes(x: Any) -> None:
         raise ValueError(
             f"x must have shape (b, channels, height, width), got {tuple(x.shape)}; for grey pictures (b, h, w) use x[:, None]"
         )
-
-
-def _counts(**counts: Any) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")

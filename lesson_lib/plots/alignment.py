@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib import rc_context
 from torch import Tensor
 
 from lesson_lib.plots.charts import draw_table, lines
-from lesson_lib.plots.picture import STYLE, Picture, canvas, color, fit
+from lesson_lib.plots.picture import Picture, canvas, color, styled, trim
 
 # xs, and the lowest, middle and highest value over the seeds
 Spread = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]]
 LARGEST = 120  # characters of input or output that are still legible
 
 
+@styled
 def alignment_map(weights: Tensor, source: str, target: str, *, caption: str = "", alt: str = "") -> Picture:
     """A row of weights for each output character over the characters of the input; a space is written ␣.
 
@@ -39,20 +39,19 @@ def alignment_map(weights: Tensor, source: str, target: str, *, caption: str = "
     across = max(1.0, wide * len(source))
     figure, grid = canvas(width=across + 1.2, height=max(1.0, high * len(target)) + 0.8)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        table = weights.detach().to("cpu").double()
-        image = draw_table(axes, table, low=0.0, high=1.0, decimals=None)
-        axes.set_xticks(range(len(source)), visible(source))
-        axes.set_yticks(range(len(target)), visible(target))
-        axes.set_aspect("auto")
-        axes.tick_params(length=0, labelsize=max(5.5, min(10.0, 60 * wide)), pad=2)
-        axes.xaxis.tick_top()
-        axes.xaxis.set_label_position("top")
-        axes.set_xlabel("input")
-        axes.set_ylabel("output")
-        beside = axes.inset_axes([1 + 0.1 / across, 0, 0.15 / across, 1])
-        figure.colorbar(image, cax=beside, label="weight")
-        fit(figure)
+    table = weights.detach().to("cpu").double()
+    image = draw_table(axes, table, low=0.0, high=1.0, decimals=None)
+    axes.set_xticks(range(len(source)), visible(source))
+    axes.set_yticks(range(len(target)), visible(target))
+    axes.set_aspect("auto")
+    axes.tick_params(length=0, labelsize=max(5.5, min(10.0, 60 * wide)), pad=2)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("input")
+    axes.set_ylabel("output")
+    beside = axes.inset_axes([1 + 0.1 / across, 0, 0.15 / across, 1])
+    figure.colorbar(image, cax=beside, label="weight")
+    trim(figure)
     alt = alt or (
         "Weights of a translation, a row for each output character and a column for each input character: most rows "
         "have one or a few bright cells."
@@ -71,7 +70,6 @@ def visible(text: str) -> list[str]:
 
 def right_over_dates(curves: Mapping[str, Spread], *, caption: str) -> Picture:
     """Share of right texts over the number of dates in a row, a curve per system with its band from lowest to highest seed."""
-    _some(curves, "curves")
     picture = lines(
         {"texts without a wrong character": curves},
         alt="Share of right texts over one, two and three dates in a row, a curve for each system and number of training steps; the "
@@ -91,7 +89,6 @@ def right_over_dates(curves: Mapping[str, Spread], *, caption: str) -> Picture:
 
 def right_over_length(panels: Mapping[int, Mapping[str, Spread]], *, caption: str) -> Picture:
     """Share of right texts over the length of the input, a panel for each number of dates in a row, a curve per system."""
-    _some(panels, "panels")
     titles = {
         f"right, {count} date{'s' if count > 1 else ''} in a row": panel for count, panel in panels.items()
     }
@@ -104,10 +101,3 @@ def right_over_length(panels: Mapping[int, Mapping[str, Spread]], *, caption: st
         y_limits=(-0.03, 1.05),
         height=3.2,
     )
-
-
-def _some(values: Mapping, name: str) -> None:
-    if not isinstance(values, Mapping) or not values:
-        raise ValueError(
-            f"{name} must be a dict with at least one entry, got {values!r}; see experiments.dates"
-        )

@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from torch import Tensor
 
-from lesson_lib.plots.picture import HEAT, MARKERS, STYLE, Picture, canvas, color, fit
+from lesson_lib.plots.picture import HEAT, MARKERS, Picture, canvas, color, styled, trim
 
 Names = Sequence[str] | None
 STEPS = [step * 10**k for k in range(9) for step in (2, 5, 10)]  # between the ticks of a long axis
 
 
+@styled
 def heatmap(
     tables: Tensor | Mapping[str, Tensor],
     *,
@@ -47,25 +48,22 @@ def heatmap(
     )  # equal cells
     figure, grid = canvas(1, count, width=min(3.2 * count, 7.2) + 0.6, height=4.5, width_ratios=ratios)
     figure.get_layout_engine().set(wspace=0.04)
-    with rc_context(STYLE):
-        unwritten = []
-        for i, (axes, (name, array)) in enumerate(zip(grid[0], arrays.items(), strict=True)):
-            low, high = limits or (array.min().item(), array.max().item())
-            write = numbers if numbers is not None else array.numel() <= 64
-            image = draw_table(axes, array, low=low, high=high, decimals=decimals if write else None)
-            if not write:
-                unwritten.append((image, axes, color_names[i]))
-            if name:
-                axes.set_title(name)
-            _ticks(
-                axes.set_xticks, columns, array.shape[1], every=2 if count > 2 and array.shape[1] > 8 else 1
-            )
-            _ticks(axes.set_yticks, rows, array.shape[0])
-            axes.set_xlabel(column_names[i])
-            axes.set_ylabel(row_names[i])
-        for image, axes, label in unwritten[:1] if limits else unwritten:
-            figure.colorbar(image, ax=grid[0][-1] if limits else axes, label=label, fraction=0.05)
-        fit(figure)
+    unwritten = []
+    for i, (axes, (name, array)) in enumerate(zip(grid[0], arrays.items(), strict=True)):
+        low, high = limits or (array.min().item(), array.max().item())
+        write = numbers if numbers is not None else array.numel() <= 64
+        image = draw_table(axes, array, low=low, high=high, decimals=decimals if write else None)
+        if not write:
+            unwritten.append((image, axes, color_names[i]))
+        if name:
+            axes.set_title(name)
+        _ticks(axes.set_xticks, columns, array.shape[1], every=2 if count > 2 and array.shape[1] > 8 else 1)
+        _ticks(axes.set_yticks, rows, array.shape[0])
+        axes.set_xlabel(column_names[i])
+        axes.set_ylabel(row_names[i])
+    for image, axes, label in unwritten[:1] if limits else unwritten:
+        figure.colorbar(image, ax=grid[0][-1] if limits else axes, label=label, fraction=0.05)
+    trim(figure)
     return Picture(figure, alt, caption)
 
 
@@ -89,6 +87,7 @@ def ink(share: float) -> str:
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
 
 
+@styled
 def lines(
     panels: Mapping[str, Mapping[str, Sequence[Any]]],
     *,
@@ -111,54 +110,54 @@ def lines(
     figure, grid = canvas(1, len(panels), width=width, height=height)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     dashes = ["-", "--", "-.", ":"]
-    with rc_context(STYLE):
-        for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
-            for name, (xs, *ys) in curves.items():
-                if any(len(y) != len(xs) for y in ys):
-                    raise ValueError(
-                        f"curve {name!r} of panel {title!r} has {len(xs)} xs and {[len(y) for y in ys]} ys"
-                    )
-                i = names.index(name)
-                marker = MARKERS[i % len(MARKERS)] if points else None
-                style = {
-                    "color": color(i),
-                    "marker": marker,
-                    "markersize": 4,
-                    "linestyle": dashes[i % len(dashes)],
-                }
-                axes.plot(xs, ys[len(ys) // 2], label=name, **style)
-                if len(ys) == 3:
-                    axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
-            for name, (xs, ys) in (dots or {}).items():
-                axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
-            if all(x == int(x) for curve in curves.values() for x in curve[0]):
-                axes.xaxis.get_major_locator().set_params(integer=True)  # no ticks between whole numbers
-            if "x" in log:
-                axes.set_xscale("log", base=2)
-                xs = sorted({x for curve in curves.values() for x in curve[0]})
-                if len(xs) > 8:
-                    xs = [2**k for k in range(64) if xs[0] <= 2**k <= xs[-1]]
-                axes.set_xticks(xs, [f"{x:g}" for x in xs])
-                axes.minorticks_off()
-            if "y" in log:
-                axes.set_yscale("log")
-            if y_limits:
-                axes.set_ylim(y_limits)
-            axes.set_title(title, loc="left")
-            axes.set_xlabel(x_axis)
-        if len(names) > 1 or dots:
-            handles = {
-                label: handle
-                for axes in grid[0]
-                for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
+        for name, (xs, *ys) in curves.items():
+            if any(len(y) != len(xs) for y in ys):
+                raise ValueError(
+                    f"curve {name!r} of panel {title!r} has {len(xs)} xs and {[len(y) for y in ys]} ys"
+                )
+            i = names.index(name)
+            marker = MARKERS[i % len(MARKERS)] if points else None
+            style = {
+                "color": color(i),
+                "marker": marker,
+                "markersize": 4,
+                "linestyle": dashes[i % len(dashes)],
             }
-            inches = [0.6 + 0.085 * len(name) for name in handles]  # that each name takes in the legend
-            columns = len(handles) if sum(inches) <= width else max(1, int(width / max(inches)))
-            place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-            figure.legend(handles.values(), handles.keys(), **place)
+            axes.plot(xs, ys[len(ys) // 2], label=name, **style)
+            if len(ys) == 3:
+                axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
+        for name, (xs, ys) in (dots or {}).items():
+            axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
+        if all(x == int(x) for curve in curves.values() for x in curve[0]):
+            axes.xaxis.get_major_locator().set_params(integer=True)  # no ticks between whole numbers
+        if "x" in log:
+            axes.set_xscale("log", base=2)
+            xs = sorted({x for curve in curves.values() for x in curve[0]})
+            if len(xs) > 8:
+                xs = [2**k for k in range(64) if xs[0] <= 2**k <= xs[-1]]
+            axes.set_xticks(xs, [f"{x:g}" for x in xs])
+            axes.minorticks_off()
+        if "y" in log:
+            axes.set_yscale("log")
+        if y_limits:
+            axes.set_ylim(y_limits)
+        axes.set_title(title, loc="left")
+        axes.set_xlabel(x_axis)
+    if len(names) > 1 or dots:
+        handles = {
+            label: handle
+            for axes in grid[0]
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        inches = [0.6 + 0.085 * len(name) for name in handles]  # that each name takes in the legend
+        columns = len(handles) if sum(inches) <= width else max(1, int(width / max(inches)))
+        place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        figure.legend(handles.values(), handles.keys(), **place)
     return Picture(figure, alt, caption)
 
 
+@styled
 def bars(
     values: Mapping[str, float],
     *,
@@ -175,23 +174,20 @@ def bars(
     """
     figure, grid = canvas(width=min(7.5, 1.5 + 1.1 * len(values)), height=3.0)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        drawn = axes.bar(
-            list(values),
-            list(values.values()),
-            color=[color(i % (kinds or len(values))) for i in range(len(values))],
-            width=0.6,
-        )
-        axes.bar_label(
-            drawn, fmt="%.2f", padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}
-        )
-        for name, height in (marks or {}).items():
-            axes.axhline(height, color="black", linestyle="--", linewidth=1)
-            beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
-            axes.annotate(name, (1.0, height), **beside, ha="left", va="center", fontsize=9)
-        axes.set_ylabel(y_axis)
-        if limits:
-            axes.set_ylim(limits)
+    drawn = axes.bar(
+        list(values),
+        list(values.values()),
+        color=[color(i % (kinds or len(values))) for i in range(len(values))],
+        width=0.6,
+    )
+    axes.bar_label(drawn, fmt="%.2f", padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
+    for name, height in (marks or {}).items():
+        axes.axhline(height, color="black", linestyle="--", linewidth=1)
+        beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
+        axes.annotate(name, (1.0, height), **beside, ha="left", va="center", fontsize=9)
+    axes.set_ylabel(y_axis)
+    if limits:
+        axes.set_ylim(limits)
     return Picture(figure, alt, caption)
 
 

@@ -5,10 +5,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib import rc_context
-
+from lesson_lib import summary
 from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import STYLE, Picture
+from lesson_lib.plots.picture import Picture, styled
 
 Row = Mapping[str, Any]
 Gpu = tuple[
@@ -20,6 +19,7 @@ ALT = "Where a GPU has been measured, a panel beside it shows its seconds, on th
 LETTERS = 72  # of a title, over all panels
 
 
+@styled
 def seconds_beside(
     curves: Mapping[str, Sequence[Any]],
     gpu: Gpu | None = None,
@@ -34,7 +34,7 @@ def seconds_beside(
 
     `gpu` are the GPU's rows {"kind", "n", "seconds"} and a label; rows of the same kind and size are repeats, drawn as a band. Without rows the
     label stands under the panels; without `gpu` there is none. `others` are panels before. All axes are logarithmic, each kind looks the same in
-    all panels. Alt text and caption do not depend on the GPU. Raises ValueError where a row of the GPU has no seconds above 0.
+    all panels. Alt text and caption do not depend on the GPU.
     """
     rows, label = ([], "") if gpu is None else gpu
     panels = {**(others or {}), "processor seconds": curves}
@@ -42,39 +42,32 @@ def seconds_beside(
         panels["seconds on a GPU"] = bands(rows)
     picture = lines(panels, alt=f"{alt} {ALT}", caption=caption, x_axis=x_axis, log="xy", height=height)
     figure = picture.figure
-    with rc_context(STYLE):
-        if not rows:
-            if label:
-                below = figure.axes[-1].xaxis.label
-                place = {"xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top"}
-                figure.axes[-1].annotate(label, (0.5, 0), xycoords=below, fontsize=9, color="0.3", **place)
-            return picture
-        cpu, beside = figure.axes[-2:]
-        for low, high, change in ((*_span(cpu.get_xlim, beside.get_xlim), "set_xlim"), (*_span(cpu.get_ylim, beside.get_ylim), "set_ylim")):  # fmt: skip
-            for axes in (cpu, beside):
-                getattr(axes, change)(low, high)
-        sizes = sorted({x for xs, *_ in [*curves.values(), *panels["seconds on a GPU"].values()] for x in xs})
+    if not rows:
+        if label:
+            below = figure.axes[-1].xaxis.label
+            place = {"xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top"}
+            figure.axes[-1].annotate(label, (0.5, 0), xycoords=below, fontsize=9, color="0.3", **place)
+        return picture
+    cpu, beside = figure.axes[-2:]
+    for low, high, change in ((*_span(cpu.get_xlim, beside.get_xlim), "set_xlim"), (*_span(cpu.get_ylim, beside.get_ylim), "set_ylim")):  # fmt: skip
         for axes in (cpu, beside):
-            axes.set_xticks(shown := sizes[:: -(-len(sizes) // 6)], [f"{x:g}" for x in shown])
-            axes.minorticks_off()
-        for axes in figure.axes:
-            axes.tick_params(axis="x", labelrotation=45)
-        beside.set_title(
-            "\n".join(["seconds on a GPU", *textwrap.wrap(label, LETTERS // len(panels))]), loc="left"
-        )
+            getattr(axes, change)(low, high)
+    sizes = sorted({x for xs, *_ in [*curves.values(), *panels["seconds on a GPU"].values()] for x in xs})
+    for axes in (cpu, beside):
+        axes.set_xticks(shown := sizes[:: -(-len(sizes) // 6)], [f"{x:g}" for x in shown])
+        axes.minorticks_off()
+    for axes in figure.axes:
+        axes.tick_params(axis="x", labelrotation=45)
+    beside.set_title(
+        "\n".join(["seconds on a GPU", *textwrap.wrap(label, LETTERS // len(panels))]), loc="left"
+    )
     return picture
 
 
 def bands(rows: Sequence[Row]) -> dict[str, tuple[list, ...]]:
     """{kind: (sizes, lowest, middle, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of each size, {kind: (sizes, seconds)}."""
-    found: dict[str, dict[int, list[float]]] = {}
-    for row in rows:
-        taken = row.get("seconds")
-        if isinstance(taken, bool) or not isinstance(taken, int | float) or not taken > 0:
-            raise ValueError(f'each row of a GPU needs "seconds" above 0, got {dict(row)}')
-        found.setdefault(row["kind"], {}).setdefault(row["n"], []).append(taken)
     curves = {}
-    for kind, at in found.items():
+    for kind, at in summary.gathered(rows, "kind", "n", "seconds").items():
         sizes = sorted(at)
         picks = (min, statistics.median, max) if max(map(len, at.values())) > 1 else (statistics.median,)
         curves[kind] = (sizes, *([pick(at[n]) for n in sizes] for pick in picks))

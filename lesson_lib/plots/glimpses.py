@@ -5,10 +5,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from PIL import Image
@@ -17,7 +17,7 @@ from torch import Tensor
 from lesson_lib.data import digits
 from lesson_lib.models.glimpse import first_pixel, retina
 from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, bare, color, fit
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.plots.picture import canvas as sheet
 
 STORED = Path(__file__).parents[1] / "experiments" / "results" / "glimpse.json"
@@ -50,6 +50,7 @@ def stored_paths(
     return canvases, places, probabilities, labels[picture]
 
 
+@styled
 def glance(
     canvas: Float[Tensor, "size size"],
     places: Float[Tensor, "t 2"],
@@ -70,20 +71,17 @@ def glance(
     widths = [1.15, *[0.7] * n_scales, 1.0]
     figure, grid = sheet(1, len(widths), width=7.6, height=2.5, gridspec_kw={"width_ratios": widths})
     whole, *patches, bars = grid[0]
-    with rc_context(STYLE):
-        _path(whole, canvas, places[:upto], patch, n_scales)
-        whole.set_title(f"glimpse {upto} of {len(places)}")
-        for k, (axes, pixels) in enumerate(zip(patches, seen, strict=True)):
-            axes.imshow(pixels.cpu().numpy(), cmap=HEAT, vmin=0, vmax=1)
-            bare(axes)
-            axes.set_title("sharp" if k == 0 else f"{2**k} × as wide")
-        values = probabilities[upto - 1].tolist()
-        bars.barh(
-            range(len(values)), values, color=[PATH if d == label else "0.65" for d in range(len(values))]
-        )
-        bars.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=range(len(values)))
-        bars.invert_yaxis()
-        bars.set_title(f"probability (it is a {label})")
+    _path(whole, canvas, places[:upto], patch, n_scales)
+    whole.set_title(f"glimpse {upto} of {len(places)}")
+    for k, (axes, pixels) in enumerate(zip(patches, seen, strict=True)):
+        axes.imshow(pixels.cpu().numpy(), cmap=HEAT, vmin=0, vmax=1)
+        bare(axes)
+        axes.set_title("sharp" if k == 0 else f"{2**k} × as wide")
+    values = probabilities[upto - 1].tolist()
+    bars.barh(range(len(values)), values, color=[PATH if d == label else "0.65" for d in range(len(values))])
+    bars.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=range(len(values)))
+    bars.invert_yaxis()
+    bars.set_title(f"probability (it is a {label})")
     return Picture(
         figure,
         "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last glimpse, and a bar for the "
@@ -92,6 +90,7 @@ def glance(
     )
 
 
+@styled
 def paths(
     canvases: Float[Tensor, "b size size"],
     places: Float[Tensor, "b t 2"],
@@ -104,15 +103,14 @@ def paths(
     across = min(4, len(canvases))
     down = math.ceil(len(canvases) / across)
     figure, grid = sheet(down, across, width=1.9 * across + 0.1, height=2.2 * down)
-    with rc_context(STYLE):
-        for axes in grid.flat[len(canvases) :]:
-            axes.set_axis_off()
-        for i, axes in zip(range(len(canvases)), grid.flat, strict=False):
-            _path(axes, canvases[i], places[i])
-            guess = probabilities[i, -1].argmax().item()
-            verdict = "right" if guess == labels[i] else f"it is a {labels[i].item()}"
-            axes.set_title(f"says {guess}: {verdict}")
-        fit(figure)
+    for axes in grid.flat[len(canvases) :]:
+        axes.set_axis_off()
+    for i, axes in zip(range(len(canvases)), grid.flat, strict=False):
+        _path(axes, canvases[i], places[i])
+        guess = probabilities[i, -1].argmax().item()
+        verdict = "right" if guess == labels[i] else f"it is a {labels[i].item()}"
+        axes.set_title(f"says {guess}: {verdict}")
+    trim(figure)
     return Picture(
         figure,
         "Canvases with a digit each, and a numbered path from the centre of the canvas: the second glimpse lands on the digit or beside it, "
@@ -200,7 +198,7 @@ def by_glimpses(curves: Mapping[str, Mapping[int, Sequence[float]]], *, caption:
     )
 
 
-def gradient_noise(rows: Sequence[Mapping[str, float]], *, paths: int, caption: str = "") -> Picture:
+def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: str = "") -> Picture:
     """Length and noise of a batch's policy gradient while it trains; rows as the experiment stores them, `paths` as in its recipe.
 
     A signal that so many paths cannot tell from 0 is drawn at the smallest that they can.
@@ -238,6 +236,7 @@ def gradient_noise(rows: Sequence[Mapping[str, float]], *, paths: int, caption: 
     )
 
 
+@styled
 def _dots(
     values: Mapping[str, Sequence[float]],
     *,
@@ -249,26 +248,25 @@ def _dots(
     """A row for each name, a dot for each value, the middle one written; `marks` are named vertical lines."""
     figure, grid = sheet(width=7.2, height=0.3 * len(values) + 1.0)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for i, some in enumerate(values.values()):
-            middle = sorted(some)[len(some) // 2]
-            axes.plot([min(some), max(some)], [i, i], color="0.8", linewidth=3, zorder=1)
-            for k, value in enumerate(some):
-                axes.plot(value, i, marker=MARKERS[k], color=color(k), markersize=5, linestyle="none")
-            axes.annotate(
-                f"{middle:.2f}", (1.0, i), xycoords=("axes fraction", "data"), xytext=(4, 0),
-                textcoords="offset points", va="center", fontsize=9,
-            )  # fmt: skip
-        for name, place in marks.items():
-            axes.axvline(place, color="black", linestyle="--", linewidth=1, zorder=0)
-            axes.annotate(
-                name, (place, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", fontsize=9,
-            )  # fmt: skip
-        axes.set_yticks(range(len(values)), list(values))
-        axes.set_ylim(len(values) - 0.5, -0.5)
-        axes.set_xlim(*x_limits)
-        axes.set_xlabel("test accuracy")
+    for i, some in enumerate(values.values()):
+        middle = sorted(some)[len(some) // 2]
+        axes.plot([min(some), max(some)], [i, i], color="0.8", linewidth=3, zorder=1)
+        for k, value in enumerate(some):
+            axes.plot(value, i, marker=MARKERS[k], color=color(k), markersize=5, linestyle="none")
+        axes.annotate(
+            f"{middle:.2f}", (1.0, i), xycoords=("axes fraction", "data"), xytext=(4, 0),
+            textcoords="offset points", va="center", fontsize=9,
+        )  # fmt: skip
+    for name, place in marks.items():
+        axes.axvline(place, color="black", linestyle="--", linewidth=1, zorder=0)
+        axes.annotate(
+            name, (place, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
+            textcoords="offset points", ha="center", fontsize=9,
+        )  # fmt: skip
+    axes.set_yticks(range(len(values)), list(values))
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.set_xlim(*x_limits)
+    axes.set_xlabel("test accuracy")
     return Picture(figure, alt, caption)
 
 

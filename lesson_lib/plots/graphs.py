@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
+from lesson_lib import require
 from lesson_lib.data.graphs import NodeTask
 from lesson_lib.masks import check_edges
-from lesson_lib.plots.picture import CURVES, STYLE, Picture, bare, canvas
+from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 
 Point = tuple[float, float]
 Pair = tuple[int, int]
@@ -72,6 +72,7 @@ class Drawing(NamedTuple):
     largest: float | None
 
 
+@styled
 def network(
     task: NodeTask,
     *,
@@ -93,16 +94,15 @@ def network(
     figure, grid = canvas(width=7.6, height=7.6 * (HIGH + 0.5 + above) / WIDE)
     figure.set_layout_engine("none")
     axes = grid[0][0]
-    with rc_context(STYLE):
-        bare(axes)
-        axes.set_position((0, 0, 1, 1))
-        axes.set(xlim=(0, WIDE), ylim=(-0.5, HIGH + above))
-        paint(axes, drawing, 72 * 7.6 / WIDE)
-        axes.text(WIDE / 2, HIGH + 0.1, title, ha="center", fontsize=10.5)
-        axes.legend(handles=_legend(task, guesses), loc="lower center", ncols=5, frameon=False, fontsize=9)
-        if drawing.largest is not None:
-            thickest = f"thickest line: {drawing.largest:.2f}"
-            axes.text(WIDE - 0.1, -0.42, thickest, ha="right", va="bottom", fontsize=8.5, color="0.3")
+    bare(axes)
+    axes.set_position((0, 0, 1, 1))
+    axes.set(xlim=(0, WIDE), ylim=(-0.5, HIGH + above))
+    paint(axes, drawing, 72 * 7.6 / WIDE)
+    axes.text(WIDE / 2, HIGH + 0.1, title, ha="center", fontsize=10.5)
+    axes.legend(handles=_legend(task, guesses), loc="lower center", ncols=5, frameon=False, fontsize=9)
+    if drawing.largest is not None:
+        thickest = f"thickest line: {drawing.largest:.2f}"
+        axes.text(WIDE - 0.1, -0.42, thickest, ha="right", va="bottom", fontsize=8.5, color="0.3")
     return Picture(figure, _alt(weights, node, guesses), _caption(drawing, weights, node, guesses))
 
 
@@ -208,8 +208,8 @@ def _checked(
             )
         if not weights.isfinite().all() or weights.min() < 0:
             raise ValueError("weights must be finite and not negative; pass weights, not scores")
-    if node is not None and (isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < n):
-        raise ValueError(f"node must be a whole number from 0 to {n - 1}, got {node!r}")
+    if node is not None:
+        require.whole(least=0, most=n - 1, node=node)
     if guesses is not None:
         if not isinstance(guesses, Tensor) or guesses.shape != (n,) or guesses.is_floating_point():
             got = tuple(guesses.shape) if isinstance(guesses, Tensor) else type(guesses).__name__

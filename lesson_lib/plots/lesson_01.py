@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 import torch
-from matplotlib import rc_context
 from torch import Tensor
 
 from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import MARKERS, STYLE, Picture, canvas, color
+from lesson_lib.plots.picture import MARKERS, Picture, canvas, color, styled
 
 
 def regression(x: Tensor, curves: Mapping[str, Tensor], measured: tuple[Tensor, Tensor]) -> Picture:
@@ -26,29 +25,29 @@ def regression(x: Tensor, curves: Mapping[str, Tensor], measured: tuple[Tensor, 
     )
 
 
+@styled
 def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Picture:
     """Share of right tags per system, a dot for each seed, and a line at the limit of what the system sees."""
     systems = list(dict.fromkeys(row["system"] for row in rows))
     figure, grid = canvas(1, len(among), width=8.0, height=0.6 + 0.33 * len(systems), sharey=True)
-    with rc_context(STYLE):
-        for axes, group in zip(grid[0], among, strict=True):
-            for y, system in enumerate(systems):
-                mine = [row for row in rows if row["system"] == system]
-                shares = [row["right"][group] for row in mine]
-                axes.barh(y, median(shares), height=0.55, color=color(0), alpha=0.35)
-                axes.scatter(
-                    shares,
-                    [y] * len(shares),
-                    s=20,
-                    color=color(0),
-                    edgecolor="white",
-                    linewidth=0.6,
-                    zorder=5,
-                )
-                axes.vlines(mine[0]["limit"][group], y - 0.42, y + 0.42, color="black", linewidth=2, zorder=4)
-            axes.set_title(f"words like {group!r}" if group != "all words" else group, loc="left")
-            axes.set(xlim=(0, 1.03), yticks=range(len(systems)), yticklabels=systems, xlabel="right tags")
-        grid[0][0].invert_yaxis()
+    for axes, group in zip(grid[0], among, strict=True):
+        for y, system in enumerate(systems):
+            mine = [row for row in rows if row["system"] == system]
+            shares = [row["right"][group] for row in mine]
+            axes.barh(y, median(shares), height=0.55, color=color(0), alpha=0.35)
+            axes.scatter(
+                shares,
+                [y] * len(shares),
+                s=20,
+                color=color(0),
+                edgecolor="white",
+                linewidth=0.6,
+                zorder=5,
+            )
+            axes.vlines(mine[0]["limit"][group], y - 0.42, y + 0.42, color="black", linewidth=2, zorder=4)
+        axes.set_title(f"words like {group!r}" if group != "all words" else group, loc="left")
+        axes.set(xlim=(0, 1.03), yticks=range(len(systems)), yticklabels=systems, xlabel="right tags")
+    grid[0][0].invert_yaxis()
     return Picture(
         figure,
         alt="Share of right tags for each tagger, with a black line at the limit that the grammar sets to what it sees: one word is worst, a "
@@ -57,27 +56,22 @@ def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Pictur
     )
 
 
+@styled
 def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]) -> Picture:
     """Limits over the radius of the window, a curve for each ambiguous class, and what was trained as points."""
     figure, grid = canvas(width=6.6, height=3.2)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for i, (group, shares) in enumerate(limits.items()):
-            axes.plot(
-                radii, shares, color=color(i), linestyle=("-", "--", "-.")[i % 3], label=f"{group}: limit"
-            )
-            windows = {0: "one word"} | {r: f"window {r}" for r in radii if r}
-            points = [
-                (r, row["right"][group])
-                for r, name in windows.items()
-                for row in rows
-                if row["system"] == name
-            ]
-            style = {"color": color(i), "marker": MARKERS[i], "s": 16, "zorder": 3, "alpha": 0.7}
-            axes.scatter(*zip(*points, strict=True), label=f"{group}: trained", **style)
-        axes.set(xlabel="radius of the window (words on either side)", ylim=(0, 1.04), xticks=radii)
-        axes.set_title("right tags", loc="left")
-        figure.legend(loc="outside right center", frameon=False)
+    for i, (group, shares) in enumerate(limits.items()):
+        axes.plot(radii, shares, color=color(i), linestyle=("-", "--", "-.")[i % 3], label=f"{group}: limit")
+        windows = {0: "one word"} | {r: f"window {r}" for r in radii if r}
+        points = [
+            (r, row["right"][group]) for r, name in windows.items() for row in rows if row["system"] == name
+        ]
+        style = {"color": color(i), "marker": MARKERS[i], "s": 16, "zorder": 3, "alpha": 0.7}
+        axes.scatter(*zip(*points, strict=True), label=f"{group}: trained", **style)
+    axes.set(xlabel="radius of the window (words on either side)", ylim=(0, 1.04), xticks=radii)
+    axes.set_title("right tags", loc="left")
+    figure.legend(loc="outside right center", frameon=False)
     return Picture(
         figure,
         alt="Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1 on, for cut it climbs slowly and is "
@@ -86,21 +80,19 @@ def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Seq
     )
 
 
+@styled
 def sight(words: Sequence[str], weights: Tensor, queries: Sequence[int]) -> Picture:
     """Where words look, summed over heads, as bars over the sentence; weights (h, n, n), one panel for each query."""
     figure, grid = canvas(1, len(queries), width=8.0, height=0.5 + 0.24 * len(words), sharey=True)
     shares = torch.as_tensor(weights).detach().to("cpu").mean(0)
-    with rc_context(STYLE):
-        for axes, query in zip(grid[0], queries, strict=True):
-            axes.barh(
-                range(len(words)), shares[query].tolist(), height=0.6,
-                color=[color(1) if i == query else color(0) for i in range(len(words))],
-            )  # fmt: skip
-            axes.set_title(f"{words[query]!r}, word {query}", loc="left")
-            axes.set(
-                yticks=range(len(words)), yticklabels=words, xlim=(0, 1), xlabel="weight, mean of the heads"
-            )
-        grid[0][0].invert_yaxis()
+    for axes, query in zip(grid[0], queries, strict=True):
+        axes.barh(
+            range(len(words)), shares[query].tolist(), height=0.6,
+            color=[color(1) if i == query else color(0) for i in range(len(words))],
+        )  # fmt: skip
+        axes.set_title(f"{words[query]!r}, word {query}", loc="left")
+        axes.set(yticks=range(len(words)), yticklabels=words, xlim=(0, 1), xlabel="weight, mean of the heads")
+    grid[0][0].invert_yaxis()
     return Picture(
         figure,
         alt="Weights of single words of a sentence over all its words, as bars; the word that asks is in another colour.",

@@ -3,26 +3,25 @@
 from collections.abc import Mapping, Sequence
 
 import torch
-from matplotlib import rc_context
 from torch import Tensor
 
 from lesson_lib.plots.charts import draw_table, heatmap, lines
-from lesson_lib.plots.picture import STYLE, Picture, canvas, color
+from lesson_lib.plots.picture import Picture, canvas, color, styled
 
 
+@styled
 def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> Picture:
     """Which numbers of a batch are standardized together: a row each in LayerNorm, a column each in BatchNorm."""
     rows = torch.arange(sentences * tokens, device="cpu").float()[:, None].expand(-1, d_model)
     columns = torch.arange(d_model, device="cpu").float().expand(sentences * tokens, -1)
     names = [f"sentence {s}, token {t}" for s in range(sentences) for t in range(tokens)]
     figure, grid = canvas(1, 2, width=7.2, height=3.2)
-    with rc_context(STYLE):
-        for axes, title, table in zip(grid[0], ("LayerNorm", "BatchNorm"), (rows, columns), strict=True):
-            draw_table(axes, table, low=0.0, high=table.max().item(), decimals=None)
-            axes.set_title(title)
-            axes.set_yticks(range(len(names)), names)
-            axes.set_xticks(range(d_model))
-            axes.set_xlabel("the d_model numbers of a token")
+    for axes, title, table in zip(grid[0], ("LayerNorm", "BatchNorm"), (rows, columns), strict=True):
+        draw_table(axes, table, low=0.0, high=table.max().item(), decimals=None)
+        axes.set_title(title)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(range(d_model))
+        axes.set_xlabel("the d_model numbers of a token")
     return Picture(
         figure,
         "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of its own, on the right every "
@@ -149,6 +148,7 @@ def translations(curves: Mapping[str, Sequence]) -> Picture:
     )
 
 
+@styled
 def errors_by_language(rows: Sequence[Mapping]) -> Picture:
     """Wrong texts of each language over all seeds, from the rows "language" of `translation`, most errors first."""
     wrong: dict[str, list[int]] = {}
@@ -157,11 +157,10 @@ def errors_by_language(rows: Sequence[Mapping]) -> Picture:
     ordered = sorted(wrong, key=lambda name: -sum(wrong[name]))
     counts = [sum(wrong[name]) for name in ordered]
     figure, grid = canvas(width=7.2, height=3.0)
-    with rc_context(STYLE):
-        axes = grid[0][0]
-        axes.bar_label(axes.bar(ordered, counts, color=color(0), width=0.6), padding=2)
-        axes.set_ylabel("wrong texts")
-        axes.tick_params(axis="x", rotation=45)
+    axes = grid[0][0]
+    axes.bar_label(axes.bar(ordered, counts, color=color(0), width=0.6), padding=2)
+    axes.set_ylabel("wrong texts")
+    axes.tick_params(axis="x", rotation=45)
     total = sum(row["texts"] for row in rows) // len(wrong)
     return Picture(
         figure,
@@ -213,20 +212,20 @@ def agreement(rows: Sequence[Mapping]) -> Picture:
     )
 
 
+@styled
 def bert_maps(words: Sequence[str], weights: Tensor) -> Picture:
     """All heads of a sentence, weights (layers, heads, n, n)."""
     n_layers, n_heads = weights.shape[:2]
     figure, grid = canvas(n_layers, n_heads, width=7.2, height=3.3 * n_layers)
-    with rc_context(STYLE):
-        for layer in range(n_layers):
-            for head in range(n_heads):
-                axes = grid[layer][head]
-                draw_table(axes, weights[layer, head].cpu(), low=0.0, high=1.0, decimals=None)
-                axes.set_title(f"layer {layer + 1}, head {head}")
-                axes.set_yticks(range(len(words)), words)
-                axes.set_xticks(range(len(words)), words, rotation=90)
-                if not head:
-                    axes.set_ylabel("queries")
+    for layer in range(n_layers):
+        for head in range(n_heads):
+            axes = grid[layer][head]
+            draw_table(axes, weights[layer, head].cpu(), low=0.0, high=1.0, decimals=None)
+            axes.set_title(f"layer {layer + 1}, head {head}")
+            axes.set_yticks(range(len(words)), words)
+            axes.set_xticks(range(len(words)), words, rotation=90)
+            if not head:
+                axes.set_ylabel("queries")
     return Picture(
         figure,
         "A heat map for each layer and head: rows are the words that ask, columns the words that are looked at.",
@@ -234,32 +233,32 @@ def bert_maps(words: Sequence[str], weights: Tensor) -> Picture:
     )
 
 
+@styled
 def probe(rows: Sequence[Mapping]) -> Picture:
     """How often each head's largest weight lies on the subject, a panel for each seed, from the rows "probe" of `bert`."""
     figure, grid = canvas(1, 3, width=7.4, height=3.0)
-    with rc_context(STYLE):
-        for seed, axes in enumerate(grid[0]):
-            heads = [row for row in rows if row["seed"] == seed]
-            names = [f"layer {row['layer'] + 1}\nhead {row['head']}" for row in heads]
-            for k, key, label in (
-                (0, "largest", "its largest weight is on the subject"),
-                (1, "offset", "by distance alone"),
-            ):
-                places = [i + 0.4 * k - 0.2 for i in range(len(heads))]
-                axes.bar(
-                    places,
-                    [row[key] for row in heads],
-                    width=0.36,
-                    color=color(k),
-                    hatch="//" * k,
-                    label=label,
-                )
-            axes.set_xticks(range(len(names)), names, fontsize=8)
-            axes.set_ylim(0, 1.05)
-            axes.set_title(f"seed {seed}", loc="left")
-        grid[0][0].set_ylabel("share of sentences")
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    for seed, axes in enumerate(grid[0]):
+        heads = [row for row in rows if row["seed"] == seed]
+        names = [f"layer {row['layer'] + 1}\nhead {row['head']}" for row in heads]
+        for k, key, label in (
+            (0, "largest", "its largest weight is on the subject"),
+            (1, "offset", "by distance alone"),
+        ):
+            places = [i + 0.4 * k - 0.2 for i in range(len(heads))]
+            axes.bar(
+                places,
+                [row[key] for row in heads],
+                width=0.36,
+                color=color(k),
+                hatch="//" * k,
+                label=label,
+            )
+        axes.set_xticks(range(len(names)), names, fontsize=8)
+        axes.set_ylim(0, 1.05)
+        axes.set_title(f"seed {seed}", loc="left")
+    grid[0][0].set_ylabel("share of sentences")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
         "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all of them, near 1 in the first, about "
@@ -268,27 +267,27 @@ def probe(rows: Sequence[Mapping]) -> Picture:
     )
 
 
+@styled
 def interference(rows: Sequence[Mapping]) -> Picture:
     """Verbs in the right number after the subject is hidden from one head, one layer, or all, from the rows "interference" of `bert`."""
     figure, grid = canvas(1, 3, width=7.4, height=3.2)
-    with rc_context(STYLE):
-        for seed, axes in enumerate(grid[0]):
-            places = [row for row in rows if row["seed"] == seed]
-            names = [_place(row) for row in places]
-            for k, key, label in (
-                (0, "verb", "the gap may not see the subject there"),
-                (1, "all", "no word may see the subject there"),
-            ):
-                at = [i + 0.4 * k - 0.2 for i in range(len(names))]
-                shares = [row[key][1] for row in places]
-                axes.bar(at, shares, width=0.36, color=color(k), hatch="//" * k, label=label)
-            axes.axhline(places[0]["before"][1], color="black", linestyle="--", linewidth=1)
-            axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
-            axes.set_ylim(0, 1.05)
-            axes.set_title(f"seed {seed}", loc="left")
-        grid[0][0].set_ylabel("verbs in the right number")
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    for seed, axes in enumerate(grid[0]):
+        places = [row for row in rows if row["seed"] == seed]
+        names = [_place(row) for row in places]
+        for k, key, label in (
+            (0, "verb", "the gap may not see the subject there"),
+            (1, "all", "no word may see the subject there"),
+        ):
+            at = [i + 0.4 * k - 0.2 for i in range(len(names))]
+            shares = [row[key][1] for row in places]
+            axes.bar(at, shares, width=0.36, color=color(k), hatch="//" * k, label=label)
+        axes.axhline(places[0]["before"][1], color="black", linestyle="--", linewidth=1)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+        axes.set_ylim(0, 1.05)
+        axes.set_title(f"seed {seed}", loc="left")
+    grid[0][0].set_ylabel("verbs in the right number")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
         "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs are still right when the subject "

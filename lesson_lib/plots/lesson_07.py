@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Num
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -18,8 +18,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from torch import Tensor
 
+from lesson_lib import require
 from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, bare, color, fit
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.plots.picture import canvas as sheet
 
 Pixel = tuple[int, int]
@@ -38,6 +39,7 @@ def example_picture() -> Float[Tensor, "3 5 10"]:
     return torch.tensor([[COLORS[letter] for letter in row] for row in HOUSE], device="cpu").permute(2, 0, 1)
 
 
+@styled
 def picture_as_set(
     picture: Float[Tensor, "3 h w"], marked: Sequence[Pixel] = ((0, 7), (2, 2), (4, 4))
 ) -> Picture:
@@ -46,22 +48,21 @@ def picture_as_set(
     _, h, w = picture.shape
     ratios = [0.3 * h, 0.21 * (w + 1.5)]
     figure, (top, below) = sheet(2, 1, width=7.4, height=1.1 + sum(ratios), height_ratios=ratios)
-    with rc_context(STYLE):
-        image, table = top[0], below[0]
-        draw_picture(image, picture)
-        image.set_title(f"a picture of {h} by {w} pixels")
-        table.set(xlim=(0, h), ylim=(w + 0.1, -1.2))
-        table.set_title(f"the same as a set of {h * w} vectors of 3 numbers: red, green, blue")
-        bare(table)
-        for i in range(h):
-            table.text(i + 0.5, -0.5, f"row {i}", ha="center", va="center", fontsize=9, color="0.35")
-            for j in range(w):
-                _number(image, (i, j), i * w + j, picture[:, i, j])
-                _vector(table, i, j, i * w + j, picture[:, i, j])
-        for k, (i, j) in enumerate(marked):
-            _frame(image, (j - 0.5, i - 0.5), 1, 1, _mark(k))
-            _frame(table, (i + 0.03, j), 0.94, 1, _mark(k))
-        fit(figure)
+    image, table = top[0], below[0]
+    draw_picture(image, picture)
+    image.set_title(f"a picture of {h} by {w} pixels")
+    table.set(xlim=(0, h), ylim=(w + 0.1, -1.2))
+    table.set_title(f"the same as a set of {h * w} vectors of 3 numbers: red, green, blue")
+    bare(table)
+    for i in range(h):
+        table.text(i + 0.5, -0.5, f"row {i}", ha="center", va="center", fontsize=9, color="0.35")
+        for j in range(w):
+            _number(image, (i, j), i * w + j, picture[:, i, j])
+            _vector(table, i, j, i * w + j, picture[:, i, j])
+    for k, (i, j) in enumerate(marked):
+        _frame(image, (j - 0.5, i - 0.5), 1, 1, _mark(k))
+        _frame(table, (i + 0.03, j), 0.94, 1, _mark(k))
+    trim(figure)
     return Picture(
         figure,
         "A small coloured picture whose pixels are numbered row by row, and below it a list with three numbers for each of them; some pixels "
@@ -110,6 +111,7 @@ def kernel_offsets(kernel: int) -> list[Pixel]:
     return [(down, right) for down in reach for right in reach]
 
 
+@styled
 def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Picture:
     """Where each head of `as_attention` looks from one pixel: a map over the canvas for each, arranged as the kernel's taps.
 
@@ -126,13 +128,12 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
     rows = weights[:, pixel[0] * w + pixel[1]].detach().cpu().reshape(-1, *size)
     wide = min(7.0, 6.0 * size[1] / size[0])
     figure, grid = sheet(kernel, kernel, width=wide, height=1.03 * wide * size[0] / size[1])
-    with rc_context(STYLE):
-        for axes, (down, right), row in zip(grid.flat, kernel_offsets(kernel), rows, strict=True):
-            image = draw_picture(axes, row, (pixel[0] + border, pixel[1] + border), high=rows.max().item())
-            _outline(axes, border, shape)
-            axes.set_title(offset_name(down, right), fontsize=9)
-        figure.colorbar(image, ax=grid, label="weight", fraction=0.04, shrink=0.6)
-        fit(figure)
+    for axes, (down, right), row in zip(grid.flat, kernel_offsets(kernel), rows, strict=True):
+        image = draw_picture(axes, row, (pixel[0] + border, pixel[1] + border), high=rows.max().item())
+        _outline(axes, border, shape)
+        axes.set_title(offset_name(down, right), fontsize=9)
+    figure.colorbar(image, ax=grid, label="weight", fraction=0.04, shrink=0.6)
+    trim(figure)
     return Picture(
         figure,
         "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas, bright one place further in the "
@@ -141,6 +142,7 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
     )
 
 
+@styled
 def gaze(
     picture: Float[Tensor, "c h w"], weights: Float[Tensor, "rows columns"], pixel: Pixel, title: str
 ) -> Picture:
@@ -149,16 +151,15 @@ def gaze(
     there = (pixel[0] + border, pixel[1] + border)
     ratio = weights.shape[0] / weights.shape[1]
     figure, grid = sheet(1, 2, width=7.0, height=3.2 * ratio + 0.5)
-    with rc_context(STYLE):
-        padded = torch.nn.functional.pad(picture.detach().cpu(), (border,) * 4)
-        draw_picture(grid[0][0], padded, there)
-        grid[0][0].set_title("the pixel that asks")
-        image = draw_picture(grid[0][1], weights, there)
-        grid[0][1].set_title(title)
-        for axes in grid[0]:
-            _outline(axes, border, picture.shape[1:])
-        figure.colorbar(image, ax=grid[0][1], label="weight", fraction=0.04, shrink=0.8)
-        fit(figure)
+    padded = torch.nn.functional.pad(picture.detach().cpu(), (border,) * 4)
+    draw_picture(grid[0][0], padded, there)
+    grid[0][0].set_title("the pixel that asks")
+    image = draw_picture(grid[0][1], weights, there)
+    grid[0][1].set_title(title)
+    for axes in grid[0]:
+        _outline(axes, border, picture.shape[1:])
+    figure.colorbar(image, ax=grid[0][1], label="weight", fraction=0.04, shrink=0.8)
+    trim(figure)
     return Picture(
         figure,
         "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its border of zeros.",
@@ -181,20 +182,20 @@ def error_by_sharpness(
     )
 
 
+@styled
 def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
     """Receptive fields of one pixel side by side, each divided by its own maximum; where a field is exactly 0 it is white."""
     figure, grid = sheet(
         1, len(found), width=min(7.6, 2.4 * len(found) + 0.8), height=2.9 if len(found) < 4 else 2.4
     )
-    with rc_context(STYLE):
-        for axes, (name, field) in zip(grid[0], found.items(), strict=True):
-            _inside(pixel, field.shape)
-            shares = field.detach().cpu() / field.max().clamp(min=torch.finfo(field.dtype).tiny).cpu()
-            image = draw_picture(axes, shares.masked_fill(shares == 0, torch.nan), pixel, high=1.0)
-            axes.spines[:].set(visible=True, color="0.6")
-            axes.set_title(name, fontsize=9.5)
-        figure.colorbar(image, ax=grid, label="gradient / its maximum", fraction=0.04, shrink=0.8)
-        fit(figure)
+    for axes, (name, field) in zip(grid[0], found.items(), strict=True):
+        _inside(pixel, field.shape)
+        shares = field.detach().cpu() / field.max().clamp(min=torch.finfo(field.dtype).tiny).cpu()
+        image = draw_picture(axes, shares.masked_fill(shares == 0, torch.nan), pixel, high=1.0)
+        axes.spines[:].set(visible=True, color="0.6")
+        axes.set_title(name, fontsize=9.5)
+    figure.colorbar(image, ax=grid, label="gradient / its maximum", fraction=0.04, shrink=0.8)
+    trim(figure)
     return Picture(
         figure,
         "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all others are white.",
@@ -202,13 +203,13 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
     )
 
 
+@styled
 def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str = "") -> Picture:
     """Test accuracy over the number of training images, {budget: {model: (ns, lowest, middle, highest)}}, a panel for each budget.
 
     `task` is "digits" or "pairs"; a line across shows its chance; `result` is a sentence for the alt text. Raises ValueError for another task.
     """
-    if task not in CHANCE:
-        raise ValueError(f"task must be one of {', '.join(map(repr, CHANCE))}, got {task!r}")
+    require.one_of(CHANCE, task=task)
     picture = lines(
         {f"test accuracy, {budget}": models for budget, models in points.items()},
         alt=f"Test accuracy over the number of training images, a curve for each model. {result}",
@@ -218,40 +219,37 @@ def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str 
         y_limits=(0, 1.02),
         height=3.4,
     )
-    with rc_context(STYLE):
-        for axes in picture.figure.axes:
-            axes.axhline(CHANCE[task], color="0.5", linewidth=1, zorder=0)
-            beside = {"xycoords": ("axes fraction", "data"), "xytext": (0, -3), "textcoords": "offset points"}
-            axes.annotate(
-                "chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=8.5, color="0.35"
-            )
-            if len(axes.get_xticks()) > 5:
-                axes.tick_params(axis="x", labelrotation=45)
+    for axes in picture.figure.axes:
+        axes.axhline(CHANCE[task], color="0.5", linewidth=1, zorder=0)
+        beside = {"xycoords": ("axes fraction", "data"), "xytext": (0, -3), "textcoords": "offset points"}
+        axes.annotate(
+            "chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=8.5, color="0.35"
+        )
+        if len(axes.get_xticks()) > 5:
+            axes.tick_params(axis="x", labelrotation=45)
     return picture
 
 
-def distances(before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]]) -> Picture:
+@styled
+def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequence[float]]) -> Picture:
     """How far each head looks, {layer: a distance in pixels for each head}, without training and with it."""
     figure, grid = sheet(1, 2, width=7.0, height=3.0, sharey=True)
-    with rc_context(STYLE):
-        for axes, title, layers in zip(
-            grid[0], ("before training", "after training"), (before, after), strict=True
-        ):
-            for i, heads in enumerate(layers.values()):
-                for k, distance in enumerate(heads):
-                    style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "linestyle": "none"}
-                    place = i + 0.1 * (k - (len(heads) - 1) / 2)  # side by side
-                    axes.plot(place, distance, markersize=7, label=f"head {k}" if not i else None, **style)
-            axes.set_xticks(range(len(layers)), [str(name) for name in layers])
-            axes.set(xlim=(-0.5, len(layers) - 0.5), xlabel="layer")
-            axes.set_title(title, loc="left")
-        highest = max(
-            distance for layers in (before, after) for heads in layers.values() for distance in heads
-        )
-        grid[0][0].set_ylim(0, 1.15 * highest)
-        grid[0][0].set_ylabel("attention distance, in pixels")
-        handles, labels = grid[0][1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
+    for axes, title, layers in zip(
+        grid[0], ("before training", "after training"), (before, after), strict=True
+    ):
+        for i, heads in enumerate(layers.values()):
+            for k, distance in enumerate(heads):
+                style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "linestyle": "none"}
+                place = i + 0.1 * (k - (len(heads) - 1) / 2)  # side by side
+                axes.plot(place, distance, markersize=7, label=f"head {k}" if not i else None, **style)
+        axes.set_xticks(range(len(layers)), [str(name) for name in layers])
+        axes.set(xlim=(-0.5, len(layers) - 0.5), xlabel="layer")
+        axes.set_title(title, loc="left")
+    highest = max(distance for layers in (before, after) for heads in layers.values() for distance in heads)
+    grid[0][0].set_ylim(0, 1.15 * highest)
+    grid[0][0].set_ylabel("attention distance, in pixels")
+    handles, labels = grid[0][1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
     return Picture(
         figure,
         "A dot for each head of each layer, as high as the mean distance at which it looks, before training on the left and after it on the right.",
@@ -259,19 +257,18 @@ def distances(before: Mapping[str, Sequence[float]], after: Mapping[str, Sequenc
     )
 
 
+@styled
 def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
     """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many titles."""
-    if len(titles) != len(canvases):
-        raise ValueError(f"{len(canvases)} canvases need {len(canvases)} titles, got {len(titles)}")
     figure, grid = _row(len(canvases), ACROSS)
-    with rc_context(STYLE):
-        for axes, pixels, title in zip(grid.flat, canvases, titles, strict=False):
-            draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
-            axes.set_title(title, fontsize=9.5)
-        fit(figure)
+    for axes, pixels, title in zip(grid.flat, canvases, titles, strict=False):
+        draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
+        axes.set_title(title, fontsize=9.5)
+    trim(figure)
     return Picture(figure, "Canvases side by side, with what each of them shows as its title.")
 
 
+@styled
 def gamma(values: Mapping[str, Sequence]) -> Picture:
     """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, middle, highest)."""
     picture = lines(
@@ -282,9 +279,8 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
         points=False,
         height=3.0,
     )
-    with rc_context(STYLE):
-        for axes in picture.figure.axes:
-            axes.axhline(0.0, color="0.6", linewidth=1, zorder=0)
+    for axes in picture.figure.axes:
+        axes.axhline(0.0, color="0.6", linewidth=1, zorder=0)
     return picture
 
 
@@ -302,40 +298,40 @@ def agreement(curves: Mapping[str, Sequence]) -> Picture:
     )
 
 
+@styled
 def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
     """A sheet of pictures for each name, such as the real ones, those of one generator and of another; wide pictures stand in fewer columns."""
     figure, grid = sheet(1, len(sheets), width=min(7.6, 2.5 * len(sheets)), height=4.0)
-    with rc_context(STYLE):
-        for axes, (name, pictures) in zip(grid[0], sheets.items(), strict=True):
-            count, h, w = pictures.shape
-            across = max(1, round(math.sqrt(count * h / w)))
-            gap = torch.nn.functional.pad(pictures.detach().cpu(), (0, 1, 0, 1), value=torch.nan)
-            tiles = gap[: count - count % across].unflatten(0, (-1, across)).permute(0, 2, 1, 3)
-            draw_picture(axes, tiles.flatten(2).flatten(0, 1)[:-1, :-1])
-            axes.set_title(name)
-        fit(figure)
+    for axes, (name, pictures) in zip(grid[0], sheets.items(), strict=True):
+        count, h, w = pictures.shape
+        across = max(1, round(math.sqrt(count * h / w)))
+        gap = torch.nn.functional.pad(pictures.detach().cpu(), (0, 1, 0, 1), value=torch.nan)
+        tiles = gap[: count - count % across].unflatten(0, (-1, across)).permute(0, 2, 1, 3)
+        draw_picture(axes, tiles.flatten(2).flatten(0, 1)[:-1, :-1])
+        axes.set_title(name)
+    trim(figure)
     return Picture(
         figure, "Sheets of small pictures side by side: real ones and those that generators have drawn."
     )
 
 
+@styled
 def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]) -> Picture:
     """Attention maps of a generator, {place that asks: weights over the grid}, beside the picture that it made of them.
 
     A place is (row, column) of the maps' grid, which may be coarser than the picture; the picture shows all places that ask.
     """
     figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
-    with rc_context(STYLE):
-        draw_picture(grid[0][0], picture)
-        grid[0][0].set_title("the picture", fontsize=9.5)
-        for axes, ((row, column), table) in zip(grid[0][1:], attention.items(), strict=True):
-            _inside((row, column), table.shape)
-            down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
-            corner = (column * right - 0.5, row * down - 0.5)
-            _frame(grid[0][0], corner, right, down)
-            draw_picture(axes, table, (row, column))
-            axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)
-        fit(figure)
+    draw_picture(grid[0][0], picture)
+    grid[0][0].set_title("the picture", fontsize=9.5)
+    for axes, ((row, column), table) in zip(grid[0][1:], attention.items(), strict=True):
+        _inside((row, column), table.shape)
+        down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
+        corner = (column * right - 0.5, row * down - 0.5)
+        _frame(grid[0][0], corner, right, down)
+        draw_picture(axes, table, (row, column))
+        axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)
+    trim(figure)
     return Picture(
         figure,
         "A generated picture with some places framed, and beside it an attention map for each place, its own place framed.",
@@ -343,6 +339,7 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     )
 
 
+@styled
 def detections(
     canvases: Float[Tensor, "b h w"],
     true: Sequence[Num[Tensor, "_ 4"]],
@@ -351,22 +348,16 @@ def detections(
 ) -> Picture:
     """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no width are left out.
 
-    `true`, `found` and `labels` have an entry for each canvas. Raises ValueError where they have not, and for a box without a label.
+    `true`, `found` and `labels` have an entry for each canvas.
     """
-    if not len(canvases) == len(true) == len(found) == len(labels):
-        counts = f"{len(true)} true, {len(found)} found, {len(labels)} labels"
-        raise ValueError(f"{len(canvases)} canvases need as many entries of boxes and labels, got {counts}")
     figure, grid = _row(len(canvases), 4)
-    with rc_context(STYLE):
-        for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found, labels, strict=False):
-            if len(boxes) != len(names):
-                raise ValueError(f"{len(boxes)} boxes need {len(boxes)} labels, got {list(names)}")
-            draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
-            for box in real.tolist():
-                _box(axes, box, "white", linestyle="--", linewidth=1.2)
-            for box, name in zip(boxes.tolist(), names, strict=True):
-                _box(axes, box, QUERY, name, linewidth=2)
-        fit(figure)
+    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found, labels, strict=False):
+        draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
+        for box in real.tolist():
+            _box(axes, box, "white", linestyle="--", linewidth=1.2)
+        for box, name in zip(boxes.tolist(), names, strict=True):
+            _box(axes, box, QUERY, name, linewidth=2)
+    trim(figure)
     return Picture(
         figure,
         "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model found one.",
@@ -374,23 +365,23 @@ def detections(
     )
 
 
+@styled
 def query_maps(
     canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
 ) -> Picture:
     """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its weight; `box` is what it found."""
     h, w = canvas.shape
     figure, grid = sheet(1, 1 + len(weights), width=min(7.8, 1.9 * (1 + len(weights))), height=2.4)
-    with rc_context(STYLE):
-        for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
-            draw_picture(axes, canvas, shades="gray")
-            if table is not None:
-                share = (table / table.max().clamp(min=torch.finfo(table.dtype).tiny)).detach().cpu()
-                tint = torch.tensor(to_rgb(CURVES[4]), device="cpu").expand(*table.shape, 3)
-                cells = torch.cat([tint, 0.85 * share[..., None].to(tint)], -1)
-                axes.imshow(cells.cpu().numpy(), extent=(-0.5, w - 0.5, h - 0.5, -0.5))
-            _box(axes, box.tolist(), CURVES[5], linewidth=2)
-            axes.set_title(name, fontsize=9.5)
-        fit(figure)
+    for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
+        draw_picture(axes, canvas, shades="gray")
+        if table is not None:
+            share = (table / table.max().clamp(min=torch.finfo(table.dtype).tiny)).detach().cpu()
+            tint = torch.tensor(to_rgb(CURVES[4]), device="cpu").expand(*table.shape, 3)
+            cells = torch.cat([tint, 0.85 * share[..., None].to(tint)], -1)
+            axes.imshow(cells.cpu().numpy(), extent=(-0.5, w - 0.5, h - 0.5, -0.5))
+        _box(axes, box.tolist(), CURVES[5], linewidth=2)
+        axes.set_title(name, fontsize=9.5)
+    trim(figure)
     return Picture(
         figure,
         "A canvas with the box that an object query found, and the same canvas under the query's weights, a map for each head.",
@@ -398,24 +389,20 @@ def query_maps(
     )
 
 
+@styled
 def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
     """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored rows of the experiment "detr"."""
     kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
     figure, grid = sheet(1, len(kept), width=7.8, height=2.1)
-    with rc_context(STYLE):
-        for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
-            sure = [
-                (x, y) for x, y, found in zip(query["x"], query["y"], query["sure"], strict=True) if found
-            ]
-            if sure:
-                axes.plot(
-                    *zip(*sure, strict=True), color=color(k), marker=".", markersize=3.5, linestyle="none"
-                )
-            bare(axes)
-            axes.spines[:].set(visible=True, color="0.6")
-            axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
-            axes.set_title(f"query {query['query']}", fontsize=9.5)
-        fit(figure)
+    for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
+        sure = [(x, y) for x, y, found in zip(query["x"], query["y"], query["sure"], strict=True) if found]
+        if sure:
+            axes.plot(*zip(*sure, strict=True), color=color(k), marker=".", markersize=3.5, linestyle="none")
+        bare(axes)
+        axes.spines[:].set(visible=True, color="0.6")
+        axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
+        axes.set_title(f"query {query['query']}", fontsize=9.5)
+    trim(figure)
     return Picture(
         figure,
         "A canvas for each object query with a dot wherever it found an object.",
@@ -423,27 +410,27 @@ def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
     )
 
 
+@styled
 def centres(
     before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
 ) -> Picture:
     """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate a kernel; rings are its taps."""
     figure, grid = sheet(width=4.6, height=4.4)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        down, right = taps.detach().cpu().T.tolist()
-        ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
-        axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
-        arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
-        for start, end in zip(before.tolist(), after.tolist(), strict=True):
-            axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
-        for k, (name, places) in enumerate({"before": before, "after": after}.items()):
-            down, right = places.detach().cpu().T.tolist()
-            axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
-        axes.margins(0.12)
-        axes.invert_yaxis()
-        axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
-        fit(figure)
+    down, right = taps.detach().cpu().T.tolist()
+    ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
+    axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
+    arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
+    for start, end in zip(before.tolist(), after.tolist(), strict=True):
+        axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
+    for k, (name, places) in enumerate({"before": before, "after": after}.items()):
+        down, right = places.detach().cpu().T.tolist()
+        axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
+    axes.margins(0.12)
+    axes.invert_yaxis()
+    axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
+    trim(figure)
     return Picture(
         figure,
         "The places at which heads look, relative to their own pixel: arrows lead from where they looked at first to where they look after "

@@ -10,16 +10,17 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
+from lesson_lib import require, summary
 from lesson_lib.data.recall import SYMBOLS
 from lesson_lib.plots.charts import heatmap, lines
 from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, bare, canvas, color, fit
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, bare, canvas, color, styled, trim
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]
@@ -42,32 +43,23 @@ WIDE = 0.58  # width of a letter, as a share of the size of the type
 FAINTEST = 1e-8  # of a map's largest number: below it the colour does not change
 
 
+@styled
 def grow(
     rows: Sequence[Row], over: str, quantities: Sequence[str] = tuple(QUANTITIES), *, backward: bool = False
 ) -> Picture:
     """What layers cost over n or d, on logarithmic axes, a panel for each quantity; thin lines show how the first and second power rise.
 
     `rows` are those of `experiments.costs`; repeats become a band from the lowest to the highest round their middle. `backward` takes the
-    seconds and MiB of passes with gradients; multiplications are always those of the forward pass. Raises ValueError for another axis or
-    quantity, where there are no rows, and where rows over n have several d, or the other way round.
+    seconds and MiB of passes with gradients; multiplications are always those of the forward pass.
     """
-    if over not in ("n", "d") or not quantities or not set(quantities) <= set(QUANTITIES):
-        raise ValueError(
-            f"over must be 'n' or 'd' and quantities some of {', '.join(QUANTITIES)}, got {over!r} and {quantities!r}"
-        )
     rows = [
         row for row in rows if row.get("over", over) == over and row.get("backward", backward) == backward
     ]
-    fixed = "d" if over == "n" else "n"
     panels = {}
     for name in quantities:
         column = "mib_backward" if backward and name == "mib" else name
         measured = [row for row in rows if {"kind", over, column} <= row.keys()]
-        if len(sizes := {row[fixed] for row in measured}) > 1:
-            raise ValueError(
-                f"rows over {over} must all have the same {fixed}, got {sorted(sizes)}; keep one"
-            )
-        panels[QUANTITIES[name]] = _curves(measured, "kind", over, column)
+        panels[QUANTITIES[name]] = summary.bands(measured, "kind", over, column)
     picture = lines(
         panels,
         alt=f"What layers cost over {over}, both axes logarithmic, a curve for each layer; thin grey lines rise as {over} and as its square.",
@@ -77,56 +69,48 @@ def grow(
         log="xy",
         height=4.0,
     )
-    with rc_context(STYLE):
-        legends = [mark for legend in picture.figure.legends for mark in legend.legend_handles]
-        for mark in [*legends, *(line for axes in picture.figure.axes for line in axes.lines)]:
-            mark.set(markeredgecolor="black", markeredgewidth=0.4)  # the palest curve is seen by its marks
-        for axes in picture.figure.axes:
-            _guides(axes, over)
-            axes.tick_params(axis="x", labelrotation=45)
+    legends = [mark for legend in picture.figure.legends for mark in legend.legend_handles]
+    for mark in [*legends, *(line for axes in picture.figure.axes for line in axes.lines)]:
+        mark.set(markeredgecolor="black", markeredgewidth=0.4)  # the palest curve is seen by its marks
+    for axes in picture.figure.axes:
+        _guides(axes, over)
+        axes.tick_params(axis="x", labelrotation=45)
     return picture
 
 
+@styled
 def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
     """Tables side by side with a row for each layer, {title: {layer: {column: cell}}}: what theory says first, then what was measured.
 
-    A cell is a text, a number, or the numbers of several repeats, of which the lowest and the highest are written. Raises ValueError where
-    blocks have other layers, a row has other columns than the first, or all of it is too wide to be read.
+    A cell is a text, a number, or the numbers of several repeats, of which the lowest and the highest are written.
     """
     layers = [[*rows] for rows in blocks.values()]
-    if not layers or not layers[0] or any(names != layers[0] for names in layers):
-        raise ValueError(f"all blocks need the same layers in the same order, got {layers}")
     columns = {title: _columns(rows) for title, rows in blocks.items()}
     widths = {title: _widths(title, block) for title, block in columns.items()}
     names = 1 + max(map(len, layers[0]))
     letters = names + sum(map(sum, widths.values()))
     size = min(9.5, 7.8 * 72 / (WIDE * letters))
-    if size < 7:
-        raise ValueError(
-            f"the tables are {letters:.0f} letters wide, at most {7.8 * 72 / (7 * WIDE):.0f} can be read; shorten columns or leave some out"
-        )
     top = (
         -2.05
     )  # where the blocks' titles stand; a unit down is a row, a unit across a letter, and the first row is 0
     height = 1.9 * size / 72 * (len(layers[0]) - top + 0.3)
     figure, grid = canvas(width=WIDE * size / 72 * letters + 0.2, height=height)
     axes, x = grid[0][0], names
-    with rc_context(STYLE):
-        bare(axes)
-        axes.set(xlim=(0, letters), ylim=(len(layers[0]) - 0.4, top - 0.6))
-        for y, name in enumerate(layers[0]):
-            axes.text(0, y, name, va="center", fontsize=size)
-            axes.axhline(y - 0.5, color="0.88" if y else "0.3", linewidth=0.6 if y else 1, zorder=0)
-        for title, block in columns.items():
-            middle, end = x + sum(widths[title]) / 2, x + sum(widths[title])
-            axes.text(middle, top, title, ha="center", va="center", fontsize=size + 0.5, fontweight="bold")
-            axes.plot([x + 0.8, end - 0.8], [top + 0.55] * 2, color="0.3", linewidth=1)
-            for column, width in zip(block, widths[title], strict=True):
-                x += width
-                place = {"ha": "center", "fontsize": size}
-                axes.text(x - width / 2, -0.8, column[0], va="baseline", color="0.3", **place)
-                for y, text in enumerate(column[1:]):
-                    axes.text(x - width / 2, y, text, va="center", **place)
+    bare(axes)
+    axes.set(xlim=(0, letters), ylim=(len(layers[0]) - 0.4, top - 0.6))
+    for y, name in enumerate(layers[0]):
+        axes.text(0, y, name, va="center", fontsize=size)
+        axes.axhline(y - 0.5, color="0.88" if y else "0.3", linewidth=0.6 if y else 1, zorder=0)
+    for title, block in columns.items():
+        middle, end = x + sum(widths[title]) / 2, x + sum(widths[title])
+        axes.text(middle, top, title, ha="center", va="center", fontsize=size + 0.5, fontweight="bold")
+        axes.plot([x + 0.8, end - 0.8], [top + 0.55] * 2, color="0.3", linewidth=1)
+        for column, width in zip(block, widths[title], strict=True):
+            x += width
+            place = {"ha": "center", "fontsize": size}
+            axes.text(x - width / 2, -0.8, column[0], va="baseline", color="0.3", **place)
+            for y, text in enumerate(column[1:]):
+                axes.text(x - width / 2, y, text, va="center", **place)
     return Picture(
         figure,
         "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what was measured.",
@@ -134,27 +118,23 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
     )
 
 
+@styled
 def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient") -> Picture:
     """Accuracy of systems over the distance of the symbol, and the gradient that reaches it; a dot for each seed, a line through their middles.
 
     `rows` are those of `experiments.recall`; of these the `kind` "point" (the symbol first) or "middle" (filler before it) is drawn.
-    `gradient` is the second panel's column, before training or, as "gradient_after", behind it. Raises ValueError for others.
+    `gradient` is the second panel's column, before training or, as "gradient_after", behind it.
     """
-    if kind not in BEFORE or gradient not in GRADIENTS:
-        raise ValueError(
-            f"kind must be one of {', '.join(BEFORE)} and gradient one of {', '.join(GRADIENTS)}, got {kind!r} and {gradient!r}"
-        )
     rows = [row for row in rows if row["kind"] == kind]
     systems = list(dict.fromkeys(row["system"] for row in rows))
     figure, grid = canvas(1, 2, width=8.0, height=3.6)
-    with rc_context(STYLE):
-        left, right = grid[0]
-        _seeds(left, rows, "system", "accuracy", systems)
-        _chance(left)
-        left.set_title("accuracy on test sequences", loc="left")
-        _seeds(right, rows, "system", gradient, systems, logarithmic=True)
-        right.set_title(GRADIENTS[gradient], loc="left")
-        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    left, right = grid[0]
+    _seeds(left, rows, "system", "accuracy", systems)
+    _chance(left)
+    left.set_title("accuracy on test sequences", loc="left")
+    _seeds(right, rows, "system", gradient, systems, logarithmic=True)
+    right.set_title(GRADIENTS[gradient], loc="left")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return Picture(
         figure,
         "On the left accuracy over the distance between symbol and question, a curve for each system, with a line at chance; on the right "
@@ -163,29 +143,27 @@ def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient")
     )
 
 
+@styled
 def aids(rows: Sequence[Row]) -> Picture:
     """Accuracy over distance with each aid to recurrent networks and with none, a panel for each system; a dot for each seed.
 
-    `rows` are those of `experiments.recall`. Raises ValueError where no row has an aid.
+    `rows` are those of `experiments.recall`.
     """
     aided = [row for row in rows if row["kind"] == "aid"]
     cases = {(row["system"], row["distance"]) for row in aided}
     plain = [row for row in rows if row["kind"] == "point" and (row["system"], row["distance"]) in cases]
     systems = list(dict.fromkeys(row["system"] for row in aided))
     names = list(dict.fromkeys(row["aid"] for row in plain + aided))
-    if not systems:
-        raise ValueError("there are no rows of kind 'aid' to draw; take all rows of experiments.recall")
     figure, grid = canvas(1, len(systems), width=min(8.0, 1.0 + 3.5 * len(systems)), height=3.6, sharey=True)
-    with rc_context(STYLE):
-        for axes, system in zip(grid[0], systems, strict=True):
-            mine = [row for row in plain + aided if row["system"] == system]
-            _seeds(axes, mine, "aid", "accuracy", names)
-            _chance(axes)
-            axes.set_title(system, loc="left")
-        grid[0][0].set_ylabel("accuracy on test sequences")
-        handles = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in grid[0]]
-        known = {name: next(found[name] for found in handles if name in found) for name in names}
-        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=5, frameon=False)
+    for axes, system in zip(grid[0], systems, strict=True):
+        mine = [row for row in plain + aided if row["system"] == system]
+        _seeds(axes, mine, "aid", "accuracy", names)
+        _chance(axes)
+        axes.set_title(system, loc="left")
+    grid[0][0].set_ylabel("accuracy on test sequences")
+    handles = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in grid[0]]
+    known = {name: next(found[name] for found in handles if name in found) for name in names}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=5, frameon=False)
     return Picture(
         figure,
         "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve for each aid that its training "
@@ -202,13 +180,8 @@ def asked(
     `rows` are those of `experiments.recall`; drawn is the middle of the seeds of kind "point", for the distances at which all systems were
     trained. `column` is "asked", or "kept" for answers that count in other names, too. Raises ValueError for another, and for a system without rows.
     """
-    if column not in ASKED:
-        raise ValueError(f"column must be one of {', '.join(ASKED)}, got {column!r}")
+    require.one_of(ASKED, column=column)
     points = {s: [row for row in rows if row["kind"] == "point" and row["system"] == s] for s in systems}
-    if missing := [system for system, mine in points.items() if not mine]:
-        raise ValueError(
-            f"there are no rows of kind 'point' for {missing[0]!r}; take all rows of experiments.recall"
-        )
     trained = sorted(set.intersection(*({row["distance"] for row in mine} for mine in points.values())))
     distances = sorted({int(name) for mine in points.values() for row in mine for name in row[column]})
     tables = {}
@@ -233,6 +206,7 @@ def asked(
     )
 
 
+@styled
 def sensitivities(
     maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None
 ) -> Picture:
@@ -245,28 +219,27 @@ def sensitivities(
     lowest = min(share[share > 0].min().item() for share in shares.values())
     colors = LogNorm(max(FAINTEST, min(lowest, 0.1)), 1.0)
     figure, grid = canvas(1, len(maps), width=min(8.0, 2.0 * len(maps) + 1.0), height=2.7, sharey=True)
-    with rc_context(STYLE):
-        for axes, (name, share) in zip(grid[0], shares.items(), strict=True):
-            m, n = share.shape
-            ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
-            axes.add_patch(Rectangle((-0.5, -0.5), n, m, zorder=-1, **ground))
-            image = axes.imshow(
-                share.masked_fill(share == 0, torch.nan).cpu().numpy(),
-                norm=colors,
-                cmap=colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0)),
-            )
-            axes.spines[:].set(visible=True, color="0.6")
-            axes.set_title(name, fontsize=9.5)
-            axes.set_xlabel("input")
-            if tokens is not None:
-                axes.set_xticks(range(n), tokens)
-                axes.set_yticks(range(m), tokens)
-        grid[0][0].set_ylabel("output")
-        below = "min" if lowest < FAINTEST else "neither"
-        place = {"fraction": 0.03, "pad": 0.01, "shrink": 0.75}
-        bar = figure.colorbar(image, ax=grid, label="gradient / its maximum", extend=below, **place)
-        bar.minorticks_off()
-        fit(figure)
+    for axes, (name, share) in zip(grid[0], shares.items(), strict=True):
+        m, n = share.shape
+        ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
+        axes.add_patch(Rectangle((-0.5, -0.5), n, m, zorder=-1, **ground))
+        image = axes.imshow(
+            share.masked_fill(share == 0, torch.nan).cpu().numpy(),
+            norm=colors,
+            cmap=colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0)),
+        )
+        axes.spines[:].set(visible=True, color="0.6")
+        axes.set_title(name, fontsize=9.5)
+        axes.set_xlabel("input")
+        if tokens is not None:
+            axes.set_xticks(range(n), tokens)
+            axes.set_yticks(range(m), tokens)
+    grid[0][0].set_ylabel("output")
+    below = "min" if lowest < FAINTEST else "neither"
+    place = {"fraction": 0.03, "pad": 0.01, "shrink": 0.75}
+    bar = figure.colorbar(image, ax=grid, label="gradient / its maximum", extend=below, **place)
+    bar.minorticks_off()
+    trim(figure)
     return Picture(
         figure,
         "Maps side by side, a row for each output and a column for each input: colour says how strongly the output depends on the input, "
@@ -275,6 +248,7 @@ def sensitivities(
     )
 
 
+@styled
 def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
     """How much each token moves the answer: norms of gradients per token for each system; the symbol stands `distance` before the question.
 
@@ -288,25 +262,24 @@ def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
     figure, grid = canvas(width=7.4, height=3.6)
     axes = grid[0][0]
     found = [float(value) for values in norms.values() for value in values]
-    with rc_context(STYLE):
-        zero = _logarithmic(axes, found)
-        for k, (name, values) in enumerate(norms.items()):
-            ago = [len(values) - 1 - i for i in range(len(values))]
-            heights = [float(value) or zero for value in values]
-            style = {
-                "marker": MARKERS[k % len(MARKERS)],
-                "markersize": 4,
-                "markevery": max(1, len(ago) // 12),
-            }
-            axes.plot(ago, heights, color=color(k), linestyle=DASHES[k % 4], label=name, **style)
-        axes.invert_xaxis()
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.axvline(distance, color="0.5", linewidth=1, zorder=0)
-        beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, 2), "textcoords": "offset points"}
-        axes.annotate("the symbol", (distance, 1.0), **beside, ha="center", fontsize=9, color="0.35")
-        axes.set_xlabel("tokens before the question")
-        axes.set_ylabel("gradient of the answer")
-        figure.legend(loc="outside lower center", ncols=len(norms), frameon=False)
+    zero = _logarithmic(axes, found)
+    for k, (name, values) in enumerate(norms.items()):
+        ago = [len(values) - 1 - i for i in range(len(values))]
+        heights = [float(value) or zero for value in values]
+        style = {
+            "marker": MARKERS[k % len(MARKERS)],
+            "markersize": 4,
+            "markevery": max(1, len(ago) // 12),
+        }
+        axes.plot(ago, heights, color=color(k), linestyle=DASHES[k % 4], label=name, **style)
+    axes.invert_xaxis()
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.axvline(distance, color="0.5", linewidth=1, zorder=0)
+    beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, 2), "textcoords": "offset points"}
+    axes.annotate("the symbol", (distance, 1.0), **beside, ha="center", fontsize=9, color="0.35")
+    axes.set_xlabel("tokens before the question")
+    axes.set_ylabel("gradient of the answer")
+    figure.legend(loc="outside lower center", ncols=len(norms), frameon=False)
     return Picture(
         figure,
         "The norm of the answer's gradient at each token, a curve for each system, over how many tokens before the question it stands; "
@@ -316,6 +289,7 @@ def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
     )
 
 
+@styled
 def generation(rows: Sequence[Row]) -> Picture:
     """Seconds for the next token, and how many numbers must be kept to go on, over how many tokens there are already.
 
@@ -324,7 +298,7 @@ def generation(rows: Sequence[Row]) -> Picture:
     rows = _part(rows, "generation")
     columns = {"seconds": "seconds for one more token", "numbers": "numbers kept"}
     picture = lines(
-        {title: _curves(rows, "system", "token", column) for column, title in columns.items()},
+        {title: summary.bands(rows, "system", "token", column) for column, title in columns.items()},
         alt="Seconds for one more token, and the numbers that are kept, over how many tokens there are, a curve for each system; all axes "
         "logarithmic.",
         caption="A state keeps its size; a cache of keys and values grows with every token.",
@@ -332,47 +306,41 @@ def generation(rows: Sequence[Row]) -> Picture:
         log="xy",
         height=3.4,
     )
-    with rc_context(STYLE):
-        for axes, column in zip(picture.figure.axes, columns, strict=True):
-            _logarithmic(axes, [row[column] for row in rows])
-            ticks = sorted({row["token"] for row in rows})
-            ticks = ticks[:: -(-len(ticks) // 8)]
-            axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    for axes, column in zip(picture.figure.axes, columns, strict=True):
+        _logarithmic(axes, [row[column] for row in rows])
+        ticks = sorted({row["token"] for row in rows})
+        ticks = ticks[:: -(-len(ticks) // 8)]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
     return picture
 
 
+@styled
 def threads(rows: Sequence[Row]) -> Picture:
     """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times as fast two are.
 
-    `rows` are those of `experiments.costs`; each repeat is a mark, and their middles are compared. Raises ValueError where there are not two
-    numbers of threads for each layer and batch.
+    `rows` are those of `experiments.costs`; each repeat is a mark, and their middles are compared.
     """
-    cases: dict[str, dict[int, list[float]]] = {}
-    for row in _part(rows, "threads"):
-        case = cases.setdefault(f"{row['kind']}, batch {row['batch']}", {})
-        case.setdefault(row["threads"], []).append(row["seconds"])
+    found = summary.gathered(_part(rows, "threads"), ("kind", "batch"), "threads", "seconds")
+    cases = {f"{kind}, batch {batch}": case for (kind, batch), case in found.items()}
     counts = sorted({count for case in cases.values() for count in case})
-    if len(counts) != 2 or any(len(case) != 2 for case in cases.values()):
-        raise ValueError(f"rows must hold two numbers of threads for each layer and batch, got {counts}")
     figure, grid = canvas(width=7.4, height=1.3 + 0.36 * len(cases))
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for y, case in enumerate(cases.values()):
-            few, many = (statistics.median_low(case[count]) for count in counts)
-            axes.plot([few, many], [y, y], color="0.6", linewidth=1.5, zorder=1)
-            beside = {"xycoords": ("axes fraction", "data"), "xytext": (8, 0), "textcoords": "offset points"}
-            text = f"{few / many:.2f} times as fast"
-            axes.annotate(text, (1.0, y), **beside, va="center", fontsize=9, annotation_clip=False)
-        for k, (count, face) in enumerate(zip(counts, (color(0), "none"), strict=True)):
-            marks = [(seconds, y) for y, case in enumerate(cases.values()) for seconds in case[count]]
-            style = {"color": color(k), "marker": MARKERS[k], "markersize": 6, "markerfacecolor": face}
-            label = f"{count} thread{'s' if count > 1 else ''}"
-            axes.plot(*zip(*marks, strict=True), linestyle="none", label=label, **style)
-        axes.set_yticks(range(len(cases)), cases)
-        axes.set_ylim(len(cases) - 0.5, -0.5)
-        axes.set_xscale("log")
-        axes.set_xlabel("seconds by the clock, forward and backward")
-        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    for y, case in enumerate(cases.values()):
+        few, many = (statistics.median_low(case[count]) for count in counts)
+        axes.plot([few, many], [y, y], color="0.6", linewidth=1.5, zorder=1)
+        beside = {"xycoords": ("axes fraction", "data"), "xytext": (8, 0), "textcoords": "offset points"}
+        text = f"{few / many:.2f} times as fast"
+        axes.annotate(text, (1.0, y), **beside, va="center", fontsize=9, annotation_clip=False)
+    for k, (count, face) in enumerate(zip(counts, (color(0), "none"), strict=True)):
+        marks = [(seconds, y) for y, case in enumerate(cases.values()) for seconds in case[count]]
+        style = {"color": color(k), "marker": MARKERS[k], "markersize": 6, "markerfacecolor": face}
+        label = f"{count} thread{'s' if count > 1 else ''}"
+        axes.plot(*zip(*marks, strict=True), linestyle="none", label=label, **style)
+    axes.set_yticks(range(len(cases)), cases)
+    axes.set_ylim(len(cases) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds by the clock, forward and backward")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
         "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a logarithmic axis; behind it "
@@ -381,6 +349,7 @@ def threads(rows: Sequence[Row]) -> Picture:
     )
 
 
+@styled
 def states(
     hidden: Mapping[str, Float[Tensor, "n d"]], tokens: Sequence[str] | None = None, *, limit: float = 1.0
 ) -> Picture:
@@ -393,22 +362,21 @@ def states(
         raise ValueError(f"all maps and the tokens must have the same number of tokens, got {sorted(counts)}")
     n = counts.pop()
     figure, grid = canvas(len(hidden), 1, width=7.4, height=0.7 + 1.6 * len(hidden), sharex=True)
-    with rc_context(STYLE):
-        for axes, (name, table) in zip(grid[:, 0], hidden.items(), strict=True):
-            image = axes.imshow(
-                table.detach().cpu().T.numpy(),
-                cmap=HEAT,
-                vmin=-limit,
-                vmax=limit,
-                aspect="auto",
-                interpolation="nearest",
-            )
-            axes.set_title(name, loc="left")
-            axes.set_ylabel("unit")
-        if tokens is not None:
-            axes.set_xticks(range(n), tokens)
-        axes.set_xlabel("token, in the order of reading")
-        figure.colorbar(image, ax=grid, label="state", fraction=0.03, pad=0.01)
+    for axes, (name, table) in zip(grid[:, 0], hidden.items(), strict=True):
+        image = axes.imshow(
+            table.detach().cpu().T.numpy(),
+            cmap=HEAT,
+            vmin=-limit,
+            vmax=limit,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        axes.set_title(name, loc="left")
+        axes.set_ylabel("unit")
+    if tokens is not None:
+        axes.set_xticks(range(n), tokens)
+    axes.set_xlabel("token, in the order of reading")
+    figure.colorbar(image, ax=grid, label="state", fraction=0.03, pad=0.01)
     return Picture(
         figure,
         "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where the unit's state is large.",
@@ -416,6 +384,7 @@ def states(
     )
 
 
+@styled
 def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
     """Singular values of tables of weights, each divided by its largest, and a line behind the d_k-th of them.
 
@@ -435,14 +404,14 @@ def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
         log="y",
         height=3.4,
     )
-    with rc_context(STYLE):
-        (axes,) = picture.figure.axes
-        axes.axvline(d_k + 0.5, color="0.5", linewidth=1, zorder=0)
-        beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, -2), "textcoords": "offset points"}
-        axes.annotate(f"$d_k$ = {d_k}", (d_k + 0.5, 1.0), **beside, va="top", fontsize=9, color="0.35")
+    (axes,) = picture.figure.axes
+    axes.axvline(d_k + 0.5, color="0.5", linewidth=1, zorder=0)
+    beside = {"xycoords": ("data", "axes fraction"), "xytext": (3, -2), "textcoords": "offset points"}
+    axes.annotate(f"$d_k$ = {d_k}", (d_k + 0.5, 1.0), **beside, va="top", fontsize=9, color="0.35")
     return picture
 
 
+@styled
 def chunks(n: int = 16, chunk: int = 4) -> Picture:
     """How causal linear attention is cut for training: a small table in each chunk for its near keys, one state for all keys before it.
 
@@ -456,28 +425,25 @@ def chunks(n: int = 16, chunk: int = 4) -> Picture:
     axes = grid[0][0]
     near = {"facecolor": CURVES[4], "edgecolor": "white", "label": "near: a table of weights in each chunk"}
     far = {"facecolor": "#D6ECFA", "edgecolor": CURVES[0], "hatch": "//", "linewidth": 1.2}
-    with rc_context(STYLE):
-        for start in range(0, n, chunk):
-            for i in range(start, start + chunk):
-                for j in range(start, i + 1):
-                    axes.add_patch(Rectangle((j, i), 1, 1, **near))
-            if start:
-                axes.add_patch(
-                    Rectangle((0, start), start, chunk, **far, label="far: one state for all keys before")
-                )
-                ground = {"facecolor": "white", "edgecolor": "none", "pad": 2}
-                text = f"state of\nkeys 0 … {start - 1}"
-                axes.text(
-                    start / 2, start + chunk / 2, text, ha="center", va="center", fontsize=9, bbox=ground
-                )
-        axes.text(0.75 * n, 0.2 * n, "later keys: not seen", ha="center", fontsize=9, color="0.35")
-        bounds = range(0, n + 1, chunk)
-        axes.set(xlim=(-0.1, n + 0.1), ylim=(n + 0.1, -0.1), aspect="equal", xticks=bounds, yticks=bounds)
-        axes.set(xlabel="key", ylabel="query")
-        handles, labels = axes.get_legend_handles_labels()
-        kinds = dict(zip(labels, handles, strict=True))
-        figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
-        fit(figure)
+    for start in range(0, n, chunk):
+        for i in range(start, start + chunk):
+            for j in range(start, i + 1):
+                axes.add_patch(Rectangle((j, i), 1, 1, **near))
+        if start:
+            axes.add_patch(
+                Rectangle((0, start), start, chunk, **far, label="far: one state for all keys before")
+            )
+            ground = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+            text = f"state of\nkeys 0 … {start - 1}"
+            axes.text(start / 2, start + chunk / 2, text, ha="center", va="center", fontsize=9, bbox=ground)
+    axes.text(0.75 * n, 0.2 * n, "later keys: not seen", ha="center", fontsize=9, color="0.35")
+    bounds = range(0, n + 1, chunk)
+    axes.set(xlim=(-0.1, n + 0.1), ylim=(n + 0.1, -0.1), aspect="equal", xticks=bounds, yticks=bounds)
+    axes.set(xlabel="key", ylabel="query")
+    handles, labels = axes.get_legend_handles_labels()
+    kinds = dict(zip(labels, handles, strict=True))
+    figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
+    trim(figure)
     return Picture(
         figure,
         "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the left of each one hatched box "
@@ -537,22 +503,6 @@ def _part(rows: Sequence[Row], part: str) -> list[Row]:
     return [row for row in rows if row.get("part", part) == part]
 
 
-def _curves(rows: Sequence[Row], by: str, x: str, y: str) -> dict[str, tuple[list, ...]]:
-    """{name: (xs, lowest, middle, highest)} of rows, by the name in one column; rows of the same x are repeats."""
-    if not rows:
-        raise ValueError("there are no rows to draw; take all rows of the experiment, or drop a filter")
-    found: dict[str, dict[Any, list[float]]] = {}
-    for row in rows:
-        found.setdefault(row[by], {}).setdefault(row[x], []).append(row[y])
-    return {
-        name: (
-            sorted(points),
-            *([of(points[x]) for x in sorted(points)] for of in (min, statistics.median_low, max)),
-        )
-        for name, points in found.items()
-    }
-
-
 def _guides(axes: Axes, over: str) -> None:
     """Thin lines that rise as x, from the lowest point on the left, and as its square, to the highest point on the right."""
     points = [(x, y) for line in axes.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
@@ -575,7 +525,7 @@ def _seeds(
 
     `names` are those of all panels, so that each has its own style and its own place beside the others in all of them.
     """
-    curves = _curves(rows, by, "distance", y)
+    curves = summary.bands(rows, by, "distance", y)
     zero = _logarithmic(axes, [row[y] for row in rows]) if logarithmic else 0.0
     for name, (xs, _, middles, _) in curves.items():
         k = names.index(name)
@@ -606,10 +556,6 @@ def _chance(axes: Axes) -> None:
 def _columns(rows: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     """The head and the cells of each column, which must be the same in all rows."""
     heads = [*next(iter(rows.values()))]
-    if other := [name for name, row in rows.items() if [*row] != heads]:
-        raise ValueError(
-            f"each row needs the columns {heads} in this order; {other[0]!r} has {[*rows[other[0]]]}"
-        )
     return [[head, *(_cell(row[head]) for row in rows.values())] for head in heads]
 
 
@@ -645,10 +591,6 @@ def _shares(table: Tensor, name: str) -> Tensor:
 def _logarithmic(axes: Axes, values: Sequence[float]) -> float:
     """Make the y axis logarithmic, with room for all values, and give the height at which an exact 0 is to be drawn."""
     positive = [value for value in values if value > 0] or [1.0]
-    if min(positive) < 1e-250:
-        raise ValueError(
-            f"below 1e-250 there is no room for an axis, got {min(positive)}; take such numbers for 0"
-        )
     low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     every = next(step for step in (1, 2, 5, 10, 20, 50) if (high - low) / step <= 8)
     low, high = every * (low // every), every * max(-(-high // every), low // every + 1)

@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
+from lesson_lib import require, summary
 from lesson_lib.plots.charts import ink
 from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, STYLE, Picture, canvas, color, fit
+from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled, trim
 from lesson_lib.truncated import BLOCK
 
 Row = Mapping[str, Any]
@@ -52,6 +53,7 @@ class Piece(NamedTuple):
         return (self.stop - self.start) * (self.keys[1] - self.keys[0])
 
 
+@styled
 def utterance(
     frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], names: Sequence[str], *, title: str = ""
 ) -> Picture:
@@ -61,10 +63,9 @@ def utterance(
     """
     frames = checked_frames(frames)
     figure, (above, below) = _sheet([0.5, 2.2], width=8.0)
-    with rc_context(STYLE):
-        _phonemes(above, segments(labels, len(frames), names))
-        _spectrogram(below, frames)
-        above.set_title(title, loc="left")
+    _phonemes(above, segments(labels, len(frames), names))
+    _spectrogram(below, frames)
+    above.set_title(title, loc="left")
     return Picture(
         figure,
         "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it the phonemes that are spoken.",
@@ -72,6 +73,7 @@ def utterance(
     )
 
 
+@styled
 def spoken(
     frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], guesses: Int[Tensor, " n"], names: Sequence[str],
     *, title: str = "",
@@ -83,21 +85,20 @@ def spoken(
     frames = checked_frames(frames)
     truth, guess = segments(labels, len(frames), names), segments(guesses, len(frames), names)
     figure, (above, picture, wrong, below) = _sheet([0.5, 1.9, 0.12, 0.5], width=8.0)
-    with rc_context(STYLE):
-        _phonemes(above, truth, "spoken")
-        _spectrogram(picture, frames)
-        _phonemes(below, guess, "guessed")
-        picture.set_xlabel("")
-        picture.tick_params(labelbottom=False)
-        bad = (labels != guesses).nonzero().flatten().tolist()
-        wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
-        wrong.spines[:].set_visible(False)
-        wrong.tick_params(axis="x", bottom=False, labelbottom=False)
-        wrong.set(ylim=(0, 1), yticks=[])
-        wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
-        below.set_xlabel("seconds")
-        below.tick_params(axis="x", bottom=True, labelbottom=True)
-        above.set_title(title, loc="left")
+    _phonemes(above, truth, "spoken")
+    _spectrogram(picture, frames)
+    _phonemes(below, guess, "guessed")
+    picture.set_xlabel("")
+    picture.tick_params(labelbottom=False)
+    bad = (labels != guesses).nonzero().flatten().tolist()
+    wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
+    wrong.spines[:].set_visible(False)
+    wrong.tick_params(axis="x", bottom=False, labelbottom=False)
+    wrong.set(ylim=(0, 1), yticks=[])
+    wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
+    below.set_xlabel("seconds")
+    below.tick_params(axis="x", bottom=True, labelbottom=True)
+    above.set_title(title, loc="left")
     return Picture(
         figure,
         "A spectrogram with the spoken phonemes above it and the guessed ones below; a strip between marks the frames whose guess is wrong.",
@@ -105,6 +106,7 @@ def spoken(
     )
 
 
+@styled
 def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Picture:
     """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of `weights`, such as a layer.
 
@@ -120,23 +122,21 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
             raise ValueError(
                 f"weights {name!r} must be one row of {n} weights, got {got}; take weights[head, centre]"
             )
-    if isinstance(centre, bool) or not isinstance(centre, int) or not 0 <= centre < n:
-        raise ValueError(f"centre must be the number of a frame, 0 to {n - 1}, got {centre!r}")
+    require.whole(least=0, most=n - 1, centre=centre)
     figure, (above, *below) = _sheet([1.7, *[0.75] * len(rows)], width=8.0)
-    with rc_context(STYLE):
-        _spectrogram(above, frames)
-        above.set_xlabel("")
-        above.tick_params(labelbottom=False)
-        above.set_title(title, loc="left")
-        places = [HOP_S * (i + 0.5) for i in range(n)]
-        for axes, (name, row) in zip(below, rows.items(), strict=True):
-            axes.bar(places, row.detach().cpu().tolist(), width=HOP_S, color=CURVES[0])
-            axes.set_ylabel(name)
-            axes.set_ylim(bottom=0)
-            axes.tick_params(labelbottom=axes is below[-1])
-        below[-1].set_xlabel("seconds")
-        for axes in (above, *below):
-            axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
+    _spectrogram(above, frames)
+    above.set_xlabel("")
+    above.tick_params(labelbottom=False)
+    above.set_title(title, loc="left")
+    places = [HOP_S * (i + 0.5) for i in range(n)]
+    for axes, (name, row) in zip(below, rows.items(), strict=True):
+        axes.bar(places, row.detach().cpu().tolist(), width=HOP_S, color=CURVES[0])
+        axes.set_ylabel(name)
+        axes.set_ylim(bottom=0)
+        axes.tick_params(labelbottom=axes is below[-1])
+    below[-1].set_xlabel("seconds")
+    for axes in (above, *below):
+        axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
     return Picture(
         figure,
         "A spectrogram with one frame marked, and below it the weights with which that frame looks at all frames, as bars over time.",
@@ -144,39 +144,39 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
     )
 
 
+@styled
 def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> Picture:
     """Memory of one attention over minutes of speech, both axes logarithmic, with a line at a laptop's memory.
 
     `rows` are those of `experiments.lengths`, forward passes; marks were measured (the middle of the repeats), dashed lines go on to `minutes` with the
-    power of n that theory says, and a cross where they reach `laptop` GiB. Raises ValueError where there are no rows.
+    power of n that theory says, and a cross where they reach `laptop` GiB.
     """
     curves = _curves(_forward(rows, False), "speech_s", "mib")
     figure, grid = canvas(width=7.4, height=4.2)
     axes, end = grid[0][0], 60.0 * minutes
-    with rc_context(STYLE):
-        for name, (xs, _, middles, _) in curves.items():
-            k, power = _kind(name), POWERS.get(name, 1)
-            heights = [mib / 1024 for mib in middles]
-            style = {"color": color(k), "marker": MARKERS[k], "markersize": 5}
-            axes.plot(xs, heights, label=name, **style, markeredgecolor="black", markeredgewidth=0.4)
-            last = heights[-1] * (end / xs[-1]) ** power
-            axes.plot([xs[-1], end], [heights[-1], last], color=color(k), linestyle="--", linewidth=1)
-            full = xs[-1] * (laptop / heights[-1]) ** (1 / power)
-            if xs[-1] < full <= end:
-                axes.plot([full], [laptop], "x", color="black", markersize=8, zorder=4)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        _time_axis(axes)
-        axes.axhline(laptop, color="0.4", linewidth=1, zorder=0)
-        axes.annotate(
-            f"a laptop: {laptop:g} GiB", (0.01, laptop), xycoords=("axes fraction", "data"), xytext=(0, 3),
-            textcoords="offset points", fontsize=9, color="0.3",
-        )  # fmt: skip
-        axes.set_yticks(*_sizes(*axes.get_ylim()))
-        axes.yaxis.minorticks_off()
-        axes.set_xlabel("speech")
-        axes.set_title("memory at the peak", loc="left")
-        figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    for name, (xs, _, middles, _) in curves.items():
+        k, power = _kind(name), POWERS.get(name, 1)
+        heights = [mib / 1024 for mib in middles]
+        style = {"color": color(k), "marker": MARKERS[k], "markersize": 5}
+        axes.plot(xs, heights, label=name, **style, markeredgecolor="black", markeredgewidth=0.4)
+        last = heights[-1] * (end / xs[-1]) ** power
+        axes.plot([xs[-1], end], [heights[-1], last], color=color(k), linestyle="--", linewidth=1)
+        full = xs[-1] * (laptop / heights[-1]) ** (1 / power)
+        if xs[-1] < full <= end:
+            axes.plot([full], [laptop], "x", color="black", markersize=8, zorder=4)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _time_axis(axes)
+    axes.axhline(laptop, color="0.4", linewidth=1, zorder=0)
+    axes.annotate(
+        f"a laptop: {laptop:g} GiB", (0.01, laptop), xycoords=("axes fraction", "data"), xytext=(0, 3),
+        textcoords="offset points", fontsize=9, color="0.3",
+    )  # fmt: skip
+    axes.set_yticks(*_sizes(*axes.get_ylim()))
+    axes.yaxis.minorticks_off()
+    axes.set_xlabel("speech")
+    axes.set_title("memory at the peak", loc="left")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return Picture(
         figure,
         "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way to compute it, with a line at a "
@@ -185,34 +185,34 @@ def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> 
     )
 
 
+@styled
 def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None = None) -> Picture:
     """Seconds and MiB of one attention over seconds of speech, a panel each, both axes logarithmic; a curve for each way to compute it.
 
     `rows` are those of `experiments.lengths`; repeats become a band from the lowest to the highest. `reach_s` is how many seconds of speech a
-    frame must see, so that accuracy rises no more: a dashed line, behind which a longer reach buys nothing. Raises ValueError where there are no rows.
+    frame must see, so that accuracy rises no more: a dashed line, behind which a longer reach buys nothing.
     """
     rows = _forward(rows, backward)
     columns = {"cpu_s": "processor seconds", "mib": "MiB at the peak"}
     figure, grid = canvas(1, 2, width=8.0, height=4.0)
-    with rc_context(STYLE):
-        for axes, (column, title) in zip(grid[0], columns.items(), strict=True):
-            for name, (xs, lows, middles, highs) in _curves(rows, "speech_s", column).items():
-                k = _kind(name)
-                style = {"color": color(k), "marker": MARKERS[k], "markersize": 4, "linestyle": DASHES[k % 4]}
-                axes.plot(xs, middles, label=name, markeredgecolor="black", markeredgewidth=0.4, **style)
-                axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            if reach_s is not None:
-                axes.axvline(reach_s, color="0.3", linestyle="--", linewidth=1, zorder=0)
-                beside = {"xytext": (3, -3), "textcoords": "offset points", "va": "top"}
-                text = f"accuracy\nneeds no more\nthan {reach_s:g} s"
-                axes.annotate(text, (reach_s, 1), xycoords=("data", "axes fraction"), fontsize=8, **beside)
-            _time_axis(axes)
-            axes.set_xlabel("speech")
-            axes.set_title(title, loc="left")
-        handles = grid[0][0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
+    for axes, (column, title) in zip(grid[0], columns.items(), strict=True):
+        for name, (xs, lows, middles, highs) in _curves(rows, "speech_s", column).items():
+            k = _kind(name)
+            style = {"color": color(k), "marker": MARKERS[k], "markersize": 4, "linestyle": DASHES[k % 4]}
+            axes.plot(xs, middles, label=name, markeredgecolor="black", markeredgewidth=0.4, **style)
+            axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        if reach_s is not None:
+            axes.axvline(reach_s, color="0.3", linestyle="--", linewidth=1, zorder=0)
+            beside = {"xytext": (3, -3), "textcoords": "offset points", "va": "top"}
+            text = f"accuracy\nneeds no more\nthan {reach_s:g} s"
+            axes.annotate(text, (reach_s, 1), xycoords=("data", "axes fraction"), fontsize=8, **beside)
+        _time_axis(axes)
+        axes.set_xlabel("speech")
+        axes.set_title(title, loc="left")
+    handles = grid[0][0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
     return Picture(
         figure,
         "Seconds and memory of one attention over the length of the speech, two panels, all axes logarithmic, a curve for each way to compute "
@@ -235,6 +235,7 @@ def live_seconds(
     )
 
 
+@styled
 def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
     """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column for each key.
 
@@ -248,16 +249,15 @@ def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Pict
                 f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius) makes one"
             )
     figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
-    with rc_context(STYLE):
-        for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
-            queries, keys = mask.shape
-            _cells(axes, mask.cpu())
-            axes.set_title(name)
-            axes.set_xlabel("key")
-            every = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500) if max(queries, keys) / s <= 8)
-            axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
-        grid[0][0].set_ylabel("query")
-        fit(figure)
+    for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
+        queries, keys = mask.shape
+        _cells(axes, mask.cpu())
+        axes.set_title(name)
+        axes.set_xlabel("key")
+        every = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500) if max(queries, keys) / s <= 8)
+        axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
+    grid[0][0].set_ylabel("query")
+    trim(figure)
     return Picture(
         figure,
         "Tables of queries by keys: coloured cells say that the query may look at the key.",
@@ -273,9 +273,8 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
     >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
     [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
     """
-    for name, value, least in (("n", n, 1), ("radius", radius, 0), ("block", block, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number of tokens, at least {least}, got {value!r}")
+    require.whole(n=n, block=block)
+    require.whole(least=0, radius=radius)
     block = max(radius, block)
     count = (n - 2 * radius) // block
     if count < 2:
@@ -291,6 +290,7 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
     ]
 
 
+@styled
 def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
     """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what is never computed.
 
@@ -301,25 +301,24 @@ def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
         raise ValueError(f"n must be at most 80 tokens, so that cells can be seen, got {n}; take n=36")
     figure, grid = canvas(width=6.6, height=5.2)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for piece in cut:
-            left, right = piece.keys
-            style = {"facecolor": END if piece.end else PALE, "edgecolor": CURVES[1] if piece.end else SEEN}
-            label = "ends: each computed by itself" if piece.end else "blocks: all computed at once"
-            size = (right - left, piece.stop - piece.start)
-            axes.add_patch(Rectangle((left, piece.start), *size, linewidth=1.4, label=label, **style))
-        for i in range(n):
-            for j in range(max(0, i - radius), min(n, i + radius + 1)):
-                label = "the window: what counts"
-                axes.add_patch(Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, color=SEEN, label=label))
-        axes.text(0.8 * n, 0.13 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
-        axes.text(0.2 * n, 0.87 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
-        axes.set(xlim=(-0.3, n + 0.3), ylim=(n + 0.3, -0.3), aspect="equal", xlabel="key", ylabel="query")
-        axes.spines[:].set_visible(True)
-        kinds = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-        ordered = dict(sorted(kinds.items(), reverse=True))
-        figure.legend(ordered.values(), ordered.keys(), loc="outside lower center", frameon=False)
-        fit(figure)
+    for piece in cut:
+        left, right = piece.keys
+        style = {"facecolor": END if piece.end else PALE, "edgecolor": CURVES[1] if piece.end else SEEN}
+        label = "ends: each computed by itself" if piece.end else "blocks: all computed at once"
+        size = (right - left, piece.stop - piece.start)
+        axes.add_patch(Rectangle((left, piece.start), *size, linewidth=1.4, label=label, **style))
+    for i in range(n):
+        for j in range(max(0, i - radius), min(n, i + radius + 1)):
+            label = "the window: what counts"
+            axes.add_patch(Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, color=SEEN, label=label))
+    axes.text(0.8 * n, 0.13 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
+    axes.text(0.2 * n, 0.87 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
+    axes.set(xlim=(-0.3, n + 0.3), ylim=(n + 0.3, -0.3), aspect="equal", xlabel="key", ylabel="query")
+    axes.spines[:].set_visible(True)
+    kinds = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    ordered = dict(sorted(kinds.items(), reverse=True))
+    figure.legend(ordered.values(), ordered.keys(), loc="outside lower center", frameon=False)
+    trim(figure)
     computed, counted = sum(piece.cells for piece in cut), _counted(n, radius)
     return Picture(
         figure,
@@ -328,6 +327,7 @@ def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
     )
 
 
+@styled
 def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Picture:
     """Accuracy on test frames over the radius, a dot for each seed, a curve for each number of layers; full attention stands on the right.
 
@@ -335,27 +335,23 @@ def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accur
     A dashed line marks the radius `saturates`, as `experiments.phonemes.saturates` gives it. Raises ValueError for another column, where there are no
     rows, and where no row has that radius.
     """
-    if column not in COLUMNS:
-        raise ValueError(f"column must be one of {', '.join(COLUMNS)}, got {column!r}")
+    require.one_of(COLUMNS, column=column)
     curves: dict[str, dict[int | None, list[float]]] = {}
     for row in _points(rows, "point") + [row for row in rows if row.get("kind") == "layer"]:
         name = LAYERS.get(row["n_layers"], f"{row['n_layers']} layers")
         curves.setdefault(name, {}).setdefault(row["radius"], []).append(row[column])
     figure, axes, radii = _over_radius(curves)
-    if saturates not in radii:
-        raise ValueError(f"saturates must be one of the measured radii {radii}, got {saturates!r}")
-    with rc_context(STYLE):
-        at = radii.index(saturates)
-        axes.axvline(at, color="0.3", linestyle="--", linewidth=1, zorder=0)
-        left = at < len(radii) - 2
-        place = {"xycoords": ("data", "axes fraction"), "xytext": (4 if left else -4, 0)}
-        place |= {"textcoords": "offset points", "ha": "left" if left else "right", "fontsize": 9}
-        axes.annotate("smallest within one\npoint of the best", (at, 0.3), **place)
-        for row in [row for row in rows if row.get("kind") == "guess"][:1]:
-            axes.axhline(row[column], color="0.5", linewidth=1, zorder=0)
-            beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
-            axes.annotate("guessing", (1.0, row[column]), **beside, fontsize=9, color="0.35", ha="right")
-        axes.set_title(f"share of {COLUMNS[column]} guessed rightly", loc="left")
+    at = radii.index(saturates)
+    axes.axvline(at, color="0.3", linestyle="--", linewidth=1, zorder=0)
+    left = at < len(radii) - 2
+    place = {"xycoords": ("data", "axes fraction"), "xytext": (4 if left else -4, 0)}
+    place |= {"textcoords": "offset points", "ha": "left" if left else "right", "fontsize": 9}
+    axes.annotate("smallest within one\npoint of the best", (at, 0.3), **place)
+    for row in [row for row in rows if row.get("kind") == "guess"][:1]:
+        axes.axhline(row[column], color="0.5", linewidth=1, zorder=0)
+        beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
+        axes.annotate("guessing", (1.0, row[column]), **beside, fontsize=9, color="0.35", ha="right")
+    axes.set_title(f"share of {COLUMNS[column]} guessed rightly", loc="left")
     return Picture(
         figure,
         "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention on the right, with a dot for each "
@@ -364,18 +360,18 @@ def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accur
     )
 
 
+@styled
 def by_kind(rows: Sequence[Row]) -> Picture:
     """Accuracy over the radius for each kind of sound, a dot for each seed: who needs a neighbourhood, and who does not.
 
-    `rows` are those of `experiments.phonemes`, of which "point" is drawn. Raises ValueError where there are none.
+    `rows` are those of `experiments.phonemes`, of which "point" is drawn.
     """
     curves: dict[str, dict[int | None, list[float]]] = {}
     for row in _points(rows, "point"):
         for name, share in row["by_kind"].items():
             curves.setdefault(name, {}).setdefault(row["radius"], []).append(share)
     figure, axes, _ = _over_radius(curves)
-    with rc_context(STYLE):
-        axes.set_title("share of frames guessed rightly", loc="left")
+    axes.set_title("share of frames guessed rightly", loc="left")
     return Picture(
         figure,
         "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound, with a dot for each seed.",
@@ -383,16 +379,16 @@ def by_kind(rows: Sequence[Row]) -> Picture:
     )
 
 
+@styled
 def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Picture:
     """Accuracy over the radius where all have learnt their sentences equally well: {name of the level: {radius: the seeds' accuracies}}.
 
-    `experiments.phonemes.matched` gives what belongs to a level. A radius that never came so far has no dot. Raises ValueError where there is no dot at all.
+    `experiments.phonemes.matched` gives what belongs to a level. A radius that never came so far has no dot.
     """
     figure, axes, _ = _over_radius(found)
-    with rc_context(STYLE):
-        axes.set_title(
-            "share of frames of the validation voice guessed rightly, at the same training loss", loc="left"
-        )
+    axes.set_title(
+        "share of frames of the validation voice guessed rightly, at the same training loss", loc="left"
+    )
     return Picture(
         figure,
         "The share of frames of the validation voice guessed rightly over the radius of the window, each training stopped where its loss had fallen to the same "
@@ -402,6 +398,7 @@ def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Pictur
     )
 
 
+@styled
 def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Picture:
     """Receptive field over depth: how strongly the output at `centre` depends on each input, a row for each number of layers.
 
@@ -416,24 +413,23 @@ def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) 
     figure, grid = canvas(len(shares), 1, width=7.4, height=0.95 + 0.45 * len(shares), sharex=True)
     floor = max(1e-6, min(share[share > 0].min().item() for share in shares.values()))
     colors = LogNorm(min(floor, 0.1), 1.0)
-    with rc_context(STYLE):
-        for axes, (depth, share) in zip(grid[:, 0], shares.items(), strict=True):
-            ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
-            axes.add_patch(Rectangle((-0.5, -0.5), n, 1, zorder=-1, **ground))
-            cells = share.masked_fill(share == 0, torch.nan)[None].cpu().numpy()
-            transparent = colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0))
-            image = axes.imshow(cells, norm=colors, cmap=transparent, aspect="auto", interpolation="nearest")
-            seen = share.nonzero().flatten().tolist()
-            axes.set_yticks([0], [f"{depth} layer{'s' if depth != 1 else ''}"])
-            axes.spines[:].set(visible=True, color="0.6")
-            axes.plot([centre], [0], marker="v", color=CURVES[1], markersize=6, markeredgecolor="white")
-            reach = f"{seen[0] - centre} … {seen[-1] - centre:+d}" if seen else "nothing"
-            beside = {"xycoords": "axes fraction", "xytext": (8, 0), "textcoords": "offset points"}
-            axes.annotate(reach.replace("-", "−"), (1.0, 0.5), **beside, va="center", fontsize=9.5)
-            axes.tick_params(axis="x", bottom=axes is grid[-1, 0], labelbottom=axes is grid[-1, 0])
-        grid[-1, 0].set_xlabel("input token")
-        place = {"fraction": 0.03, "pad": 0.14, "shrink": 0.9}
-        figure.colorbar(image, ax=grid, label="gradient / largest", **place).minorticks_off()
+    for axes, (depth, share) in zip(grid[:, 0], shares.items(), strict=True):
+        ground = {"facecolor": "white", "edgecolor": "0.75", "linewidth": 0, "hatch": "////"}
+        axes.add_patch(Rectangle((-0.5, -0.5), n, 1, zorder=-1, **ground))
+        cells = share.masked_fill(share == 0, torch.nan)[None].cpu().numpy()
+        transparent = colormaps[HEAT].with_extremes(bad=(1, 1, 1, 0))
+        image = axes.imshow(cells, norm=colors, cmap=transparent, aspect="auto", interpolation="nearest")
+        seen = share.nonzero().flatten().tolist()
+        axes.set_yticks([0], [f"{depth} layer{'s' if depth != 1 else ''}"])
+        axes.spines[:].set(visible=True, color="0.6")
+        axes.plot([centre], [0], marker="v", color=CURVES[1], markersize=6, markeredgecolor="white")
+        reach = f"{seen[0] - centre} … {seen[-1] - centre:+d}" if seen else "nothing"
+        beside = {"xycoords": "axes fraction", "xytext": (8, 0), "textcoords": "offset points"}
+        axes.annotate(reach.replace("-", "−"), (1.0, 0.5), **beside, va="center", fontsize=9.5)
+        axes.tick_params(axis="x", bottom=axes is grid[-1, 0], labelbottom=axes is grid[-1, 0])
+    grid[-1, 0].set_xlabel("input token")
+    place = {"fraction": 0.03, "pad": 0.14, "shrink": 0.9}
+    figure.colorbar(image, ax=grid, label="gradient / largest", **place).minorticks_off()
     return Picture(
         figure,
         "A row for each number of layers, a cell for each input: the cells on which one output depends are coloured, and the more layers, the "
@@ -442,43 +438,39 @@ def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) 
     )
 
 
+@styled
 def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
     """Recall with a window: a table of accuracies, a row for each radius and number of layers, a column for each distance of the symbol.
 
     `rows` are those of `experiments.beyond`, of which `kind` ("point" or "plain") and "full" are drawn; each cell holds the middle of the seeds. A line cuts
     each row where radius times layers ends: behind it the symbol is out of reach. A star marks cells in which the gradient at the symbol is exactly 0
-    for all seeds, before training and after. Raises ValueError for another kind, and where there are no rows.
+    for all seeds, before training and after.
     """
-    if kind not in ("point", "plain"):
-        raise ValueError(f"kind must be 'point' or 'plain', got {kind!r}")
     found: dict[tuple, dict[int, list[Row]]] = {}
     for row in rows:
         if row.get("kind") in (kind, "full"):
             far = math.inf if row["radius"] is None else row["radius"] * row["layers"]
             net = (far, row["layers"], row["radius"] or 0)
             found.setdefault(net, {}).setdefault(row["distance"], []).append(row)
-    if not found:
-        raise ValueError(f"there are no rows of kind {kind!r} to draw; take all rows of experiments.beyond")
     distances = sorted({distance for cells in found.values() for distance in cells})
     figure, grid = canvas(width=7.4, height=1.4 + 0.36 * len(found))
     axes, labels = grid[0][0], []
-    with rc_context(STYLE):
-        for i, (net, cells) in enumerate(sorted(found.items())):
-            reach, layers, radius = net
-            labels.append(f"{layers} × {radius} = {reach}" if radius else f"{layers} × full")
-            for j, distance in enumerate(distances):
-                if distance in cells:
-                    _answer(axes, (j, i), cells[distance])
-            if radius:
-                cut = sum(distance <= reach for distance in distances)
-                axes.plot([cut, cut], [i, i + 1], color=CURVES[1], linewidth=3.5, solid_capstyle="butt")
-        axes.set(xlim=(-0.05, len(distances) + 0.05), ylim=(len(found) + 0.05, -0.05), facecolor="0.95")
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0)
-        axes.set_xticks([j + 0.5 for j in range(len(distances))], [str(distance) for distance in distances])
-        axes.set_yticks([i + 0.5 for i in range(len(found))], labels)
-        axes.set_xlabel("distance of the symbol, in tokens")
-        axes.set_ylabel("layers × radius = reach")
+    for i, (net, cells) in enumerate(sorted(found.items())):
+        reach, layers, radius = net
+        labels.append(f"{layers} × {radius} = {reach}" if radius else f"{layers} × full")
+        for j, distance in enumerate(distances):
+            if distance in cells:
+                _answer(axes, (j, i), cells[distance])
+        if radius:
+            cut = sum(distance <= reach for distance in distances)
+            axes.plot([cut, cut], [i, i + 1], color=CURVES[1], linewidth=3.5, solid_capstyle="butt")
+    axes.set(xlim=(-0.05, len(distances) + 0.05), ylim=(len(found) + 0.05, -0.05), facecolor="0.95")
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_xticks([j + 0.5 for j in range(len(distances))], [str(distance) for distance in distances])
+    axes.set_yticks([i + 0.5 for i in range(len(found))], labels)
+    axes.set_xlabel("distance of the symbol, in tokens")
+    axes.set_ylabel("layers × radius = reach")
     return Picture(
         figure,
         "A table of accuracies, a row for each number of layers and radius, a column for each distance of the symbol; in each row a line "
@@ -532,40 +524,34 @@ def _sheet(heights: Sequence[float], *, width: float) -> tuple[Figure, list[Axes
 
 def _points(rows: Sequence[Row], kind: str) -> list[Row]:
     found = [row for row in rows if row.get("kind") == kind]
-    if not found:
-        raise ValueError(f"there are no rows of kind {kind!r} to draw; take all rows of experiments.phonemes")
     return found
 
 
+@styled
 def _over_radius(
     curves: Mapping[str, Mapping[int | None, Sequence[float]]],
 ) -> tuple[Figure, Axes, list[int | None]]:
     """Dots over the radius, and a line through the means, for each curve {radius: seeds}; the axis has a step for each radius, full the last."""
     radii = {radius for curve in curves.values() for radius, values in curve.items() if values}
-    if not radii:
-        raise ValueError(
-            "there is nothing to draw: no curve has a value; choose a higher loss, or take all rows"
-        )
     radii = sorted(radii, key=lambda radius: math.inf if radius is None else radius)
     figure, grid = canvas(width=7.0, height=3.8)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for k, (name, curve) in enumerate(curves.items()):
-            aside = 0.07 * (k - (len(curves) - 1) / 2)
-            known = [(radii.index(r) + aside, curve[r]) for r in radii if curve.get(r)]
-            xs = [x for x, _ in known]
-            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5}
-            line = {"color": color(k), "linestyle": DASHES[k % 4], "linewidth": 1.2}
-            axes.plot(xs, [statistics.fmean(values) for _, values in known], **line)
-            dots = [(x, value) for x, values in known for value in values]
-            if dots:
-                axes.plot(*zip(*dots, strict=True), **style, linestyle="none", alpha=0.75)
-            axes.plot([], [], **style | line, label=name)
-        axes.set_xticks(range(len(radii)), ["full" if radius is None else str(radius) for radius in radii])
-        axes.set_xlabel("radius of the window, in frames of 10 ms")
-        if len(curves) > 1:
-            columns = len(curves) if sum(map(len, curves)) < 40 else 3
-            figure.legend(loc="outside lower center", ncols=columns, frameon=False)
+    for k, (name, curve) in enumerate(curves.items()):
+        aside = 0.07 * (k - (len(curves) - 1) / 2)
+        known = [(radii.index(r) + aside, curve[r]) for r in radii if curve.get(r)]
+        xs = [x for x, _ in known]
+        style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5}
+        line = {"color": color(k), "linestyle": DASHES[k % 4], "linewidth": 1.2}
+        axes.plot(xs, [statistics.fmean(values) for _, values in known], **line)
+        dots = [(x, value) for x, values in known for value in values]
+        if dots:
+            axes.plot(*zip(*dots, strict=True), **style, linestyle="none", alpha=0.75)
+        axes.plot([], [], **style | line, label=name)
+    axes.set_xticks(range(len(radii)), ["full" if radius is None else str(radius) for radius in radii])
+    axes.set_xlabel("radius of the window, in frames of 10 ms")
+    if len(curves) > 1:
+        columns = len(curves) if sum(map(len, curves)) < 40 else 3
+        figure.legend(loc="outside lower center", ncols=columns, frameon=False)
     return figure, axes, radii
 
 
@@ -639,24 +625,13 @@ def _forward(rows: Sequence[Row], backward: bool) -> list[Row]:
     found = [
         row for row in rows if {"kind", "speech_s"} <= row.keys() and row.get("backward", False) == backward
     ]
-    if not found:
-        raise ValueError(
-            f"there are no rows with backward={backward} to draw; take all rows of experiments.lengths"
-        )
     return found
 
 
 def _curves(rows: Sequence[Row], x: str, y: str) -> dict[str, tuple[list, list, list, list]]:
     """{kind: (xs, lowest, middle, highest)}; rows of the same kind and x are repeats."""
-    found: dict[str, dict[float, list[float]]] = {}
-    for row in rows:
-        if isinstance(row.get(y), int | float):
-            found.setdefault(row["kind"], {}).setdefault(row[x], []).append(row[y])
-    kinds = sorted(found, key=_kind)
-    return {
-        name: (sorted(found[name]), *([of(found[name][x]) for x in sorted(found[name])] for of in (min, statistics.median, max)))
-        for name in kinds
-    }  # fmt: skip
+    found = summary.bands([row for row in rows if row.get(y) is not None], "kind", x, y)
+    return {name: found[name] for name in sorted(found, key=_kind)}
 
 
 def _kind(name: str) -> int:

@@ -7,16 +7,16 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.masks import check_edges
 from lesson_lib.plots.charts import draw_table
 from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, MARKERS, STYLE, Picture, bare, canvas, color, fit
+from lesson_lib.plots.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]
@@ -31,6 +31,7 @@ PARTS = {"point": "", "even": ", weights held even"}  # of experiments.club, as 
 SMALL_NODES, SMALL_EDGES = 8, 16  # that `writings` has room for
 
 
+@styled
 def messages(
     scores: Sequence[float],
     weights: Sequence[float],
@@ -41,42 +42,39 @@ def messages(
 ) -> Picture:
     """How one node is computed: a line for each node that it might look at, with score, weight, value and message; the messages add up to the output.
 
-    A score of -inf stands for no edge. Raises ValueError where the lists are not equally long, where weights do not sum to 1, and for a weight
-    that is not 0 without an edge.
+    A score of -inf stands for no edge.
     """
-    _fits(scores, weights, values, names)
     sums = [weight * value for weight, value in zip(weights, values, strict=True)]
     count = len(names)
     figure, grid = canvas(width=7.6, height=1.1 + 0.58 * count)
     figure.set_layout_engine("none")
     axes, middle = grid[0][0], (count - 1) / 2
-    with rc_context(STYLE):
-        bare(axes)
-        axes.set_position((0, 0, 1, 1))
-        high = (1.1 + 0.58 * count) / 0.58
-        axes.set(xlim=(0, 7.6 / 0.58), ylim=(count - 0.35, count - 0.35 - high))
-        columns = (3.0, 4.9, 6.8, 8.8)
-        axes.text(1.0, -1.35, "node j", ha="center", fontsize=10, fontweight="bold")
-        for x, (head, formula) in zip(columns, STEPS, strict=True):
-            axes.text(x, -1.35, head, ha="center", fontsize=10, fontweight="bold")
-            axes.text(x, -0.85, formula, ha="center", fontsize=9, color="0.35", style="italic")
-        for y, name in enumerate(names):
-            edge = scores[y] != -math.inf
-            _circle(axes, (1.0, y), name, CURVES[5] if edge else "#E4E4E4")
-            numbers = (scores[y], weights[y], values[y], sums[y])
-            for x, number in zip(columns, numbers, strict=True):
-                axes.text(x, y, _number(number), ha="center", va="center", color="black" if edge else "0.4")
-            axes.text(7.8, y, "→", ha="center", va="center", color="black" if edge else "0.7")
-            if not edge:
-                axes.text(1.95, y, "no edge", ha="center", va="center", fontsize=8.5, color="0.4")
-                continue
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 10 + 8 * weights[y], "color": "#222222"}
-            ends = {"posA": (9.4, y), "posB": (11.0, middle + 0.25 * (y - middle))}
-            axes.add_patch(FancyArrowPatch(**ends, linewidth=0.8 + 6 * weights[y], shrinkB=4, **arrow))
-        _circle(axes, (11.5, middle), node, "white", ring=True)
-        axes.text(11.5, middle + 0.85, f"{_number(sum(sums))}", ha="center", va="center", fontweight="bold")
-        axes.text(11.5, -1.35, "output", ha="center", fontsize=10, fontweight="bold")
-        axes.text(11.5, -0.85, "sum of messages", ha="center", fontsize=9, color="0.35", style="italic")
+    bare(axes)
+    axes.set_position((0, 0, 1, 1))
+    high = (1.1 + 0.58 * count) / 0.58
+    axes.set(xlim=(0, 7.6 / 0.58), ylim=(count - 0.35, count - 0.35 - high))
+    columns = (3.0, 4.9, 6.8, 8.8)
+    axes.text(1.0, -1.35, "node j", ha="center", fontsize=10, fontweight="bold")
+    for x, (head, formula) in zip(columns, STEPS, strict=True):
+        axes.text(x, -1.35, head, ha="center", fontsize=10, fontweight="bold")
+        axes.text(x, -0.85, formula, ha="center", fontsize=9, color="0.35", style="italic")
+    for y, name in enumerate(names):
+        edge = scores[y] != -math.inf
+        _circle(axes, (1.0, y), name, CURVES[5] if edge else "#E4E4E4")
+        numbers = (scores[y], weights[y], values[y], sums[y])
+        for x, number in zip(columns, numbers, strict=True):
+            axes.text(x, y, _number(number), ha="center", va="center", color="black" if edge else "0.4")
+        axes.text(7.8, y, "→", ha="center", va="center", color="black" if edge else "0.7")
+        if not edge:
+            axes.text(1.95, y, "no edge", ha="center", va="center", fontsize=8.5, color="0.4")
+            continue
+        arrow = {"arrowstyle": "-|>", "mutation_scale": 10 + 8 * weights[y], "color": "#222222"}
+        ends = {"posA": (9.4, y), "posB": (11.0, middle + 0.25 * (y - middle))}
+        axes.add_patch(FancyArrowPatch(**ends, linewidth=0.8 + 6 * weights[y], shrinkB=4, **arrow))
+    _circle(axes, (11.5, middle), node, "white", ring=True)
+    axes.text(11.5, middle + 0.85, f"{_number(sum(sums))}", ha="center", va="center", fontweight="bold")
+    axes.text(11.5, -1.35, "output", ha="center", fontsize=10, fontweight="bold")
+    axes.text(11.5, -0.85, "sum of messages", ha="center", fontsize=9, color="0.35", style="italic")
     return Picture(
         figure,
         "How a node is computed: a line for each node that it might look at, with score, weight, value and message, and arrows that add the "
@@ -85,6 +83,7 @@ def messages(
     )
 
 
+@styled
 def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     """Masks beside each other, a dark cell where the row's node may look at the column's. Raises ValueError for what is no boolean table."""
     for name, table in tables.items():
@@ -96,23 +95,22 @@ def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     if not tables:
         raise ValueError("tables must hold at least one mask, {name: table}, got none")
     figure, grid = canvas(1, len(tables), width=min(8.0, 2.7 * len(tables) + 0.4), height=3.4)
-    with rc_context(STYLE):
-        for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
-            n = len(table)
-            colors = ListedColormap(["#EFEFEF", CURVES[0]])
-            axes.imshow(table.cpu().numpy(), cmap=colors, vmin=0, vmax=1, interpolation="nearest")
-            if n <= 40:
-                for k in range(n + 1):
-                    axes.axhline(k - 0.5, color="white", linewidth=0.6)
-                    axes.axvline(k - 0.5, color="white", linewidth=0.6)
-            axes.spines[:].set_visible(False)
-            axes.set_title(name, fontsize=9.5)
-            axes.set_xlabel("looks at j")
-            ticks = range(0, n, next(step for step in (1, 2, 5, 10, 20, 50, 100, 1000) if n / step <= 10))
-            axes.set_xticks(ticks)
-            axes.set_yticks(ticks)
-        grid[0][0].set_ylabel("node i")
-        fit(figure)
+    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+        n = len(table)
+        colors = ListedColormap(["#EFEFEF", CURVES[0]])
+        axes.imshow(table.cpu().numpy(), cmap=colors, vmin=0, vmax=1, interpolation="nearest")
+        if n <= 40:
+            for k in range(n + 1):
+                axes.axhline(k - 0.5, color="white", linewidth=0.6)
+                axes.axvline(k - 0.5, color="white", linewidth=0.6)
+        axes.spines[:].set_visible(False)
+        axes.set_title(name, fontsize=9.5)
+        axes.set_xlabel("looks at j")
+        ticks = range(0, n, next(step for step in (1, 2, 5, 10, 20, 50, 100, 1000) if n / step <= 10))
+        axes.set_xticks(ticks)
+        axes.set_yticks(ticks)
+    grid[0][0].set_ylabel("node i")
+    trim(figure)
     return Picture(
         figure,
         "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the column.",
@@ -120,39 +118,35 @@ def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     )
 
 
+@styled
 def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
     """Accuracy of each kind of model, a panel for each task: a mark for each seed, a bar at their mean, and a dashed line at chance.
 
     `rows` are those of `experiments.club`; drawn are its parts "point" and "even". `chance` names the tasks, in this order: {task: accuracy of guessing}.
-    Raises ValueError where no task is named, and for a task without rows.
     """
     rows = [row for row in rows if row.get("part") in PARTS]
     panels = {task: [row for row in rows if row["task"] == task] for task in chance}
-    if not panels or not all(panels.values()):
-        there = list(dict.fromkeys(row["task"] for row in rows))
-        raise ValueError(f"chance must name tasks that have rows, some of {there}, got {list(chance)}")
     kinds = dict.fromkeys(row["kind"] for found in panels.values() for row in found)
     there = {(row["kind"], row["part"]) for found in panels.values() for row in found}
     names = [(kind, part) for kind in kinds for part in PARTS if (kind, part) in there]
     width = min(8.0, 2.2 + 2.6 * len(panels))
     figure, grid = canvas(1, len(panels), width=width, height=1.1 + 0.34 * len(names), sharey=True)
-    with rc_context(STYLE):
-        for axes, (task, found) in zip(grid[0], panels.items(), strict=True):
-            for y, name in enumerate(names):
-                mine = [row["accuracy"] for row in found if (row["kind"], row["part"]) == name]
-                _swarm(axes, mine, y, color(y % 7), MARKERS[y % len(MARKERS)])
-            axes.axvline(chance[task], color="0.4", linestyle="--", linewidth=1, zorder=0)
-            beside = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, 2)}
-            axes.annotate("guessing", (chance[task], 1.0), **beside, ha="center", fontsize=8, color="0.35")
-            axes.set_xlim(-0.03, 1.06)
-            axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
-            axes.set_title(task.replace(", ", ",\n"), loc="left", pad=16)
-            axes.set_xlabel("accuracy")
-            axes.set_yticks(range(len(names)), [f"{kind}{PARTS[part]}" for kind, part in names])
-            axes.set_ylim(len(names) - 0.5, -0.5)
-            axes.grid(axis="y", color="0.92")
-            axes.set_axisbelow(True)
-            axes.tick_params(axis="y", length=0)
+    for axes, (task, found) in zip(grid[0], panels.items(), strict=True):
+        for y, name in enumerate(names):
+            mine = [row["accuracy"] for row in found if (row["kind"], row["part"]) == name]
+            _swarm(axes, mine, y, color(y % 7), MARKERS[y % len(MARKERS)])
+        axes.axvline(chance[task], color="0.4", linestyle="--", linewidth=1, zorder=0)
+        beside = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, 2)}
+        axes.annotate("guessing", (chance[task], 1.0), **beside, ha="center", fontsize=8, color="0.35")
+        axes.set_xlim(-0.03, 1.06)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+        axes.set_title(task.replace(", ", ",\n"), loc="left", pad=16)
+        axes.set_xlabel("accuracy")
+        axes.set_yticks(range(len(names)), [f"{kind}{PARTS[part]}" for kind, part in names])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.grid(axis="y", color="0.92")
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0)
     return Picture(
         figure,
         "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for each kind, with a dashed line at "
@@ -161,6 +155,7 @@ def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
     )
 
 
+@styled
 def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
     """Where the weight goes: for each table a panel with a bar for each node, its weight on nodes it may look at and, hatched, on strangers.
 
@@ -171,23 +166,20 @@ def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"
     seen = mask.cpu()
     order = seen.sum(-1).argsort(stable=True)
     figure, grid = canvas(1, len(tables), width=min(8.0, 1.2 + 3.4 * len(tables)), height=3.3, sharey=True)
-    with rc_context(STYLE):
-        for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
-            near = (table * seen).sum(-1)[order].tolist()
-            far = (table * ~seen).sum(-1)[order].tolist()
-            style = {"width": 0.86, "linewidth": 0}
-            axes.bar(range(n), near, color=ON_EDGES, label="neighbours and itself", **style)
-            style |= {"edgecolor": "#6b4a00", "hatch": "////"}
-            axes.bar(range(n), far, bottom=near, color=ON_STRANGERS, label="strangers: no edge", **style)
-            axes.set_title(f"{name}\nstrangers get {sum(far) / n:.2f} of the weight", loc="left")
-            axes.set_xlabel("nodes, those with few edges first")
-            axes.set_xlim(-0.6, n - 0.4)
-            axes.set_ylim(0, 1.0)
-            axes.set_xticks([])
-        grid[0][0].set_ylabel("weight, summed")
-        figure.legend(
-            *grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
-        )
+    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+        near = (table * seen).sum(-1)[order].tolist()
+        far = (table * ~seen).sum(-1)[order].tolist()
+        style = {"width": 0.86, "linewidth": 0}
+        axes.bar(range(n), near, color=ON_EDGES, label="neighbours and itself", **style)
+        style |= {"edgecolor": "#6b4a00", "hatch": "////"}
+        axes.bar(range(n), far, bottom=near, color=ON_STRANGERS, label="strangers: no edge", **style)
+        axes.set_title(f"{name}\nstrangers get {sum(far) / n:.2f} of the weight", loc="left")
+        axes.set_xlabel("nodes, those with few edges first")
+        axes.set_xlim(-0.6, n - 0.4)
+        axes.set_ylim(0, 1.0)
+        axes.set_xticks([])
+    grid[0][0].set_ylabel("weight, summed")
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
         "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to itself, and how much to nodes to "
@@ -196,6 +188,7 @@ def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"
     )
 
 
+@styled
 def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
     """Over how many nodes a node's weights are spread, exp(entropy), against how many it may look at; on the diagonal all of them count alike.
 
@@ -206,26 +199,23 @@ def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "
     degrees = mask.cpu().sum(-1)
     most = int(degrees.max())
     figure, grid = canvas(1, len(tables), width=min(8.0, 0.8 + 2.9 * len(tables)), height=3.5, sharey=True)
-    with rc_context(STYLE):
-        for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
-            spread = torch.special.entr(table).sum(-1).exp()
-            axes.plot([1, most], [1, most], color="0.5", linewidth=1, linestyle="--", zorder=0)
-            for head, found in enumerate(spread.tolist()):
-                style = {"color": color(head), "marker": MARKERS[head % len(MARKERS)], "alpha": 0.75}
-                axes.plot(
-                    degrees.tolist(), found, linestyle="none", markersize=5, label=f"head {head + 1}", **style
-                )
-            axes.set_title(name, loc="left")
-            axes.set_xlabel("nodes it may look at")
-            axes.set(xlim=(0, most + 1), ylim=(0, most + 1))
-            axes.yaxis.get_major_locator().set_params(integer=True)
-        grid[0][0].set_ylabel("nodes its weights are spread over")
-        found = {
-            label: mark
-            for axes in grid[0]
-            for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=6, frameon=False)
+    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+        spread = torch.special.entr(table).sum(-1).exp()
+        axes.plot([1, most], [1, most], color="0.5", linewidth=1, linestyle="--", zorder=0)
+        for head, found in enumerate(spread.tolist()):
+            style = {"color": color(head), "marker": MARKERS[head % len(MARKERS)], "alpha": 0.75}
+            axes.plot(
+                degrees.tolist(), found, linestyle="none", markersize=5, label=f"head {head + 1}", **style
+            )
+        axes.set_title(name, loc="left")
+        axes.set_xlabel("nodes it may look at")
+        axes.set(xlim=(0, most + 1), ylim=(0, most + 1))
+        axes.yaxis.get_major_locator().set_params(integer=True)
+    grid[0][0].set_ylabel("nodes its weights are spread over")
+    found = {
+        label: mark for axes in grid[0] for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=6, frameon=False)
     return Picture(
         figure,
         "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for each node and head; a dashed "
@@ -234,38 +224,32 @@ def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "
     )
 
 
+@styled
 def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
     """Accuracy over the share of edges that stay within a class, a curve for each kind of model, a mark for each seed; a line at chance.
 
-    `rows` are those of `experiments.club`; drawn is their part "within". Raises ValueError where there are none, or for several numbers of classes.
+    `rows` are those of `experiments.club`; drawn is their part "within".
     """
     rows = [row for row in rows if row.get("part") == "within"]
-    if len(counts := sorted({row["n_classes"] for row in rows})) != 1:
-        raise ValueError(f"rows must hold part 'within' for one number of classes, got {counts}; keep one")
-    names = list(dict.fromkeys(row["kind"] for row in rows))
+    curves = summary.gathered(rows, "kind", "within", "accuracy")
     figure, grid = canvas(width=6.8, height=4.0)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for k, name in enumerate(names):
-            cases: dict[float, list[float]] = {}
-            for row in rows:
-                if row["kind"] == name:
-                    cases.setdefault(row["within"], []).append(row["accuracy"])
-            aside = 0.006 * (k - (len(names) - 1) / 2)
-            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
-            xs = sorted(cases)
-            means = [statistics.fmean(cases[x]) for x in xs]
-            axes.plot([x + aside for x in xs], means, label=name, linestyle=DASHES[k % 4], **style)
-            dots = [(x + aside, y) for x in xs for y in cases[x]]
-            axes.plot(*zip(*dots, strict=True), linestyle="none", alpha=0.4, **style)
-        axes.axhline(chance, color="0.4", linestyle="--", linewidth=1, zorder=0)
-        beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
-        axes.annotate("guessing", (1.0, chance), **beside, va="center", fontsize=9, color="0.35")
-        axes.set_xticks(sorted({row["within"] for row in rows}))
-        axes.set_xlabel("share of edges within a class")
-        axes.set_ylabel("accuracy")
-        axes.set_ylim(top=1.02)
-        figure.legend(loc="outside lower center", ncols=min(4, len(names)), frameon=False)
+    for k, (name, cases) in enumerate(curves.items()):
+        aside = 0.006 * (k - (len(curves) - 1) / 2)
+        style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
+        xs = sorted(cases)
+        means = [statistics.fmean(cases[x]) for x in xs]
+        axes.plot([x + aside for x in xs], means, label=name, linestyle=DASHES[k % 4], **style)
+        dots = [(x + aside, y) for x in xs for y in cases[x]]
+        axes.plot(*zip(*dots, strict=True), linestyle="none", alpha=0.4, **style)
+    axes.axhline(chance, color="0.4", linestyle="--", linewidth=1, zorder=0)
+    beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
+    axes.annotate("guessing", (1.0, chance), **beside, va="center", fontsize=9, color="0.35")
+    axes.set_xticks(sorted({row["within"] for row in rows}))
+    axes.set_xlabel("share of edges within a class")
+    axes.set_ylabel("accuracy")
+    axes.set_ylim(top=1.02)
+    figure.legend(loc="outside lower center", ncols=min(4, len(curves)), frameon=False)
     return Picture(
         figure,
         "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of model, with a dashed line at the "
@@ -274,31 +258,29 @@ def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
     )
 
 
+@styled
 def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
     """MiB and seconds of forms of graph attention over the number of nodes, all axes logarithmic; repeats become a band round their middle.
 
     `rows` hold "kind", "n", "seconds" and "mib", all of the CPU; `gpu` as `seconds_beside` takes it. In the CPU's panels thin grey lines rise as n and n².
-    Raises ValueError where there are none.
     """
     rows = [row for row in rows if {"kind", "n", "seconds", "mib"} <= row.keys()]
-    if not rows:
-        raise ValueError('there are no rows with "kind", "n", "seconds" and "mib" to draw')
     picture = seconds_beside(
-        _bands(rows, "seconds"),
+        summary.bands(rows, "kind", "n", "seconds"),
         gpu,
-        others={"MiB at the peak": _bands(rows, "mib")},
+        others={"MiB at the peak": summary.bands(rows, "kind", "n", "mib")},
         alt="Seconds and memory of forms of graph attention over the number of nodes, all axes logarithmic, a curve for each form; thin grey "
         "lines rise as the number of nodes and as its square.",
         caption="All axes are logarithmic: a power of n is a straight line, and its steepness is the power. Grey: how n and n² rise.",
         x_axis="nodes n",
     )
-    with rc_context(STYLE):
-        for axes in picture.figure.axes[:2]:
-            _guides(axes)
-            axes.tick_params(axis="x", labelrotation=45)
+    for axes in picture.figure.axes[:2]:
+        _guides(axes)
+        axes.tick_params(axis="x", labelrotation=45)
     return picture
 
 
+@styled
 def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
     """Scores of all queries (rows) and keys (columns), a map for each kind; in each row the highest score is framed.
 
@@ -316,22 +298,21 @@ def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
             raise ValueError(f"table {name!r} must hold finite scores (n, m), got {got}; take one head")
         shown[name] = table.detach().to("cpu", torch.float64)
     figure, grid = canvas(1, len(shown), width=min(8.0, 3.6 * len(shown) + 0.4), height=4.0)
-    with rc_context(STYLE):
-        for axes, (name, table) in zip(grid[0], shown.items(), strict=True):
-            small = table.numel() <= 64 and table.shape[1] * len(shown) <= 16
-            low, high = table.min().item(), table.max().item()
-            image = draw_table(axes, table, low=low, high=high, decimals=1 if small else None)
-            for i, j in enumerate(table.argmax(-1).tolist()):
-                frame = {"fill": False, "edgecolor": CURVES[1], "linewidth": 2.5, "zorder": 3}
-                axes.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, **frame))
-            axes.set_title(name)
-            axes.set_xlabel("keys j")
-            axes.set_xticks(range(table.shape[1]))
-            axes.set_yticks(range(table.shape[0]))
-            if not small:
-                figure.colorbar(image, ax=axes, label="score", fraction=0.05)
-        grid[0][0].set_ylabel("queries i")
-        fit(figure)
+    for axes, (name, table) in zip(grid[0], shown.items(), strict=True):
+        small = table.numel() <= 64 and table.shape[1] * len(shown) <= 16
+        low, high = table.min().item(), table.max().item()
+        image = draw_table(axes, table, low=low, high=high, decimals=1 if small else None)
+        for i, j in enumerate(table.argmax(-1).tolist()):
+            frame = {"fill": False, "edgecolor": CURVES[1], "linewidth": 2.5, "zorder": 3}
+            axes.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, **frame))
+        axes.set_title(name)
+        axes.set_xlabel("keys j")
+        axes.set_xticks(range(table.shape[1]))
+        axes.set_yticks(range(table.shape[0]))
+        if not small:
+            figure.colorbar(image, ax=axes, label="score", fraction=0.05)
+    grid[0][0].set_ylabel("queries i")
+    trim(figure)
     return Picture(
         figure,
         "Maps of scores, a row for each query and a column for each key; in each row the highest score is framed.",
@@ -339,6 +320,7 @@ def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
     )
 
 
+@styled
 def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
     """A small graph in three ways: drawn with arrows, as a list of edges, as a mask. Raises ValueError for more than 8 nodes or 16 edges."""
     check_edges(edge_index, n)
@@ -349,20 +331,19 @@ def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
         )
     figure, grid = canvas(1, 3, width=7.8, height=3.0, width_ratios=[1.1, 1.2, 1.0])
     drawn, listed, table = grid[0]
-    with rc_context(STYLE):
-        _arrows(drawn, pairs, n)
-        _list(listed, pairs)
-        mask = torch.zeros(n, n, dtype=torch.bool, device="cpu")
-        mask[edge_index[1].cpu(), edge_index[0].cpu()] = True
-        table.imshow(mask.cpu().numpy(), cmap=ListedColormap(["#EFEFEF", CURVES[0]]), vmin=0, vmax=1)
-        for k in range(n + 1):
-            table.axhline(k - 0.5, color="white", linewidth=1)
-            table.axvline(k - 0.5, color="white", linewidth=1)
-        table.spines[:].set_visible(False)
-        table.set(xticks=range(n), yticks=range(n), xlabel="looks at j", ylabel="node i")
-        for axes, title in zip(grid[0], ("arrows", "edge_index", "mask"), strict=True):
-            axes.set_title(title)
-            axes.set_anchor("N")  # so that the titles stand on one line
+    _arrows(drawn, pairs, n)
+    _list(listed, pairs)
+    mask = torch.zeros(n, n, dtype=torch.bool, device="cpu")
+    mask[edge_index[1].cpu(), edge_index[0].cpu()] = True
+    table.imshow(mask.cpu().numpy(), cmap=ListedColormap(["#EFEFEF", CURVES[0]]), vmin=0, vmax=1)
+    for k in range(n + 1):
+        table.axhline(k - 0.5, color="white", linewidth=1)
+        table.axvline(k - 0.5, color="white", linewidth=1)
+    table.spines[:].set_visible(False)
+    table.set(xticks=range(n), yticks=range(n), xlabel="looks at j", ylabel="node i")
+    for axes, title in zip(grid[0], ("arrows", "edge_index", "mask"), strict=True):
+        axes.set_title(title)
+        axes.set_anchor("N")  # so that the titles stand on one line
     return Picture(
         figure,
         "A small graph three times: as circles with arrows, as a list of sources above targets, and as a table with a dark cell for each edge.",
@@ -417,25 +398,6 @@ def _number(value: float) -> str:
     return "−∞" if value == -math.inf else f"{value:.2f}".replace("-", "−")
 
 
-def _fits(
-    scores: Sequence[float], weights: Sequence[float], values: Sequence[float], names: Sequence[str]
-) -> None:
-    """Raises where these are no messages of one node."""
-    counts = {"scores": len(scores), "weights": len(weights), "values": len(values), "names": len(names)}
-    if len(set(counts.values())) > 1 or not 1 <= len(names) <= 8:
-        told = ", ".join(f"{count} {name}" for name, count in counts.items())
-        raise ValueError(
-            f"there must be as many scores as weights, values and names, 1 to 8 of each, got {told}"
-        )
-    if abs(sum(weights) - 1) > 0.005:
-        raise ValueError(f"weights must sum to 1, got {list(weights)}; pass attend's weights of one query")
-    for name, score, weight in zip(names, scores, weights, strict=True):
-        if score == -math.inf and weight != 0:
-            raise ValueError(
-                f"without an edge the weight is 0, but {name!r} has the score -inf and the weight {weight}"
-            )
-
-
 def _swarm(axes: Axes, values: Sequence[float], y: float, tone: str, marker: str) -> None:
     """Marks of seeds on a line, side by side where they are equal, and an upright bar at their mean."""
     if not values:
@@ -445,19 +407,6 @@ def _swarm(axes: Axes, values: Sequence[float], y: float, tone: str, marker: str
     axes.plot(values, [y + up for up in aside], linestyle="none", markeredgewidth=0.4, **style)
     mean = statistics.fmean(values)
     axes.plot([mean, mean], [y - 0.32, y + 0.32], color="black", linewidth=2, zorder=3)
-
-
-def _bands(rows: Sequence[Row], column: str) -> dict[str, tuple[list, ...]]:
-    """For each kind its sizes with the lowest, middle and highest of the repeats."""
-    cases: dict[str, dict[int, list[float]]] = {}
-    for row in rows:
-        cases.setdefault(row["kind"], {}).setdefault(row["n"], []).append(row[column])
-    curves = {}
-    for kind, found in cases.items():
-        xs = sorted(found)
-        summaries = [(min(found[x]), statistics.median(found[x]), max(found[x])) for x in xs]
-        curves[kind] = (xs, *(list(part) for part in zip(*summaries, strict=True)))
-    return curves
 
 
 def _guides(axes: Axes) -> None:

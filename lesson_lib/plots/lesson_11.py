@@ -5,19 +5,21 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from jaxtyping import Bool, Float
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from torch import Tensor
 
+from lesson_lib import require, summary
 from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, MARKERS, STYLE, Picture, bare, canvas, color, fit
+from lesson_lib.plots.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
 
 Row = Mapping[str, Any]
 Draws = Sequence[tuple[float, Sequence[float]]]
+Box = Sequence[float] | numpy.ndarray
 Accuracies = Mapping[str, Mapping[str, Sequence[float]]]
 DASHES = ["-", "--", "-.", ":"]
 KINDS = ("full", "window", "linear", "low rank", "random features")  # a colour each, the same in all pictures
@@ -71,45 +73,40 @@ FAMILY = {  # after Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; the g
 OURS = ("known edges", "exact, another order", "fewer keys to keep")
 
 
-def family_map(links: dict[str, str] | None = None) -> Picture:
+@styled
+def family_map(links: Mapping[str, str] | None = None) -> Picture:
     """A map of the family: a box for each group with its idea, members, time and what it gives up; blue where one runs in this course.
 
-    `links` are {group: lessons} such as {"memory": "11"}, and take the place of FAMILY's own; "" takes a mark away. Raises ValueError for a group that is
-    none of FAMILY.
+    `links` are {group: lessons} such as {"memory": "11"}, and take the place of FAMILY's own; "" takes a mark away.
     Source: the classification of Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; "known edges" and the last column are added.
     """
     links = {} if links is None else links
-    if not isinstance(links, Mapping) or not all(isinstance(lesson, str) for lesson in links.values()):
-        raise ValueError(f'links must be {{group: lessons}} such as {{"memory": "11"}}, got {links!r}')
-    if unknown := [name for name in links if name not in FAMILY]:
-        raise ValueError(f"links must name groups among {', '.join(FAMILY)}, got {unknown[0]!r}")
     width, gap, top = 8.0, 0.12, 1.3
     wide = (width - 4 * gap) / 3
     columns = [[name for name, branch in FAMILY.items() if branch.column == k] for k in range(len(COLUMNS))]
     height = top + max(sum(_tall(FAMILY[name]) + gap for name in column) for column in columns)
     figure, page = _page(width, height)
-    with rc_context(STYLE):
-        root = "attention: softmax(q kᵀ / √d) v — time n², and a table of n² weights"
-        middle = width / 2
-        _rounded(page, (middle - 2.9, 0.08), (5.8, 0.36), "white", "0.25")
-        page.text(middle, 0.26, root, ha="center", va="center", fontsize=10.5)
-        for k, ((heading, said), column) in enumerate(zip(COLUMNS, columns, strict=True)):
-            left = gap + k * (wide + gap)
-            page.plot([middle, left + wide / 2], [0.44, 0.72], color="0.6", linewidth=1.2, zorder=0)
-            ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-            style = {"ha": "center", "va": "center"}
-            page.text(left + wide / 2, 0.84, heading, fontsize=12, fontweight="bold", bbox=ground, **style)
-            page.text(left + wide / 2, 1.07, said, fontsize=9.5, color=MUTED, **style)
-            y = top
-            for name in column:
-                _group(page, (left, y), wide, name, FAMILY[name], links.get(name, FAMILY[name].lessons))
-                y += _tall(FAMILY[name]) + gap
-        x, y = 2 * wide + 3 * gap, height - 1.0
-        keys = ((PALE, CURVES[0], "-", "runs in this course: the lesson\nstands in the corner"), ("white", "0.45", "--", "not a group of the survey"))  # fmt: skip
-        for k, (ground, edge, dashes, said) in enumerate(keys):
-            corner = (x + 0.05, y + 0.52 * k)
-            _rounded(page, corner, (0.34, 0.24), ground, edge, linestyle=dashes, linewidth=1.4)
-            page.text(x + 0.52, corner[1] + 0.12, said, va="center", fontsize=9, linespacing=1.15)
+    root = "attention: softmax(q kᵀ / √d) v — time n², and a table of n² weights"
+    middle = width / 2
+    _rounded(page, (middle - 2.9, 0.08), (5.8, 0.36), "white", "0.25")
+    page.text(middle, 0.26, root, ha="center", va="center", fontsize=10.5)
+    for k, ((heading, said), column) in enumerate(zip(COLUMNS, columns, strict=True)):
+        left = gap + k * (wide + gap)
+        page.plot([middle, left + wide / 2], [0.44, 0.72], color="0.6", linewidth=1.2, zorder=0)
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        style = {"ha": "center", "va": "center"}
+        page.text(left + wide / 2, 0.84, heading, fontsize=12, fontweight="bold", bbox=ground, **style)
+        page.text(left + wide / 2, 1.07, said, fontsize=9.5, color=MUTED, **style)
+        y = top
+        for name in column:
+            _group(page, (left, y), wide, name, FAMILY[name], links.get(name, FAMILY[name].lessons))
+            y += _tall(FAMILY[name]) + gap
+    x, y = 2 * wide + 3 * gap, height - 1.0
+    keys = ((PALE, CURVES[0], "-", "runs in this course: the lesson\nstands in the corner"), ("white", "0.45", "--", "not a group of the survey"))  # fmt: skip
+    for k, (ground, edge, dashes, said) in enumerate(keys):
+        corner = (x + 0.05, y + 0.52 * k)
+        _rounded(page, corner, (0.34, 0.24), ground, edge, linestyle=dashes, linewidth=1.4)
+        page.text(x + 0.52, corner[1] + 0.12, said, va="center", fontsize=9, linespacing=1.15)
     return Picture(
         figure,
         "A map of ways to make attention cheaper, in three columns: fewer pairs, a few that stand for all, and every pair but less to hold; "
@@ -119,6 +116,7 @@ def family_map(links: dict[str, str] | None = None) -> Picture:
     )
 
 
+@styled
 def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     """Masks as small tables, four in a row, a dark cell where the query may look at the key, and over each its share of all pairs.
 
@@ -136,26 +134,25 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     across = min(4, len(some)) if len(some) not in (5, 6) else 3
     rows = math.ceil(len(some) / across)
     figure, grid = canvas(rows, across, width=min(8.0, 0.6 + 2.4 * across), height=0.3 + 2.6 * rows)
-    with rc_context(STYLE):
-        for axes in grid.flat[len(some) :]:
-            axes.set_axis_off()
-        for axes, (name, mask) in zip(grid.flat, some.items(), strict=False):
-            n = len(mask)
-            colors = ListedColormap([EMPTY, CURVES[0]])
-            axes.imshow(mask.cpu().numpy(), cmap=colors, vmin=0, vmax=1, interpolation="nearest")
-            if n <= 32:
-                for k in range(n + 1):
-                    axes.axhline(k - 0.5, color="white", linewidth=0.7)
-                    axes.axvline(k - 0.5, color="white", linewidth=0.7)
-            axes.spines[:].set_visible(False)
-            axes.set(xticks=[], yticks=[])
-            share = 100 * mask.sum().item() / mask.numel()
-            axes.set_title(f"{name}\n{share:.3g} % of the pairs", fontsize=10)
-        for axes in grid[:, 0]:
-            axes.set_ylabel("query")
-        for axes in grid[-1]:
-            axes.set_xlabel("key")
-        fit(figure)
+    for axes in grid.flat[len(some) :]:
+        axes.set_axis_off()
+    for axes, (name, mask) in zip(grid.flat, some.items(), strict=False):
+        n = len(mask)
+        colors = ListedColormap([EMPTY, CURVES[0]])
+        axes.imshow(mask.cpu().numpy(), cmap=colors, vmin=0, vmax=1, interpolation="nearest")
+        if n <= 32:
+            for k in range(n + 1):
+                axes.axhline(k - 0.5, color="white", linewidth=0.7)
+                axes.axvline(k - 0.5, color="white", linewidth=0.7)
+        axes.spines[:].set_visible(False)
+        axes.set(xticks=[], yticks=[])
+        share = 100 * mask.sum().item() / mask.numel()
+        axes.set_title(f"{name}\n{share:.3g} % of the pairs", fontsize=10)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("query")
+    for axes in grid[-1]:
+        axes.set_xlabel("key")
+    trim(figure)
     return Picture(
         figure,
         "Small tables of queries by keys, one for each pattern: dark cells are the pairs that are computed; over each table stands its share of all pairs.",
@@ -163,6 +160,7 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     )
 
 
+@styled
 def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
     """Singular values of tables of weights, each divided by its largest, over their number; a mark where 90 % of the energy is reached.
 
@@ -171,20 +169,19 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
     shares = {name: _falling(values, name) for name, values in _some(curves, "curves", "values").items()}
     figure, grid = canvas(width=7.0, height=3.9)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for k, (name, values) in enumerate(shares.items()):
-            energy = values.square().cumsum(0)
-            count = int((energy < ENERGY * energy[-1]).sum()) + 1
-            style = {"color": color(k), "linestyle": DASHES[k % 4]}
-            axes.plot(range(1, len(values) + 1), values.clamp(min=FLOOR).tolist(), linewidth=1.6, **style)
-            mark = {"marker": MARKERS[k % len(MARKERS)], "markersize": 8, "markeredgecolor": "black"}
-            axes.plot([count], [max(values[count - 1].item(), FLOOR)], **style, **mark)
-            axes.plot([], [], **style, **mark, label=f"{name}: 90 % in the first {count}")
-        axes.set_yscale("log")
-        axes.set_xlim(0, max(map(len, shares.values())) + 1)
-        axes.set_title("singular value / the largest one", loc="left")
-        axes.set_xlabel("number of the singular value")
-        _legend(figure, axes, least=1)
+    for k, (name, values) in enumerate(shares.items()):
+        energy = values.square().cumsum(0)
+        count = int((energy < ENERGY * energy[-1]).sum()) + 1
+        style = {"color": color(k), "linestyle": DASHES[k % 4]}
+        axes.plot(range(1, len(values) + 1), values.clamp(min=FLOOR).tolist(), linewidth=1.6, **style)
+        mark = {"marker": MARKERS[k % len(MARKERS)], "markersize": 8, "markeredgecolor": "black"}
+        axes.plot([count], [max(values[count - 1].item(), FLOOR)], **style, **mark)
+        axes.plot([], [], **style, **mark, label=f"{name}: 90 % in the first {count}")
+    axes.set_yscale("log")
+    axes.set_xlim(0, max(map(len, shares.values())) + 1)
+    axes.set_title("singular value / the largest one", loc="left")
+    axes.set_xlabel("number of the singular value")
+    _legend(figure, axes, least=1)
     return Picture(
         figure,
         "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic axis, a curve for each table with a mark "
@@ -193,56 +190,48 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
     )
 
 
+@styled
 def errors(
     curves: Mapping[str, Draws], *, xlabel: str, ylabel: str = "relative error", slope: float | None = None
 ) -> Picture:
     """Errors of several draws over a size, both axes logarithmic, {name: [(size, errors), ...]}: a line through the middle, a band from lowest to highest.
 
     A dotted line stands at 1, where an answer of zeros would be; `slope` adds a dashed line that rises with this power of the size. An error of exactly 0
-    stands on a line of its own at the bottom. Raises ValueError for sizes that are not above 0 and errors that are negative or not finite.
+    stands on a line of its own at the bottom.
     """
-    found = {name: _draws(curve, name) for name, curve in _some(curves, "curves", "errors").items()}
-    if slope is not None and not _number(slope):
-        raise ValueError(
-            f"slope must be a power such as -0.5, or None for no dashed line, got {type(slope).__name__}"
-        )
+    found = {name: _draws(curve, name) for name, curve in curves.items()}
     every = [y for curve in found.values() for _, ys in curve for y in ys]
     least = min([y for y in every if y > 0], default=1.0)
     zero = 10 ** (math.floor(math.log10(least)) - 0.6)
     figure, grid = canvas(width=7.0, height=4.2)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        axes.axhline(1.0, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
-        for k, (name, curve) in enumerate(found.items()):
-            xs = [x for x, _ in curve]
-            lows, middles, highs = (
-                [of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max)
-            )
-            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5, "zorder": 3}
-            axes.plot(xs, middles, label=name, linestyle=DASHES[k % 4], **style)
-            axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        sizes = sorted({x for curve in found.values() for x, _ in curve})
-        if slope is not None:
-            start = max(statistics.median(curve[0][1]) or zero for curve in found.values())
-            ends = [start, start * (sizes[-1] / sizes[0]) ** slope]
-            text = {-0.5: f"like 1 / √{xlabel}", -1: f"like 1 / {xlabel}"}.get(
-                slope, f"like {xlabel}^{slope:g}"
-            )
-            axes.plot([sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2)  # fmt: skip
-        _powers(axes, sizes)
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, max(high, 1.6))
-        if 0 in every:
-            axes.axhline(zero, color="0.8", linewidth=1, zorder=0)
-            beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 0)}
-            axes.annotate("exactly 0", (1.0, zero), va="center", fontsize=9, color=MUTED, **beside)
-        beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, -4)}
-        axes.annotate("1: as bad as zeros", (0.0, 1.0), va="top", fontsize=9, color=MUTED, **beside)
-        axes.set_title(ylabel, loc="left")
-        axes.set_xlabel(xlabel)
-        _legend(figure, axes)
+    axes.axhline(1.0, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
+    for k, (name, curve) in enumerate(found.items()):
+        xs = [x for x, _ in curve]
+        lows, middles, highs = ([of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max))
+        style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5, "zorder": 3}
+        axes.plot(xs, middles, label=name, linestyle=DASHES[k % 4], **style)
+        axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    sizes = sorted({x for curve in found.values() for x, _ in curve})
+    if slope is not None:
+        start = max(statistics.median(curve[0][1]) or zero for curve in found.values())
+        ends = [start, start * (sizes[-1] / sizes[0]) ** slope]
+        text = {-0.5: f"like 1 / √{xlabel}", -1: f"like 1 / {xlabel}"}.get(slope, f"like {xlabel}^{slope:g}")
+        axes.plot([sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2)  # fmt: skip
+    _powers(axes, sizes)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, max(high, 1.6))
+    if 0 in every:
+        axes.axhline(zero, color="0.8", linewidth=1, zorder=0)
+        beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, 0)}
+        axes.annotate("exactly 0", (1.0, zero), va="center", fontsize=9, color=MUTED, **beside)
+    beside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "xytext": (4, -4)}
+    axes.annotate("1: as bad as zeros", (0.0, 1.0), va="top", fontsize=9, color=MUTED, **beside)
+    axes.set_title(ylabel, loc="left")
+    axes.set_xlabel(xlabel)
+    _legend(figure, axes)
     return Picture(
         figure,
         "Errors over a size, both axes logarithmic, a curve for each kind with a band round it, and a dotted line where the error is as large as that of "
@@ -260,8 +249,7 @@ def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range
     >>> tiles(4, 2, causal=True)
     [(range(0, 2), range(0, 2)), (range(2, 4), range(0, 2)), (range(2, 4), range(2, 4))]
     """
-    for name, size in (("n", n), ("tile", tile)):
-        _whole(name, size, 1)
+    require.whole(n=n, tile=tile)
     starts = range(0, n, tile)
     return [
         (range(i, min(n, i + tile)), range(j, min(n, j + tile)))
@@ -271,6 +259,7 @@ def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range
     ]
 
 
+@styled
 def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = None) -> Picture:
     """The table of scores cut into tiles, numbered from 1 in the order of `attend_tiles`, and beside it what is kept of each row.
 
@@ -284,54 +273,51 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
             f"tile={math.ceil(n / MOST_TILES)}"
         )
     if step is not None:
-        _whole("step", step, 1)
-        if step > len(cut):
-            raise ValueError(f"step must be the number of a tile, 1 to {len(cut)}, got {step}")
+        require.whole(most=len(cut), step=step)
     unit = 4.4 / n  # inches of a token
     left, top, column, apart = 0.45, 0.75, 0.42, 0.14
     wide = 1.5 * column
     x = left + 4.4 + 0.5
     figure, page = _page(x + 2 * (column + apart) + wide + 0.5, top + 4.4 + 0.5)
     hand = cut[step - 1][0] if step is not None else None
-    with rc_context(STYLE):
-        page.add_patch(Rectangle((left, top), 4.4, 4.4, facecolor="white", edgecolor="0.5", hatch="////", linewidth=0))  # fmt: skip
-        size = min(13.0, 0.34 * tile * unit * 72, 40 / len(str(len(cut))))
-        for number, (queries, keys) in enumerate(cut, start=1):
-            ground, edge = _ground(number, step)
-            corner = left + keys.start * unit, top + queries.start * unit
-            sides = len(keys) * unit, len(queries) * unit
-            page.add_patch(Rectangle(corner, *sides, facecolor=ground, edgecolor="white", linewidth=1.5))
-            # below the stairs of a causal mask
-            middle = corner[0] + sides[0] * 0.22, corner[1] + sides[1] * 0.76
-            page.text(*middle, str(number), ha="center", va="center_baseline", fontsize=size, color=edge)
-        if causal:
-            stairs = [(left + k * unit, top + i * unit) for k in range(1, n + 1) for i in (k - 1, k)]
-            page.plot(*zip((left, top), *stairs, strict=True), color="black", linewidth=1.1, zorder=3)
-        page.add_patch(Rectangle((left, top), 4.4, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
-        page.text(left + 2.2, top - 0.12, "keys →", ha="center", fontsize=10)
-        page.text(left - 0.1, top + 2.2, "← queries", ha="right", va="center", rotation=90, fontsize=10)
-        names = (
-            ("top", "largest\nscore", column),
-            ("total", "sum of\nexp", column),
-            ("mixed", "weighted\nvalues", wide),
-        )
-        for name, said, across in names:
-            page.text(x + across / 2, top - 0.12, name, ha="center", fontsize=10, fontweight="bold")
-            page.text(x + across / 2, top + 4.5, said, ha="center", va="top", fontsize=9, color=MUTED)
-            for i in range(n):
-                place = (x, top + i * unit)
-                ground = _kept(i, hand)
-                page.add_patch(Rectangle(place, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6))  # fmt: skip
-            page.add_patch(Rectangle((x, top), across, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
-            x += across + apart
-        page.text(x - apart, 0.32, "kept of each row", ha="right", va="center", fontsize=10)
-        words = _grounds(causal, step)
-        spot = left
-        for ground, hatch, word in words:
-            box = {"facecolor": ground, "edgecolor": "0.5", "hatch": hatch, "linewidth": 0.8}
-            page.add_patch(Rectangle((spot, 0.22), 0.24, 0.2, **box))
-            page.text(spot + 0.32, 0.32, word, va="center", fontsize=9)
-            spot += 0.5 + 0.073 * len(word)
+    page.add_patch(Rectangle((left, top), 4.4, 4.4, facecolor="white", edgecolor="0.5", hatch="////", linewidth=0))  # fmt: skip
+    size = min(13.0, 0.34 * tile * unit * 72, 40 / len(str(len(cut))))
+    for number, (queries, keys) in enumerate(cut, start=1):
+        ground, edge = _ground(number, step)
+        corner = left + keys.start * unit, top + queries.start * unit
+        sides = len(keys) * unit, len(queries) * unit
+        page.add_patch(Rectangle(corner, *sides, facecolor=ground, edgecolor="white", linewidth=1.5))
+        # below the stairs of a causal mask
+        middle = corner[0] + sides[0] * 0.22, corner[1] + sides[1] * 0.76
+        page.text(*middle, str(number), ha="center", va="center_baseline", fontsize=size, color=edge)
+    if causal:
+        stairs = [(left + k * unit, top + i * unit) for k in range(1, n + 1) for i in (k - 1, k)]
+        page.plot(*zip((left, top), *stairs, strict=True), color="black", linewidth=1.1, zorder=3)
+    page.add_patch(Rectangle((left, top), 4.4, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
+    page.text(left + 2.2, top - 0.12, "keys →", ha="center", fontsize=10)
+    page.text(left - 0.1, top + 2.2, "← queries", ha="right", va="center", rotation=90, fontsize=10)
+    names = (
+        ("top", "largest\nscore", column),
+        ("total", "sum of\nexp", column),
+        ("mixed", "weighted\nvalues", wide),
+    )
+    for name, said, across in names:
+        page.text(x + across / 2, top - 0.12, name, ha="center", fontsize=10, fontweight="bold")
+        page.text(x + across / 2, top + 4.5, said, ha="center", va="top", fontsize=9, color=MUTED)
+        for i in range(n):
+            place = (x, top + i * unit)
+            ground = _kept(i, hand)
+            page.add_patch(Rectangle(place, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6))  # fmt: skip
+        page.add_patch(Rectangle((x, top), across, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
+        x += across + apart
+    page.text(x - apart, 0.32, "kept of each row", ha="right", va="center", fontsize=10)
+    words = _grounds(causal, step)
+    spot = left
+    for ground, hatch, word in words:
+        box = {"facecolor": ground, "edgecolor": "0.5", "hatch": hatch, "linewidth": 0.8}
+        page.add_patch(Rectangle((spot, 0.22), 0.24, 0.2, **box))
+        page.text(spot + 0.32, 0.32, word, va="center", fontsize=9)
+        spot += 0.5 + 0.073 * len(word)
     return Picture(
         figure,
         "A table of queries by keys cut into tiles that are numbered row by row in the order in which they are computed; beside it three narrow columns, "
@@ -345,35 +331,34 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
     )
 
 
+@styled
 def ring_rounds(processes: int) -> Picture:
     """Ring attention round by round: which keys each process has, to whom it hands them, and which blocks of the table that computes.
 
     Raises ValueError for processes that are not 2 to 6.
     """
-    if isinstance(processes, bool) or not isinstance(processes, int) or not 2 <= processes <= MOST_PROCESSES:
-        raise ValueError(f"processes must be a whole number, 2 to {MOST_PROCESSES}, got {processes!r}")
+    require.whole(least=2, most=MOST_PROCESSES, processes=processes)
     p = processes
     table = 1.05
     apart, box = 5.3 / p, min(0.86, 5.3 / p - 0.28)
     tall, top = table + 0.28, 0.62
     figure, page = _page(8.0, top + p * tall)
-    with rc_context(STYLE):
+    for rank in range(p):
+        page.text(0.95 + (rank + 0.5) * apart, 0.2, f"process {rank}", ha="center", fontsize=10 if p < 6 else 9.5)  # fmt: skip
+        page.text(0.95 + (rank + 0.5) * apart, 0.42, f"queries {rank}", ha="center", fontsize=9, color=MUTED)  # fmt: skip
+    page.text(7.32, 0.2, "the table", ha="center", fontsize=10)
+    page.text(7.32, 0.42, "queries ↓  keys →", ha="center", fontsize=9, color=MUTED)
+    for turn in range(p):
+        y = top + turn * tall + 0.04
+        middle = y + table / 2
+        page.text(0.06, middle, f"round {turn}", va="center", fontsize=10, fontweight="bold")
         for rank in range(p):
-            page.text(0.95 + (rank + 0.5) * apart, 0.2, f"process {rank}", ha="center", fontsize=10 if p < 6 else 9.5)  # fmt: skip
-            page.text(0.95 + (rank + 0.5) * apart, 0.42, f"queries {rank}", ha="center", fontsize=9, color=MUTED)  # fmt: skip
-        page.text(7.32, 0.2, "the table", ha="center", fontsize=10)
-        page.text(7.32, 0.42, "queries ↓  keys →", ha="center", fontsize=9, color=MUTED)
-        for turn in range(p):
-            y = top + turn * tall + 0.04
-            middle = y + table / 2
-            page.text(0.06, middle, f"round {turn}", va="center", fontsize=10, fontweight="bold")
-            for rank in range(p):
-                owner, x = (rank - turn) % p, 0.95 + (rank + 0.5) * apart
-                _rounded(page, (x - box / 2, middle - 0.21), (box, 0.42), _tone(owner), "black")
-                page.text(x, middle, f"keys {owner}", ha="center", va="center_baseline", fontsize=9.5, color=_on(owner), zorder=5)  # fmt: skip
-                if turn < p - 1:
-                    _hand_on(page, rank, p, middle, apart, box)
-            _blocks(page, (7.32 - table / 2, y), table / p, p, turn)
+            owner, x = (rank - turn) % p, 0.95 + (rank + 0.5) * apart
+            _rounded(page, (x - box / 2, middle - 0.21), (box, 0.42), _tone(owner), "black")
+            page.text(x, middle, f"keys {owner}", ha="center", va="center_baseline", fontsize=9.5, color=_on(owner), zorder=5)  # fmt: skip
+            if turn < p - 1:
+                _hand_on(page, rank, p, middle, apart, box)
+        _blocks(page, (7.32 - table / 2, y), table / p, p, turn)
     return Picture(
         figure,
         "Ring attention round by round: a row for each round with the keys that each process has, arrows to the next process, and a small table of "
@@ -383,46 +368,36 @@ def ring_rounds(processes: int) -> Picture:
     )
 
 
+@styled
 def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mapping[str, float]) -> Picture:
     """The survey's plane: a circle for each kind, across its training steps per second, upwards its mean accuracy over the tasks, its area the peak memory.
 
-    `table` are {kind: {task: accuracies of the seeds}}; a bar runs from the worst seed's mean over the tasks to the best one's. Raises ValueError where
-    kinds, tasks or numbers of seeds differ.
+    `table` are {kind: {task: accuracies of the seeds}}; a bar runs from the worst seed's mean over the tasks to the best one's.
     """
-    tasks = _checked(table)
-    for name, numbers in (("steps_per_s", steps_per_s), ("mib", mib)):
-        for kind in table:
-            number = numbers.get(kind) if isinstance(numbers, Mapping) else None
-            if not _number(number) or not 0 < number < math.inf:
-                raise ValueError(f"{name} must hold a number above 0 for {kind!r}, got {number!r}")
+    tasks = list(next(iter(table.values())))
     figure, grid = canvas(width=7.6, height=4.8)
     axes = grid[0][0]
     biggest = max(mib[kind] for kind in table)
     spots = []
-    with rc_context(STYLE):
-        for kind, found in table.items():
-            seeds = [
-                statistics.fmean(shares) for shares in zip(*(found[task] for task in tasks), strict=True)
-            ]
-            x, y = steps_per_s[kind], statistics.fmean(seeds)
-            k = _kind(kind, table)
-            area = 2200 * mib[kind] / biggest  # square points
-            axes.errorbar([x], [y], [[y - min(seeds)], [max(seeds) - y]], color="black", capsize=3, linewidth=1.2, zorder=3)  # fmt: skip
-            axes.scatter(
-                [x], [y], s=area, color=color(k), alpha=0.55, edgecolor="black", label=kind, zorder=2
-            )
-            axes.plot([x], [y], marker=".", color="black", markersize=4, zorder=4)
-            spots.append(
-                Spot(x, y, min(seeds), max(seeds), math.sqrt(area / math.pi), f"{kind}\n{mib[kind]:.3g} MiB")
-            )
-        axes.set_xscale("log")
-        xs = [spot.x for spot in spots]
-        axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
-        _plain(axes, min(xs) / 1.6, max(xs) * 1.6)
-        axes.margins(y=0.25)
-        axes.set_title("mean accuracy over the tasks", loc="left")
-        axes.set_xlabel("training steps per second")
-        _label(axes, spots)
+    for kind, found in table.items():
+        seeds = [statistics.fmean(shares) for shares in zip(*(found[task] for task in tasks), strict=True)]
+        x, y = steps_per_s[kind], statistics.fmean(seeds)
+        k = _kind(kind, table)
+        area = 2200 * mib[kind] / biggest  # square points
+        axes.errorbar([x], [y], [[y - min(seeds)], [max(seeds) - y]], color="black", capsize=3, linewidth=1.2, zorder=3)  # fmt: skip
+        axes.scatter([x], [y], s=area, color=color(k), alpha=0.55, edgecolor="black", label=kind, zorder=2)
+        axes.plot([x], [y], marker=".", color="black", markersize=4, zorder=4)
+        spots.append(
+            Spot(x, y, min(seeds), max(seeds), math.sqrt(area / math.pi), f"{kind}\n{mib[kind]:.3g} MiB")
+        )
+    axes.set_xscale("log")
+    xs = [spot.x for spot in spots]
+    axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
+    _plain(axes, min(xs) / 1.6, max(xs) * 1.6)
+    axes.margins(y=0.25)
+    axes.set_title("mean accuracy over the tasks", loc="left")
+    axes.set_xlabel("training steps per second")
+    _label(axes, spots)
     return Picture(
         figure,
         "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis; upwards, mean accuracy over the tasks; the area "
@@ -431,44 +406,38 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
     )
 
 
+@styled
 def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
     """Accuracies on each task, a panel each: a mark for each seed, a bar at their mean, and a dotted line where guessing ends.
 
-    `table` are {kind: {task: accuracies of the seeds}}, `guess` {task: accuracy of guessing}. Raises ValueError where they have not the same tasks.
+    `table` are {kind: {task: accuracies of the seeds}}, `guess` {task: accuracy of guessing}.
     """
-    tasks = _checked(table)
-    if not isinstance(guess, Mapping) or set(guess) != set(tasks):
-        got = list(guess) if isinstance(guess, Mapping) else type(guess).__name__
-        raise ValueError(f"guess must hold a share for each of the tasks {tasks}, got {got}")
-    for task, share in guess.items():
-        if not _number(share) or not 0 <= share <= 1:
-            raise ValueError(f"guess[{task!r}] must be a share of 0 to 1, got {share!r}")
+    tasks = list(next(iter(table.values())))
     across = len(tasks) if len(tasks) <= 5 else math.ceil(len(tasks) / 2)
     rows = math.ceil(len(tasks) / across)
     tall = 0.9 + 0.34 * len(table)
     figure, grid = canvas(rows, across, width=min(8.0, 1.8 + 2.2 * across), height=tall * rows, sharey=True)
-    with rc_context(STYLE):
-        for axes in grid.flat[len(tasks) :]:
-            axes.set_axis_off()
-        for axes, task in zip(grid.flat, tasks, strict=False):
-            for y, (kind, found) in enumerate(table.items()):
-                k = _kind(kind, table)
-                aside = [0.34 * ((i + 0.5) / len(found[task]) - 0.5) for i in range(len(found[task]))]
-                style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
-                axes.plot(found[task], [y + up for up in aside], linestyle="none", alpha=0.85, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)  # fmt: skip
-                mean = statistics.fmean(found[task])
-                axes.plot([mean, mean], [y - 0.34, y + 0.34], color="black", linewidth=1.8, zorder=2)
-            axes.axvline(guess[task], color="0.3", linestyle=":", linewidth=1.5, zorder=1)
-            axes.set_xlim(-0.04, 1.04)
-            axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-            axes.set_xticks([0.25, 0.75], minor=True)
-            axes.set_yticks(range(len(table)), list(table))
-            axes.set_ylim(len(table) - 0.5, -0.5)
-            axes.grid(axis="y", color="0.92")
-            axes.set_axisbelow(True)
-            axes.tick_params(axis="y", length=0)
-            axes.set_title(task, loc="left")
-            axes.set_xlabel("accuracy")
+    for axes in grid.flat[len(tasks) :]:
+        axes.set_axis_off()
+    for axes, task in zip(grid.flat, tasks, strict=False):
+        for y, (kind, found) in enumerate(table.items()):
+            k = _kind(kind, table)
+            aside = [0.34 * ((i + 0.5) / len(found[task]) - 0.5) for i in range(len(found[task]))]
+            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
+            axes.plot(found[task], [y + up for up in aside], linestyle="none", alpha=0.85, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)  # fmt: skip
+            mean = statistics.fmean(found[task])
+            axes.plot([mean, mean], [y - 0.34, y + 0.34], color="black", linewidth=1.8, zorder=2)
+        axes.axvline(guess[task], color="0.3", linestyle=":", linewidth=1.5, zorder=1)
+        axes.set_xlim(-0.04, 1.04)
+        axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        axes.set_xticks([0.25, 0.75], minor=True)
+        axes.set_yticks(range(len(table)), list(table))
+        axes.set_ylim(len(table) - 0.5, -0.5)
+        axes.grid(axis="y", color="0.92")
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0)
+        axes.set_title(task, loc="left")
+        axes.set_xlabel("accuracy")
     return Picture(
         figure,
         "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at their mean, and a dotted line at the accuracy "
@@ -490,6 +459,7 @@ def next_token(
     )
 
 
+@styled
 def cache_growth(
     layers: int, d_head: int, key_heads: Mapping[str, int], tokens: Sequence[int], bytes_each: int = 2,
     *, measured: Mapping[str, Sequence[tuple[int, float]]] | None = None,
@@ -499,50 +469,37 @@ def cache_growth(
     From 2 · layers · key heads · d_head · tokens · bytes_each; `measured` are {name: [(tokens, GiB), ...]}, drawn as marks on it. Both axes are
     logarithmic. Raises ValueError where a size is no whole number above 0, and for measured points of a name that has no line.
     """
-    for name, size in (("layers", layers), ("d_head", d_head), ("bytes_each", bytes_each)):
-        _whole(name, size, 1)
-    heads, measured = _some(key_heads, "key_heads", "number"), {} if measured is None else measured
+    require.whole(layers=layers, d_head=d_head, bytes_each=bytes_each)
+    heads, measured = _some(key_heads, "key_heads", "number"), measured or {}
     for name, count in heads.items():
-        _whole(f"key_heads[{name!r}]", count, 1)
+        require.whole(**{f"key_heads[{name!r}]": count})
     if isinstance(tokens, str) or not isinstance(tokens, Sequence) or len(tokens) < 2:
         raise ValueError(f"tokens must be at least two numbers of tokens, got {tokens!r}")
     for count in tokens:
-        _whole("each of tokens", count, 1)
-    if not isinstance(measured, Mapping) or (unknown := [name for name in measured if name not in heads]):
-        got = repr(unknown[0]) if isinstance(measured, Mapping) else type(measured).__name__
-        raise ValueError(f"measured must hold points for names among {list(heads)}, got {got}")
-    for name, points in measured.items():
-        for point in points if isinstance(points, Sequence) else [points]:
-            if (
-                not isinstance(point, Sequence)
-                or len(point) != 2
-                or not all(_number(x) and x > 0 for x in point)
-            ):
-                raise ValueError(f"measured[{name!r}] must be pairs (tokens, GiB) above 0, got {point!r}")
+        require.whole(tokens=count)
     figure, grid = canvas(width=7.0, height=4.0)
     axes = grid[0][0]
     xs = sorted(tokens)
-    with rc_context(STYLE):
-        for k, (name, count) in enumerate(heads.items()):
-            gib = [2 * layers * count * d_head * n * bytes_each / GIB for n in xs]
-            axes.plot(xs, gib, color=color(k), linestyle=DASHES[k % 4], linewidth=1.7, label=name)
-            points = measured.get(name, [])
-            style = {"marker": MARKERS[k % len(MARKERS)], "markersize": 6.5, "markeredgecolor": "black"}
-            if points:
-                axes.plot(*zip(*points, strict=True), color=color(k), linestyle="none", zorder=3, **style)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log", base=2)
-        _powers(axes, xs)
-        axes.yaxis.minorticks_off()
-        low, high = axes.get_ylim()
-        ks = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-        every = next(step for step in (1, 2, 4, 5, 10, 20) if len(ks) / step <= 8)
-        ks = [k for k in ks if k % every == 0]
-        axes.set_yticks([2.0**k for k in ks], [_size(k) for k in ks])
-        axes.set_ylim(low, high)
-        axes.set_xlabel("tokens read and written so far")
-        axes.set_title("keys and values kept for one text", loc="left")
-        _legend(figure, axes)
+    for k, (name, count) in enumerate(heads.items()):
+        gib = [2 * layers * count * d_head * n * bytes_each / GIB for n in xs]
+        axes.plot(xs, gib, color=color(k), linestyle=DASHES[k % 4], linewidth=1.7, label=name)
+        points = measured.get(name, [])
+        style = {"marker": MARKERS[k % len(MARKERS)], "markersize": 6.5, "markeredgecolor": "black"}
+        if points:
+            axes.plot(*zip(*points, strict=True), color=color(k), linestyle="none", zorder=3, **style)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    _powers(axes, xs)
+    axes.yaxis.minorticks_off()
+    low, high = axes.get_ylim()
+    ks = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
+    every = next(step for step in (1, 2, 4, 5, 10, 20) if len(ks) / step <= 8)
+    ks = [k for k in ks if k % every == 0]
+    axes.set_yticks([2.0**k for k in ks], [_size(k) for k in ks])
+    axes.set_ylim(low, high)
+    axes.set_xlabel("tokens read and written so far")
+    axes.set_title("keys and values kept for one text", loc="left")
+    _legend(figure, axes)
     return Picture(
         figure,
         "Memory that kept keys and values take, over the tokens of one text, both axes logarithmic, a straight line for each number of key heads.",
@@ -551,21 +508,20 @@ def cache_growth(
     )
 
 
+@styled
 def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
     """Query heads above, key heads below, and lines from each head to the keys and values that it uses; a panel for each number of key heads.
 
     Raises ValueError where n_heads is not 2 to 16, or is no multiple of a number of key heads.
     """
-    _whole("n_heads", n_heads, 2)
-    if n_heads > 16:
-        raise ValueError(f"n_heads must be at most 16, so that heads can be seen, got {n_heads}")
+    require.whole(least=2, most=16, n_heads=n_heads)
     counts = [n_key_heads] if isinstance(n_key_heads, int) else n_key_heads
     if isinstance(counts, str) or not isinstance(counts, Sequence) or not 1 <= len(counts) <= 4:
         raise ValueError(
             f"n_key_heads must be a number of key heads, or a list of 1 to 4 of them, got {n_key_heads!r}"
         )
     for count in counts:
-        _whole("n_key_heads", count, 1)
+        require.whole(n_key_heads=count)
         if n_heads % count:
             raise ValueError(
                 f"n_key_heads must divide n_heads={n_heads}, got {count}; take one of "
@@ -573,27 +529,26 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
             )
     width = min(8.0, 1.0 + 3.4 * len(counts))
     figure, grid = canvas(1, len(counts), width=width, height=2.7)
-    with rc_context(STYLE):
-        for axes, count in zip(grid[0], counts, strict=True):
-            bare(axes)
-            axes.set(xlim=(-0.6, n_heads - 0.4), ylim=(-0.3, 3.0))
-            group = n_heads // count
-            for head in range(n_heads):
-                shared = head // group
-                middle = (shared + 0.5) * group - 0.5
-                axes.plot([head, middle], [2.1, 0.75], color="0.4", linewidth=1.2, zorder=1)
-                axes.add_patch(Rectangle((head - 0.36, 2.0), 0.72, 0.8, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, zorder=2))  # fmt: skip
-            for shared in range(count):
-                middle = (shared + 0.5) * group - 0.5
-                for place, up in ((0.08, "keys"), (-0.42, "values")):
-                    hatch = "" if up == "keys" else "..."
-                    axes.add_patch(Rectangle((middle - 0.36, place + 0.3), 0.72, 0.42, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, hatch=hatch, zorder=2))  # fmt: skip
-            kept = {1: "multi-query\none for all", n_heads: "multi-head\none each"}
-            axes.set_title(kept.get(count, f"grouped-query\none for every {group}"), fontsize=10)
-            axes.set_xlabel(f"{2 * count} of {2 * n_heads} arrays kept")
-        first = grid[0][0]
-        first.set_yticks([2.4, 0.59, 0.09], ["queries", "keys", "values"])
-        first.tick_params(axis="y", length=0)
+    for axes, count in zip(grid[0], counts, strict=True):
+        bare(axes)
+        axes.set(xlim=(-0.6, n_heads - 0.4), ylim=(-0.3, 3.0))
+        group = n_heads // count
+        for head in range(n_heads):
+            shared = head // group
+            middle = (shared + 0.5) * group - 0.5
+            axes.plot([head, middle], [2.1, 0.75], color="0.4", linewidth=1.2, zorder=1)
+            axes.add_patch(Rectangle((head - 0.36, 2.0), 0.72, 0.8, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, zorder=2))  # fmt: skip
+        for shared in range(count):
+            middle = (shared + 0.5) * group - 0.5
+            for place, up in ((0.08, "keys"), (-0.42, "values")):
+                hatch = "" if up == "keys" else "..."
+                axes.add_patch(Rectangle((middle - 0.36, place + 0.3), 0.72, 0.42, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, hatch=hatch, zorder=2))  # fmt: skip
+        kept = {1: "multi-query\none for all", n_heads: "multi-head\none each"}
+        axes.set_title(kept.get(count, f"grouped-query\none for every {group}"), fontsize=10)
+        axes.set_xlabel(f"{2 * count} of {2 * n_heads} arrays kept")
+    first = grid[0][0]
+    first.set_yticks([2.4, 0.59, 0.09], ["queries", "keys", "values"])
+    first.tick_params(axis="y", length=0)
     return Picture(
         figure,
         "Heads of queries in a row, below them the heads of keys and values, with a line from each query head to the keys and values that it uses; groups of "
@@ -602,48 +557,35 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
     )
 
 
+@styled
 def ring_memory(rows: Sequence[Row]) -> Picture:
     """MiB of each process over the number of processes, both axes logarithmic, a curve for each number of tokens and kind of pass; dashed lines fall as 1/p.
 
     `rows` hold "processes", "tokens", "backward" and "mib"; of rows that are equal in the first three the middle is drawn, with a band from
-    lowest to highest. Raises ValueError where there are no such rows.
+    lowest to highest.
     """
-    wanted = {"processes", "tokens", "backward", "mib"}
-    found = rows if isinstance(rows, Sequence) else []
-    rows = [row for row in found if isinstance(row, Mapping) and wanted <= row.keys()]
-    if not rows:
-        raise ValueError('there are no rows with "processes", "tokens", "backward" and "mib" to draw')
-    found: dict[tuple[int, bool], dict[int, list[float]]] = {}
-    for row in rows:
-        if not _number(row["mib"]) or row["mib"] <= 0:
-            raise ValueError(f'"mib" of each row must be a number above 0, got {row["mib"]!r}')
-        found.setdefault((row["tokens"], row["backward"]), {}).setdefault(row["processes"], []).append(
-            row["mib"]
-        )
+    found = summary.bands(rows, ("tokens", "backward"), "processes", "mib")
     several = len({backward for _, backward in found}) > 1
     figure, grid = canvas(width=7.0, height=4.0)
     axes = grid[0][0]
-    with rc_context(STYLE):
-        for k, ((tokens, backward), cases) in enumerate(sorted(found.items())):
-            xs = sorted(cases)
-            low, middle, high = ([of(cases[x]) for x in xs] for of in (min, statistics.median, max))
-            name = f"{tokens:,} tokens" + (", backward too" if backward else ", forward" if several else "")
-            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 6}
-            axes.plot(xs, middle, label=name, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)
-            axes.fill_between(xs, low, high, color=color(k), alpha=0.15, linewidth=0)
-            start = next((i for i, x in enumerate(xs) if x > 1), 0)
-            ideal = [middle[start] * xs[start] / x for x in xs]
-            label = "falls as 1 / processes" if k == len(found) - 1 else None
-            axes.plot(xs, ideal, color="0.4", dashes=(5, 3), linewidth=1.1, label=label, zorder=4)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        counts = sorted({row["processes"] for row in rows})
-        axes.set_xticks(counts, [str(count) for count in counts])
-        axes.xaxis.minorticks_off()
-        _plain(axes, *axes.get_ylim(), which="y")
-        axes.set_xlabel("processes")
-        axes.set_title("MiB at the peak, of one process", loc="left")
-        _legend(figure, axes)
+    for k, ((tokens, backward), (xs, low, middle, high)) in enumerate(sorted(found.items())):
+        name = f"{tokens:,} tokens" + (", backward too" if backward else ", forward" if several else "")
+        style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 6}
+        axes.plot(xs, middle, label=name, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)
+        axes.fill_between(xs, low, high, color=color(k), alpha=0.15, linewidth=0)
+        start = next((i for i, x in enumerate(xs) if x > 1), 0)
+        ideal = [middle[start] * xs[start] / x for x in xs]
+        label = "falls as 1 / processes" if k == len(found) - 1 else None
+        axes.plot(xs, ideal, color="0.4", dashes=(5, 3), linewidth=1.1, label=label, zorder=4)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    counts = sorted({row["processes"] for row in rows})
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.xaxis.minorticks_off()
+    _plain(axes, *axes.get_ylim(), which="y")
+    axes.set_xlabel("processes")
+    axes.set_title("MiB at the peak, of one process", loc="left")
+    _legend(figure, axes)
     return Picture(
         figure,
         "Memory of one process over the number of processes, both axes logarithmic, a curve for each number of tokens, and dashed lines that fall as one over "
@@ -796,7 +738,7 @@ def _legend(figure: Any, axes: Axes, least: int = 2) -> None:
         figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
 
 
-def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
+def _overlap(a: Box, b: Box) -> float:
     """Area that two boxes (left, low, right, high) have in common."""
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
@@ -871,15 +813,6 @@ def _some(values: Mapping[str, Any], name: str, what: str) -> dict[str, Any]:
     return dict(values)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _whole(name: str, size: Any, least: int) -> None:
-    if isinstance(size, bool) or not isinstance(size, int) or size < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {size!r}")
-
-
 def _falling(values: Any, name: str) -> Tensor:
     """Singular values on the CPU in falling order, divided by the largest."""
     if not isinstance(values, Tensor) or values.ndim != 1 or not values.numel():
@@ -895,42 +828,4 @@ def _falling(values: Any, name: str) -> Tensor:
 
 def _draws(curve: Any, name: str) -> list[tuple[float, list[float]]]:
     """Points (size, errors) in the order of their sizes."""
-    points = []
-    for point in curve if isinstance(curve, Sequence) and not isinstance(curve, str) else [None]:
-        if not isinstance(point, Sequence) or isinstance(point, str) or len(point) != 2 or not isinstance(point[1], Sequence):  # fmt: skip
-            raise ValueError(f"curve {name!r} must hold (size, [errors of the draws]), got {point!r}")
-        numbers = [point[0], *point[1]]
-        if not all(map(_number, numbers)):
-            raise ValueError(
-                f"curve {name!r} must hold plain numbers, got {point!r}; of a tensor take .item()"
-            )
-        if not point[0] > 0 or not point[1] or not all(0 <= y < math.inf for y in point[1]):
-            raise ValueError(
-                f"curve {name!r} must hold sizes above 0, each with at least one error that is finite and not negative, got {point!r}"
-            )
-        points.append((point[0], list(point[1])))
-    if not points:
-        raise ValueError(f"curve {name!r} has no points")
-    return sorted(points)
-
-
-def _checked(table: Any) -> list[str]:
-    """The tasks of {kind: {task: accuracies}}."""
-    some = _some(table, "table", "{task: accuracies of the seeds}")
-    first, wanted = next(iter(some)), None
-    for kind, found in some.items():
-        if not isinstance(found, Mapping) or not found:
-            raise ValueError(f"table[{kind!r}] must be {{task: accuracies of the seeds}}, got {found!r}")
-        for task, shares in found.items():
-            if isinstance(shares, str) or not isinstance(shares, Sequence) or not shares or not all(_number(share) and 0 <= share <= 1 for share in shares):  # fmt: skip
-                raise ValueError(f"table[{kind!r}][{task!r}] must be shares of 0 to 1, one for each seed, got {shares!r}")  # fmt: skip
-        wanted = wanted or list(found)
-        if set(found) != set(wanted):
-            raise ValueError(
-                f"all kinds must have the same tasks, got {wanted} for {first!r} and {list(found)} for {kind!r}"
-            )
-        if len(counts := {len(shares) for shares in found.values()}) > 1:
-            raise ValueError(
-                f"all tasks of {kind!r} must have the same number of seeds, got {sorted(counts)}"
-            )
-    return wanted
+    return sorted((size, list(errors)) for size, errors in curve)

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
 from torch import Tensor
 
 from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, HEAT, STYLE, Picture, canvas
+from lesson_lib.plots.picture import CURVES, HEAT, Picture, canvas, styled
 
 FIELDS = ("source", "target", "encoder", "decoder")
 LABELS, MAPS, BETWEEN, STREAM = 0.92, 4.56, 0.82, 1.6  # inches across: names, maps, ticks, the stream's norm
@@ -65,6 +64,7 @@ def inside(opened: Any) -> Inside:
     return made
 
 
+@styled
 def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
     """Every layer and head of an opened machine as a small map, top to bottom as the tokens pass, and the residual stream's norm beside it.
 
@@ -88,20 +88,19 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
     height = sum(HEADING + 0.2 + sum(tall + gap for *_, tall, gap in rows) for _, _, rows, _ in stacks) + 0.45
     most = max(stream.norm(dim=-1).max().item() for *_, stream in stacks)
     figure, ((page,),) = canvas(width=width, height=height)
-    with rc_context(STYLE):
-        figure.set_layout_engine("none")
-        page.set_position([0, 0, 1, 1])
-        top = 0.0
-        for title, words, rows, stream in stacks:
-            page.text(0.06, top + 0.2, title, fontsize=11, fontweight="bold", va="center")
-            page.text(LABELS, top + 0.2, words, fontsize=9, va="center", color=MUTED)
-            top = _stack(page, rows, top + HEADING, size)
-            bounds = [top - sum(tall + gap for *_, tall, gap in rows[k:]) for k in range(0, len(rows) + 1, len(rows) // (len(stream) - 1))]  # fmt: skip
-            _beside(page, bounds, stream, left=LABELS + MAPS + BETWEEN, most=most)
-            top += 0.2
-        _scale(page, left=LABELS, top=top + 0.02)
-        page.set(xlim=(0, width), ylim=(height, 0), aspect="auto")
-        page.set_axis_off()
+    figure.set_layout_engine("none")
+    page.set_position([0, 0, 1, 1])
+    top = 0.0
+    for title, words, rows, stream in stacks:
+        page.text(0.06, top + 0.2, title, fontsize=11, fontweight="bold", va="center")
+        page.text(LABELS, top + 0.2, words, fontsize=9, va="center", color=MUTED)
+        top = _stack(page, rows, top + HEADING, size)
+        bounds = [top - sum(tall + gap for *_, tall, gap in rows[k:]) for k in range(0, len(rows) + 1, len(rows) // (len(stream) - 1))]  # fmt: skip
+        _beside(page, bounds, stream, left=LABELS + MAPS + BETWEEN, most=most)
+        top += 0.2
+    _scale(page, left=LABELS, top=top + 0.02)
+    page.set(xlim=(0, width), ylim=(height, 0), aspect="auto")
+    page.set_axis_off()
     return Picture(
         figure,
         alt
@@ -120,19 +119,9 @@ def stream_norms(
 
     Each value is a stream as `blocks.Stacked` has it (a tensor (..., n, d_model) per depth: the mean over the tokens, and a band from
     the shortest to the longest), or the norms themselves, a number per depth. Depth 0 is what comes in.
-    Raises ValueError without streams, and for a stream of fewer than two depths.
     """
-    if not isinstance(streams, Mapping) or not streams:
-        raise ValueError(
-            f'streams must be a dict with at least one entry, {{"post-norm": stacked.stream}}, got {type(streams).__name__}'
-        )
     curves = {}
     for name, stream in streams.items():
-        if stream is None or isinstance(stream, str) or len(stream) < 2:
-            raise ValueError(
-                f"stream {name!r} must hold at least two depths: what comes in, and what each layer leaves; "
-                "Stacked.stream does after a call with weights=True"
-            )
         depths = [torch.as_tensor(depth, device="cpu").detach().double() for depth in stream]
         norms = [depth.norm(dim=-1) if depth.ndim else depth for depth in depths]
         middle = [norm.mean().item() for norm in norms]
@@ -218,25 +207,25 @@ LATER, TURN, LOGITS = 30, 712, 724  # a later layer's width; where the memory tu
 UP, TABLE = 70, 534  # from a stream to the middle of its sub-layers; how far down the table is
 
 
+@styled
 def transformer_diagram(*, norm_first: bool = False) -> Picture:
     """The whole machine, drawn as two residual streams from left to right: sub-layers read from a stream and add to it.
 
     `norm_first` draws the norms inside the branches (pre-norm), else on the stream behind each sum (post-norm, as published).
     """
     figure, ((page,),) = canvas(width=WIDE / 100, height=HIGH / 100)
-    with rc_context(STYLE):
-        figure.set_layout_engine("none")
-        page.set_position([0, 0, 1, 1])
-        page.set(xlim=(0, WIDE), ylim=(HIGH, 0))
-        page.set_axis_off()
-        parts = ("attention", "mask: padding", SKY), ("feed_forward", "each token alone", MINT)
-        _rail(page, ENCODER, "Encoder", "source", TURN, ENCODER_LATER, norm_first)
-        _opened_layer(page, ENCODER, "EncoderLayer", parts, ENCODER_CELL, ENCODER_LATER, norm_first)
-        parts = ("attention", "mask: causal", SKY), ("cross_attention", "mask: padding", SKY), parts[1]
-        _rail(page, DECODER, "Decoder", "before", LOGITS, DECODER_LATER, norm_first)
-        _opened_layer(page, DECODER, "DecoderLayer", parts, DECODER_CELL, DECODER_LATER, norm_first)
-        _memory(page)
-        _table(page)
+    figure.set_layout_engine("none")
+    page.set_position([0, 0, 1, 1])
+    page.set(xlim=(0, WIDE), ylim=(HIGH, 0))
+    page.set_axis_off()
+    parts = ("attention", "mask: padding", SKY), ("feed_forward", "each token alone", MINT)
+    _rail(page, ENCODER, "Encoder", "source", TURN, ENCODER_LATER, norm_first)
+    _opened_layer(page, ENCODER, "EncoderLayer", parts, ENCODER_CELL, ENCODER_LATER, norm_first)
+    parts = ("attention", "mask: causal", SKY), ("cross_attention", "mask: padding", SKY), parts[1]
+    _rail(page, DECODER, "Decoder", "before", LOGITS, DECODER_LATER, norm_first)
+    _opened_layer(page, DECODER, "DecoderLayer", parts, DECODER_CELL, DECODER_LATER, norm_first)
+    _memory(page)
+    _table(page)
     where = "before each sub-layer, in its branch" if norm_first else "behind each sum, on the stream"
     return Picture(
         figure,

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib.plots.charts import draw_table
-from lesson_lib.plots.picture import STYLE, Picture, bare, canvas
+from lesson_lib.plots.picture import Picture, bare, canvas, styled
 from lesson_lib.trace import SevenSteps
 
 
@@ -45,6 +44,7 @@ STEP_TEXTS = {
 }
 
 
+@styled
 def seven_steps(
     steps: SevenSteps,
     weights: Mapping[str, Tensor],
@@ -69,32 +69,31 @@ def seven_steps(
         [(4, "scores", steps.scores), (5, "weights", steps.weights), (6, f"weighted values, query {query + 1}", steps.weighted_values[query]), (7, "outputs", steps.outputs)],
     ]  # fmt: skip
     figure, grid = canvas(3, 4, width=8.0, height=5.2)
-    with rc_context(STYLE):
-        figure.suptitle(STEP_TEXTS[upto].format(query=query + 1), fontsize=11)
-        for row, cells in zip(grid, layout, strict=True):
-            for axes, cell in zip(row, cells, strict=True):
-                bare(axes)
-                if cell is None or cell[0] > upto:
-                    axes.set_axis_off()
-                    continue
-                step, name, table = cell
-                whole = bool((table == table.round()).all())
-                table = table.detach().to("cpu", torch.float64)
-                draw_table(
-                    axes,
-                    table,
-                    low=table.min().item(),
-                    high=table.max().item(),
-                    decimals=0 if whole else decimals,
-                )
-                shape = "" if step == 6 else f"  {tuple(table.shape)}"  # its name fills the place
-                axes.set_title(
-                    f"{step}  {name}{shape}",
-                    fontsize=9,
-                    fontweight="bold" if step == upto else None,
-                )
-                if step == upto:
-                    axes.spines[:].set(visible=True, color=EDGE, linewidth=2.5)
+    figure.suptitle(STEP_TEXTS[upto].format(query=query + 1), fontsize=11)
+    for row, cells in zip(grid, layout, strict=True):
+        for axes, cell in zip(row, cells, strict=True):
+            bare(axes)
+            if cell is None or cell[0] > upto:
+                axes.set_axis_off()
+                continue
+            step, name, table = cell
+            whole = bool((table == table.round()).all())
+            table = table.detach().to("cpu", torch.float64)
+            draw_table(
+                axes,
+                table,
+                low=table.min().item(),
+                high=table.max().item(),
+                decimals=0 if whole else decimals,
+            )
+            shape = "" if step == 6 else f"  {tuple(table.shape)}"  # its name fills the place
+            axes.set_title(
+                f"{step}  {name}{shape}",
+                fontsize=9,
+                fontweight="bold" if step == upto else None,
+            )
+            if step == upto:
+                axes.spines[:].set(visible=True, color=EDGE, linewidth=2.5)
     alt = (
         f"Step {upto} of 7 of self-attention over {n} tokens: "
         f"{STEP_TEXTS[upto].split('. ', 1)[1].format(query=query + 1)}; the matrices so far, with their numbers."
@@ -137,6 +136,7 @@ def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict
     raise ValueError(f"convention must be 'rows' or 'columns', got {convention!r}")
 
 
+@styled
 def products(lines: Sequence[Equation], *, alt: str, caption: str = "") -> Picture:
     """Matrix equations in two columns, down the left one first, every matrix of the figure at one scale.
 
@@ -150,11 +150,10 @@ def products(lines: Sequence[Equation], *, alt: str, caption: str = "") -> Pictu
     axes = grid[0][0]
     bare(axes)
     axes.set(xlim=(-0.05 / scale, WIDTH / scale), ylim=(-sum(heights) / scale, 0), aspect="equal")
-    with rc_context(STYLE):
-        for column, stack in enumerate(stacks):
-            for row, equation in enumerate(stack):
-                middle = sum(heights[:row]) + (heights[row] - LABEL) / 2
-                _equation(axes, equation, sum(widths[:column]) / scale, -middle / scale, scale)
+    for column, stack in enumerate(stacks):
+        for row, equation in enumerate(stack):
+            middle = sum(heights[:row]) + (heights[row] - LABEL) / 2
+            _equation(axes, equation, sum(widths[:column]) / scale, -middle / scale, scale)
     return Picture(figure, alt, caption)
 
 

@@ -13,13 +13,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import networkx
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon, Rectangle
 from PIL import Image
 
-from lesson_lib.plots.picture import CURVES, STYLE, Picture, bare, canvas
+from lesson_lib import require
+from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 
 Node = tuple[str, int]
 Point = tuple[float, float]
@@ -265,8 +265,7 @@ def _steps(count: int) -> str:
 
 
 def _step(wave: int) -> None:
-    if isinstance(wave, bool) or not isinstance(wave, int) or wave < 0:
-        raise ValueError(f"wave must be a whole number of steps from 0, got {wave!r}")
+    require.whole(least=0, wave=wave)
 
 
 def _path(graph: networkx.DiGraph, path: Sequence[Node] | None) -> list[Node]:
@@ -323,6 +322,7 @@ def _head(back: Point, tip: Point, size: float = 0.2) -> tuple[Point, ...]:
     return tip, *((tip[0] - dx - side * dy / 2, tip[1] - dy + side * dx / 2) for side in (1, -1))
 
 
+@styled
 def _sheet(parts: Sequence[tuple[str, Drawing]]) -> Figure:
     """Drawings with their titles, up to three in a row, all at the same scale, in one system of coordinates."""
     across = min(3, len(parts))
@@ -335,14 +335,13 @@ def _sheet(parts: Sequence[tuple[str, Drawing]]) -> Figure:
     figure, grid = canvas(width=unit * across * wide, height=unit * sum(tall))
     figure.set_layout_engine("none")
     axes, bottom = grid[0][0], sum(tall)
-    with rc_context(STYLE):
-        bare(axes)
-        axes.set_position((0, 0, 1, 1))
-        axes.set(xlim=(0, across * wide), ylim=(0, sum(tall)))
-        for level, high in zip(levels, tall, strict=True):
-            bottom -= high
-            for k, (title, drawing) in enumerate(level):
-                _paint(axes, drawing, title, (k * wide + LABELS, bottom + FOOT), unit)
+    bare(axes)
+    axes.set_position((0, 0, 1, 1))
+    axes.set(xlim=(0, across * wide), ylim=(0, sum(tall)))
+    for level, high in zip(levels, tall, strict=True):
+        bottom -= high
+        for k, (title, drawing) in enumerate(level):
+            _paint(axes, drawing, title, (k * wide + LABELS, bottom + FOOT), unit)
     return figure
 
 

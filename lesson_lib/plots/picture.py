@@ -3,6 +3,8 @@
 import base64
 import html
 import io
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from matplotlib import rc_context
@@ -76,27 +78,37 @@ class Picture:
 
     def _bytes(self, kind: str, **options: Any) -> bytes:
         file = io.BytesIO()
-        with rc_context(STYLE):
-            self.figure.savefig(file, format=kind, **options)
+        styled(self.figure.savefig)(file, format=kind, **options)
         return file.getvalue()
 
 
+def styled(draw: Callable) -> Callable:
+    """Decorate a function that draws: what it draws has the house style."""
+
+    @wraps(draw)
+    def inside(*args: Any, **options: Any) -> Any:
+        with rc_context(STYLE):
+            return draw(*args, **options)
+
+    return inside
+
+
+@styled
 def canvas(
     rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.0, **options: Any
 ) -> tuple[Figure, Any]:
     """A new figure in the house style, outside pyplot (so nothing stays open), and its grid of axes (always 2-D)."""
-    with rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def fit(figure: Figure) -> None:
+@styled
+def trim(figure: Figure) -> None:
     """Cut off the white that axes of equal aspect leave above, below or beside them."""
-    with rc_context(STYLE):
-        for _ in range(3):  # a smaller figure moves its contents a little
-            figure.draw_without_rendering()
-            box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-            figure.set_size_inches(min(width, box.width + 0.1), min(height, box.height + 0.1))
+    for _ in range(3):  # a smaller figure moves its contents a little
+        figure.draw_without_rendering()
+        box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+        figure.set_size_inches(min(width, box.width + 0.1), min(height, box.height + 0.1))
 
 
 def color(index: int) -> str:

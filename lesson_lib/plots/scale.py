@@ -4,12 +4,12 @@ import html
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 
-from lesson_lib.plots.picture import MARKERS, STYLE, Picture, canvas, color
+from lesson_lib import require, summary
+from lesson_lib.plots.picture import MARKERS, Picture, canvas, color, styled
 
 Row = Mapping[str, Any]
 MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86400.0, 365.25 * 86400.0
@@ -27,12 +27,14 @@ FAR = 10  # times the longest measured length: from there on a number is marked 
 ROOM = 0.062  # between labels at the lines' ends, of the height
 
 
+@runtime_checkable
 class Cost(Protocol):
     """What `measure.Law` is: a cost for any n."""
 
     def at(self, n: int | float) -> int | float: ...
 
 
+@styled
 def laws_picture(rows: Sequence[Row], laws: Mapping[str, Cost], *, of: str = "cpu_s") -> Picture:
     """Measured costs over the number of tokens, and each kind's law as a line to a billion tokens; both axes logarithmic.
 
@@ -40,44 +42,39 @@ def laws_picture(rows: Sequence[Row], laws: Mapping[str, Cost], *, of: str = "cp
     were held out: the law has not seen them. A line is dashed beyond what was measured. Raises ValueError for another `of`, where there are no rows,
     and for a kind without a law.
     """
-    _of(of)
+    require.one_of(COLUMNS, of=of)
     found = _points(rows, of)
-    if missing := [kind for kind in found if kind not in laws]:
-        raise ValueError(
-            f"laws must hold one for each kind, there is none for {missing[0]!r}; take experiments.laws.laws(rows, of)"
-        )
     title, units = COLUMNS[of]
     figure, grid = canvas(width=8.0, height=5.0)
     axes, end = grid[0][0], MARKS[-1]
-    with rc_context(STYLE):
-        axes.set(xscale="log", yscale="log")
-        least = min(n for at in found.values() for n in at)
-        for k, (kind, at) in enumerate(found.items()):
-            law, style = laws[kind], {"color": color(k), "linestyle": "none"}
-            style |= {"marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
-            for held_out, face in ((False, color(k)), (True, "white")):
-                some = [(n, value) for n, (value, out) in at.items() if out == held_out]
-                if some:
-                    axes.plot(*zip(*some, strict=True), **style, markerfacecolor=face, zorder=3)
-            for low, high, line in ((least, max(at), "-"), (max(at), end, "--")):
-                xs = [low * (high / low) ** (i / 60) for i in range(61)]
-                axes.plot(xs, [law.at(x) for x in xs], color=color(k), linestyle=line, linewidth=1.2)
-        axes.set_xlim(least / 1.5, end)
-        axes.set_xticks(
-            [10.0**power for power in range(3, 10)], ["1 k", "10 k", "100 k", "1 M", "10 M", "100 M", "1 G"]
-        )
-        for mark in MARKS:
-            axes.axvline(mark, color="0.75", linewidth=0.8, zorder=0)
-        low, high = axes.get_ylim()
-        axes.set_yticks(
-            [value for value in units if low <= value <= high],
-            [name for value, name in units.items() if low <= value <= high],
-        )
-        axes.minorticks_off()
-        axes.set_ylim(low, high)
-        axes.set_xlabel("tokens")
-        axes.set_title(title, loc="left")
-        _labels(axes, {kind: laws[kind].at(end) for kind in found})
+    axes.set(xscale="log", yscale="log")
+    least = min(n for at in found.values() for n in at)
+    for k, (kind, at) in enumerate(found.items()):
+        law, style = laws[kind], {"color": color(k), "linestyle": "none"}
+        style |= {"marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
+        for held_out, face in ((False, color(k)), (True, "white")):
+            some = [(n, value) for n, (value, out) in at.items() if out == held_out]
+            if some:
+                axes.plot(*zip(*some, strict=True), **style, markerfacecolor=face, zorder=3)
+        for low, high, line in ((least, max(at), "-"), (max(at), end, "--")):
+            xs = [low * (high / low) ** (i / 60) for i in range(61)]
+            axes.plot(xs, [law.at(x) for x in xs], color=color(k), linestyle=line, linewidth=1.2)
+    axes.set_xlim(least / 1.5, end)
+    axes.set_xticks(
+        [10.0**power for power in range(3, 10)], ["1 k", "10 k", "100 k", "1 M", "10 M", "100 M", "1 G"]
+    )
+    for mark in MARKS:
+        axes.axvline(mark, color="0.75", linewidth=0.8, zorder=0)
+    low, high = axes.get_ylim()
+    axes.set_yticks(
+        [value for value in units if low <= value <= high],
+        [name for value, name in units.items() if low <= value <= high],
+    )
+    axes.minorticks_off()
+    axes.set_ylim(low, high)
+    axes.set_xlabel("tokens")
+    axes.set_title(title, loc="left")
+    _labels(axes, {kind: laws[kind].at(end) for kind in found})
     what = "Processor seconds" if of == "cpu_s" else "Memory"
     return Picture(
         figure,
@@ -130,15 +127,8 @@ def scale_table(
 ) -> ScaleTable:
     """Time and memory of each kind at `sizes` tokens, by its laws: {kind: (law of seconds, law of MiB)}, as `experiments.laws.machine_laws` gives them.
 
-    `longest` are the longest lengths measured, {kind: n}: numbers more than ten times beyond are marked with ≈. Raises ValueError where there is no law, and
-    where `longest` leaves a kind out.
+    `longest` are the longest lengths measured, {kind: n}: numbers more than ten times beyond are marked with ≈.
     """
-    if not isinstance(laws, Mapping) or not laws:
-        raise ValueError(
-            f"laws must be {{kind: (law of seconds, law of MiB)}}, got {laws!r}; take experiments.laws.machine_laws(rows)"
-        )
-    if longest is not None and (missing := [kind for kind in laws if kind not in longest]):
-        raise ValueError(f"longest must hold a length for each kind, there is none for {missing[0]!r}")
     marked, rows = False, {}
     for kind, (seconds, mib) in laws.items():
         cells = []
@@ -150,47 +140,40 @@ def scale_table(
     return ScaleTable(sizes, rows, marked=marked)
 
 
+@styled
 def machine_picture(held: Mapping[str, int | float], memory_mib: int | float, *, title: str = "") -> Picture:
-    """MiB that each kind holds in a machine as bars on a logarithmic axis, with a line at the machine's memory: {name: MiB}.
-
-    Raises ValueError where there is no bar, or one is not positive.
-    """
-    if not held or not all(value > 0 for value in (*held.values(), memory_mib)):
-        raise ValueError(
-            f"held must be {{name: MiB}} of positive numbers, and memory_mib positive, got {dict(held)!r} and {memory_mib!r}"
-        )
+    """MiB that each kind holds in a machine as bars on a logarithmic axis, with a line at the machine's memory: {name: MiB}."""
     figure, grid = canvas(width=7.4, height=0.9 + 0.34 * len(held))
     axes = grid[0][0]
     low, high = min(*held.values(), memory_mib) / 4, max(*held.values(), memory_mib) * 30
-    with rc_context(STYLE):
-        for k, value in enumerate(held.values()):
-            fits = value <= memory_mib
-            axes.barh(
-                [k], [value], color=color(0 if fits else 1), hatch=None if fits else "///", edgecolor="white"
-            )
-            text = f"{human_mib(value)}, {'fits' if fits else 'does not fit'}"
-            ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # over the dashed line
-            axes.annotate(
-                text,
-                (value, k),
-                xytext=(7, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                bbox=ground,
-            )
-        axes.axvline(memory_mib, color="black", linestyle="--", linewidth=1.2)
-        axes.set(
-            xscale="log",
-            xlim=(low, high),
-            ylim=(len(held) - 0.4, -0.6),
-            yticks=range(len(held)),
-            yticklabels=list(held),
+    for k, value in enumerate(held.values()):
+        fits = value <= memory_mib
+        axes.barh(
+            [k], [value], color=color(0 if fits else 1), hatch=None if fits else "///", edgecolor="white"
         )
-        ticks = {value: name for value, name in MEMORIES.items() if low <= value <= high}
-        axes.set_xticks(list(ticks), ticks.values())
-        axes.minorticks_off()
-        axes.set_title(title, loc="left")
+        text = f"{human_mib(value)}, {'fits' if fits else 'does not fit'}"
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # over the dashed line
+        axes.annotate(
+            text,
+            (value, k),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            bbox=ground,
+        )
+    axes.axvline(memory_mib, color="black", linestyle="--", linewidth=1.2)
+    axes.set(
+        xscale="log",
+        xlim=(low, high),
+        ylim=(len(held) - 0.4, -0.6),
+        yticks=range(len(held)),
+        yticklabels=list(held),
+    )
+    ticks = {value: name for value, name in MEMORIES.items() if low <= value <= high}
+    axes.set_xticks(list(ticks), ticks.values())
+    axes.minorticks_off()
+    axes.set_title(title, loc="left")
     return Picture(
         figure,
         "Bars of the memory that each kind of attention holds, on a logarithmic axis, with a line at the memory of one machine.",
@@ -204,7 +187,7 @@ def human_seconds(seconds: int | float) -> str:
     >>> human_seconds(0.0123), human_seconds(90.0), human_seconds(2.1 * 86400)
     ('12 ms', '1.5 min', '2.1 days')
     """
-    _number(seconds=seconds)
+    require.number(seconds=seconds)
     for unit, size in (
         (" million years", 1e6 * YEAR),
         (" years", YEAR),
@@ -226,7 +209,7 @@ def human_mib(mib: int | float) -> str:
     >>> human_mib(0.5), human_mib(8192), human_mib(7.6 * 2**20)
     ('512 KiB', '8.0 GiB', '7.6 TiB')
     """
-    _number(mib=mib)
+    require.number(mib=mib)
     for unit, size in (("EiB", 2.0**40), ("PiB", 2.0**30), ("TiB", 2.0**20), ("GiB", 2.0**10), ("MiB", 1.0)):
         if mib >= size:
             return f"{_short(mib / size)} {unit}"
@@ -278,24 +261,8 @@ def _apart(wanted: Mapping[str, float]) -> dict[str, float]:
 
 def _points(rows: Sequence[Row], of: str) -> dict[str, dict[int, tuple[float, bool]]]:
     """{kind: {n: (the middle of the repeats, held out)}}."""
-    if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence) or not rows:
-        got = type(rows).__name__ if rows or rows is None else "none"
-        raise ValueError(f"rows must be those of experiments.laws, got {got}; take results('laws')['rows']")
-    found: dict[str, dict[int, list[Row]]] = {}
-    for row in rows:
-        found.setdefault(row["kind"], {}).setdefault(row["n"], []).append(row)
+    held = {(row["kind"], row["n"]): row["held_out"] for row in rows}
     return {
-        kind: {n: (statistics.median(row[of] for row in at[n]), at[n][0]["held_out"]) for n in sorted(at)}
-        for kind, at in found.items()
+        kind: {n: (statistics.median(at[n]), held[kind, n]) for n in sorted(at)}
+        for kind, at in summary.gathered(rows, "kind", "n", of).items()
     }
-
-
-def _of(of: Any) -> None:
-    if not isinstance(of, str) or of not in COLUMNS:
-        raise ValueError(f"of must be one of {', '.join(COLUMNS)}, got {of!r}")
-
-
-def _number(**numbers: Any) -> None:
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
-            raise ValueError(f"{name} must be a number >= 0, got {number!r}")

@@ -3,10 +3,8 @@
 from html import escape
 from textwrap import fill
 
-from matplotlib import rc_context
-
 from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
-from lesson_lib.plots.picture import CURVES, STYLE, Picture, bare, canvas
+from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 
 SHADES = dict(zip(THREADS, ("#000000", *CURVES[:4]), strict=True))
 
@@ -20,39 +18,35 @@ def rows() -> list[tuple[int, list[list]]]:
     ]
 
 
+@styled
 def timeline() -> Picture:
     """All milestones, named, in the row of their year and the column of their thread."""
     figure, grid = canvas(width=8.0, height=8.4)
     axes = grid[0][0]
     bare(axes)
-    with rc_context(STYLE):
-        y, before = 0.0, None
-        for x, thread in enumerate(THREADS):
-            axes.text(
-                x, 0.75, fill(thread, 12), ha="center", va="bottom", weight="bold", color=SHADES[thread]
-            )
-        for year, columns in rows():
-            if before and year > before + 1:
-                axes.text(-0.78, y + 0.15, "⋮", ha="center", color="0.4")
-                y -= 0.35
-            axes.text(-0.78, y, str(year), ha="center", va="center", weight="bold")
-            axes.axhline(y + 0.5, color="0.92", linewidth=1, zorder=0)
-            for x, cell in enumerate(columns):
-                for k, m in enumerate(cell):
-                    box = {
-                        "boxstyle": "round,pad=0.3",
-                        "facecolor": "white",
-                        "edgecolor": SHADES[m.thread],
-                        "linewidth": 1.5,
-                    }
-                    axes.text(
-                        x, y - 1.0 * k, fill(m.name, 17), ha="center", va="center", fontsize=8.5, bbox=box
-                    )
-            y -= 0.15 + 1.0 * max(1, *(len(cell) for cell in columns))
-            before = year
-        for x, thread in enumerate(THREADS):
-            axes.plot([x, x], [0.7, y + 0.5], color=SHADES[thread], alpha=0.25, linewidth=4, zorder=0)
-        axes.set(xlim=(-1.05, len(THREADS) - 0.45), ylim=(y + 0.2, 1.6))
+    y, before = 0.0, None
+    for x, thread in enumerate(THREADS):
+        axes.text(x, 0.75, fill(thread, 12), ha="center", va="bottom", weight="bold", color=SHADES[thread])
+    for year, columns in rows():
+        if before and year > before + 1:
+            axes.text(-0.78, y + 0.15, "⋮", ha="center", color="0.4")
+            y -= 0.35
+        axes.text(-0.78, y, str(year), ha="center", va="center", weight="bold")
+        axes.axhline(y + 0.5, color="0.92", linewidth=1, zorder=0)
+        for x, cell in enumerate(columns):
+            for k, m in enumerate(cell):
+                box = {
+                    "boxstyle": "round,pad=0.3",
+                    "facecolor": "white",
+                    "edgecolor": SHADES[m.thread],
+                    "linewidth": 1.5,
+                }
+                axes.text(x, y - 1.0 * k, fill(m.name, 17), ha="center", va="center", fontsize=8.5, bbox=box)
+        y -= 0.15 + 1.0 * max(1, *(len(cell) for cell in columns))
+        before = year
+    for x, thread in enumerate(THREADS):
+        axes.plot([x, x], [0.7, y + 0.5], color=SHADES[thread], alpha=0.25, linewidth=4, zorder=0)
+    axes.set(xlim=(-1.05, len(THREADS) - 0.45), ylim=(y + 0.2, 1.6))
     return Picture(
         figure,
         alt="Timeline from 1964 to 2022 in five columns: ancestors, vision, language, attention alone, long inputs and graphs. "
@@ -93,6 +87,4 @@ class Cards:
 def cards(*names: str) -> Cards:
     """The milestones of these names, in this order; raises ValueError for a name that is not on the list."""
     known = {m.name: m for m in MILESTONES}
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"no milestone {unknown[0]!r}; there are {'; '.join(known)}")
     return Cards([known[name] for name in names])

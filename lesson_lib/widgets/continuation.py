@@ -4,10 +4,9 @@ import html
 import textwrap
 
 import ipywidgets
-from matplotlib import rc_context
 
 from lesson_lib.models.gpt import GPT, distribution, generate, next_logits
-from lesson_lib.plots.picture import CURVES, STYLE, Picture, bare, canvas
+from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.widgets.explorer import Explorer
 
 LONGEST = 500  # characters of a beginning
@@ -89,6 +88,7 @@ class ContinuationExplorer(Explorer):
             f"<p>All others together: {rest:.3f}.</p></div>"
         )
 
+    @styled
     def still(self) -> Picture:
         pairs = self.likeliest()[::-1]
         columns = 84
@@ -100,28 +100,27 @@ class ContinuationExplorer(Explorer):
         figure, grid = canvas(
             2, 1, width=7.5, height=2.6 + 0.19 * len(lines), height_ratios=[0.19 * len(lines) + 0.2, 2.2]
         )
-        with rc_context(STYLE):
-            (top,), (below,) = grid
-            bare(top)
-            told = self.beginning if len(self.beginning) <= 40 else f"…{self.beginning[-39:]}"
-            top.set_title(f"{told!r} and what the model wrote behind it", loc="left", parse_math=False)
-            text = "\n".join(lines)
-            top.text(
-                0,
-                1,
-                text,
-                va="top",
-                family="DejaVu Sans Mono",
-                size=8.5,
-                transform=top.transAxes,
-                parse_math=False,
-            )
-            names = [_visible(character) for character, _ in pairs]
-            drawn = below.barh(range(len(pairs)), [share for _, share in pairs], color=CURVES[0], height=0.7)
-            below.bar_label(drawn, fmt="%.2f", padding=3)
-            below.set_yticks(range(len(pairs)), names, parse_math=False)
-            below.set_xlim(0, 1.05)
-            below.set_title("probability of the first character after it", loc="left")
+        (top,), (below,) = grid
+        bare(top)
+        told = self.beginning if len(self.beginning) <= 40 else f"…{self.beginning[-39:]}"
+        top.set_title(f"{told!r} and what the model wrote behind it", loc="left", parse_math=False)
+        text = "\n".join(lines)
+        top.text(
+            0,
+            1,
+            text,
+            va="top",
+            family="DejaVu Sans Mono",
+            size=8.5,
+            transform=top.transAxes,
+            parse_math=False,
+        )
+        names = [_visible(character) for character, _ in pairs]
+        drawn = below.barh(range(len(pairs)), [share for _, share in pairs], color=CURVES[0], height=0.7)
+        below.bar_label(drawn, fmt="%.2f", padding=3)
+        below.set_yticks(range(len(pairs)), names, parse_math=False)
+        below.set_xlim(0, 1.05)
+        below.set_title("probability of the first character after it", loc="left")
         return Picture(
             figure,
             "The continuation explorer as it starts: a beginning, the text that the model wrote behind it, and a bar for each of the likeliest "

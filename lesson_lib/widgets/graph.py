@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from lesson_lib import require
 from lesson_lib.data.graphs import NodeTask
 from lesson_lib.models.nodes import NodeClassifier
 from lesson_lib.plots import graphs
@@ -58,8 +59,7 @@ class GraphExplorer(Explorer):
             )
         n, heads = len(task.y), len(self.before.weights) - 1
         wide = {"style": {"description_width": "60px"}, "layout": ipywidgets.Layout(width="330px")}
-        if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < n:
-            raise ValueError(f"node must be a whole number from 0 to {n - 1}, got {node!r}")
+        require.whole(least=0, most=n - 1, node=node)
         self.node = ipywidgets.IntSlider(node, min=0, max=n - 1, description="node", **wide)
         views = ["mean", *(f"head {k + 1}" for k in range(heads))]
         self.head = ipywidgets.SelectionSlider(options=views, description="weights", **wide)

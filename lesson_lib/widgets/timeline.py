@@ -4,6 +4,7 @@ import html
 
 import ipywidgets
 
+from lesson_lib import require
 from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
 from lesson_lib.plots.picture import Picture
 from lesson_lib.plots.timeline import SHADES, rows, timeline
@@ -21,8 +22,7 @@ class TimelineExplorer(Explorer):
 
     def __init__(self, start: str = "Bahdanau's attention") -> None:
         names = [m.name for m in MILESTONES]
-        if start not in names:
-            raise ValueError(f"start must be one of {'; '.join(names)}, got {start!r}")
+        require.one_of(names, start=start)
         self.entry = ipywidgets.SelectionSlider(
             options=[(f"{m.year}: {m.name}", m) for m in MILESTONES],
             index=names.index(start),
