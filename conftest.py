@@ -30,7 +30,10 @@ def pytest_addoption(parser):
     parser.addoption(
         "--device",
         choices=["auto", "cpu", "cuda", "mps", "simulated"],
-        help="what the lessons compute on (default: LESSON_DEVICE, else cuda where there is one); simulated: tests/gpu/simulated.py",
+        help=(
+            "what the lessons compute on (default: LESSON_DEVICE, else cuda where there is one); simulated:"
+            " tests/gpu/simulated.py"
+        ),
     )
 
 
@@ -64,7 +67,8 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item, nextitem):
-    """The processor's seconds of a notebook, its kernel's and its kernel's children's, go to the report (tests/parts.py)."""
+    """The processor's seconds of a notebook, its kernel's and its kernel's children's, go to the report
+    (tests/parts.py)."""
     notebook = item.parent
     if type(notebook).__name__ != "IPyNbFile" or (nextitem is not None and nextitem.parent is notebook):
         return

@@ -1,6 +1,7 @@
 """JupyterHub for a class: who may sign up, where a student's server runs, and what is refused at the start.
 
-`make class` runs this file with jupyterhub_config.py, where every setting stands. Nothing here needs to be changed for a class.
+`make class` runs this file with jupyterhub_config.py, where every setting stands. Nothing here needs to be
+changed for a class.
 """
 
 import asyncio
@@ -37,8 +38,8 @@ SOCKETS = Path(
     "/run/lesson-class"
 )  # as root; only root writes to /run, and it is empty after a restart of the machine
 NO_SERVER = (
-    "Your server does not run at the moment. Nothing is lost: keep this page open, start the server in another tab "
-    "({page}), and save again."
+    "Your server does not run at the moment. Nothing is lost: keep this page open, start the server in"
+    " another tab ({page}), and save again."
 )
 CODE_LETTERS = 8  # a class code shorter than this can be tried out
 
@@ -92,11 +93,13 @@ class ClassAuthenticator(NativeAuthenticator):
 
 
 class NoRoute(PrefixRedirectHandler):
-    """What the proxy sends to the hub because it has no route to a student's server (it was started again, say).
+    """What the proxy sends to the hub because it has no route to a student's server (it was started again,
+    say).
 
-    JupyterHub redirects pages and refuses all else with "403 Forbidden", so a notebook that is saved in this moment would not
-    arrive. Where the server runs, its route is set here and the request goes on as it was (307: same method, same body);
-    else the answer says what to do. Nothing is changed or shown here, so cookies are not asked for: the server does that.
+    JupyterHub redirects pages and refuses all else with "403 Forbidden", so a notebook that is saved in this
+    moment would not arrive. Where the server runs, its route is set here and the request goes on as it was
+    (307: same method, same body); else the answer says what to do. Nothing is changed or shown here, so
+    cookies are not asked for: the server does that.
     """
 
     def check_xsrf_cookie(self):
@@ -126,29 +129,40 @@ class NoRoute(PrefixRedirectHandler):
 def refusal(
     *, address: str, hub_address: str, key: str, certificate: str, authenticator: Authenticator
 ) -> str:
-    """A sentence where a hub with these settings would be open to people who have no business there, else ''."""
+    """A sentence where a hub with these settings would be open to people who have no business there,
+    else ''."""
     kind = type(authenticator).__name__
     dummy = isinstance(authenticator, DummyAuthenticator)
     if dummy and not authenticator.password:
-        return f"{kind} without a password lets everybody in: use the ClassAuthenticator of jupyterhub_config.py."
+        return (
+            f"{kind} without a password lets everybody in: use the ClassAuthenticator of"
+            " jupyterhub_config.py."
+        )
     if isinstance(authenticator, NativeAuthenticator) and authenticator.open_signup:
         code = getattr(authenticator, "class_code", "")
         if len(code) < CODE_LETTERS:
             return (
-                f"open_signup with a class code of {len(code)} letters lets everybody in: give class_code at least "
-                f"{CODE_LETTERS}, or set open_signup = False and approve each student at /hub/authorize."
+                f"open_signup with a class code of {len(code)} letters lets everybody in: give class_code at"
+                f" least {CODE_LETTERS}, or set open_signup = False and approve each student at"
+                " /hub/authorize."
             )
     if not loopback(hub_address):
-        return f"hub_bind_url is {hub_address!r}: the hub's own port must stay on 127.0.0.1; students come through the proxy."
+        return (
+            f"hub_bind_url is {hub_address!r}: the hub's own port must stay on 127.0.0.1; students come"
+            " through the proxy."
+        )
     if loopback(address):
         return ""
     if not (key and certificate):
         return (
-            f"The address {address or '(all)'!s} can be reached from other machines, and passwords would travel in the open: "
-            "give --key and --certificate (TLS), or stay on 127.0.0.1."
+            f"The address {address or '(all)'!s} can be reached from other machines, and passwords would"
+            " travel in the open: give --key and --certificate (TLS), or stay on 127.0.0.1."
         )
     if dummy:
-        return f"{kind} has one password for all, so anybody can be anybody: not on {address}, only on 127.0.0.1."
+        return (
+            f"{kind} has one password for all, so anybody can be anybody: not on {address}, only on"
+            " 127.0.0.1."
+        )
     return ""
 
 
@@ -184,8 +198,9 @@ class ClassHub(JupyterHub):
 class StudentSpawner(LocalProcessSpawner):
     """A student's server: held to its memory in two ways, and started by copies.py, which pulls first.
 
-    `data_limit` bounds each process (RLIMIT_DATA: an allocation beyond it fails in Python, as a MemoryError or torch's
-    RuntimeError). `mem_limit` bounds what all processes of the student hold together: `poll` stops the largest one.
+    `data_limit` bounds each process (RLIMIT_DATA: an allocation beyond it fails in Python, as a MemoryError
+    or torch's RuntimeError). `mem_limit` bounds what all processes of the student hold together: `poll` stops
+    the largest one.
     """
 
     homes = Unicode(config=True, help="The folder of the students' homes.")
@@ -200,10 +215,11 @@ class StudentSpawner(LocalProcessSpawner):
 
     @property
     def sockets(self) -> Path:
-        """A folder of the student's own for the kernels' sockets; short, since a socket's path has 107 letters at most.
+        """A folder of the student's own for the kernels' sockets; short, since a socket's path has 107
+        letters at most.
 
-        Sockets in place of ports: two kernels that start at once can be given the same port, and one of them then hangs; and
-        any account of the machine could listen to a port.
+        Sockets in place of ports: two kernels that start at once can be given the same port, and one of them
+        then hangs; and any account of the machine could listen to a port.
         """
         return SOCKETS / self.user.name
 
@@ -257,22 +273,24 @@ class StudentSpawner(LocalProcessSpawner):
         return status
 
     def hold_memory(self):
-        """Stop the student's largest process where all together are over the limit; the server itself comes last."""
+        """Stop the student's largest process where all together are over the limit; the server itself comes
+        last."""
         held = self.processes()
         total = sum(own for _, own in held)
         if total <= self.mem_limit:
             return
         pid, own = max(held, key=lambda process: (process[0] != self.pid, process[1]))
         self.log.warning(
-            "Memory of %s: %d processes hold %d MiB together, and the limit is %d MiB. Process %d (%d MiB) is stopped; "
-            "a kernel starts again by itself, saved work is kept.",
+            "Memory of %s: %d processes hold %d MiB together, and the limit is %d MiB. Process %d (%d MiB) "
+            "is stopped; a kernel starts again by itself, saved work is kept.",
             self.user.name, len(held), total >> 20, self.mem_limit >> 20, pid, own >> 20,
         )  # fmt: skip
         kill(pid)
 
 
 class FolderSpawner(StudentSpawner):
-    """A folder for each student, all in the account that runs the hub. It isolates nothing between students."""
+    """A folder for each student, all in the account that runs the hub. It isolates nothing between
+    students."""
 
     @property
     def sockets(self):
@@ -292,7 +310,8 @@ class FolderSpawner(StudentSpawner):
 
 
 class SystemUserSpawner(StudentSpawner):
-    """A system account for each student, made at the first start: no password, no login shell, a home of mode 700."""
+    """A system account for each student, made at the first start: no password, no login shell, a home of mode
+    700."""
 
     making = asyncio.Lock()  # useradd locks /etc/passwd, and gives up where another one holds it
 
@@ -310,7 +329,8 @@ class SystemUserSpawner(StudentSpawner):
         self.end_leftovers()
 
     def make_account(self):
-        """The account and its home, where they are missing. RuntimeError where the name is somebody else's."""
+        """The account and its home, where they are missing. RuntimeError where the name is somebody
+        else's."""
         name, home = system_name(self.user.name), self.home
         try:
             account = pwd.getpwnam(name)
@@ -325,8 +345,9 @@ class SystemUserSpawner(StudentSpawner):
             account = pwd.getpwnam(name)
         if Path(account.pw_dir) != home:
             raise RuntimeError(
-                f"The account {name} belongs to {account.pw_dir}, not to {home}: another class on this machine has "
-                f"it. Let the student sign up under another name, or remove that account: userdel {name}"
+                f"The account {name} belongs to {account.pw_dir}, not to {home}: another class on this"
+                " machine has it. Let the student sign up under another name, or remove that account:"
+                f" userdel {name}"
             )
         if not home.exists():
             home.mkdir(mode=0o700)
@@ -350,7 +371,8 @@ class SystemUserSpawner(StudentSpawner):
         return [(pid, own) for pid, _, owner, own in everybody() if owner == uid]
 
     def end_leftovers(self):
-        """End what the student's account still runs after its server is gone: kernels that lost it, background jobs."""
+        """End what the student's account still runs after its server is gone: kernels that lost it,
+        background jobs."""
         everybody(fresh_s=0)
         for pid, _ in self.processes():
             kill(pid)
@@ -360,7 +382,8 @@ _seen: tuple[float, list[tuple[int, int, int, int]]] = (-1e9, [])
 
 
 def everybody(fresh_s: float = 2.0) -> list[tuple[int, int, int, int]]:
-    """(pid, parent, uid, bytes of its own) of every process here; the hub asks for 30 students at once, so it is kept.
+    """(pid, parent, uid, bytes of its own) of every process here; the hub asks for 30 students at once, so it
+    is kept.
 
     Bytes of its own: resident, less what it shares with others (torch's libraries are there once for all).
     """

@@ -1,19 +1,20 @@
 """An example for a large class: the same course on a Kubernetes cluster, with the figures of README.md.
 
-It goes into the hub of the Helm chart "Zero to JupyterHub" (hub.extraConfig, or a file that it loads); the chart brings the hub,
-the proxy, TLS and KubeSpawner. It is an example: it was checked against KubeSpawner's documented settings, and not run on a cluster.
+It goes into the hub of the Helm chart "Zero to JupyterHub" (hub.extraConfig, or a file that it loads); the
+chart brings the hub, the proxy, TLS and KubeSpawner. It is an example: it was checked against KubeSpawner's
+documented settings, and not run on a cluster.
 
 The image holds Python, the course, and the original that copies.py pulls from:
 
-    FROM python:3.12-slim
-    COPY . /opt/course
-    RUN cd /opt/course && pip install torch==2.15.0 --index-url URL_OF_PYTORCH_CPU && pip install -r requirements-class.txt -e . \\
+    FROM python:3.12-slim COPY . /opt/course RUN cd /opt/course && pip install torch==2.15.0 --index-url
+    URL_OF_PYTORCH_CPU && pip install -r requirements-class.txt -e . \\
         && rm -r notebooks/solutions notebooks/source/grading
     RUN useradd --create-home --uid 1000 student
     USER student
 
-What is different from one server: each student has a pod (nobody shares a kernel of the operating system's accounts), the memory
-limit is the pod's, and the home is a volume, which outlives pods. What is the same: copies.py, the limits, the settings of JupyterLab.
+What is different from one server: each student has a pod (nobody shares a kernel of the operating system's
+accounts), the memory limit is the pod's, and the home is a volume, which outlives pods. What is the same:
+copies.py, the limits, the settings of JupyterLab.
 """
 
 c = get_config()  # JupyterHub brings it
@@ -24,8 +25,9 @@ c.Authenticator.allow_all = False
 c.Authenticator.allowed_users = set()  # the names of the class, or allowed_groups
 c.Authenticator.admin_users = {"instructor"}
 
-# --- A student's pod. Measured on one server, OMP_NUM_THREADS=1: server 0.1 GiB; kernel after lesson 03 0.3 GiB, after
-# lesson 06 0.8 GiB, at the largest moment of lesson 11 1.05 GiB; 6 s of one core from the start to `import torch` done.
+# --- A student's pod. Measured on one server, OMP_NUM_THREADS=1: server 0.1 GiB; kernel after lesson 03 0.3
+# GiB, after lesson 06 0.8 GiB, at the largest moment of lesson 11 1.05 GiB; 6 s of one core from the start to
+# `import torch` done.
 c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
 c.KubeSpawner.image = "registry.example.org/attention-course:2026"
 c.KubeSpawner.mem_guarantee = "1G"  # what the scheduler counts: decides how many students share a node
@@ -60,7 +62,8 @@ c.Spawner.environment = {
     "JUPYTER_CONFIG_PATH": "/opt/course/class/jupyter",
 }
 
-# --- How many at once. A node that has to be started first takes minutes: keep spare nodes ready before a class begins.
+# --- How many at once. A node that has to be started first takes minutes: keep spare nodes ready before a
+# class begins.
 c.Spawner.start_timeout = 600
 c.Spawner.http_timeout = 180
 c.JupyterHub.concurrent_spawn_limit = 64

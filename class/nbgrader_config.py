@@ -3,12 +3,12 @@
 Run nbgrader in that folder, with the class environment:
 
     cd build/assignments
-    ../../.venv-class/bin/nbgrader autograde 03_matrix_form            all of submitted/STUDENT/03_matrix_form/
-    ../../.venv-class/bin/nbgrader generate_feedback 03_matrix_form    feedback/STUDENT/03_matrix_form/03_matrix_form.html
-    ../../.venv-class/bin/nbgrader export --to grades.csv              the points of all students
+    ../../.venv-class/bin/nbgrader autograde 03_matrix_form          all of submitted/STUDENT/03_matrix_form/
+    ../../.venv-class/bin/nbgrader generate_feedback 03_matrix_form  feedback/STUDENT/03_matrix_form/ (HTML)
+    ../../.venv-class/bin/nbgrader export --to grades.csv            the points of all students
 
-Students' code runs without a sandbox, with the rights of whoever grades: grade as a user who owns nothing else, in a
-container or on a machine of its own.
+Students' code runs without a sandbox, with the rights of whoever grades: grade as a user who owns nothing
+else, in a container or on a machine of its own.
 """
 
 import os
@@ -40,7 +40,8 @@ from lesson_lib.cli.sources import split_exercise
 
 
 class Stubs(ClearSolutions):
-    """The learner's side of each answer: our `### STUB:` lines in the place of nbgrader's one stub for all."""
+    """The learner's side of each answer: our `### STUB:` lines in the place of nbgrader's one stub
+    for all."""
 
     def preprocess_cell(self, cell, resources, cell_index):
         cell.source = split_exercise(cell.source, solved=False).rstrip("\n")
@@ -48,7 +49,8 @@ class Stubs(ClearSolutions):
 
 
 class Run(Execute):
-    """Runs a submission like a build of the course: on the CPU, one thread, and nobody's progress is touched."""
+    """Runs a submission like a build of the course: on the CPU, one thread, and nobody's progress is
+    touched."""
 
     @contextmanager
     def setup_kernel(self, **options):
@@ -69,7 +71,8 @@ class Verdicts(NbGraderPreprocessor):
 
 
 class Save(SaveAutoGrades):
-    """Marks for the formgrader what a person should look at: open answers, judged by words, and what could not be judged."""
+    """Marks for the formgrader what a person should look at: open answers, judged by words, and what could
+    not be judged."""
 
     def _add_score(self, cell, resources):
         super()._add_score(cell, resources)
@@ -102,11 +105,13 @@ c = get_config()
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
 
 c.CourseDirectory.course_id = "attention"
-# Seconds by the clock for one cell, and for a kernel to answer once it is interrupted. They are for cells that wait for ever: a
-# check ends an answer that computes for ever by itself, after five seconds of the processor, which are a minute where a class works.
+# Seconds by the clock for one cell, and for a kernel to answer once it is interrupted. They are for cells
+# that wait for ever: a check ends an answer that computes for ever by itself, after five seconds of the
+# processor, which are a minute where a class works.
 c.Execute.timeout = 300
 c.Execute.iopub_timeout = 60
-# Without the folder of the submission on the path: a file lesson_lib.py or torch.py handed in is not imported.
+# Without the folder of the submission on the path: a file lesson_lib.py or torch.py handed in is not
+# imported.
 c.Execute.extra_arguments = [
     "--HistoryManager.hist_file=:memory:",
     "--InteractiveShellApp.ignore_cwd=True",

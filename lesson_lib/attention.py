@@ -17,14 +17,16 @@ DOTS = (dot, scaled_dot)
 
 
 class Attended(NamedTuple):
-    """What `attend` returns: the outputs, and the weights that mixed the values (None where they were not wanted)."""
+    """What `attend` returns: the outputs, and the weights that mixed the values (None where they were not
+    wanted)."""
 
     output: Float[Tensor, "*b n d_v"]
     weights: Float[Tensor, "*b n m"] | None
 
 
 class Columns(NamedTuple):
-    """Every matrix of the column convention; A holds scores, A_prime weights, and each COLUMN of A_prime sums to 1."""
+    """Every matrix of the column convention; A holds scores, A_prime weights, and each COLUMN of A_prime sums
+    to 1."""
 
     Q: Float[Tensor, "*b d_k n"]
     K: Float[Tensor, "*b d_k n"]
@@ -47,15 +49,15 @@ def attend(
 ) -> Attended:
     """Mix the values, each query with its own weights: `softmax(score(q, k) + score_bias) v`.
 
-    The softmax runs over the keys. `mask` says True = may look; a blocked key has weight exactly 0, and a query that
-    may look at nothing gets weights and output of exactly 0, with finite gradients. `dropout` is the share of weights
-    set to 0 while the values are mixed; the weights returned are those before dropout.
+    The softmax runs over the keys. `mask` says True = may look; a blocked key has weight exactly 0, and a
+    query that may look at nothing gets weights and output of exactly 0, with finite gradients. `dropout` is
+    the share of weights set to 0 while the values are mixed; the weights returned are those before dropout.
 
-    `weights=False` returns None in their place. Where the score is `scaled_dot` it then runs torch's fused kernel, which
-    never holds the (n, m) table: the same numbers, memory in proportion to n.
+    `weights=False` returns None in their place. Where the score is `scaled_dot` it then runs torch's fused
+    kernel, which never holds the (n, m) table: the same numbers, memory in proportion to n.
 
-    `score_bias` and `mask` have two axes (shared by all leading axes) or as many as the scores, with 1 where shared.
-    Hidden values must be finite: a weight of 0 times inf is nan, here as in torch.
+    `score_bias` and `mask` have two axes (shared by all leading axes) or as many as the scores, with 1 where
+    shared. Hidden values must be finite: a weight of 0 times inf is nan, here as in torch.
     Raises TypeError or ValueError where an argument does not fit; nothing is modified in place.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1.
 
@@ -85,7 +87,8 @@ def attend_columns(
 ) -> Columns:
     """Self-attention with tokens as columns, in a lecture's letters: `Q = W_q I, A = K^T Q, O = V A'`.
 
-    A' is the softmax of each COLUMN of A; there is no 1/sqrt(d). It is `attend` transposed: O^T = attend(Q^T, K^T, V^T).
+    A' is the softmax of each COLUMN of A; there is no 1/sqrt(d). It is `attend` transposed: O^T = attend(Q^T,
+    K^T, V^T).
     Raises ValueError where a matrix does not fit the columns of I.
     Source: Hung-yi Lee, Machine Learning 2021, self-attention part 2.
     """
@@ -101,7 +104,8 @@ def attend_columns(
 
 
 def _softmax(scores: Tensor, *, all_finite: bool) -> Tensor:
-    """Softmax over the keys, in which a row of nothing but -inf gives zeros instead of nan. May overwrite scores that are all finite."""
+    """Softmax over the keys, in which a row of nothing but -inf gives zeros instead of nan. May overwrite
+    scores that are all finite."""
     if all_finite and not torch.is_grad_enabled():
         # in place, without a second (n, m) table: a third less time when it is large
         return torch.softmax(scores, -1, out=scores)

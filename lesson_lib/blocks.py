@@ -1,12 +1,15 @@
-"""The Transformer: attention and a feed-forward network per layer, each with a residual connection, a norm and dropout.
+"""The Transformer: attention and a feed-forward network per layer, each with a residual connection, a norm
+and dropout.
 
     post-norm (published)       x = norm(x + dropout(sublayer(x)))
     pre-norm (norm_first=True)  x = x + dropout(sublayer(norm(x))), and one more norm behind the last layer
 
-An encoder layer has two sub-layers, a decoder layer three: between its own attention and its feed-forward network it looks at the
-encoder's output. All stacks take and return tokens (b, n, d_model); only `Transformer` knows of words.
-Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3 and 5.4. The original drops the outputs of sub-layers and the sums of
-embeddings and positions, and so do we; torch's layers also drop attention weights and the feed-forward network's inner values.
+An encoder layer has two sub-layers, a decoder layer three: between its own attention and its feed-forward
+network it looks at the encoder's output. All stacks take and return tokens (b, n, d_model); only
+`Transformer` knows of words.
+Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3 and 5.4. The original drops the outputs of
+sub-layers and the sums of embeddings and positions, and so do we; torch's layers also drop attention weights
+and the feed-forward network's inner values.
 """
 
 from collections.abc import Callable
@@ -24,9 +27,11 @@ from lesson_lib.positions import sinusoidal
 
 
 def standardize(x: Float[Tensor, "..."], axes: int | tuple[int, ...], eps: float) -> Float[Tensor, "..."]:
-    """x minus its mean, over the root of its variance plus eps; mean and variance run over `axes`, and the variance divides by the count.
+    """x minus its mean, over the root of its variance plus eps; mean and variance run over `axes`, and the
+    variance divides by the count.
 
-    `(x - mean) / sqrt(variance + eps)`. Which axes is all that LayerNorm and BatchNorm differ in while they train.
+    `(x - mean) / sqrt(variance + eps)`. Which axes is all that LayerNorm and BatchNorm differ in while they
+    train.
 
     >>> standardize(torch.tensor([1.0, 3.0]), -1, eps=0.0).tolist()
     [-1.0, 1.0]
@@ -36,7 +41,8 @@ def standardize(x: Float[Tensor, "..."], axes: int | tuple[int, ...], eps: float
 
 
 class LayerNorm(nn.Module):
-    """Each token standardized over its own d_model numbers, then scaled and shifted by a learned `weight` and `bias`.
+    """Each token standardized over its own d_model numbers, then scaled and shifted by a learned `weight` and
+    `bias`.
 
     Other tokens, the batch, training or not: none of them matters. Parameters: 2 · d_model.
     Source: Ba, Kiros & Hinton 2016, arXiv:1607.06450.
@@ -56,10 +62,12 @@ class LayerNorm(nn.Module):
 
 
 class BatchNorm(nn.Module):
-    """Each of the d_model columns standardized over all tokens of all sequences of the batch; the neighbour of LayerNorm.
+    """Each of the d_model columns standardized over all tokens of all sequences of the batch; the neighbour
+    of LayerNorm.
 
-    While it trains, what a token becomes depends on the others in its batch, padding included. It keeps running means of what it saw, and in eval mode
-    uses those in the place of the batch's: `running = (1 - momentum) · running + momentum · batch` (variances divided by count - 1).
+    While it trains, what a token becomes depends on the others in its batch, padding included. It keeps
+    running means of what it saw, and in eval mode uses those in the place of the batch's: `running = (1 -
+    momentum) · running + momentum · batch` (variances divided by count - 1).
     Raises ValueError where it trains on a single token: its variance says nothing.
     Source: Ioffe & Szegedy 2015, arXiv:1502.03167.
     """
@@ -92,9 +100,11 @@ class BatchNorm(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a ReLU between, for each token on its own: `w_out(relu(w_in(x)))`, d_model to d_inner and back.
+    """Two linear maps with a ReLU between, for each token on its own: `w_out(relu(w_in(x)))`, d_model to
+    d_inner and back.
 
-    The same as two convolutions with kernels of size 1. Parameters: 2 · d_model · d_inner + d_inner + d_model.
+    The same as two convolutions with kernels of size 1. Parameters: 2 · d_model · d_inner + d_inner +
+    d_model.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.3.
     """
 
@@ -144,9 +154,10 @@ class _Layer(nn.Module):
 class EncoderLayer(_Layer):
     """Self-attention, then a feed-forward network. The defaults are the base model's.
 
-    `norm_first` is the switch from post-norm to pre-norm; `norm` makes a norm from d_model; `activation` is the feed-forward network's; `bias`,
-    `attention` and `rotate` are MultiHeadAttention's. With a causal mask this is the layer of a GPT.
-    Parameters without attention's biases: 4 · d_model² + 2 · d_model · d_inner + d_inner + 5 · d_model (3,150,336 in the base model).
+    `norm_first` is the switch from post-norm to pre-norm; `norm` makes a norm from d_model; `activation` is
+    the feed-forward network's; `bias`, `attention` and `rotate` are MultiHeadAttention's. With a causal mask
+    this is the layer of a GPT. Parameters without attention's biases: 4 · d_model² + 2 · d_model · d_inner +
+    d_inner + 5 · d_model (3,150,336 in the base model).
     Raises ValueError where d_model is no multiple of n_heads, or dropout is not in 0 ... 1.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
     """
@@ -176,7 +187,8 @@ class EncoderLayer(_Layer):
         cache: Cache | None = None,
         weights: bool = False,
     ) -> Attended:
-        """Tokens of the same shape, and the attention's weights (b, h, n, m) if they are asked for. Masks and cache as in MultiHeadAttention."""
+        """Tokens of the same shape, and the attention's weights (b, h, n, m) if they are asked for. Masks and
+        cache as in MultiHeadAttention."""
         options = {"mask": mask, "score_bias": score_bias, "cache": cache, "weights": weights}
         x, table = self._sublayer(0, x, lambda y: self.attention(y, y, y, **options))
         x, _ = self._sublayer(1, x, lambda y: Attended(self.feed_forward(y), None))
@@ -184,9 +196,11 @@ class EncoderLayer(_Layer):
 
     @classmethod
     def from_torch(cls, layer: nn.TransformerEncoderLayer) -> "EncoderLayer":
-        """The same layer with copies of torch's weights. Inputs are always (b, n, d_model); masks come from `masks_from_torch`.
+        """The same layer with copies of torch's weights. Inputs are always (b, n, d_model); masks come from
+        `masks_from_torch`.
 
-        Equal in eval mode and without dropout; with it, torch drops in more places. Raises TypeError for another kind of layer, ValueError for one without biases.
+        Equal in eval mode and without dropout; with it, torch drops in more places. Raises TypeError for
+        another kind of layer, ValueError for one without biases.
         """
         ours = _like_torch(cls, layer, nn.TransformerEncoderLayer)
         ours.attention = MultiHeadAttention.from_torch(layer.self_attn)
@@ -202,7 +216,8 @@ class DecoderWeights(NamedTuple):
 
 
 class DecoderCache(NamedTuple):
-    """The keys and values of one decoder layer: of its own tokens, which grow, and of the encoder's, computed once."""
+    """The keys and values of one decoder layer: of its own tokens, which grow, and of the encoder's, computed
+    once."""
 
     own: Cache
     cross: Cache
@@ -216,10 +231,11 @@ class Decoded(NamedTuple):
 
 
 class DecoderLayer(_Layer):
-    """Self-attention, then attention to the encoder's output (queries from here, keys and values from there), then a feed-forward network.
+    """Self-attention, then attention to the encoder's output (queries from here, keys and values from there),
+    then a feed-forward network.
 
-    Options as in EncoderLayer; `rotate` turns only the layer's own attention.
-    Parameters without attention's biases: 8 · d_model² + 2 · d_model · d_inner + d_inner + 7 · d_model (4,199,936 in the base model).
+    Options as in EncoderLayer; `rotate` turns only the layer's own attention. Parameters without attention's
+    biases: 8 · d_model² + 2 · d_model · d_inner + d_inner + 7 · d_model (4,199,936 in the base model).
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
     """
 
@@ -250,9 +266,11 @@ class DecoderLayer(_Layer):
         cache: DecoderCache | None = None,
         weights: bool = False,
     ) -> Decoded:
-        """Tokens of the same shape as x, and DecoderWeights if they are asked for. `memory` is the encoder's output.
+        """Tokens of the same shape as x, and DecoderWeights if they are asked for. `memory` is the encoder's
+        output.
 
-        Nothing is causal by itself: pass `mask=causal(n)` where the tokens after a token are known. With a `cache`, x are the new tokens only.
+        Nothing is causal by itself: pass `mask=causal(n)` where the tokens after a token are known. With a
+        `cache`, x are the new tokens only.
         """
         own, cross = cache or (None, None)
         known = (
@@ -262,7 +280,8 @@ class DecoderLayer(_Layer):
             0, x, lambda y: self.attention(y, y, y, mask=mask, cache=own, weights=weights)
         )
         x, cross_table = self._sublayer(
-            1, x, lambda y: self.cross_attention(y, known, known, mask=memory_mask, cache=cross, weights=weights)
+            1, x,
+            lambda y: self.cross_attention(y, known, known, mask=memory_mask, cache=cross, weights=weights)
         )  # fmt: skip
         x, _ = self._sublayer(2, x, lambda y: Attended(self.feed_forward(y), None))
         return Decoded(x, DecoderWeights(own_table, cross_table) if weights else None)
@@ -278,7 +297,8 @@ class DecoderLayer(_Layer):
 
 
 class Stacked(NamedTuple):
-    """What a stack of layers leaves: its output; and, if asked for, each layer's weights and the residual stream.
+    """What a stack of layers leaves: its output; and, if asked for, each layer's weights and the residual
+    stream.
 
     `stream` holds the tokens as they come in and as each layer leaves them, one more than there are layers.
     """
@@ -312,7 +332,8 @@ class _Stack(nn.Module):
 
 
 class Encoder(_Stack):
-    """`n_layers` encoder layers, one after the other; options as in EncoderLayer. With `norm_first`, a last norm follows."""
+    """`n_layers` encoder layers, one after the other; options as in EncoderLayer. With `norm_first`, a last
+    norm follows."""
 
     def __init__(
         self, n_layers: int = 6, d_model: int = 512, n_heads: int = 8, d_inner: int = 2048, **options: Any
@@ -328,7 +349,8 @@ class Encoder(_Stack):
         caches: list[Cache] | None = None,
         weights: bool = False,
     ) -> Stacked:
-        """Tokens of the same shape; `weights=True` also returns a table (b, h, n, m) per layer and the residual stream."""
+        """Tokens of the same shape; `weights=True` also returns a table (b, h, n, m) per layer and the
+        residual stream."""
         return self._through(x, caches=caches, weights=weights, mask=mask, score_bias=score_bias)
 
     def caches(self) -> list[Cache]:
@@ -337,7 +359,8 @@ class Encoder(_Stack):
 
 
 class Decoder(_Stack):
-    """`n_layers` decoder layers, one after the other, all of which look at the same memory: the LAST encoder layer's output."""
+    """`n_layers` decoder layers, one after the other, all of which look at the same memory: the LAST encoder
+    layer's output."""
 
     def __init__(
         self, n_layers: int = 6, d_model: int = 512, n_heads: int = 8, d_inner: int = 2048, **options: Any
@@ -354,7 +377,8 @@ class Decoder(_Stack):
         caches: list[DecoderCache] | None = None,
         weights: bool = False,
     ) -> Stacked:
-        """Tokens of the same shape; `weights=True` also returns DecoderWeights per layer and the residual stream."""
+        """Tokens of the same shape; `weights=True` also returns DecoderWeights per layer and the residual
+        stream."""
         return self._through(x, memory, caches=caches, weights=weights, mask=mask, memory_mask=memory_mask)
 
     def caches(self) -> list[DecoderCache]:
@@ -363,12 +387,15 @@ class Decoder(_Stack):
 
 
 class TokenEmbedding(nn.Module):
-    """Words as rows of a learned table, times sqrt(d_model), plus their positions; and the way back, from rows to logits.
+    """Words as rows of a learned table, times sqrt(d_model), plus their positions; and the way back, from
+    rows to logits.
 
-    The way back uses the same table: `logits(x) = x @ table.T`. `positions` gives the codes of the first n positions,
-    `positions(n)` of shape (n, d_model), as `positions.Learned` does; by default they are sinusoidal. Dropout falls on the sum.
-    Parameters: n_tokens · d_model, and those of `positions`. Raises ValueError for a token number outside 0 ... n_tokens - 1.
-    Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.4 and 3.5; the shared table: Press & Wolf 2016, arXiv:1608.05859.
+    The way back uses the same table: `logits(x) = x @ table.T`. `positions` gives the codes of the first n
+    positions, `positions(n)` of shape (n, d_model), as `positions.Learned` does; by default they are
+    sinusoidal. Dropout falls on the sum. Parameters: n_tokens · d_model, and those of `positions`. Raises
+    ValueError for a token number outside 0 ... n_tokens - 1.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.4 and 3.5; the shared table: Press & Wolf 2016,
+    arXiv:1608.05859.
     """
 
     def __init__(
@@ -410,7 +437,8 @@ class Predicted(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """What is known between two output tokens: the encoder's output, the mask that hides its padding, and a cache per decoder layer."""
+    """What is known between two output tokens: the encoder's output, the mask that hides its padding, and a
+    cache per decoder layer."""
 
     memory: Float[Tensor, "b m d_model"]
     mask: Bool[Tensor, "b 1 m"] | None
@@ -423,9 +451,11 @@ class DecoderState(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """Encoder, decoder, and one table of embeddings for input, output and logits. `Transformer(37_000)` is the base model's size.
+    """Encoder, decoder, and one table of embeddings for input, output and logits. `Transformer(37_000)` is
+    the base model's size.
 
-    Parameters of the stacks without attention's biases: 44,101,632 with the defaults; the table adds n_tokens · d_model.
+    Parameters of the stacks without attention's biases: 44,101,632 with the defaults; the table adds n_tokens
+    · d_model.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3. Inputs are token numbers, not one-hot rows.
     """
 
@@ -454,7 +484,8 @@ class Transformer(nn.Module):
         *,
         weights: bool = False,
     ) -> Predicted:
-        """Logits of every output token at once, given the right ones before it; `before` starts with the start sign (teacher forcing).
+        """Logits of every output token at once, given the right ones before it; `before` starts with the
+        start sign (teacher forcing).
 
         `lengths` says how many tokens of each source are real; None: all.
         """
@@ -518,7 +549,8 @@ def _check_width(x: Any, d_model: int) -> None:
         )
     if not x.ndim or x.shape[-1] != d_model:
         raise ValueError(
-            f"x must have shape (..., {d_model}), got {tuple(x.shape)}; this module was made with d_model={d_model}"
+            f"x must have shape (..., {d_model}), got {tuple(x.shape)}; this module was made with"
+            f" d_model={d_model}"
         )
 
 

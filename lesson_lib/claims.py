@@ -1,7 +1,7 @@
 """The ledger: every claim of the source documents, and the verdict that a lesson's cells compute.
 
-`claims.toml` beside this file holds the words. A verdict is never printed unless its findings were just found true.
-`page()` is all of it, or a part, with a link to the cell that decided each row.
+`claims.toml` beside this file holds the words. A verdict is never printed unless its findings were just found
+true. `page()` is all of it, or a part, with a link to the cell that decided each row.
 """
 
 import html
@@ -73,14 +73,16 @@ def errata() -> Errata:
 
 @cache
 def ledger() -> dict[str, Claim]:
-    """All claims by id, in the order of the file. Raises ValueError where a row has an unknown verdict or source."""
+    """All claims by id, in the order of the file. Raises ValueError where a row has an unknown verdict or
+    source."""
     content = _content()
     rows = {}
     for key, row in content["claims"].items():
         rows[key] = Claim(id=key, **{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})
         if rows[key].verdict not in VERDICTS or not set(rows[key].sources) <= set(content["sources"]):
             raise ValueError(
-                f"claims.toml, {key}: verdict must be one of {VERDICTS} and sources of {list(content['sources'])}"
+                f"claims.toml, {key}: verdict must be one of {VERDICTS} and sources of"
+                f" {list(content['sources'])}"
             )
     return rows
 
@@ -88,7 +90,8 @@ def ledger() -> dict[str, Claim]:
 def verdict(text: str, truth: Any, *, trained: bool = False) -> None:
     """Print "text: True"; raise AssertionError where it is not true.
 
-    `trained=True` marks a statement about a training: under LESSON_STEPS=quick, which cuts trainings short, it is not judged.
+    `trained=True` marks a statement about a training: under LESSON_STEPS=quick, which cuts trainings short,
+    it is not judged.
     """
     if trained and quick():
         print(f"{text}: not judged: quick run")
@@ -101,10 +104,11 @@ def verdict(text: str, truth: Any, *, trained: bool = False) -> None:
 
 
 def claim(key: str, findings: Mapping[str, Any], *, trained: bool = False) -> "Shown":
-    """The ledger's row for a claim, after each finding was found true; shows as text and as a table row in a notebook.
+    """The ledger's row for a claim, after each finding was found true; shows as text and as a table row in a
+    notebook.
 
-    `findings` maps a sentence to what a cell has just computed. Raises AssertionError for a finding that is not true,
-    ValueError for an unknown or undecided claim or for no findings. `trained` as in `verdict`.
+    `findings` maps a sentence to what a cell has just computed. Raises AssertionError for a finding that is
+    not true, ValueError for an unknown or undecided claim or for no findings. `trained` as in `verdict`.
     """
     rows = ledger()
     if key not in rows:
@@ -135,7 +139,10 @@ class Shown:
         found = "\n".join(
             f"    {'found' if self.judged else 'not judged (quick run)'}: {text}" for text in self.findings
         )
-        return f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c.claim}\n  {c.verdict.upper()}. {c.because}\n{found}"
+        return (
+            f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c.claim}\n  {c.verdict.upper()}."
+            f" {c.because}\n{found}"
+        )
 
     def _repr_html_(self) -> str:
         c = self.claim
@@ -159,7 +166,8 @@ def _deciding_cells(lesson: str) -> dict[str, str]:
 
 
 def address(key: str) -> str:
-    """Where a claim was decided, as a link from a lesson: its notebook, and the cell. Raises ValueError for an unknown claim."""
+    """Where a claim was decided, as a link from a lesson: its notebook, and the cell. Raises ValueError for
+    an unknown claim."""
     if not isinstance(key, str) or key not in ledger():
         raise ValueError(f"there is no claim {key!r}; the ledger has {', '.join(ledger())}")
     lesson = ledger()[key].lesson
@@ -170,10 +178,11 @@ def address(key: str) -> str:
 def page(
     verdict: str | None = None, source: str | None = None, words: str = "", *, lesson: str | None = None
 ) -> "Page":
-    """The ledger's rows as one page, lesson by lesson: all of them, or those with that verdict, source, words, or of that lesson.
+    """The ledger's rows as one page, lesson by lesson: all of them, or those with that verdict, source,
+    words, or of that lesson.
 
-    `words` are looked for in id, claim and reason; upper and lower case are the same. Raises ValueError where no verdict, source or
-    lesson is called so, TypeError where `words` is no text.
+    `words` are looked for in id, claim and reason; upper and lower case are the same. Raises ValueError where
+    no verdict, source or lesson is called so, TypeError where `words` is no text.
 
     >>> len(page("corrected", "S2").rows)
     12
@@ -226,7 +235,10 @@ class Page:
             number, _, name = lesson.partition("_")
             told = [
                 (
-                    f'{SIGNS[row.verdict]} {row.verdict}<br><a href="{address(row.id)}">{row.id}</a> ({", ".join(row.sources)})',
+                    (
+                        f'{SIGNS[row.verdict]} {row.verdict}<br><a href="{address(row.id)}">{row.id}</a>'
+                        f" ({', '.join(row.sources)})"
+                    ),
                     html.escape(row.claim),
                     html.escape(row.because),
                 )
@@ -238,7 +250,8 @@ class Page:
 
 
 def _table(caption: str, heads: Mapping[str, str], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table of text as HTML. Its looks stand in the cells, since JupyterLab takes <style> away from outputs."""
+    """A table of text as HTML. Its looks stand in the cells, since JupyterLab takes <style> away from
+    outputs."""
     look = "text-align:left;vertical-align:top;white-space:normal;overflow-wrap:break-word"
     top = "".join(
         f'<th scope="col" style="{look};width:{width}">{head}</th>' for head, width in heads.items()
@@ -246,4 +259,8 @@ def _table(caption: str, heads: Mapping[str, str], rows: Iterable[tuple[str, ...
     cells = ("".join(f'<td style="{look}">{cell}</td>' for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     name = f'<caption style="text-align:left;font-weight:600">{html.escape(caption)}</caption>'
-    return f'<table style="table-layout:fixed;width:100%;max-width:960px">{name}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        "<table"
+        f' style="table-layout:fixed;width:100%;max-width:960px">{name}<thead><tr>{top}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )

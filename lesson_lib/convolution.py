@@ -1,11 +1,15 @@
-"""A convolution as attention over pixels: each head looks at one place relative to its own, and brings one tap of the kernel.
+"""A convolution as attention over pixels: each head looks at one place relative to its own, and brings one
+tap of the kernel.
 
-    score of head k, from pixel i to pixel j     v_k · r_(j - i),  r_d = (|d|², d_y, d_x),  v_k = -sharpness · (1, -2 y_k, -2 x_k)
+    score of head k, from pixel i to pixel j     v_k · r_(j - i),  r_d = (|d|², d_y, d_x),
+                                                 v_k = -sharpness · (1, -2 y_k, -2 x_k)
 
-That is -sharpness · |d - (y_k, x_k)|² up to a number that is the same for all j, so a sharp head k looks at the pixel that stands (y_k, x_k)
-further, and nowhere else. Its value is the kernel's tap for that place, a matrix (c_out, c_in); the heads' outputs are added up.
-Keys stand on a canvas with a border of zeros, as the convolution's padding does, so that the picture's edge is exact too.
-Source: Cordonnier, Loukas & Jaggi 2019, arXiv:1911.03584 (Theorem 1, and its quadratic encoding of relative positions).
+That is -sharpness · |d - (y_k, x_k)|² up to a number that is the same for all j, so a sharp head k looks at
+the pixel that stands (y_k, x_k) further, and nowhere else. Its value is the kernel's tap for that place, a
+matrix (c_out, c_in); the heads' outputs are added up. Keys stand on a canvas with a border of zeros, as the
+convolution's padding does, so that the picture's edge is exact too.
+Source: Cordonnier, Loukas & Jaggi 2019, arXiv:1911.03584 (Theorem 1, and its quadratic encoding of relative
+positions).
 """
 
 import math
@@ -22,11 +26,14 @@ from lesson_lib.scores import dot
 
 
 class PixelAttention(nn.Module):
-    """Self-attention over the pixels of (b, c_in, h, w), in which scores come from relative positions alone; out comes (b, c_out, h, w).
+    """Self-attention over the pixels of (b, c_in, h, w), in which scores come from relative positions alone;
+    out comes (b, c_out, h, w).
 
-    `logits(d)` gives each head's scores (heads, n, m) of offsets d (n, m, 2) in pixels, down and right; -inf is never looked at. `values`
-    (heads, c_out, c_in) is what each head makes of a pixel (its W_v and W_o in one); `border` pixels of zeros surround the picture.
-    Weights of 0 are tiny numbers here: a pixel of inf spoils all outputs, not only those near it. Values and bias can be trained, and the scores where `logits` is a module such as `Near`.
+    `logits(d)` gives each head's scores (heads, n, m) of offsets d (n, m, 2) in pixels, down and right; -inf
+    is never looked at. `values` (heads, c_out, c_in) is what each head makes of a pixel (its W_v and W_o in
+    one); `border` pixels of zeros surround the picture. Weights of 0 are tiny numbers here: a pixel of inf
+    spoils all outputs, not only those near it. Values and bias can be trained, and the scores where `logits`
+    is a module such as `Near`.
     """
 
     def __init__(
@@ -48,7 +55,8 @@ class PixelAttention(nn.Module):
         return summed if self.bias is None else summed + self.bias[:, None, None]
 
     def heads(self, x: Float[Tensor, "b c_in h w"], *, weights: bool = False) -> Attended:
-        """Outputs (b, heads, h · w, c_out) of the heads, and their weights (b, heads, h · w, pixels of the canvas) if asked for."""
+        """Outputs (b, heads, h · w, c_out) of the heads, and their weights (b, heads, h · w, pixels of the
+        canvas) if asked for."""
         _check_image(x, self.values)
         p, (h, w) = self.border, x.shape[-2:]
         canvas = F.pad(x, (p, p, p, p)).flatten(-2).mT[:, None]  # (b, 1, m, c_in)
@@ -66,10 +74,11 @@ class PixelAttention(nn.Module):
 
 
 class Near(nn.Module):
-    """Scores of heads that each look around a place: `-sharpness · |d - centre|²`, but for a number that is the same for all d.
+    """Scores of heads that each look around a place: `-sharpness · |d - centre|²`, but for a number that is
+    the same for all d.
 
-    As a product of two vectors of three numbers, `r_d = (|d|², d_y, d_x)` and `-sharpness · (1, -2 y, -2 x)`. Centres and sharpness are
-    parameters: heads can be put somewhere, or learn where to look.
+    As a product of two vectors of three numbers, `r_d = (|d|², d_y, d_x)` and `-sharpness · (1, -2 y, -2 x)`.
+    Centres and sharpness are parameters: heads can be put somewhere, or learn where to look.
     """
 
     def __init__(self, centres: Float[Tensor, "heads 2"], sharpness: Float[Tensor, " heads"]) -> None:
@@ -88,7 +97,8 @@ class Near(nn.Module):
 def offsets(
     h: int, w: int, border: int = 0, *, dtype: torch.dtype | None = None, device: torch.device | None = None
 ) -> Float[Tensor, "n m 2"]:
-    """How far, down and right, each pixel of a canvas with that border lies from each pixel of the picture inside it.
+    """How far, down and right, each pixel of a canvas with that border lies from each pixel of the picture
+    inside it.
 
     >>> offsets(1, 2)[0].tolist()
     [[0.0, 0.0], [0.0, 1.0]]
@@ -104,9 +114,10 @@ def offsets(
 def as_attention(conv: nn.Conv2d, *, sharpness: float | int | None = None) -> PixelAttention:
     """The attention layer that computes what `conv` does: a head for each of the kernel's K · K taps.
 
-    The sharper, the nearer; by default the weight on the nearest wrong pixel is the square of the smallest number that still counts
-    (`sharpness = -2 ln eps`: 32 in float32, 72 in float64). Raises TypeError for another layer, ValueError where the
-    kernel is not square and odd, the stride not 1, the padding not K // 2 zeros, and for dilation, groups, or a sharpness that is not positive.
+    The sharper, the nearer; by default the weight on the nearest wrong pixel is the square of the smallest
+    number that still counts (`sharpness = -2 ln eps`: 32 in float32, 72 in float64). Raises TypeError for
+    another layer, ValueError where the kernel is not square and odd, the stride not 1, the padding not K // 2
+    zeros, and for dilation, groups, or a sharpness that is not positive.
     """
     taps = _taps(conv)
     sharpness = -2 * math.log(torch.finfo(taps.dtype).eps) if sharpness is None else sharpness
@@ -117,12 +128,14 @@ def as_attention(conv: nn.Conv2d, *, sharpness: float | int | None = None) -> Pi
 
 
 def with_few_heads(conv: nn.Conv2d) -> PixelAttention:
-    """The same convolution with r + 1 heads, or K · K if those are fewer; r is the rank of the taps: the table (K · K, c_out · c_in).
+    """The same convolution with r + 1 heads, or K · K if those are fewer; r is the rank of the taps: the
+    table (K · K, c_out · c_in).
 
-    A head may spread its weight over several places: any shares that are not negative and sum to 1. A term of the table's singular value
-    decomposition, shares times one matrix, has shares of both signs. So each term gets a constant added, until none is negative, and
-    one more head, which looks everywhere alike, takes all the constants off. A kernel with one channel in and out (r = 1) needs two
-    heads, or one where all its taps have one sign. Scores are a number for each offset here (a table, not the quadratic encoding).
+    A head may spread its weight over several places: any shares that are not negative and sum to 1. A term of
+    the table's singular value decomposition, shares times one matrix, has shares of both signs. So each term
+    gets a constant added, until none is negative, and one more head, which looks everywhere alike, takes all
+    the constants off. A kernel with one channel in and out (r = 1) needs two heads, or one where all its taps
+    have one sign. Scores are a number for each offset here (a table, not the quadratic encoding).
     Raises as `as_attention` does.
     """
     taps, places = _taps(conv), _places(conv)
@@ -161,10 +174,13 @@ def with_few_heads(conv: nn.Conv2d) -> PixelAttention:
 def receptive_field(
     layer: Callable[[Tensor], Tensor], x: Float[Tensor, "b c_in h w"], pixel: tuple[int, int]
 ) -> Float[Tensor, "h w"]:
-    """How strongly each input pixel moves the output at one pixel: the norm of the gradient, over all channels and pictures.
+    """How strongly each input pixel moves the output at one pixel: the norm of the gradient, over all
+    channels and pictures.
 
-    0 is a pixel that the output does not see. `layer` keeps height and width. An output's channels are summed with random signs, so that they do not cancel out.
-    Raises TypeError for what is no tensor, ValueError for a pixel outside of the picture, and where the output has another height or width.
+    0 is a pixel that the output does not see. `layer` keeps height and width. An output's channels are summed
+    with random signs, so that they do not cancel out.
+    Raises TypeError for what is no tensor, ValueError for a pixel outside of the picture, and where the
+    output has another height or width.
     """
     if not isinstance(x, Tensor) or x.ndim != 4:
         got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
@@ -195,7 +211,8 @@ def _taps(conv: nn.Conv2d) -> Float[Tensor, "taps c_out c_in"]:
     k, other = conv.kernel_size[0], conv.kernel_size[1]
     if k != other or not k % 2:
         raise ValueError(
-            f"the kernel must be square and odd, so that it has a middle, got {k} x {other}; use kernel_size=3"
+            f"the kernel must be square and odd, so that it has a middle, got {k} x {other}; use"
+            " kernel_size=3"
         )
     expected = {"stride": (1, 1), "dilation": (1, 1), "groups": 1, "padding_mode": "zeros"}
     for name, value in expected.items():
@@ -223,9 +240,11 @@ def _check_image(x: Tensor, values: Tensor) -> None:
         )
     if x.ndim != 4 or x.shape[1] != values.shape[-1] or not x[0, 0].numel():
         raise ValueError(
-            f"x must have shape (b, {values.shape[-1]}, height, width), got {tuple(x.shape)}; a single image is x[None]"
+            f"x must have shape (b, {values.shape[-1]}, height, width), got {tuple(x.shape)}; a single image"
+            " is x[None]"
         )
     if (x.dtype, x.device) != (values.dtype, values.device):
         raise ValueError(
-            f"x is {x.dtype} on {x.device}, the layer {values.dtype} on {values.device}; convert one: x.to(layer.values)"
+            f"x is {x.dtype} on {x.device}, the layer {values.dtype} on {values.device}; convert one:"
+            " x.to(layer.values)"
         )

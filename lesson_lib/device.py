@@ -1,6 +1,7 @@
 """The machine under the lessons: which device computes, which seeds, where a learner's files lie.
 
-Environment variables: LESSON_DEVICE=auto|cpu|cuda|mps, LESSON_HOME=folder, LESSON_STEPS=quick, LESSON_PROGRESS=off.
+Environment variables: LESSON_DEVICE=auto|cpu|cuda|mps, LESSON_HOME=folder, LESSON_STEPS=quick,
+LESSON_PROGRESS=off.
 """
 
 import os
@@ -40,9 +41,11 @@ def device() -> torch.device:
 
 @contextmanager
 def on(name: str) -> Iterator[None]:
-    """Within it, the lessons compute on that device: `with on("cpu"): ...` measures the CPU on a machine with a GPU, too.
+    """Within it, the lessons compute on that device: `with on("cpu"): ...` measures the CPU on a machine with
+    a GPU, too.
 
-    Tensors and layers that were made before stay where they are. Raises as `device()` does, before anything is run.
+    Tensors and layers that were made before stay where they are. Raises as `device()` does, before anything
+    is run.
 
     >>> with on("cpu"):
     ...     print(device())
@@ -61,7 +64,8 @@ def on(name: str) -> Iterator[None]:
 
 
 def to_device(tree: Tree) -> Tree:
-    """The same tensors, modules, lists, tuples and dicts of them, on `device()`; anything else is passed through."""
+    """The same tensors, modules, lists, tuples and dicts of them, on `device()`; anything else is passed
+    through."""
     if isinstance(tree, (torch.Tensor, torch.nn.Module)):
         return tree.to(device())
     if isinstance(tree, dict):
@@ -83,12 +87,14 @@ def seed(number: int = 0) -> torch.Generator:
 
 
 def quick() -> bool:
-    """True where LESSON_STEPS=quick: trainings are cut short (tests in the browser), and verdicts are not judged."""
+    """True where LESSON_STEPS=quick: trainings are cut short (tests in the browser), and verdicts are not
+    judged."""
     return os.environ.get("LESSON_STEPS", "") == "quick"
 
 
 def home() -> Path:
-    """Folder for a learner's progress and trained weights: LESSON_HOME, else the user's data folder. Not created here."""
+    """Folder for a learner's progress and trained weights: LESSON_HOME, else the user's data folder. Not
+    created here."""
     if chosen := os.environ.get("LESSON_HOME"):
         return Path(chosen).expanduser()
     from platformdirs import user_data_path

@@ -1,11 +1,14 @@
 """Attention that costs less: the same numbers in another order, or other numbers for less work.
 
-    exact         attend_tiles    tile by tile with a running softmax; the table is never held         time n², memory n
-    approximate   LowRank         keys and values mixed down to `rank` of each: attend(q, E k, F v)    time and memory n · rank
-                  RandomFeatures  features whose products are exp(q · k / sqrt(d)) on average, for `attend_linear`
+    exact         attend_tiles    tile by tile with a running softmax; the table is never held: time n²,
+                                  memory n
+    approximate   LowRank         keys and values mixed down to `rank` of each: attend(q, E k, F v); time
+                                  and memory n · rank
+                  RandomFeatures  features whose products are exp(q · k / sqrt(d)) on average, for
+                                  `attend_linear`
 
-`Partial` and `merge` are what makes the exact one possible: attention to some keys and attention to the others, put together without
-knowing any single weight. `lesson_lib.ring` does the same between processes.
+`Partial` and `merge` are what makes the exact one possible: attention to some keys and attention to the
+others, put together without knowing any single weight. `lesson_lib.ring` does the same between processes.
 """
 
 import math
@@ -19,21 +22,25 @@ from torch import Tensor, nn
 from lesson_lib import require
 from lesson_lib.attention import Attended, attend
 
-TILE = 256  # queries, and keys, of a tile: large enough for fast products, small enough that their table stays in the cache
+# queries, and keys, of a tile: large enough for fast products, small enough that their table stays in the
+# cache
+TILE = 256
 LARGEST = (
     30.0  # exponent of a random feature, at most, so that sums of products of two stay finite in float32
 )
 
 
 class Partial(NamedTuple):
-    """Attention to some of the keys: the outputs, and for each query the logarithm of its sum of exp(score), -inf where it saw no key."""
+    """Attention to some of the keys: the outputs, and for each query the logarithm of its sum of exp(score),
+    -inf where it saw no key."""
 
     output: Float[Tensor, "*b n d_v"]
     log_sum: Float[Tensor, "*b n"]
 
 
 def merge(one: Partial, other: Partial) -> Partial:
-    """Attention to the keys of both: each output counts as much as its keys' exp(score) do. Exact, in any order.
+    """Attention to the keys of both: each output counts as much as its keys' exp(score) do. Exact, in any
+    order.
 
     >>> a = Partial(torch.tensor([[1.0]]), torch.tensor([0.0]))
     >>> merge(a, Partial(torch.tensor([[5.0]]), torch.tensor([math.log(3)]))).output.item()
@@ -57,12 +64,16 @@ def attend_tiles(
     causal: bool = False,
     tile: int = TILE,
 ) -> Float[Tensor, "*b n d_v"]:
-    """The output of `attend` (with the causal mask where `causal`), from tiles of `tile` x `tile` scores, one at a time.
+    """The output of `attend` (with the causal mask where `causal`), from tiles of `tile` x `tile` scores, one
+    at a time.
 
-    No table of n x m is ever held, with backward neither: there the tiles are computed once more. So memory grows with n, time with n² as before.
-    `attend(weights=False)` does the same in torch's compiled kernel, which is faster, unless it is given a causal mask; this is how it works.
-    Raises TypeError or ValueError where an argument does not fit, as `attend` does, where `causal` meets n != m, and for a tile below 1.
-    Source: Dao, Fu, Ermon, Rudra & Ré 2022, arXiv:2205.14135; the running softmax: Milakov & Gimelshein 2018, arXiv:1805.02867.
+    No table of n x m is ever held, with backward neither: there the tiles are computed once more. So memory
+    grows with n, time with n² as before. `attend(weights=False)` does the same in torch's compiled kernel,
+    which is faster, unless it is given a causal mask; this is how it works.
+    Raises TypeError or ValueError where an argument does not fit, as `attend` does, where `causal` meets n !=
+    m, and for a tile below 1.
+    Source: Dao, Fu, Ermon, Rudra & Ré 2022, arXiv:2205.14135; the running softmax: Milakov & Gimelshein 2018,
+    arXiv:1805.02867.
 
     >>> x = torch.eye(3)
     >>> attend_tiles(0 * x, x, x, causal=True, tile=2)[1].tolist()
@@ -72,7 +83,8 @@ def attend_tiles(
     require.whole(tile=tile)
     if causal and shape[-2] != shape[-1]:
         raise ValueError(
-            f"a causal mask needs a query for each key, got {shape[-2]} and {shape[-1]}; leave causal out, or cut the longer"
+            f"a causal mask needs a query for each key, got {shape[-2]} and {shape[-1]}; leave causal out, or"
+            " cut the longer"
         )
     inputs = (x.expand(*shape[:-2], *x.shape[-2:]) for x in (query, key, value))
     return _Tiles.apply(*inputs, 0 if causal else None, tile)
@@ -81,7 +93,8 @@ def attend_tiles(
 def attend_part(
     query: Tensor, key: Tensor, value: Tensor, *, ahead: int | None = None, tile: int = TILE
 ) -> Partial:
-    """Attention to the keys given, in at least float32: all of them, or for query i those up to number i + `ahead`, which may be negative."""
+    """Attention to the keys given, in at least float32: all of them, or for query i those up to number i +
+    `ahead`, which may be negative."""
     kind = torch.promote_types(query.dtype, torch.float32)
     output = query.new_zeros(*query.shape[:-1], value.shape[-1], dtype=kind)
     log_sum = query.new_full(query.shape[:-1], -torch.inf, dtype=kind)
@@ -104,9 +117,17 @@ def attend_part(
 
 
 def gradients_part(
-    query: Tensor, key: Tensor, value: Tensor, whole: Partial, gradient: Tensor, *, ahead: int | None = None, tile: int = TILE
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """What `attend_part`'s keys add to the gradients of query, key and value, where `whole` is the attention to ALL keys, of these and other parts.
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    whole: Partial,
+    gradient: Tensor,
+    *,
+    ahead: int | None = None,
+    tile: int = TILE,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `attend_part`'s keys add to the gradients of query, key and value, where `whole` is the attention
+    to ALL keys, of these and other parts.
 
     `gradient` is the outputs'. Weights are computed again, tile by tile: exp(score - log_sum).
     """
@@ -127,11 +148,13 @@ def gradients_part(
 
 
 class LowRank(nn.Module):
-    """Attention to `rank` mixtures of the keys and values: `attend(q, E k, F v)`, with E and F of shape (rank, n) learnt and shared by heads.
+    """Attention to `rank` mixtures of the keys and values: `attend(q, E k, F v)`, with E and F of shape
+    (rank, n) learnt and shared by heads.
 
-    It is called as `layer(query, key, value)`, and with E = F = the identity it is `attend`. A mixture has no place of its own, so nothing can be masked,
-    and there are as many columns as there were tokens in training: a sequence may be shorter than n, not longer.
-    `shared` makes F = E. Parameters: 2 · rank · n, or rank · n. Raises ValueError where sizes do not fit.
+    It is called as `layer(query, key, value)`, and with E = F = the identity it is `attend`. A mixture has no
+    place of its own, so nothing can be masked, and there are as many columns as there were tokens in
+    training: a sequence may be shorter than n, not longer. `shared` makes F = E. Parameters: 2 · rank · n, or
+    rank · n. Raises ValueError where sizes do not fit.
     Source: Wang, Li, Khabsa, Fang & Ma 2020, "Linformer", arXiv:2006.04768.
     """
 
@@ -144,24 +167,30 @@ class LowRank(nn.Module):
         self.mix_values = self.mix_keys if shared else nn.Parameter(torch.randn(rank, n) * n**-0.5)
 
     def forward(
-        self, query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"], value: Float[Tensor, "*#b m d_v"]
-    ) -> Float[Tensor, "*b n d_v"]:  # fmt: skip
+        self,
+        query: Float[Tensor, "*#b n d_k"],
+        key: Float[Tensor, "*#b m d_k"],
+        value: Float[Tensor, "*#b m d_v"],
+    ) -> Float[Tensor, "*b n d_v"]:
         """Outputs, one for each query."""
         m = require.inputs(query, key, value)[-1]
         if m > self.n:
             raise ValueError(
-                f"this layer mixes at most {self.n} keys, got {m}; make it with n={m}: its columns are learnt, one for each place"
+                f"this layer mixes at most {self.n} keys, got {m}; make it with n={m}: its columns are"
+                " learnt, one for each place"
             )
         return attend(query, self.mix_keys[:, :m] @ key, self.mix_values[:, :m] @ value, weights=False).output
 
 
 class RandomFeatures(nn.Module):
-    """phi with phi(q) · phi(k) = exp(q · k / sqrt(d)) on average over the draw, all features positive; for `attend_linear(phi=...)`.
+    """phi with phi(q) · phi(k) = exp(q · k / sqrt(d)) on average over the draw, all features positive; for
+    `attend_linear(phi=...)`.
 
         phi(x) = exp(W y - |y|² / 2) / sqrt(n_features),  y = x / d^(1/4),  W with rows from N(0, I)
 
-    `orthogonal` rows (within each d of them) spread more evenly, and the error is smaller for it; their lengths stay those of Gaussian rows. The error grows
-    fast with the lengths of queries and keys. Directions are drawn with a CPU generator from `seed`, and not trained.
+    `orthogonal` rows (within each d of them) spread more evenly, and the error is smaller for it; their
+    lengths stay those of Gaussian rows. The error grows fast with the lengths of queries and keys. Directions
+    are drawn with a CPU generator from `seed`, and not trained.
     Source: Choromanski et al. 2021, "Rethinking Attention with Performers", arXiv:2009.14794.
     """
 
@@ -180,12 +209,14 @@ class RandomFeatures(nn.Module):
         self.register_buffer("directions", rows.to(torch.get_default_device()))
 
     def forward(self, x: Float[Tensor, "*b d_k"]) -> Float[Tensor, "*b n_features"]:
-        """Features of each query or key. Raises TypeError where x is no tensor, ValueError for another width."""
+        """Features of each query or key. Raises TypeError where x is no tensor, ValueError for
+        another width."""
         if not isinstance(x, Tensor):
             raise TypeError(f"x must be a tensor, got {type(x).__name__}; make one with torch.tensor(...)")
         if x.shape[-1] != self.d_k:
             raise ValueError(
-                f"x has width {x.shape[-1]}, but these features were drawn for {self.d_k}; make RandomFeatures({x.shape[-1]}, ...)"
+                f"x has width {x.shape[-1]}, but these features were drawn for {self.d_k}; make"
+                f" RandomFeatures({x.shape[-1]}, ...)"
             )
         y = x * self.d_k**-0.25
         exponents = y @ self.directions.to(y.dtype).mT - y.square().sum(-1, keepdim=True) / 2
@@ -193,9 +224,11 @@ class RandomFeatures(nn.Module):
 
 
 class TableFree(nn.Module):
-    """A function (query, key, value) -> output for MultiHeadAttention's `attention`: layers without a table of weights.
+    """A function (query, key, value) -> output for MultiHeadAttention's `attention`: layers without a table
+    of weights.
 
-    So linear attention is `TableFree(attend_linear)`. Raises ValueError for a mask, a score_bias, dropout, and where weights are wanted.
+    So linear attention is `TableFree(attend_linear)`. Raises ValueError for a mask, a score_bias, dropout,
+    and where weights are wanted.
     """
 
     def __init__(self, function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
@@ -207,9 +240,16 @@ class TableFree(nn.Module):
         self.function = function
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, *,
-        mask: Tensor | None = None, score_bias: Tensor | None = None, dropout: float = 0.0, weights: bool = True,
-    ) -> Attended:  # fmt: skip
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        mask: Tensor | None = None,
+        score_bias: Tensor | None = None,
+        dropout: float = 0.0,
+        weights: bool = True,
+    ) -> Attended:
         """Outputs, and None for the weights."""
         unfit = {
             "mask": mask is not None,

@@ -1,4 +1,5 @@
-"""torch's fused kernel, which never holds the (n, m) table, for what `attend` takes; and the rows that let nothing through."""
+"""torch's fused kernel, which never holds the (n, m) table, for what `attend` takes; and the rows that let
+nothing through."""
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +25,8 @@ def empty_rows(table: Tensor) -> Tensor | None:
 def fused(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, mask: Tensor | None, dropout: float
 ) -> Tensor:
-    """torch's fused kernel on inputs of any rank. On the CPU it is fused only for 4-D inputs with d_v = d_k."""
+    """torch's fused kernel on inputs of any rank. On the CPU it is fused only for 4-D inputs with d_v
+    = d_k."""
     d_k, d_v = query.shape[-1], value.shape[-1]
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     table = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, -torch.inf)

@@ -7,9 +7,10 @@ An edge from j to i lets i look at j. Two forms give the same numbers:
 
     out_i = sum over edges j -> i of w_ij v_j,    w_ij = exp(e_ij) / sum over edges k -> i of exp(e_ik)
 
-Keep the list of edges unique: it is not checked, and an edge that is listed twice counts once in the dense form and twice
-in the other. A node without an incoming edge gets 0. Only `self_loops` adds self-loops.
-Source: Veličković et al. 2017, arXiv:1710.10903 (GAT); Brody, Alon & Yahav 2021, arXiv:2105.14491 (GATv2, `dynamic`).
+Keep the list of edges unique: it is not checked, and an edge that is listed twice counts once in the dense
+form and twice in the other. A node without an incoming edge gets 0. Only `self_loops` adds self-loops.
+Source: Veličković et al. 2017, arXiv:1710.10903 (GAT); Brody, Alon & Yahav 2021, arXiv:2105.14491 (GATv2,
+`dynamic`).
 """
 
 from typing import Any, NamedTuple
@@ -22,11 +23,13 @@ from lesson_lib.attention import Attended, Score, attend
 from lesson_lib.masks import check_edges
 from lesson_lib.scores import GraphScore, scaled_dot
 
-CHUNK = 8192  # edges whose messages are held at once: few enough for a processor's cache, many enough for fast calls
+# edges whose messages are held at once: few enough for a processor's cache, many enough for fast calls
+CHUNK = 8192
 
 
 class OnEdges(NamedTuple):
-    """What attention along edges returns: the outputs, and the weight of each edge for each head, in the order of the edges."""
+    """What attention along edges returns: the outputs, and the weight of each edge for each head, in the
+    order of the edges."""
 
     output: Float[Tensor, "n h d_v"]
     weights: Float[Tensor, "edges h"]
@@ -42,8 +45,8 @@ def attend_edges(
 ) -> OnEdges:
     """`attend` with the mask of a graph, without its table: only the scores of edges are computed.
 
-    `edge_index[0]` holds the sources j, `edge_index[1]` the targets i. Heads stand BEHIND the nodes, as graph libraries have them.
-    `score` is any score that `attend` takes; it is called on pairs, one for each edge.
+    `edge_index[0]` holds the sources j, `edge_index[1]` the targets i. Heads stand BEHIND the nodes, as graph
+    libraries have them. `score` is any score that `attend` takes; it is called on pairs, one for each edge.
     Raises TypeError or ValueError where an edge leads to a node that is not there.
 
     >>> x = torch.tensor([[[1.0]], [[2.0]], [[4.0]]])
@@ -69,7 +72,8 @@ def attend_edges(
 
 
 class _Messages(torch.autograd.Function):
-    """sum over edges j -> i of w_ij v_j, some thousand edges at a time: the messages (edges, h, d_v) are never held all at once."""
+    """sum over edges j -> i of w_ij v_j, some thousand edges at a time: the messages (edges, h, d_v) are
+    never held all at once."""
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, value: Tensor, source: Tensor, target: Tensor, n: int) -> Tensor:
@@ -96,7 +100,8 @@ def _slices(edges: int) -> list[slice]:
 
 
 def self_loops(edge_index: Int[Tensor, "2 edges"], n: int) -> Int[Tensor, "2 more"]:
-    """The edges, without the self-loops among them, and one for each of the n nodes behind them: each node sees itself, once.
+    """The edges, without the self-loops among them, and one for each of the n nodes behind them: each node
+    sees itself, once.
 
     >>> self_loops(torch.tensor([[0, 1], [1, 1]]), 2).tolist()
     [[0, 0, 1], [1, 0, 1]]
@@ -108,11 +113,13 @@ def self_loops(edge_index: Int[Tensor, "2 edges"], n: int) -> Int[Tensor, "2 mor
 
 
 class GraphAttention(nn.Module):
-    """A layer of graph attention: n_heads heads of width d_out, side by side, each with its projection and its `GraphScore`.
+    """A layer of graph attention: n_heads heads of width d_out, side by side, each with its projection and
+    its `GraphScore`.
 
         z_j = W x_j,   e_ij = LeakyReLU(a_q · z_i + a_k · z_j),   out_i = sum_j softmax_j(e_ij) z_j + bias
 
-    `dynamic` is GATv2: e_ij = a · LeakyReLU(W_query x_i + W x_j). Edges are used as they are given: add `self_loops` where nodes should see themselves.
+    `dynamic` is GATv2: e_ij = a · LeakyReLU(W_query x_i + W x_j). Edges are used as they are given: add
+    `self_loops` where nodes should see themselves.
     Raises ValueError where a width is less than 1, or an edge leads to a node that is not there.
     Source: Veličković et al. 2017, arXiv:1710.10903; Brody, Alon & Yahav 2021, arXiv:2105.14491.
     """
@@ -130,22 +137,26 @@ class GraphAttention(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
 
     def forward(self, x: Float[Tensor, "n d_in"], edge_index: Int[Tensor, "2 edges"]) -> OnEdges:
-        """Outputs (n, n_heads, d_out) joined to (n, n_heads · d_out), and the weight of each edge for each head; along the edges only."""
+        """Outputs (n, n_heads, d_out) joined to (n, n_heads · d_out), and the weight of each edge for each
+        head; along the edges only."""
         query, key = self._projected(x)
         output, weights = attend_edges(query, key, key, edge_index, score=self.score)
         return OnEdges(self._joined(output), weights)
 
     def dense(self, x: Float[Tensor, "n d_in"], mask: Bool[Tensor, "n n"]) -> Attended:
-        """The same with the table of all pairs, by `attend`: mask[i, j] is True where i may look at j. Weights are (n_heads, n, n)."""
+        """The same with the table of all pairs, by `attend`: mask[i, j] is True where i may look at j.
+        Weights are (n_heads, n, n)."""
         query, key = (z.transpose(0, 1) for z in self._projected(x))
         output, weights = attend(query, key, key, score=self.score, mask=mask)
         return Attended(self._joined(output.transpose(0, 1)), weights)
 
     @classmethod
     def from_pyg(cls, conv: nn.Module) -> "GraphAttention":
-        """A layer with the weights of a GATConv or GATv2Conv of PyTorch Geometric; same numbers on edges with `self_loops`, which it adds by itself.
+        """A layer with the weights of a GATConv or GATv2Conv of PyTorch Geometric; same numbers on edges with
+        `self_loops`, which it adds by itself.
 
-        Raises ValueError for an option that this layer has not: edge features, mean over heads, residual, another slope, two inputs.
+        Raises ValueError for an option that this layer has not: edge features, mean over heads, residual,
+        another slope, two inputs.
         """
         dynamic = type(conv).__name__ == "GATv2Conv"
         _only_what_is_here(conv, dynamic)

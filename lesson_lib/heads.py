@@ -13,7 +13,8 @@ from lesson_lib.positions import Shaw
 
 
 def split_heads(x: Float[Tensor, "*b n h_d"], n_heads: int) -> Float[Tensor, "*b h n d"]:
-    """A view in which each head has a table of its own: cut the width into heads, then swap the axes of heads and tokens.
+    """A view in which each head has a table of its own: cut the width into heads, then swap the axes of heads
+    and tokens.
 
     Raises ValueError where the width is no multiple of `n_heads`.
 
@@ -30,9 +31,11 @@ def merge_heads(x: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n h_d"]:
 
 
 class Cache:
-    """Keys and values of the tokens seen so far, (*b, h, tokens, d) each, so that a new token need not compute them again.
+    """Keys and values of the tokens seen so far, (*b, h, tokens, d) each, so that a new token need not
+    compute them again.
 
-    Give the same cache to every call; `len(cache)` counts its tokens. For self-attention, one cache per layer.
+    Give the same cache to every call; `len(cache)` counts its tokens. For self-attention, one cache per
+    layer.
     """
 
     def __init__(self) -> None:
@@ -47,8 +50,8 @@ class Cache:
         if self.key is not None and self.value is not None:
             if self.key.shape[:-2] != key.shape[:-2]:
                 raise ValueError(
-                    f"the cache holds keys of a batch with leading axes {tuple(self.key.shape[:-2])}, the new ones have "
-                    f"{tuple(key.shape[:-2])}; start each batch with a new Cache()"
+                    f"the cache holds keys of a batch with leading axes {tuple(self.key.shape[:-2])}, the new"
+                    f" ones have {tuple(key.shape[:-2])}; start each batch with a new Cache()"
                 )
             if key.shape[-2] == 0:  # nothing new, as in attention to a source that does not grow
                 return self.key, self.value
@@ -57,7 +60,8 @@ class Cache:
         return key, value
 
     def take(self, rows: Int[Tensor, " rows"]) -> "Cache":
-        """A new cache with those sequences of the batch, in that order; one may be taken twice, as a beam search does."""
+        """A new cache with those sequences of the batch, in that order; one may be taken twice, as a beam
+        search does."""
         taken = Cache()
         if self.key is not None and self.value is not None:
             taken.key, taken.value = self.key[rows], self.value[rows]
@@ -65,18 +69,22 @@ class Cache:
 
 
 class MultiHeadAttention(nn.Module):
-    """`n_heads` attentions side by side: project, split, attend, merge, and mix the heads with `w_output` (W^o).
+    """`n_heads` attentions side by side: project, split, attend, merge, and mix the heads with `w_output`
+    (W^o).
 
-    Self-attention is `layer(x, x, x)`, cross-attention `layer(x, source, source)`. `d_k` and `d_v` are the widths of ONE head
-    (default: d_model / n_heads). `attention` is anything with the signature of `attend`: a partial of it, a `ShawAttention`, a window. `rotate`
-    turns queries and keys by their positions before they meet, `rotate(x, start)`: for example `positions.rotary`.
+    Self-attention is `layer(x, x, x)`, cross-attention `layer(x, source, source)`. `d_k` and `d_v` are the
+    widths of ONE head (default: d_model / n_heads). `attention` is anything with the signature of `attend`: a
+    partial of it, a `ShawAttention`, a window. `rotate` turns queries and keys by their positions before they
+    meet, `rotate(x, start)`: for example `positions.rotary`.
 
-    `n_key_heads` heads of keys and values (default: n_heads) are shared by groups of n_heads / n_key_heads queries each, neighbours; a cache holds
-    no more than these. With one for all it is called multi-query attention, between one and n_heads grouped-query attention.
-    Parameters: d_model · (n_heads + n_key_heads) · (d_k + d_v), and n_heads · d_k + n_key_heads · (d_k + d_v) + d_model more with `bias`.
-    Raises ValueError where d_model is no multiple of n_heads and a width is missing, and n_heads no multiple of n_key_heads.
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Shazeer 2019, arXiv:1911.02150 (one head of keys); Ainslie et al. 2023,
-    arXiv:2305.13245 (groups).
+    `n_key_heads` heads of keys and values (default: n_heads) are shared by groups of n_heads / n_key_heads
+    queries each, neighbours; a cache holds no more than these. With one for all it is called multi-query
+    attention, between one and n_heads grouped-query attention. Parameters: d_model · (n_heads + n_key_heads)
+    · (d_k + d_v), and n_heads · d_k + n_key_heads · (d_k + d_v) + d_model more with `bias`.
+    Raises ValueError where d_model is no multiple of n_heads and a width is missing, and n_heads no multiple
+    of n_key_heads.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Shazeer 2019, arXiv:1911.02150 (one head of
+    keys); Ainslie et al. 2023, arXiv:2305.13245 (groups).
     """
 
     def __init__(
@@ -124,11 +132,13 @@ class MultiHeadAttention(nn.Module):
         cache: Cache | None = None,
         weights: bool = True,
     ) -> Attended:
-        """Outputs (*b, n, d_model) and weights (*b, h, n, m), or None in their place where `weights` is False.
+        """Outputs (*b, n, d_model) and weights (*b, h, n, m), or None in their place where `weights` is
+        False.
 
-        `mask` (True = may look) and `score_bias` are shared by all heads where they have the shape (n, m) or (*b, n, m); one
-        with an axis more, (*b, h, n, m), is per head, so a table (h, n, m) for a batch needs `[None]`. With a `cache`, keys and
-        values are appended to it, and m counts all that it then holds: the mask of n new tokens is `causal(m)[-n:]`.
+        `mask` (True = may look) and `score_bias` are shared by all heads where they have the shape (n, m) or
+        (*b, n, m); one with an axis more, (*b, h, n, m), is per head, so a table (h, n, m) for a batch needs
+        `[None]`. With a `cache`, keys and values are appended to it, and m counts all that it then holds: the
+        mask of n new tokens is `causal(m)[-n:]`.
         """
         for name, x in {"query": query, "key": key, "value": value}.items():
             self._check(name, x)
@@ -161,23 +171,27 @@ class MultiHeadAttention(nn.Module):
         if q.shape[-2] > 1 or own_tables or self.attention is not attend:
             k, v = (x.repeat_interleave(group, -3) for x in (k, v))
             return self.attention(q, k, v, **options)
-        # One new token: the queries of a group are so many rows that ask the keys they share, and nothing is copied.
+        # One new token: the queries of a group are so many rows that ask the keys they share, and nothing is
+        # copied.
         rows = q.squeeze(-2).unflatten(-2, (self.n_key_heads, group))
         attended = attend(rows, k, v, **options)
         return Attended(*(x if x is None else x.flatten(-3, -2).unsqueeze(-2) for x in attended))
 
     @classmethod
     def from_torch(cls, layer: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """The same layer on top of `attend`, with copies of torch's weights. Its inputs are always (b, n, d_model).
+        """The same layer on top of `attend`, with copies of torch's weights. Its inputs are always (b, n,
+        d_model).
 
-        torch's masks are the opposite of ours; translate them with `masks_from_torch`. Raises ValueError for keys or values of another
-        width (kdim, vdim) and for add_bias_kv or add_zero_attn, which no lesson uses.
+        torch's masks are the opposite of ours; translate them with `masks_from_torch`. Raises ValueError for
+        keys or values of another width (kdim, vdim) and for add_bias_kv or add_zero_attn, which no lesson
+        uses.
         """
         if not isinstance(layer, nn.MultiheadAttention):
             raise TypeError(f"layer must be a torch.nn.MultiheadAttention, got {type(layer).__name__}")
         if layer.in_proj_weight is None or layer.bias_k is not None or layer.add_zero_attn:
             raise ValueError(
-                "only layers with kdim = vdim = embed_dim, without add_bias_kv and add_zero_attn, can be taken over"
+                "only layers with kdim = vdim = embed_dim, without add_bias_kv and add_zero_attn, can be"
+                " taken over"
             )
         biased, d_model = layer.in_proj_bias is not None, layer.embed_dim
         ours = cls(d_model, layer.num_heads, bias=biased, dropout=layer.dropout).to(layer.in_proj_weight)
@@ -202,8 +216,8 @@ class MultiHeadAttention(nn.Module):
             )
         if x.ndim < 2 or x.shape[-1] != self.d_model:
             raise ValueError(
-                f"{name} must have shape (..., tokens, {self.d_model}), got {tuple(x.shape)}; this layer was made with "
-                f"d_model={self.d_model}, and splits the heads itself"
+                f"{name} must have shape (..., tokens, {self.d_model}), got {tuple(x.shape)}; this layer was"
+                f" made with d_model={self.d_model}, and splits the heads itself"
             )
         weight = self.w_query.weight
         if (x.dtype, x.device) != (weight.dtype, weight.device):
@@ -214,9 +228,11 @@ class MultiHeadAttention(nn.Module):
 
 
 class ShawAttention(nn.Module):
-    """`attend` with both of Shaw's terms, for MultiHeadAttention's `attention`: distances in the score and in the output.
+    """`attend` with both of Shaw's terms, for MultiHeadAttention's `attention`: distances in the score and in
+    the output.
 
-    All heads share the tables of `shaw`, as in the paper. Dropout falls on the values, not on the distances' part of the output.
+    All heads share the tables of `shaw`, as in the paper. Dropout falls on the values, not on the distances'
+    part of the output.
     """
 
     def __init__(self, shaw: Shaw) -> None:
@@ -234,11 +250,13 @@ class ShawAttention(nn.Module):
 def masks_from_torch(
     attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, n_heads: int | None = None
 ) -> dict[str, Tensor | None]:
-    """torch's two masks as ours: `layer(x, x, x, **masks_from_torch(attn_mask, key_padding_mask))`. The ONLY place that knows.
+    """torch's two masks as ours: `layer(x, x, x, **masks_from_torch(attn_mask, key_padding_mask))`. The ONLY
+    place that knows.
 
     nn.MultiheadAttention's boolean masks say True = hidden, the opposite of `attend` (and of torch's own
-    scaled_dot_product_attention). Its float masks are added to the scores: they become `score_bias`. `attn_mask` is (n, m), or (b · h, n, m)
-    together with `n_heads`; `key_padding_mask` is (b, m). A row in which everything is hidden is nan in torch and 0 here.
+    scaled_dot_product_attention). Its float masks are added to the scores: they become `score_bias`.
+    `attn_mask` is (n, m), or (b · h, n, m) together with `n_heads`; `key_padding_mask` is (b, m). A row in
+    which everything is hidden is nan in torch and 0 here.
     Raises ValueError for other shapes.
 
     >>> masks_from_torch(torch.ones(2, 2).triu(1).bool())["mask"].int().tolist()
@@ -277,8 +295,8 @@ def _with_heads(table: Tensor | None, query: Tensor, name: str) -> Tensor | None
         return table
     if table.ndim not in (query.ndim, query.ndim + 1):
         raise ValueError(
-            f"{name} has {table.ndim} axes, {tuple(table.shape)}; it needs 2 (shared by all), {query.ndim} (one per sequence) or "
-            f"{query.ndim + 1} (one per sequence and head)"
+            f"{name} has {table.ndim} axes, {tuple(table.shape)}; it needs 2 (shared by all), {query.ndim}"
+            f" (one per sequence) or {query.ndim + 1} (one per sequence and head)"
         )
     return table.unsqueeze(-3) if table.ndim == query.ndim else table
 

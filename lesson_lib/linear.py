@@ -1,11 +1,14 @@
-"""Linear attention: without softmax the products can be re-associated, so the cost grows with n instead of n², and the causal form is an RNN.
+"""Linear attention: without softmax the products can be re-associated, so the cost grows with n instead of
+n², and the causal form is an RNN.
 
     softmax   o_i = sum_j exp(q_i · k_j / sqrt(d)) v_j / sum_j exp(q_i · k_j / sqrt(d))
-    linear    o_i = sum_j (phi(q_i) · phi(k_j)) v_j / sum_j phi(q_i) · phi(k_j) = (S^T phi(q_i)) / (z · phi(q_i))
+    linear    o_i = sum_j (phi(q_i) · phi(k_j)) v_j / sum_j phi(q_i) · phi(k_j) = (S^T phi(q_i)) / (z ·
+              phi(q_i))
               S = sum_j phi(k_j) v_j^T,  z = sum_j phi(k_j),  phi(x) = elu(x) + 1, all parts positive
 
-There is no 1/sqrt(d). Causal, the sums run over j <= i: then S and z are a state of fixed size that takes up one token after the other.
-An exponential of a dot product is no product of finitely many features, so softmax attention has no such state.
+There is no 1/sqrt(d). Causal, the sums run over j <= i: then S and z are a state of fixed size that takes up
+one token after the other. An exponential of a dot product is no product of finitely many features, so softmax
+attention has no such state.
 Source: Katharopoulos, Vyas, Pappas & Fleuret 2020, arXiv:2006.16236.
 """
 
@@ -19,12 +22,15 @@ from torch import Tensor
 
 from lesson_lib import require
 
-CHUNK = 64  # tokens that look at each other by a table: small enough that n · CHUNK is no n², large enough for fast products
+# tokens that look at each other by a table: small enough that n · CHUNK is no n², large enough for fast
+# products
+CHUNK = 64
 SPAN = 8 * CHUNK  # tokens computed at once: few enough to stay in a processor's cache
 
 
 class LinearState(NamedTuple):
-    """All that a causal layer keeps of the tokens so far: S (*b, d_k, d_v) and z (*b, d_k). Its size does not grow."""
+    """All that a causal layer keeps of the tokens so far: S (*b, d_k, d_v) and z (*b, d_k). Its size does not
+    grow."""
 
     S: Float[Tensor, "*b d_k d_v"]
     z: Float[Tensor, "*b d_k"]
@@ -47,12 +53,16 @@ def attend_linear(
     causal: bool = False,
     phi: Callable[[Tensor], Tensor] = feature_map,
 ) -> Float[Tensor, "*b n d_v"]:
-    """Mix the values with weights `phi(q) · phi(k)`, each row divided by its sum; time and memory grow with n, not with n².
+    """Mix the values with weights `phi(q) · phi(k)`, each row divided by its sum; time and memory grow with
+    n, not with n².
 
-    Equal to `attend(query, key, value, score=lambda q, k: torch.log(phi(q) @ phi(k).mT))`, with the causal mask where `causal`. In
-    the causal form query i sees keys 0 ... i, so n = m; it goes through the tokens in chunks: within a chunk with a table, and between chunks with the state.
-    `phi` makes features (*b, tokens, any width) of queries and keys, of each token alone and never negative: `efficient.RandomFeatures`, or elu + 1.
-    Raises TypeError or ValueError where an argument does not fit, as `attend` does, and where `causal` meets n != m.
+    Equal to `attend(query, key, value, score=lambda q, k: torch.log(phi(q) @ phi(k).mT))`, with the causal
+    mask where `causal`. In the causal form query i sees keys 0 ... i, so n = m; it goes through the tokens in
+    chunks: within a chunk with a table, and between chunks with the state. `phi` makes features (*b, tokens,
+    any width) of queries and keys, of each token alone and never negative: `efficient.RandomFeatures`, or elu
+    + 1.
+    Raises TypeError or ValueError where an argument does not fit, as `attend` does, and where `causal` meets
+    n != m.
     Source: Katharopoulos et al. 2020, arXiv:2006.16236; the chunks: Hua et al. 2022, arXiv:2202.10447.
 
     >>> one = torch.ones(2, 1)
@@ -77,7 +87,8 @@ def step(
     value: Float[Tensor, "*b d_v"],
     state: LinearState | None = None,
 ) -> tuple[Float[Tensor, "*b d_v"], LinearState]:
-    """One token: its output, and the state with it taken up. As an RNN's step; time and memory do not depend on how many came before."""
+    """One token: its output, and the state with it taken up. As an RNN's step; time and memory do not depend
+    on how many came before."""
     q, k = feature_map(query), feature_map(key)
     new = LinearState(k[..., :, None] * value[..., None, :], k)
     state = new if state is None else LinearState(state.S + new.S, state.z + new.z)
@@ -88,7 +99,8 @@ def step(
 def as_rnn(
     query: Float[Tensor, "*b n d_k"], key: Float[Tensor, "*b n d_k"], value: Float[Tensor, "*b n d_v"]
 ) -> Float[Tensor, "*b n d_v"]:
-    """`attend_linear(causal=True)` computed as an RNN does it: a loop over the tokens that carries a `LinearState`."""
+    """`attend_linear(causal=True)` computed as an RNN does it: a loop over the tokens that carries a
+    `LinearState`."""
     require.inputs(query, key, value)
     _check_causal(query, key)
     outputs, state = [], None
@@ -114,7 +126,8 @@ def _causal(query: Tensor, key: Tensor, value: Tensor, phi: Callable[[Tensor], T
 
 
 def _span(q: Tensor, k: Tensor, v: Tensor, state: LinearState, chunk: int) -> tuple[Tensor, LinearState]:
-    """Outputs of some chunks at once, and the state behind them: within a chunk by a table, from the tokens before it by their state."""
+    """Outputs of some chunks at once, and the state behind them: within a chunk by a table, from the tokens
+    before it by their state."""
     q, k, v = (x.unflatten(-2, (-1, chunk)) for x in (q, k, v))
     table = (q @ k.mT).tril_()
     S = torch.cat([state.S[..., None, :, :], k.mT @ v], -3).cumsum(-3)

@@ -24,7 +24,8 @@ def window(n: int, radius: int, *, device: torch.device | None = None) -> Bool[T
     """Mask that lets each token look at neighbours at most `radius` tokens away, itself included.
 
     Raises ValueError where `n` or `radius` is negative.
-    Source: the truncated self-attention of speech recognisers; Vaswani et al. 2017, arXiv:1706.03762, calls it "restricted".
+    Source: the truncated self-attention of speech recognisers; Vaswani et al. 2017, arXiv:1706.03762, calls
+    it "restricted".
 
     >>> window(3, radius=1).int().tolist()
     [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
@@ -37,10 +38,11 @@ def window(n: int, radius: int, *, device: torch.device | None = None) -> Bool[T
 
 
 def padding(lengths: Int[Tensor, " b"], n: int) -> Bool[Tensor, "b 1 n"]:
-    """Mask that hides the padding: sequence `b` of the batch has `lengths[b]` real tokens, the rest of its n are filler.
+    """Mask that hides the padding: sequence `b` of the batch has `lengths[b]` real tokens, the rest of its n
+    are filler.
 
-    The middle axis has size 1: all queries see the same keys. Raises TypeError where `lengths` is no integer tensor,
-    ValueError where a length is negative or greater than `n`.
+    The middle axis has size 1: all queries see the same keys. Raises TypeError where `lengths` is no integer
+    tensor, ValueError where a length is negative or greater than `n`.
 
     >>> padding(torch.tensor([1, 3]), n=3).int().tolist()
     [[[1, 0, 0]], [[1, 1, 1]]]
@@ -49,7 +51,8 @@ def padding(lengths: Int[Tensor, " b"], n: int) -> Bool[Tensor, "b 1 n"]:
     _integers(lengths, "lengths", "(b,)", 1)
     if lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= n:
         raise ValueError(
-            f"lengths must lie between 0 and n = {n} tokens, got {lengths.tolist()}; cut the long sequences or raise n"
+            f"lengths must lie between 0 and n = {n} tokens, got {lengths.tolist()}; cut the long sequences"
+            " or raise n"
         )
     return (torch.arange(n, device=lengths.device) < lengths[:, None])[:, None]
 
@@ -57,9 +60,10 @@ def padding(lengths: Int[Tensor, " b"], n: int) -> Bool[Tensor, "b 1 n"]:
 def from_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> Bool[Tensor, "n n"]:
     """Mask of a graph: node i may look at node j where an edge leads from j to i.
 
-    `edge_index[0]` holds the sources j, `edge_index[1]` the targets i, as in PyTorch Geometric: mask[i, j] is True.
-    A node without an incoming edge sees nothing, not even itself; add self-loops where it should.
-    Raises TypeError where `edge_index` is no integer tensor, ValueError for another shape or a node outside 0 ... n - 1.
+    `edge_index[0]` holds the sources j, `edge_index[1]` the targets i, as in PyTorch Geometric: mask[i, j] is
+    True. A node without an incoming edge sees nothing, not even itself; add self-loops where it should.
+    Raises TypeError where `edge_index` is no integer tensor, ValueError for another shape or a node outside 0
+    ... n - 1.
 
     >>> from_edges(torch.tensor([[0, 1], [1, 2]]), n=3).int().tolist()
     [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
@@ -76,7 +80,8 @@ def check_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> None:
     _integers(edge_index, "edge_index", "(2, edges)", 2)
     if edge_index.shape[0] != 2:
         raise ValueError(
-            f"edge_index must have shape (2, edges), got {tuple(edge_index.shape)}; pass edge_index.T if edges are rows"
+            f"edge_index must have shape (2, edges), got {tuple(edge_index.shape)}; pass edge_index.T if"
+            " edges are rows"
         )
     if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < n:
         raise ValueError(
@@ -88,7 +93,8 @@ def check_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> None:
 def _integers(x: Tensor, name: str, shape: str, ndim: int) -> None:
     if not isinstance(x, Tensor):
         raise TypeError(
-            f"{name} must be an integer tensor of shape {shape}, got {type(x).__name__}; wrap it in torch.tensor(...)"
+            f"{name} must be an integer tensor of shape {shape}, got {type(x).__name__}; wrap it in"
+            " torch.tensor(...)"
         )
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype == torch.bool:
         raise TypeError(f"{name} must hold whole numbers, got {x.dtype}; convert it with .long()")

@@ -1,4 +1,5 @@
-"""Measuring: processor seconds, memory at its peak, operations, how they grow, and what depends on what, and how strongly."""
+"""Measuring: processor seconds, memory at its peak, operations, how they grow, and what depends on what, and
+how strongly."""
 
 import gc
 import math
@@ -26,7 +27,8 @@ os.environ.setdefault(
 
 
 def clock() -> float:
-    """Processor seconds of this process; on a GPU seconds by the clock, after all that was begun is finished."""
+    """Processor seconds of this process; on a GPU seconds by the clock, after all that was begun is
+    finished."""
     if device().type == "cpu":
         return time.process_time()
     torch.accelerator.synchronize()
@@ -44,7 +46,8 @@ def seconds(call: Callable[[], Any], *, repeats: int = 3) -> float:
 def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
     """Processor seconds of this process for one call: the median of `repeats`, after one call to warm up.
 
-    Other programs on the machine do not count, so the number holds on a busy laptop. A GPU's work does not count either.
+    Other programs on the machine do not count, so the number holds on a busy laptop. A GPU's work does not
+    count either.
     Raises ValueError where `repeats` is less than 1.
     """
     return seconds_in_turn({"": call}, repeats=repeats, by=time.process_time)[""]
@@ -53,7 +56,8 @@ def cpu_seconds(call: Callable[[], Any], *, repeats: int = 5) -> float:
 def seconds_in_turn(
     calls: Mapping[str, Callable[[], Any]], *, repeats: int, by: Callable[[], float] | None = None
 ) -> dict[str, float]:
-    """Seconds of each call: one to warm up, then the median of rounds in which they take turns, so that all see the same machine.
+    """Seconds of each call: one to warm up, then the median of rounds in which they take turns, so that all
+    see the same machine.
 
     `by` is what tells the time, `clock` by default. Raises ValueError where `repeats` is less than 1.
     """
@@ -71,11 +75,12 @@ def seconds_in_turn(
 
 
 def peak_mib(call: Callable[[], Any]) -> float:
-    """MiB that torch allocates, at the peak, during one call, beyond what was there before. Deterministic on the CPU.
+    """MiB that torch allocates, at the peak, during one call, beyond what was there before. Deterministic on
+    the CPU.
 
-    Read from the allocator of `device()`: on the CPU from the profiler's memory events, on a GPU from its statistics. There the kernels'
-    own workspaces count as well (but what the first call leaves behind: there are two), and every tensor is rounded up. What a notebook
-    prints is measured `with on("cpu")`.
+    Read from the allocator of `device()`: on the CPU from the profiler's memory events, on a GPU from its
+    statistics. There the kernels' own workspaces count as well (but what the first call leaves behind: there
+    are two), and every tensor is rounded up. What a notebook prints is measured `with on("cpu")`.
     Source: torch.profiler, `profile_memory=True`; torch.accelerator.
     """
     gc.collect()
@@ -105,9 +110,11 @@ def peak_mib(call: Callable[[], Any]) -> float:
 
 
 def operations(call: Callable[[], Any]) -> int:
-    """Multiplications, each with its addition, of all matrix products and convolutions in one call; exact, whatever the machine does.
+    """Multiplications, each with its addition, of all matrix products and convolutions in one call; exact,
+    whatever the machine does.
 
-    Read from what torch really runs, its FLOP counter halved. What is done number by number (softmax, sigmoid, sums) is left out.
+    Read from what torch really runs, its FLOP counter halved. What is done number by number (softmax,
+    sigmoid, sums) is left out.
     Source: torch.utils.flop_counter.
     """
     from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
@@ -126,12 +133,15 @@ def operations(call: Callable[[], Any]) -> int:
 
 
 def dependencies(inputs: Mapping[Any, Tensor], units: Mapping[Any, Tensor]) -> networkx.DiGraph:
-    """Which named tensor was computed from which, read from autograd's graph: an edge for each that enters another without passing a third.
+    """Which named tensor was computed from which, read from autograd's graph: an edge for each that enters
+    another without passing a third.
 
-    `inputs` are leaves that require gradients; `units` were computed from them: the state after a step, a token behind a layer. A path's
-    number of edges is the number of units that must be computed one after the other. So the longest path
-    (`networkx.dag_longest_path_length`) counts the steps that cannot run at once, and a pair's shortest path is the way its signal takes.
-    Raises ValueError for a name used twice, an input that is no leaf with gradients, and a unit that was computed from nothing.
+    `inputs` are leaves that require gradients; `units` were computed from them: the state after a step, a
+    token behind a layer. A path's number of edges is the number of units that must be computed one after the
+    other. So the longest path (`networkx.dag_longest_path_length`) counts the steps that cannot run at once,
+    and a pair's shortest path is the way its signal takes.
+    Raises ValueError for a name used twice, an input that is no leaf with gradients, and a unit that was
+    computed from nothing.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> y = 2 * x
@@ -167,9 +177,11 @@ def dependencies(inputs: Mapping[Any, Tensor], units: Mapping[Any, Tensor]) -> n
 def sensitivity(
     layer: Callable[[Float[Tensor, "1 n d"]], Float[Tensor, "1 m c"]], x: Float[Tensor, "n d"]
 ) -> Float[Tensor, "m n"]:
-    """How strongly output i depends on input j: the norm of the matrix of its derivatives; exactly 0 where it does not depend on it.
+    """How strongly output i depends on input j: the norm of the matrix of its derivatives; exactly 0 where it
+    does not depend on it.
 
-    `layer` is called once on a batch of one sequence. Raises ValueError where its output's shape is not (1, m, c).
+    `layer` is called once on a batch of one sequence. Raises ValueError where its output's shape is not (1,
+    m, c).
 
     >>> sensitivity(lambda x: x.cumsum(1), torch.ones(2, 1)).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
@@ -189,7 +201,8 @@ def sensitivity(
 def growth_exponent(sizes: Sequence[int | float], values: Sequence[int | float]) -> float:
     """p of the power law `value ~ size ** p`: the median slope over all pairs of points, on log scales.
 
-    One outlier does not move it. Raises ValueError for fewer than two sizes, unequal lengths, or numbers that are not positive.
+    One outlier does not move it. Raises ValueError for fewer than two sizes, unequal lengths, or numbers that
+    are not positive.
     Source: Theil-Sen estimator (Sen 1968).
 
     >>> round(growth_exponent([1, 2, 4, 8], [3, 12, 48, 192]), 6)
@@ -197,11 +210,13 @@ def growth_exponent(sizes: Sequence[int | float], values: Sequence[int | float])
     """
     if len(sizes) != len(values) or len(set(sizes)) < 2:
         raise ValueError(
-            f"need one value per size and two different sizes, got {len(sizes)} sizes and {len(values)} values"
+            f"need one value per size and two different sizes, got {len(sizes)} sizes and {len(values)}"
+            " values"
         )
     if min(*sizes, *values) <= 0:
         raise ValueError(
-            f"sizes and values must be positive, got {list(sizes)} and {list(values)}; a power law has no zero"
+            f"sizes and values must be positive, got {list(sizes)} and {list(values)}; a power law has no"
+            " zero"
         )
     from scipy.stats import theilslopes
 
@@ -210,7 +225,8 @@ def growth_exponent(sizes: Sequence[int | float], values: Sequence[int | float])
 
 @dataclass(frozen=True)
 class Law:
-    """A cost as a function of n: `constant + linear · n + quadratic · n²`, in the unit of the values that it was fitted to.
+    """A cost as a function of n: `constant + linear · n + quadratic · n²`, in the unit of the values that it
+    was fitted to.
 
     >>> print(Law(0.3, 2.1e-5, 0.0), "|", Law(0.3, 2.1e-5, 0.0).at(1000))
     0.30 + 2.1e-5 n | 0.321
@@ -231,11 +247,14 @@ class Law:
 
 
 def fit_law(sizes: Sequence[int | float], values: Sequence[int | float], *, degree: int = 2) -> Law:
-    """The law whose relative errors at the points are least: sum of `(law.at(size) / value - 1)²`, with no part below 0.
+    """The law whose relative errors at the points are least: sum of `(law.at(size) / value - 1)²`, with no
+    part below 0.
 
-    Relative, so that a short call counts as much as a long one. `degree=1` leaves the quadratic part out: where theory has none, noise at the
-    longest sizes would make a small one, and far outside the measured range it would be all that counts.
-    Raises ValueError for fewer different sizes than the law has parts, unequal lengths, numbers that are not positive, and another degree.
+    Relative, so that a short call counts as much as a long one. `degree=1` leaves the quadratic part out:
+    where theory has none, noise at the longest sizes would make a small one, and far outside the measured
+    range it would be all that counts.
+    Raises ValueError for fewer different sizes than the law has parts, unequal lengths, numbers that are not
+    positive, and another degree.
     Source: non-negative least squares (Lawson & Hanson 1974), scipy.optimize.nnls.
 
     >>> print(fit_law([1, 2, 3, 4], [12, 14, 16, 18]))
@@ -254,7 +273,8 @@ def fit_law(sizes: Sequence[int | float], values: Sequence[int | float], *, degr
         raise ValueError(f"need one value per size, got {len(sizes)} sizes and {len(values)} values")
     if len(set(sizes)) < degree + 1:
         raise ValueError(
-            f"a law of degree {degree} has {degree + 1} parts, and needs as many different sizes, got {len(set(sizes))}; measure more"
+            f"a law of degree {degree} has {degree + 1} parts, and needs as many different sizes, got"
+            f" {len(set(sizes))}; measure more"
         )
     powers = [
         [size**power / value for power in range(degree + 1)]
@@ -268,9 +288,11 @@ def fit_law(sizes: Sequence[int | float], values: Sequence[int | float], *, degr
 
 
 def smallest(fits: Callable[[int], bool], most: int) -> int | None:
-    """The smallest whole number from 1 to `most` for which `fits` is true, None if there is none; `fits` must stay true once it is.
+    """The smallest whole number from 1 to `most` for which `fits` is true, None if there is none; `fits` must
+    stay true once it is.
 
-    It is found by halving, in as many steps as `most` has binary digits. Raises ValueError where `most` is no whole number >= 1.
+    It is found by halving, in as many steps as `most` has binary digits. Raises ValueError where `most` is no
+    whole number >= 1.
 
     >>> smallest(lambda k: k * k > 50, most=1000)
     8

@@ -1,4 +1,5 @@
-"""Positions: tables added to the tokens, turns of queries and keys, terms in the score. Each is one line away from `attend`.
+"""Positions: tables added to the tokens, turns of queries and keys, terms in the score. Each is one line away
+from `attend`.
 
 x + sinusoidal(n, d)      x + learned(n)      x + floater(n)          added to the tokens
 attend(rotary(q), rotary(k), v)                                       turns queries and keys
@@ -18,9 +19,11 @@ BASE = 10_000.0
 def frequencies(
     d: int, *, base: float | int = BASE, device: torch.device | None = None
 ) -> Float[Tensor, " half_d"]:
-    """The d/2 angular frequencies of a code of width d, in radians per token: `w_j = base ** (-2j / d)`, j = 0 ... d/2 - 1.
+    """The d/2 angular frequencies of a code of width d, in radians per token: `w_j = base ** (-2j / d)`, j =
+    0 ... d/2 - 1.
 
-    Float64. The wavelength of frequency j is 2 pi / w_j tokens. Raises ValueError where `d` is odd or less than 2, or `base` is not positive.
+    Float64. The wavelength of frequency j is 2 pi / w_j tokens. Raises ValueError where `d` is odd or less
+    than 2, or `base` is not positive.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
 
     >>> frequencies(4).tolist()
@@ -44,7 +47,8 @@ def sinusoidal(
 ) -> Float[Tensor, "n d"]:
     """Codes of positions 0 ... n - 1, a row each: `p[i, 2j] = sin(i w_j)`, `p[i, 2j+1] = cos(i w_j)`.
 
-    Computed in float64 and returned as `dtype` (default: torch's default). A rule, not a table: any n will do.
+    Computed in float64 and returned as `dtype` (default: torch's default). A rule, not a table: any n will
+    do.
     Raises ValueError where `n` is negative or `d` is odd.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
 
@@ -63,10 +67,12 @@ def rotation(
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Float[Tensor, "d d"]:
-    """The matrix that moves every sinusoidal code on by `delta` tokens: `rotation(delta, d) @ p[i] == p[i + delta]`.
+    """The matrix that moves every sinusoidal code on by `delta` tokens: `rotation(delta, d) @ p[i] == p[i +
+    delta]`.
 
-    Block-diagonal; block j is `[[cos, sin], [-sin, cos]]` of the angle delta · w_j. It depends on delta alone, never on i.
-    With tokens as rows: `p[i] @ rotation(delta, d).T`. Computed in float64; raises ValueError where `d` is odd.
+    Block-diagonal; block j is `[[cos, sin], [-sin, cos]]` of the angle delta · w_j. It depends on delta
+    alone, never on i. With tokens as rows: `p[i] @ rotation(delta, d).T`. Computed in float64; raises
+    ValueError where `d` is odd.
 
     >>> rotation(0, 4).tolist() == torch.eye(4).tolist()
     True
@@ -84,10 +90,11 @@ def rotary(
 ) -> Float[Tensor, "*b n d"]:
     """Queries or keys, each turned by its own position: token i becomes `x[i] @ rotation(start + i, d)`.
 
-    A dot product of a turned query i and a turned key j then depends on the positions through j - i alone. `start` is the
-    position of the first token (the length of a key/value cache). `pairing` says which two columns turn together:
-    "interleaved" columns 2j and 2j + 1 (the paper), "half-split" columns j and j + d/2 (much published code). Equal up to a
-    permutation of the columns; weights trained with one are wrong with the other.
+    A dot product of a turned query i and a turned key j then depends on the positions through j - i alone.
+    `start` is the position of the first token (the length of a key/value cache). `pairing` says which two
+    columns turn together: "interleaved" columns 2j and 2j + 1 (the paper), "half-split" columns j and j + d/2
+    (much published code). Equal up to a permutation of the columns; weights trained with one are wrong with
+    the other.
     Raises ValueError where d is odd or the pairing unknown.
     Source: Su et al. 2021, RoFormer, arXiv:2104.09864.
 
@@ -109,10 +116,11 @@ def rotary(
 
 
 def alibi(n: int, n_heads: int, *, device: torch.device | None = None) -> Float[Tensor, "h n n"]:
-    """A score bias that falls with distance, `-slope_h |i - j|`, steeper in some heads: slopes 2^(-8/h), 2^(-16/h) ... 2^-8.
+    """A score bias that falls with distance, `-slope_h |i - j|`, steeper in some heads: slopes 2^(-8/h),
+    2^(-16/h) ... 2^-8.
 
-    No learned numbers. In a MultiHeadAttention over a batch it is `score_bias=alibi(n, h)[None]`, with an axis for the batch.
-    The paper uses it under a causal mask; without one it cannot tell left from right.
+    No learned numbers. In a MultiHeadAttention over a batch it is `score_bias=alibi(n, h)[None]`, with an
+    axis for the batch. The paper uses it under a causal mask; without one it cannot tell left from right.
     Raises ValueError where a count is less than 1.
     Source: Press, Smith & Lewis 2021, arXiv:2108.12409.
 
@@ -129,7 +137,8 @@ def alibi(n: int, n_heads: int, *, device: torch.device | None = None) -> Float[
 class Learned(nn.Module):
     """A table of `n_max` learned codes, one row per position; `learned(n)` is its first n rows.
 
-    Parameters: n_max · d. Raises ValueError where more than `n_max` rows are asked for: the table has no rule for them.
+    Parameters: n_max · d. Raises ValueError where more than `n_max` rows are asked for: the table has no rule
+    for them.
     Source: Gehring et al. 2017, arXiv:1705.03122; Devlin et al. 2018, arXiv:1810.04805.
     """
 
@@ -151,11 +160,14 @@ class Learned(nn.Module):
 
 
 class Floater(nn.Module):
-    """Codes that flow: `dp/dt = h(t, p)` with a learned network h, from a learned start; position i is the state at t = i · step.
+    """Codes that flow: `dp/dt = h(t, p)` with a learned network h, from a learned start; position i is the
+    state at t = i · step.
 
-    The flow is integrated with the classical Runge-Kutta rule (RK4), one step per token: fixed steps give the same numbers on
-    every machine, and need no further package. Any n will do; the parameters do not depend on n.
-    Source: Liu et al. 2020, FLOATER, arXiv:2003.09229 (which adds such codes in every layer; here they are added once).
+    The flow is integrated with the classical Runge-Kutta rule (RK4), one step per token: fixed steps give the
+    same numbers on every machine, and need no further package. Any n will do; the parameters do not depend on
+    n.
+    Source: Liu et al. 2020, FLOATER, arXiv:2003.09229 (which adds such codes in every layer; here they are
+    added once).
     """
 
     def __init__(self, d: int, *, d_hidden: int = 32, step: float = 0.1) -> None:
@@ -190,10 +202,12 @@ class Floater(nn.Module):
 
 
 class Shaw(nn.Module):
-    """Relative positions, learned: a score `q · (k + a_K[j - i]) / sqrt(d_k)`, and `values`, what `a_V[j - i]` adds to the output.
+    """Relative positions, learned: a score `q · (k + a_K[j - i]) / sqrt(d_k)`, and `values`, what `a_V[j -
+    i]` adds to the output.
 
-    Distances beyond `radius` share the row of the radius: 2 · radius + 1 rows for keys, as many for values. Queries are the
-    last n of the m keys, so that the score also fits a key/value cache. Rows start at 0: an untrained Shaw is `scaled_dot`.
+    Distances beyond `radius` share the row of the radius: 2 · radius + 1 rows for keys, as many for values.
+    Queries are the last n of the m keys, so that the score also fits a key/value cache. Rows start at 0: an
+    untrained Shaw is `scaled_dot`.
     Raises ValueError where a width is less than 1 or the radius negative.
     Source: Shaw, Uszkoreit & Vaswani 2018, arXiv:1803.02155, section 3.
     """
@@ -224,7 +238,8 @@ class Shaw(nn.Module):
         return by_content + by_distance.gather(-1, index.expand(*by_distance.shape[:-1], -1))
 
     def values(self, weights: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n d_v"]:
-        """What the positions add to the output: the weights of equal distance summed, times that distance's row of a_V."""
+        """What the positions add to the output: the weights of equal distance summed, times that distance's
+        row of a_V."""
         index = self._index(*weights.shape[-2:], weights.device).expand_as(weights)
         by_distance = weights.new_zeros(*weights.shape[:-1], len(self.value_rows)).scatter_add(
             -1, index, weights

@@ -1,20 +1,23 @@
-"""Recurrent networks: a layer that carries a state from token to token; and recurrent translation, an encoder and two decoders.
+"""Recurrent networks: a layer that carries a state from token to token; and recurrent translation, an encoder
+and two decoders.
 
-`Recurrent` is torch's RNN, GRU or LSTM with the states to look at. The decoders differ in what they see of the input:
+`Recurrent` is torch's RNN, GRU or LSTM with the states to look at. The decoders differ in what they see of
+the input:
 
     fixed vector   all of the input in one vector, the same at every output token
     attention      a mixture of the encoder's states, weighed anew for every output token
 
-Both decoders are gated recurrent nets (GRU). A decoder has `start(encoded)` -> state, `step(encoded, x, state)` -> Step for one token, and
-`forward(encoded, x)` for all tokens where the ones before each are known, as in training. Whoever owns the vocabulary reads what
-a step puts out; here are no characters, no losses, no search.
+Both decoders are gated recurrent nets (GRU). A decoder has `start(encoded)` -> state, `step(encoded, x,
+state)` -> Step for one token, and `forward(encoded, x)` for all tokens where the ones before each are known,
+as in training. Whoever owns the vocabulary reads what a step puts out; here are no characters, no losses, no
+search.
 
-Sources: Sutskever et al. 2014, arXiv:1409.3215, and Cho et al. 2014, arXiv:1406.1078 (fixed vector); Bahdanau et al. 2014,
-arXiv:1409.0473, sections 3.1 and 3.2 (attention, and the encoder that reads both ways).
-Departures from the papers: torch's GRU, whose reset gate stands behind the product with the state; the output is the state, the
-context and the token before, side by side, and is read linearly (Bahdanau: a maxout layer between); the fixed vector comes from
-both ends of an encoder that reads both ways (Cho: from one; Sutskever: four layers of LSTM, the input reversed). As with Cho it
-is fed at every step and makes the first state.
+Sources: Sutskever et al. 2014, arXiv:1409.3215, and Cho et al. 2014, arXiv:1406.1078 (fixed vector); Bahdanau
+et al. 2014, arXiv:1409.0473, sections 3.1 and 3.2 (attention, and the encoder that reads both ways).
+Departures from the papers: torch's GRU, whose reset gate stands behind the product with the state; the output
+is the state, the context and the token before, side by side, and is read linearly (Bahdanau: a maxout layer
+between); the fixed vector comes from both ends of an encoder that reads both ways (Cho: from one; Sutskever:
+four layers of LSTM, the input reversed). As with Cho it is fed at every step and makes the first state.
 """
 
 from typing import NamedTuple
@@ -32,14 +35,16 @@ KINDS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
 
 
 class State(NamedTuple):
-    """What a recurrent layer carries from token to token: `hidden`, which is also its output, and an LSTM's `cell` (None elsewhere)."""
+    """What a recurrent layer carries from token to token: `hidden`, which is also its output, and an LSTM's
+    `cell` (None elsewhere)."""
 
     hidden: Float[Tensor, "*b d_hidden"]
     cell: Float[Tensor, "*b d_hidden"] | None = None
 
 
 class Encoded(NamedTuple):
-    """What an encoder leaves: a state per input token, the last state of either direction, and the mask that hides padding."""
+    """What an encoder leaves: a state per input token, the last state of either direction, and the mask that
+    hides padding."""
 
     states: Float[Tensor, "b m d"]
     ends: Float[Tensor, "b d"]
@@ -47,7 +52,8 @@ class Encoded(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a decoder makes of one token: its output, its new state, and where it looked (None where it cannot look)."""
+    """What a decoder makes of one token: its output, its new state, and where it looked (None where it cannot
+    look)."""
 
     output: Float[Tensor, "b d_output"]
     state: Float[Tensor, "b d_state"]
@@ -62,15 +68,19 @@ class Decoded(NamedTuple):
 
 
 class Recurrent(nn.Module):
-    """A layer that reads tokens one after the other, each with a state that sums up those before it: torch's "RNN", "GRU" or "LSTM".
+    """A layer that reads tokens one after the other, each with a state that sums up those before it: torch's
+    "RNN", "GRU" or "LSTM".
 
         RNN    h_t = tanh(W x_t + U h_{t-1} + b)
-        GRU    h_t = (1 - z) n + z h_{t-1},   n = tanh(W x_t + b + r (U h_{t-1} + c)),   gates r and z by sigmoids
+        GRU    h_t = (1 - z) n + z h_{t-1},   n = tanh(W x_t + b + r (U h_{t-1} + c)),
+               gates r and z by sigmoids
         LSTM   c_t = f c_{t-1} + i g,   h_t = o tanh(c_t),   g by tanh, gates i, f and o by sigmoids
 
-    `both_ways` adds a second layer that reads from right to left; states then stand side by side, 2 · d_hidden wide.
+    `both_ways` adds a second layer that reads from right to left; states then stand side by side, 2 ·
+    d_hidden wide.
     Raises ValueError for another kind, and where a width is less than 1.
-    Source: Elman 1990; Cho et al. 2014, arXiv:1406.1078 (GRU, in torch's form); Hochreiter & Schmidhuber 1997 (LSTM, with a forget gate).
+    Source: Elman 1990; Cho et al. 2014, arXiv:1406.1078 (GRU, in torch's form); Hochreiter & Schmidhuber 1997
+    (LSTM, with a forget gate).
     """
 
     def __init__(self, kind: str, d_token: int, d_hidden: int, *, both_ways: bool = False) -> None:
@@ -88,7 +98,8 @@ class Recurrent(nn.Module):
     def step(
         self, x: Float[Tensor, "b d_token"], state: State | None = None, *, backwards: bool = False
     ) -> State:
-        """The state one token further, by the formulas above; None is a state of zeros. `backwards` takes the second layer's weights."""
+        """The state one token further, by the formulas above; None is a state of zeros. `backwards` takes the
+        second layer's weights."""
         if state is None:
             zeros = x.new_zeros(len(x), self.layer.hidden_size)
             state = State(zeros, zeros if self.kind == "LSTM" else None)
@@ -109,7 +120,8 @@ class Recurrent(nn.Module):
         return State(o.sigmoid() * cell.tanh(), cell)
 
     def states(self, x: Float[Tensor, "b n d_token"]) -> list[State]:
-        """The state behind each token, step by step; hidden ones are those that `forward` gives. With `both_ways`, both layers' side by side."""
+        """The state behind each token, step by step; hidden ones are those that `forward` gives. With
+        `both_ways`, both layers' side by side."""
         _tokens(x, self.layer.input_size)
         right = self._walk(x, backwards=False)
         if not self.both_ways:
@@ -129,10 +141,13 @@ class Recurrent(nn.Module):
 
 
 class TwoWayEncoder(nn.Module):
-    """Two GRUs, one from left to right, one from right to left; state j is both of their states at token j, side by side.
+    """Two GRUs, one from left to right, one from right to left; state j is both of their states at token j,
+    side by side.
 
-    So `states` is 2 · d_half wide. The one from right to left starts at the last real token: padding changes nothing.
-    Raises ValueError where a width is less than 1, and for a length that is less than 1 or more than there are tokens.
+    So `states` is 2 · d_half wide. The one from right to left starts at the last real token: padding changes
+    nothing.
+    Raises ValueError where a width is less than 1, and for a length that is less than 1 or more than there
+    are tokens.
     """
 
     def __init__(self, d_token: int, d_half: int) -> None:
@@ -148,7 +163,8 @@ class TwoWayEncoder(nn.Module):
         mask = padding(lengths, x.shape[1])
         if len(lengths) != len(x) or (len(x) and int(lengths.min()) < 1):
             raise ValueError(
-                f"lengths must hold a number >= 1 for each of the {len(x)} inputs, got {lengths.tolist()}; leave empty inputs out"
+                f"lengths must hold a number >= 1 for each of the {len(x)} inputs, got {lengths.tolist()};"
+                " leave empty inputs out"
             )
         right = self.forwards(x)[0]
         left = mirrored(self.backwards(mirrored(x, lengths))[0], lengths)
@@ -157,7 +173,8 @@ class TwoWayEncoder(nn.Module):
 
 
 def mirrored(x: Float[Tensor, "b m d"], lengths: Int[Tensor, " b"]) -> Float[Tensor, "b m d"]:
-    """The first `lengths` tokens of each row in reverse; the padding stays behind them. Twice is the input again.
+    """The first `lengths` tokens of each row in reverse; the padding stays behind them. Twice is the input
+    again.
 
     >>> mirrored(torch.tensor([[[1.0], [2.0], [3.0], [0.0]]]), torch.tensor([3])).flatten().tolist()
     [3.0, 2.0, 1.0, 0.0]
@@ -168,7 +185,8 @@ def mirrored(x: Float[Tensor, "b m d"], lengths: Int[Tensor, " b"]) -> Float[Ten
 
 
 class FixedVectorDecoder(nn.Module):
-    """A GRU that sees the input as ONE vector c, the encoder's ends: `s_0 = tanh(W c)`, `s_i = GRU([y_{i-1}, c], s_{i-1})`.
+    """A GRU that sees the input as ONE vector c, the encoder's ends: `s_0 = tanh(W c)`, `s_i = GRU([y_{i-1},
+    c], s_{i-1})`.
 
     Its output is [s_i, c, y_{i-1}]. Raises ValueError where a width is less than 1.
     """
@@ -205,10 +223,11 @@ class FixedVectorDecoder(nn.Module):
 class AttentionDecoder(nn.Module):
     """Bahdanau's decoder: `c_i = attend(s_{i-1}, h, h)`, then `s_i = GRU([c_i, y_{i-1}], s_{i-1})`.
 
-    The state before token i asks, the encoder's states h are keys and values, padding is hidden. The first state is tanh(W h), with
-    h the state of the GRU from right to left at the first token, as in the paper. The output is [s_i, c_i, y_{i-1}].
-    `score` is any score for queries of width d_state and keys of width d_memory; without one it is Bahdanau's,
-    `Additive(d_state, d_memory, d_state)`. Raises ValueError where a width is less than 1.
+    The state before token i asks, the encoder's states h are keys and values, padding is hidden. The first
+    state is tanh(W h), with h the state of the GRU from right to left at the first token, as in the paper.
+    The output is [s_i, c_i, y_{i-1}]. `score` is any score for queries of width d_state and keys of width
+    d_memory; without one it is Bahdanau's, `Additive(d_state, d_memory, d_state)`. Raises ValueError where a
+    width is less than 1.
     """
 
     def __init__(self, d_token: int, d_memory: int, d_state: int, *, score: Score | None = None) -> None:
@@ -250,5 +269,6 @@ def _tokens(x: Tensor, width: int) -> None:
     if not isinstance(x, Tensor) or x.ndim != 3 or x.shape[-1] != width or x.shape[1] == 0:
         got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(
-            f"x must be a tensor (b, tokens, d_token = {width}) with at least one token, got {got}; embed the tokens first"
+            f"x must be a tensor (b, tokens, d_token = {width}) with at least one token, got {got}; embed the"
+            " tokens first"
         )

@@ -1,4 +1,5 @@
-"""What a caller may pass, said once: each function raises in a sentence that names the argument, what it must be and what it is.
+"""What a caller may pass, said once: each function raises in a sentence that names the argument, what it must
+be and what it is.
 
 ValueError, and TypeError where a tensor is no tensor or of another dtype.
 """
@@ -96,7 +97,8 @@ def table_of_scores(scores: Any, shape: torch.Size) -> Tensor:
 
 
 def inputs(query: Any, key: Any, value: Any, *, equal_widths: bool = True) -> torch.Size:
-    """Queries, keys and values fit together; returns the shape of their scores. A dot product needs equal widths."""
+    """Queries, keys and values fit together; returns the shape of their scores. A dot product needs equal
+    widths."""
     for name, x in {"query": query, "key": key, "value": value}.items():
         if not isinstance(x, Tensor):
             raise TypeError(
@@ -116,18 +118,20 @@ def inputs(query: Any, key: Any, value: Any, *, equal_widths: bool = True) -> to
             )
         if x.device != query.device:
             raise ValueError(
-                f"{name} is on {x.device}, but query is on {query.device}; move it with {name}.to(query.device)"
+                f"{name} is on {x.device}, but query is on {query.device}; move it with"
+                f" {name}.to(query.device)"
             )
     if equal_widths and query.shape[-1] != key.shape[-1]:
         raise ValueError(
-            f"query has width {query.shape[-1]} and key {key.shape[-1]}; a dot product needs equal widths d_k "
-            "(project them, or use scores.Additive or scores.Bilinear)"
+            f"query has width {query.shape[-1]} and key {key.shape[-1]}; a dot product needs equal widths d_k"
+            " (project them, or use scores.Additive or scores.Bilinear)"
         )
     if query.shape[-1] == 0:
         raise ValueError("query has width 0; a query needs at least one number")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
-            f"key has {key.shape[-2]} tokens and value {value.shape[-2]}; each key needs its own value (axis -2 is the tokens')"
+            f"key has {key.shape[-2]} tokens and value {value.shape[-2]}; each key needs its own value (axis"
+            " -2 is the tokens')"
         )
     try:
         batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
@@ -164,8 +168,9 @@ def table(table: Any, name: str, shape: torch.Size, query: Tensor) -> None:
     got, want = tuple(table.shape), tuple(shape)
     if table.ndim not in (2, len(shape)):
         raise ValueError(
-            f"{name} has {table.ndim} axes {got}, but the scores have shape {want}; give it 2 axes (shared by all) or "
-            f"{len(shape)}, with size 1 where shared, e.g. {name}[:, None] for one table per sequence of a (b, h, n, m) batch"
+            f"{name} has {table.ndim} axes {got}, but the scores have shape {want}; give it 2 axes (shared by"
+            f" all) or {len(shape)}, with size 1 where shared, e.g. {name}[:, None] for one table per"
+            " sequence of a (b, h, n, m) batch"
         )
     if any(have not in (1, size) for have, size in zip(got[::-1], want[::-1], strict=False)):
         turned = (

@@ -1,18 +1,22 @@
 """Ring attention: exact attention over a sequence that no single process holds.
 
-Each process has some of the tokens: their queries, keys and values. The queries stay; keys and values go round, from each process to the next:
+Each process has some of the tokens: their queries, keys and values. The queries stay; keys and values go
+round, from each process to the next:
 
     round 0    process 0 has keys 0    process 1 has keys 1    process 2 has keys 2
     round 1                  keys 2                  keys 0                  keys 1
     round 2                  keys 1                  keys 2                  keys 0
 
-In each round a process attends to the keys that it has, and `merge`s that with what it had before, so that after as many rounds as there are processes each
-query has met each key. Backward, the keys' gradients travel with them, and are at home after one round more. A process holds its own tokens, the block
-of keys and values that it computes with and the one that comes (backward, two blocks of gradients too): memory falls as 1 / processes.
-With the causal mask, a process has nothing to do while it holds later keys. That saves half of all the work, but hardly any time: of p processes the last
-must still do (p - 1/2) / p of its own, and the others wait. Striped Attention deals the tokens out like cards, and evens that out; here they stay in order.
-Start it with torchrun, which says to each process who it is: `make ring` runs `lesson_lib.cli.ring` so.
-Source: Liu, Zaharia & Abbeel 2023, arXiv:2310.01889; the stripes: Brandon et al. 2023, arXiv:2311.09431; the merge: `lesson_lib.efficient`.
+In each round a process attends to the keys that it has, and `merge`s that with what it had before, so that
+after as many rounds as there are processes each query has met each key. Backward, the keys' gradients travel
+with them, and are at home after one round more. A process holds its own tokens, the block of keys and values
+that it computes with and the one that comes (backward, two blocks of gradients too): memory falls as 1 /
+processes. With the causal mask, a process has nothing to do while it holds later keys. That saves half of all
+the work, but hardly any time: of p processes the last must still do (p - 1/2) / p of its own, and the others
+wait. Striped Attention deals the tokens out like cards, and evens that out; here they stay in order. Start it
+with torchrun, which says to each process who it is: `make ring` runs `lesson_lib.cli.ring` so.
+Source: Liu, Zaharia & Abbeel 2023, arXiv:2310.01889; the stripes: Brandon et al. 2023, arXiv:2311.09431; the
+merge: `lesson_lib.efficient`.
 """
 
 from collections.abc import Sequence
@@ -35,13 +39,17 @@ def attend_ring(
     causal: bool = False,
     group: dist.ProcessGroup | None = None,
 ) -> Float[Tensor, "*b n d_v"]:
-    """This process's rows of `attend` over the tokens of ALL processes, which hold them in the order of their ranks; with a gradient.
+    """This process's rows of `attend` over the tokens of ALL processes, which hold them in the order of their
+    ranks; with a gradient.
 
-    Every process of the group (default: all) must call it, with its own rows: n and m may differ from process to process, and be 0; all else is equal.
-    `causal` hides later tokens, those of later processes among them; then n = m. Every process must call backward, too, one with n = 0 among them.
-    Raises ValueError where torch.distributed is not initialised, and, in every process, where their inputs do not fit together; RuntimeError where
-    another process has died. One that is alive and does not answer (or does not call backward) is waited for as long as init_process_group's `timeout`
-    says, and is then taken for dead. The group must send from the inputs' device: 'gloo' from cpu, 'nccl' from cuda, after torch.cuda.set_device.
+    Every process of the group (default: all) must call it, with its own rows: n and m may differ from process
+    to process, and be 0; all else is equal. `causal` hides later tokens, those of later processes among them;
+    then n = m. Every process must call backward, too, one with n = 0 among them.
+    Raises ValueError where torch.distributed is not initialised, and, in every process, where their inputs do
+    not fit together; RuntimeError where another process has died. One that is alive and does not answer (or
+    does not call backward) is waited for as long as init_process_group's `timeout` says, and is then taken
+    for dead. The group must send from the inputs' device: 'gloo' from cpu, 'nccl' from cuda, after
+    torch.cuda.set_device.
     """
     if not dist.is_available() or not dist.is_initialized():
         raise ValueError(
@@ -64,7 +72,8 @@ class _Ring:
         self.group, self.rank, self.size = group, dist.get_rank(group), dist.get_world_size(group)
 
     def agree(self, query: Any, key: Any, value: Any, causal: bool) -> list[int]:
-        """How many keys each process has. Raises in all of them where one has inputs that do not fit, so that none waits for it."""
+        """How many keys each process has. Raises in all of them where one has inputs that do not fit, so that
+        none waits for it."""
         problem, facts = None, {}
         try:
             shape = require.inputs(query, key, value)
@@ -72,11 +81,16 @@ class _Ring:
             if causal and shape[-2] != shape[-1]:
                 raise ValueError(f"a causal mask needs a query for each key, got {shape[-2]} and {shape[-1]}")
             facts = {
-                "the leading axes": tuple(shape[:-2]), "the width of keys": key.shape[-1], "the width of values": value.shape[-1],
-                "the number format": str(query.dtype), "causal": bool(causal),
+                "the leading axes": tuple(shape[:-2]),
+                "the width of keys": key.shape[-1],
+                "the width of values": value.shape[-1],
+                "the number format": str(query.dtype),
+                "causal": bool(causal),
                 # backward goes round, too: where one wants no gradient, the others would wait for it
-                "whether a gradient is wanted": torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value)),
-            }  # fmt: skip
+                "whether a gradient is wanted": (
+                    torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
+                ),
+            }
         except (TypeError, ValueError) as error:
             problem = error
         told: list[Any] = [None] * self.size
@@ -90,8 +104,8 @@ class _Ring:
             for name, fact in facts.items():
                 if theirs[name] != fact:
                     raise ValueError(
-                        f"{name} must be the same in all processes, got {fact} here (process {self.rank}) and {theirs[name]} in "
-                        f"process {rank}"
+                        f"{name} must be the same in all processes, got {fact} here (process {self.rank}) and"
+                        f" {theirs[name]} in process {rank}"
                     )
         return [count for _, _, count in told]
 
@@ -99,8 +113,8 @@ class _Ring:
         backends = dict(pair.split(":") for pair in dist.get_backend_config(self.group).split(","))
         if backends.get(kind) is None or (backends[kind] == "gloo" and kind != "cpu"):
             raise ValueError(
-                f"the inputs are on {kind}, from where this group ({dist.get_backend(self.group)}) sends nothing to other processes; "
-                "'gloo' sends from cpu, 'nccl' from cuda"
+                f"the inputs are on {kind}, from where this group ({dist.get_backend(self.group)}) sends"
+                " nothing to other processes; 'gloo' sends from cpu, 'nccl' from cuda"
             )
 
     def send_on(self, block: Tensor, like: Sequence[int]) -> "_Coming":
@@ -123,8 +137,9 @@ class _Ring:
             return call()
         except RuntimeError as error:
             raise RuntimeError(
-                f"process {self.rank} of {self.size} has lost another one: it has died, or it did not answer in time. "
-                "The first error among all processes' messages is the cause; mend it, and start them all again"
+                f"process {self.rank} of {self.size} has lost another one: it has died, or it did not answer"
+                " in time. The first error among all processes' messages is the cause; mend it, and start"
+                " them all again"
             ) from error
 
 
@@ -195,7 +210,8 @@ def _empty_partial(query: Tensor, value: Tensor) -> Partial:
 
 
 def _merge_into(whole: Partial, query: Tensor, key: Tensor, value: Tensor, ahead: int | None) -> None:
-    """Merge into `whole`, in its own memory, what the queries find in these keys; tile by tile, so that no second `whole` is held."""
+    """Merge into `whole`, in its own memory, what the queries find in these keys; tile by tile, so that no
+    second `whole` is held."""
     for rows in _row_slices(query.shape[-2]):
         before = Partial(whole.output[..., rows, :], whole.log_sum[..., rows])
         part = attend_part(
@@ -209,7 +225,8 @@ def _add_gradients(
     by_query: Tensor, by_key: Tensor, by_value: Tensor,
     query: Tensor, key: Tensor, value: Tensor, whole: Partial, gradient: Tensor, ahead: int | None,
 ) -> None:  # fmt: skip
-    """Add to the first three what these keys give to the gradients; tile by tile, so that no second three are held."""
+    """Add to the first three what these keys give to the gradients; tile by tile, so that no second three are
+    held."""
     for rows in _row_slices(query.shape[-2]):
         these = Partial(whole.output[..., rows, :], whole.log_sum[..., rows])
         for columns in _row_slices(key.shape[-2]):
@@ -232,5 +249,6 @@ def _block_shape(block: Tensor, count: int) -> tuple[int, ...]:
 
 
 def _ahead(counts: list[int], rank: int, owner: int) -> int:
-    """Query i of `rank` may look at key j of `owner` where j <= i + this: the first token of `rank` less that of `owner`."""
+    """Query i of `rank` may look at key j of `owner` where j <= i + this: the first token of `rank` less that
+    of `owner`."""
     return sum(counts[:rank]) - sum(counts[:owner])

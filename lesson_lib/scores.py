@@ -1,4 +1,5 @@
-"""Scores: how relevant is this key to that query? Each takes queries and keys and returns one number per pair.
+"""Scores: how relevant is this key to that query? Each takes queries and keys and returns one number per
+pair.
 
 A score is any callable (query, key) -> (*b, n, m). Softmax is not its business: `attend` does that.
 """
@@ -38,9 +39,9 @@ def scaled_dot(query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"
 class Additive(nn.Module):
     """Additive score: `v · tanh(W_q q + W_k k)`, a network with one hidden layer of `d_hidden` units.
 
-    Queries and keys may differ in width. All pairs at once would take n · m · d_hidden numbers; the queries are cut
-    into rows of chunks that hold at most `max_pairs` pairs, and their hidden layers are computed again for the gradient.
-    The numbers are the same. Raises ValueError where a width is less than 1.
+    Queries and keys may differ in width. All pairs at once would take n · m · d_hidden numbers; the queries
+    are cut into rows of chunks that hold at most `max_pairs` pairs, and their hidden layers are computed
+    again for the gradient. The numbers are the same. Raises ValueError where a width is less than 1.
     Source: Bahdanau et al. 2014, arXiv:1409.0473, appendix A.1.2.
     """
 
@@ -77,7 +78,8 @@ class Additive(nn.Module):
 class Bilinear(nn.Module):
     """Bilinear score: `q · W k`, a learned comparison. Queries and keys may differ in width.
 
-    W starts uniform within ±sqrt(3 / (d_query · d_key)), so that unit-variance queries and keys score with variance 1.
+    W starts uniform within ±sqrt(3 / (d_query · d_key)), so that unit-variance queries and keys score with
+    variance 1.
     Raises ValueError where a width is less than 1.
     Source: Luong et al. 2015, arXiv:1508.04025, the score they call "general".
     """
@@ -98,12 +100,15 @@ class Bilinear(nn.Module):
 
 
 class GraphScore(nn.Module):
-    """The score of graph attention, one vector for the query and one for the key: `LeakyReLU(a_q · q + a_k · k)`, a number per head.
+    """The score of graph attention, one vector for the query and one for the key: `LeakyReLU(a_q · q + a_k ·
+    k)`, a number per head.
 
-    The query is the node that looks (an edge's target), the key its neighbour (the source). Since the two are only added before a function
-    that rises, all nodes rank their neighbours alike. `dynamic` puts the function first, `a · LeakyReLU(q + k)`, and lets each rank its own.
+    The query is the node that looks (an edge's target), the key its neighbour (the source). Since the two are
+    only added before a function that rises, all nodes rank their neighbours alike. `dynamic` puts the
+    function first, `a · LeakyReLU(q + k)`, and lets each rank its own.
     Raises ValueError where a width is less than 1.
-    Source: Veličković et al. 2017, arXiv:1710.10903, section 2.1; `dynamic`: Brody, Alon & Yahav 2021, arXiv:2105.14491 (GATv2).
+    Source: Veličković et al. 2017, arXiv:1710.10903, section 2.1; `dynamic`: Brody, Alon & Yahav 2021,
+    arXiv:2105.14491 (GATv2).
     """
 
     SLOPE = 0.2  # of LeakyReLU below 0, in both papers
@@ -135,7 +140,8 @@ class GraphScore(nn.Module):
         source: Int[Tensor, " edges"],
         target: Int[Tensor, " edges"],
     ) -> Float[Tensor, "edges h"]:
-        """Scores of the edges alone, from the key at `source` to the query at `target`; heads stand behind the nodes here."""
+        """Scores of the edges alone, from the key at `source` to the query at `target`; heads stand behind
+        the nodes here."""
         if self.dynamic:
             return (F.leaky_relu(query[target] + key[source], self.SLOPE) * self.a_key).sum(-1)
         of_query, of_key = (query * self.a_query).sum(-1), (key * self.a_key).sum(-1)
@@ -145,5 +151,6 @@ class GraphScore(nn.Module):
 def _width(x: Tensor, expected: int, name: str, letter: str) -> None:
     if x.shape[-1] != expected:
         raise ValueError(
-            f"{name} has width {x.shape[-1]}, but this score was made with {letter}={expected}; make it with {letter}={x.shape[-1]}"
+            f"{name} has width {x.shape[-1]}, but this score was made with {letter}={expected}; make it with"
+            f" {letter}={x.shape[-1]}"
         )

@@ -12,7 +12,8 @@ CLOSE = 2.0**-22  # two roundings of float32, as a share of the number
 
 
 def show(*values: Any, **named: Any) -> None:
-    """Print tensors and numbers at four decimals, on the CPU, without -0; a name given as keyword is printed in front.
+    """Print tensors and numbers at four decimals, on the CPU, without -0; a name given as keyword is printed
+    in front.
 
     >>> show(weights=torch.tensor([[0.25, -0.00001]]))
     weights (1, 2)
@@ -29,7 +30,8 @@ def show(*values: Any, **named: Any) -> None:
 
 
 def show_source(function: Callable) -> Any:
-    """The library's own code of a function or class, without its docstring and without notes to the linter, highlighted where the notebook can."""
+    """The library's own code of a function or class, without its docstring and without notes to the linter,
+    highlighted where the notebook can."""
     import ast
     import textwrap
 
@@ -54,11 +56,12 @@ def _text(value: Any) -> str:
 
 
 def _round(number: float) -> float:
-    """At four decimals. While notebooks are built, a float32 that another processor may round otherwise is refused."""
+    """At four decimals. While notebooks are built, a float32 that another processor may round otherwise is
+    refused."""
     if "LESSON_BUILD" in os.environ and _on_an_edge(number):
         raise ValueError(
-            f"show: {number!r} is so near to where its fourth decimal turns that another processor may round it the other way; "
-            "show another number"
+            f"show: {number!r} is so near to where its fourth decimal turns that another processor may round"
+            " it the other way; show another number"
         )
     return round(number, 4) + 0.0  # -0.0 + 0.0 is 0.0
 
@@ -66,7 +69,8 @@ def _round(number: float) -> float:
 def _on_an_edge(number: float) -> bool:
     """Whether it was computed in float32 and lies within a rounding or two of where its fourth decimal turns.
 
-    A number that four decimals hold whole, and an exact tie such as 1/32, are taken for exact: the same everywhere.
+    A number that four decimals hold whole, and an exact tie such as 1/32, are taken for exact: the same
+    everywhere.
     """
     away = abs((number * 1e4) % 1 - 0.5) * 1e-4
     inexact = (

@@ -1,4 +1,5 @@
-"""What many rows of an experiment come to: the best on a validation split, and the lowest, the median and the highest over seeds."""
+"""What many rows of an experiment come to: the best on a validation split, and the lowest, the median and the
+highest over seeds."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,9 +10,11 @@ Band = tuple[list, list, list, list]
 
 
 def best(rows: Iterable[Row], setting: Sequence[str], by: Callable[[Row], Any]) -> list[Row]:
-    """Of the rows that are equal in the columns `setting` the one for which `by` is largest; of equals the first.
+    """Of the rows that are equal in the columns `setting` the one for which `by` is largest; of equals the
+    first.
 
-    >>> rows = [{"seed": 0, "lr": 1, "score": 0.3}, {"seed": 0, "lr": 2, "score": 0.5}, {"seed": 1, "lr": 1, "score": 0.4}]
+    >>> tried = [(0, 1, 0.3), (0, 2, 0.5), (1, 1, 0.4)]
+    >>> rows = [{"seed": seed, "lr": lr, "score": score} for seed, lr, score in tried]
     >>> [row["lr"] for row in best(rows, ["seed"], by=lambda row: row["score"])]
     [2, 1]
     """
@@ -22,7 +25,8 @@ def best(rows: Iterable[Row], setting: Sequence[str], by: Callable[[Row], Any]) 
 
 
 def band(values: Mapping[Any, Sequence[float]]) -> Band:
-    """The keys in order, and the lowest, the median and the highest value of each: a line with a band for `plots.charts.lines`.
+    """The keys in order, and the lowest, the median and the highest value of each: a line with a band for
+    `plots.charts.lines`.
 
     >>> band({20: [3, 1, 2], 10: [7]})
     ([10, 20], [7, 1], [7, 2], [7, 3])
@@ -32,7 +36,8 @@ def band(values: Mapping[Any, Sequence[float]]) -> Band:
 
 
 def gathered(rows: Iterable[Row], by: str | Sequence[str], x: str, y: str) -> dict[Any, dict[Any, list]]:
-    """{value of the column `by`: {value of `x`: the values of `y`}}, in the order of the rows; of several columns `by` a tuple.
+    """{value of the column `by`: {value of `x`: the values of `y`}}, in the order of the rows; of several
+    columns `by` a tuple.
 
     >>> gathered([{"kind": "a", "n": 2, "s": 5}, {"kind": "a", "n": 2, "s": 7}], "kind", "n", "s")
     {'a': {2: [5, 7]}}

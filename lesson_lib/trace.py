@@ -22,7 +22,8 @@ EXAMPLE: dict[str, Rows] = {
 
 
 class SevenSteps(NamedTuple):
-    """What each step leaves behind. `weighted_values[i, j]` is weights[i, j] · values[j]; its sum over j is output i."""
+    """What each step leaves behind. `weighted_values[i, j]` is weights[i, j] · values[j]; its sum over j is
+    output i."""
 
     inputs: Float[Tensor, "*b n d_model"]
     keys: Float[Tensor, "*b n d_k"]
@@ -53,8 +54,8 @@ def seven_steps(
 ) -> SevenSteps:
     """Every intermediate of self-attention over the rows of x: project, score, softmax, weigh, sum.
 
-    Scores are plain dot products, without 1/sqrt(d), as in the worked example that it follows. `weights` replaces the
-    softmax by a table of your own, which is how that example rounds by hand.
+    Scores are plain dot products, without 1/sqrt(d), as in the worked example that it follows. `weights`
+    replaces the softmax by a table of your own, which is how that example rounds by hand.
     Raises ValueError where a matrix does not fit x, or `weights` is not (n, n).
     Source: Karim 2019, "Illustrated: Self-Attention", a worked example in seven steps.
     """
@@ -77,10 +78,11 @@ def seven_steps(
 
 
 def in_pure_python(x: Rows, w_query: Rows, w_key: Rows, w_value: Rows) -> Rows:
-    """The outputs of `seven_steps` computed with lists and `math.exp` alone: no library between you and the numbers.
+    """The outputs of `seven_steps` computed with lists and `math.exp` alone: no library between you and the
+    numbers.
 
-    The largest score is subtracted before exp, since math.exp overflows from 709.79 on. Raises ValueError where the
-    rows of a list differ in length or do not fit.
+    The largest score is subtracted before exp, since math.exp overflows from 709.79 on. Raises ValueError
+    where the rows of a list differ in length or do not fit.
 
     >>> [[round(number, 4) for number in row] for row in in_pure_python(**EXAMPLE)]
     [[1.9366, 6.6831, 1.5951], [2.0, 7.964, 0.054], [1.9997, 7.7599, 0.3584]]

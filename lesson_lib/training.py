@@ -66,13 +66,14 @@ def fit(
 ) -> History:
     """Train `model` in place with Adam and return its history, a row every `every` steps (default: ten rows).
 
-    `draw(generator)` makes a batch with a CPU generator, so that every device trains on the same data; `loss(model, batch)`
-    is a scalar. `schedule` is "one-cycle" (warm up over 10 % of the steps, then fall along a cosine), "constant", or a function
-    of the step (1 for the first) whose value is multiplied with `lr`, such as a partial of `warmup` with lr=1. `clip` bounds
-    the norm of the gradient. `validate(model)` is the score on a VALIDATION split, higher is better: it is a column of the
-    history, training ends once it has not risen for `patience` reports or has reached `stop_at`, and the best weights
-    seen are put back. Stopping the kernel (the ■ button) ends training the same way, with the history so far.
-    A bar shows progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps.
+    `draw(generator)` makes a batch with a CPU generator, so that every device trains on the same data;
+    `loss(model, batch)` is a scalar. `schedule` is "one-cycle" (warm up over 10 % of the steps, then fall
+    along a cosine), "constant", or a function of the step (1 for the first) whose value is multiplied with
+    `lr`, such as a partial of `warmup` with lr=1. `clip` bounds the norm of the gradient. `validate(model)`
+    is the score on a VALIDATION split, higher is better: it is a column of the history, training ends once it
+    has not risen for `patience` reports or has reached `stop_at`, and the best weights seen are put back.
+    Stopping the kernel (the ■ button) ends training the same way, with the history so far. A bar shows
+    progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps.
     Raises ValueError for settings that do not fit, and where the loss is not finite.
     """
     _check(steps, lr, schedule, clip, validate, patience, stop_at)
@@ -107,7 +108,8 @@ def fit(
             total = 0.0
             if not math.isfinite(row["loss"]):
                 raise ValueError(
-                    f"the loss is {row['loss']} at step {step}; lower lr (now {lr}), or look for a mask that hides everything"
+                    f"the loss is {row['loss']} at step {step}; lower lr (now {lr}), or look for a mask that"
+                    " hides everything"
                 )
             if validate is not None:
                 row["score"] = _score(model, validate)
@@ -125,7 +127,10 @@ def fit(
                 history.ended = f"stopped at step {step}: no rise in {patience} reports"
                 break
     except KeyboardInterrupt:
-        history.ended = f"interrupted at step {history.rows[-1]['step'] if history.rows else 0}; the model keeps what it learned"
+        history.ended = (
+            f"interrupted at step {history.rows[-1]['step'] if history.rows else 0}; the model keeps what it"
+            " learned"
+        )
     finally:
         bar.total = bar.n  # else a bar that ended early stays on the page, in red
         bar.close()
@@ -137,9 +142,11 @@ def fit(
 
 
 def warmup(step: int, d_model: int, warmup_steps: int = 4000) -> float:
-    """The published learning rate at a step (1 for the first): `d_model ** -0.5 * min(step ** -0.5, step * warmup_steps ** -1.5)`.
+    """The published learning rate at a step (1 for the first): `d_model ** -0.5 * min(step ** -0.5, step *
+    warmup_steps ** -1.5)`.
 
-    It rises linearly for `warmup_steps` steps and falls with the root of the step from then on. Raises ValueError where a count is less than 1.
+    It rises linearly for `warmup_steps` steps and falls with the root of the step from then on. Raises
+    ValueError where a count is less than 1.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 5.3.
 
     >>> warmup(1, 4, warmup_steps=1), warmup(4, 4, warmup_steps=1)

@@ -1,14 +1,17 @@
-"""Truncated attention: each token looks at its neighbours up to a radius, in time and memory that grow with n · radius instead of n².
+"""Truncated attention: each token looks at its neighbours up to a radius, in time and memory that grow with n
+· radius instead of n².
 
-A mask over the full table saves nothing: all n · n scores are computed, and most are thrown away. Here the tokens are cut into blocks, and a
-block asks only the keys that lie within reach of it:
+A mask over the full table saves nothing: all n · n scores are computed, and most are thrown away. Here the
+tokens are cut into blocks, and a block asks only the keys that lie within reach of it:
 
     queries          |  block i  |
     keys      radius |  block i  | radius          (causal: no keys on the right)
 
-One fused attention per block, all blocks at once, with a band for a mask that all share; the ends, where keys are missing, go by themselves.
-Source: Hung-yi Lee, Machine Learning 2021, self-attention part 1 ("truncated"); Vaswani et al. 2017, arXiv:1706.03762, section 4 ("restricted");
-blocks of neighbours: Child et al. 2019, arXiv:1904.10509, and Beltagy et al. 2020, arXiv:2004.05150.
+One fused attention per block, all blocks at once, with a band for a mask that all share; the ends, where keys
+are missing, go by themselves.
+Source: Hung-yi Lee, Machine Learning 2021, self-attention part 1 ("truncated"); Vaswani et al. 2017,
+arXiv:1706.03762, section 4 ("restricted"); blocks of neighbours: Child et al. 2019, arXiv:1904.10509, and
+Beltagy et al. 2020, arXiv:2004.05150.
 """
 
 from typing import Any
@@ -34,9 +37,11 @@ def attend_window(
 ) -> Float[Tensor, "*b n d_v"]:
     """The output of `attend` with the mask `window(n, radius)`, without ever making a table of n x n.
 
-    `causal` also hides later tokens. `padding` hides filler, as `masks.padding(lengths, n)` makes it: one row of keys for each sequence of the
-    first axis. A query that sees nothing gets 0. Equal to `attend(mask=...)` to rounding, for any n and any radius.
-    Raises TypeError or ValueError where an argument does not fit, as `attend` does, and for a radius that is no whole number >= 0.
+    `causal` also hides later tokens. `padding` hides filler, as `masks.padding(lengths, n)` makes it: one row
+    of keys for each sequence of the first axis. A query that sees nothing gets 0. Equal to `attend(mask=...)`
+    to rounding, for any n and any radius.
+    Raises TypeError or ValueError where an argument does not fit, as `attend` does, and for a radius that is
+    no whole number >= 0.
 
     >>> x = torch.eye(3)
     >>> attend_window(0 * x, x, x, radius=1)[0].tolist()
@@ -64,7 +69,8 @@ def attend_window(
             -2,
         )
     start, end = radius, radius + count * block
-    # The ends before the blocks: so their gradients are made after those of the blocks, and do not wait in memory meanwhile.
+    # The ends before the blocks: so their gradients are made after those of the blocks, and do not wait in
+    # memory meanwhile.
     first, last = ([attend_rows(i, j)] if i < j else [] for i, j in ((0, start), (end, n)))
     inner = slice(0, end + after)
     reach = radius + block + after
@@ -80,7 +86,8 @@ def attend_window(
 class WindowAttention:
     """`attend_window` for MultiHeadAttention's `attention`: layers whose tokens look `radius` tokens around.
 
-    A mask may only hide keys from all queries alike, as `masks.padding` does. With `weights=True` the whole table is computed, by `attend`, to be looked at.
+    A mask may only hide keys from all queries alike, as `masks.padding` does. With `weights=True` the whole
+    table is computed, by `attend`, to be looked at.
     Raises ValueError for another mask, for a score_bias and for dropout, and where `attend_window` does.
     """
 
@@ -89,16 +96,24 @@ class WindowAttention:
         self.radius, self.causal = radius, causal
 
     def __call__(
-        self, query: Tensor, key: Tensor, value: Tensor, *,
-        mask: Tensor | None = None, score_bias: Tensor | None = None, dropout: float = 0.0, weights: bool = True,
-    ) -> Attended:  # fmt: skip
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        mask: Tensor | None = None,
+        score_bias: Tensor | None = None,
+        dropout: float = 0.0,
+        weights: bool = True,
+    ) -> Attended:
         """Outputs, and the weights or None."""
         if score_bias is not None or dropout:
             raise ValueError("window attention has neither score_bias nor dropout; leave them out")
         if mask is not None and not _is_padding(mask, query):
             got = f"{tuple(mask.shape)} of {mask.dtype}" if isinstance(mask, Tensor) else type(mask).__name__
             raise ValueError(
-                f"window attention takes no mask but padding, boolean (batch, 1, n), got {got}; masks.padding(lengths, n) makes it"
+                f"window attention takes no mask but padding, boolean (batch, 1, n), got {got};"
+                " masks.padding(lengths, n) makes it"
             )
         if weights:
             n = query.shape[-2]
@@ -123,7 +138,8 @@ def _band(queries: int, keys: int, first: int, radius: int, after: int, device: 
 
 
 class _Neighbours(torch.autograd.Function):
-    """`reach` tokens for each block, a block every `step`: (*b, n, d) -> (*b, blocks, reach, d), overlapping, without a copy.
+    """`reach` tokens for each block, a block every `step`: (*b, n, d) -> (*b, blocks, reach, d), overlapping,
+    without a copy.
 
     torch's own gradient of `unfold` is several times slower than these few sums.
     """
@@ -150,13 +166,15 @@ def _checked(shape: torch.Size, radius: int) -> int:
     require.whole(least=0, radius=radius)
     if shape[-2] != shape[-1]:
         raise ValueError(
-            f"a window needs a query for each key, got {shape[-2]} and {shape[-1]}; for other tokens use attend(mask=...)"
+            f"a window needs a query for each key, got {shape[-2]} and {shape[-1]}; for other tokens use"
+            " attend(mask=...)"
         )
     return shape[-1]
 
 
 def _real_keys(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tensor | None:
-    """Which keys are no filler, (batch, 1 ..., n) with an axis for each leading one of the queries; None where all are real."""
+    """Which keys are no filler, (batch, 1 ..., n) with an axis for each leading one of the queries; None
+    where all are real."""
     n = shape[-1]
     if padding is None:
         return None
@@ -167,11 +185,12 @@ def _real_keys(padding: Tensor | None, shape: torch.Size, query: Tensor) -> Tens
         )
     if len(shape) < 3 or tuple(padding.shape) != (shape[0], 1, n):
         raise ValueError(
-            f"padding must have shape (batch, 1, n) = ({shape[0] if len(shape) > 2 else 1}, 1, {n}) for inputs with a batch axis, "
-            f"got {tuple(padding.shape)}; masks.padding(lengths, n) makes it"
+            f"padding must have shape (batch, 1, n) = ({shape[0] if len(shape) > 2 else 1}, 1, {n}) for"
+            f" inputs with a batch axis, got {tuple(padding.shape)}; masks.padding(lengths, n) makes it"
         )
     if padding.device != query.device:
         raise ValueError(
-            f"padding is on {padding.device}, but query is on {query.device}; move it with padding.to(query.device)"
+            f"padding is on {padding.device}, but query is on {query.device}; move it with"
+            " padding.to(query.device)"
         )
     return padding.reshape(shape[0], *[1] * (len(shape) - 3), n)

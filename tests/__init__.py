@@ -1,4 +1,5 @@
-"""The tests. `checked` is what jaxtyping checks every function of the library with: an int may stand for a float."""
+"""The tests. `checked` is what jaxtyping checks every function of the library with: an int may stand for a
+float."""
 
 from beartype import BeartypeConf, beartype
 

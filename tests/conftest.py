@@ -1,4 +1,5 @@
-"""Every unit test runs with jaxtyping's shapes checked by beartype, on the device that LESSON_DEVICE names."""
+"""Every unit test runs with jaxtyping's shapes checked by beartype, on the device that LESSON_DEVICE
+names."""
 
 import jaxtyping
 import pytest
@@ -8,7 +9,8 @@ from lesson_lib.device import device
 
 
 def by_default(place: torch.device | None) -> None:
-    """Tensors are made there. A default device is a mode, which every call of torch then goes through: the CPU needs none."""
+    """Tensors are made there. A default device is a mode, which every call of torch then goes through: the
+    CPU needs none."""
     torch.set_default_device(None if place is None or place.type == "cpu" else place)
 
 
@@ -28,13 +30,15 @@ def _same_start():
 
 @pytest.fixture
 def most():
-    """`most(mib)`: a bound of memory, exact on the CPU. A GPU's allocator rounds up, and its kernels keep tables of their own: twice as much."""
+    """`most(mib)`: a bound of memory, exact on the CPU. A GPU's allocator rounds up, and its kernels keep
+    tables of their own: twice as much."""
     return lambda mib: mib if device().type == "cpu" else 2 * mib
 
 
 @pytest.fixture
 def no_shape_hook():
-    """jaxtyping would raise before the library does: switched off where the library's own sentence is tested."""
+    """jaxtyping would raise before the library does: switched off where the library's own sentence is
+    tested."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,13 +1,17 @@
 """Planted faults: small bugs, one at a time, and whether the tests that should see each of them do.
 
     python -m tests.faults --list
-    python -m tests.faults [NAME ...] [--part browser] [--json FILE]    plant each, run the tests that it names
-    python -m tests.faults --clean                                      the same tests without any fault: they must be green
-    python -m tests.faults --draw 5 --seed 1 --whole                    five at random, each through the whole run until it is seen
+    python -m tests.faults [NAME ...] [--part browser] [--json FILE]    plant each, run the tests that it
+                                                                        names
+    python -m tests.faults --clean                                      the same tests without any fault: they
+                                                                        must be green
+    python -m tests.faults --draw 5 --seed 1 --whole                    five at random, each through the whole
+                                                                        run until it is seen
 
-The faults stand in `faults.toml`. Each is planted in a scratch copy of the files that git tracks, so nothing here is changed.
-The copy has environments of its own, a few links, in which its `lesson_lib` comes before the installed one: for the tests, and for
-the kernels, servers and commands that they start. Ends with 1 where a fault was not seen, or a test was red without one.
+The faults stand in `faults.toml`. Each is planted in a scratch copy of the files that git tracks, so nothing
+here is changed. The copy has environments of its own, a few links, in which its `lesson_lib` comes before the
+installed one: for the tests, and for the kernels, servers and commands that they start. Ends with 1 where a
+fault was not seen, or a test was red without one.
 """
 
 import argparse
@@ -42,7 +46,8 @@ GREEN, RED = "green", "RED"
 class Fault:
     """A bug as an edit of one file: `old`, which stands there once, becomes `new`.
 
-    `tests`, of them those that `only` (pytest's -k) chooses, should see it. `proposal`: none sees it yet, and what would.
+    `tests`, of them those that `only` (pytest's -k) chooses, should see it. `proposal`: none sees it yet, and
+    what would.
     """
 
     name: str
@@ -78,12 +83,13 @@ def listed(path: Path = LIST) -> list[Fault]:
 
 
 def planted(fault: Fault, text: str) -> str:
-    """The text of its file with the fault. Raises ValueError where `old` does not stand there exactly once."""
+    """The text of its file with the fault. Raises ValueError where `old` does not stand there exactly
+    once."""
     count = text.count(fault.old)
     if count != 1:
         raise ValueError(
-            f"{fault.name}: `old` stands {count} times in {fault.file}, not once; whoever rewrites the text rewrites the "
-            "fault in tests/faults.toml"
+            f"{fault.name}: `old` stands {count} times in {fault.file}, not once; whoever rewrites the text"
+            " rewrites the fault in tests/faults.toml"
         )
     return text.replace(fault.old, fault.new)
 
@@ -102,7 +108,8 @@ def tracked(root: Path) -> list[str]:
 
 @contextmanager
 def copied(root: Path) -> Iterator[Path]:
-    """A scratch copy of the tracked files with environments of its own, open to every account; gone afterwards."""
+    """A scratch copy of the tracked files with environments of its own, open to every account; gone
+    afterwards."""
     with tempfile.TemporaryDirectory(prefix="lesson_faults_", ignore_cleanup_errors=True) as scratch:
         tree = Path(scratch).resolve()
         tree.chmod(0o755)  # a class's students are other accounts
@@ -116,7 +123,8 @@ def copied(root: Path) -> Iterator[Path]:
 
 
 def link_environment(environment: Path, copy: Path, tree: Path) -> None:
-    """Make `copy` an environment with the packages of `environment`, in which what lies in `tree` is imported first, by `python -I` too."""
+    """Make `copy` an environment with the packages of `environment`, in which what lies in `tree` is imported
+    first, by `python -I` too."""
     packages = next(environment.glob("lib/python*/site-packages"))
     own = copy / packages.relative_to(environment)
     own.mkdir(parents=True)
@@ -143,7 +151,8 @@ def command(tree: Path, part: str, tests: Sequence[str], only: str = "") -> list
 
 
 def run(line: Sequence[str], tree: Path, patience_s: float | None = PATIENCE_S) -> Ran:
-    """Run a command in that tree, its `lesson_lib` before any other; it ends, its children with it, when time is up."""
+    """Run a command in that tree, its `lesson_lib` before any other; it ends, its children with it, when time
+    is up."""
     environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
     begun = time.perf_counter()
     with tempfile.TemporaryFile() as told:  # no pipe, which a child that lives on would keep open
@@ -163,14 +172,16 @@ def run(line: Sequence[str], tree: Path, patience_s: float | None = PATIENCE_S) 
 
 
 def verdict(ran: Ran) -> str:
-    """What a run says of a fault: it is seen where a test failed, not where all passed; all else is no answer."""
+    """What a run says of a fault: it is seen where a test failed, not where all passed; all else is no
+    answer."""
     if ran.code == 1 and ran.failed:
         return SEEN
     return NOT_SEEN if ran.code == 0 and " passed" in ran.said else NO_VERDICT
 
 
 def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, Ran]:
-    """Plant a fault in a copy of `root`, and run its tests there until one fails, or Python with the words of `whole`."""
+    """Plant a fault in a copy of `root`, and run its tests there until one fails, or Python with the words of
+    `whole`."""
     with copied(root) as tree:
         plant(fault, tree)
         if whole:
@@ -183,7 +194,8 @@ def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, Ra
 
 
 def try_clean(faults: Sequence[Fault], root: Path = ROOT) -> Iterator[tuple[list[Fault], str, Ran]]:
-    """The tests of these faults on an untouched copy of `root`, each once: the faults of a part, with `only` and without, green or not."""
+    """The tests of these faults on an untouched copy of `root`, each once: the faults of a part, with `only`
+    and without, green or not."""
     groups: dict[tuple[str, bool], list[Fault]] = {}
     for fault in faults:
         groups.setdefault((fault.part, bool(fault.only)), []).append(fault)
@@ -200,7 +212,8 @@ ROW = "{:34} {:10} {:12} {:>8}  {}"
 
 
 def say(faults: Sequence[Fault], found: str, ran: Ran) -> dict:
-    """Print a line of the table for each fault, and more where a person should look; returns the row for --json."""
+    """Print a line of the table for each fault, and more where a person should look; returns the row for
+    --json."""
     first = ran.failed[0].rpartition("/")[2] if ran.failed else ""
     for fault in faults:
         print(ROW.format(fault.name, fault.part, found, f"{ran.seconds:.1f}", first), flush=True)
@@ -213,7 +226,8 @@ def say(faults: Sequence[Fault], found: str, ran: Ran) -> dict:
 
 
 def chosen(names: Sequence[str], part: str | None, draw: int | None, seed: int) -> list[Fault]:
-    """The faults with these names (all without names), of that part, or so many of them drawn by lot. Raises ValueError for an unknown name."""
+    """The faults with these names (all without names), of that part, or so many of them drawn by lot. Raises
+    ValueError for an unknown name."""
     every = listed()
     if unknown := sorted(set(names) - {fault.name for fault in every}):
         raise ValueError(f"no fault is called {unknown[0]!r}; --list names them all")

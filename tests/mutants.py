@@ -1,6 +1,7 @@
 """A mutation run over the exercises' solutions: which small changes of a right answer does `check` let pass?
 
-`python -m tests.mutants`, run from the root, prints a table. What survives is listed, with its reason, in `mutants.toml`.
+`python -m tests.mutants`, run from the root, prints a table. What survives is listed, with its reason, in
+`mutants.toml`.
 """
 
 import ast
@@ -104,8 +105,8 @@ def changes(node: ast.AST) -> Iterator[Any]:
 def mutants(text: str) -> dict[str, str]:
     """Every text with one change, by what was changed: 'the line => the new line' -> the whole new text.
 
-    Only bodies of functions are changed, no signature. A statement is deleted unless it is a `return`, or the first to bind
-    its names: without it the text could only stop with a NameError.
+    Only bodies of functions are changed, no signature. A statement is deleted unless it is a `return`, or the
+    first to bind its names: without it the text could only stop with a NameError.
     """
     tree, found = ast.parse(text), {}
     for parent, field, i in _places(tree):
@@ -171,7 +172,8 @@ def _defined(source: str, exercise: Exercise) -> Callable:
 
 
 def verdicts(exercise: Exercise) -> dict[str, str]:
-    """What was changed -> 'survives', 'rejected', or 'stops', where the mutant ends with an error and no check is needed."""
+    """What was changed -> 'survives', 'rejected', or 'stops', where the mutant ends with an error and no
+    check is needed."""
     exercise = replace(exercise, slips={})  # to name a mistake takes longer than to find it
     endless = isinstance(exercise, Write) and "while " in exercise.solution
     with tempfile.TemporaryDirectory() as home, warnings.catch_warnings(), ExitStack() as stack:
@@ -260,8 +262,9 @@ def main() -> None:
         print(row(lesson.rpartition("/")[2], scores[-1]), flush=True)
     print(row("together", Score(*(sum(parts) for parts in zip(*map(astuple, scores), strict=True)))))
     print(
-        "stop: end with an error, and are not counted; mutants: run to their end; equivalent, accepted: let pass, listed with"
-        "\nthe reason in tests/mutants.toml; of all: rejected / mutants; of different: rejected / (mutants - equivalent)"
+        "stop: end with an error, and are not counted; mutants: run to their end; equivalent, accepted: let"
+        " pass, listed with\nthe reason in tests/mutants.toml; of all: rejected / mutants; of different:"
+        " rejected / (mutants - equivalent)"
     )
     why = listed()
     for lesson in LESSONS:

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = "attention masks scores positions heads linear truncated efficient graphs convolution blocks recurrent".split()
+CORE = (
+    "attention masks scores positions heads linear truncated efficient graphs convolution blocks recurrent"
+).split()
 ON_SIMULATED = [f"tests/test_{name}.py" for name in CORE] + [
     f"notebooks/{name}.ipynb" for name in ("02_scoring", "12_claims")
 ]
@@ -53,7 +55,8 @@ TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an enviro
 def command(
     part: str, report: Path, workers: int = 2, device: str | None = None, stop: bool = False
 ) -> list[str]:
-    """The command line of one part; `report` is the XML file that pytest writes, `device` the one that computes."""
+    """The command line of one part; `report` is the XML file that pytest writes, `device` the one that
+    computes."""
     python = TEACHER if part == "class" else sys.executable
     line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
     line += ["-n", str(workers), "--dist", "loadgroup" if part == "browser" else "loadfile"]
@@ -63,7 +66,8 @@ def command(
 
 @dataclass
 class Went:
-    """How a part went: pytest's exit code, counts, names of what failed, what was measured; seconds by the clock, and of the processor."""
+    """How a part went: pytest's exit code, counts, names of what failed, what was measured; seconds by the
+    clock, and of the processor."""
 
     code: int
     counts: Counter = field(default_factory=Counter)
@@ -74,7 +78,8 @@ class Went:
 
 
 def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> Went:
-    """Run one part; what it prints goes to the file `printed`, where there is one. `options`: as of `command`."""
+    """Run one part; what it prints goes to the file `printed`, where there is one. `options`: as of
+    `command`."""
     report, begin = folder / f"{part}.xml", time.perf_counter()
     report.unlink(missing_ok=True)  # an earlier run's, which a crash would leave in place
     with open(printed or os.devnull, "wb") as file:
@@ -92,7 +97,8 @@ def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> W
 
 
 def call(line: list[str], out: IO[bytes] | None = None) -> tuple[int, float]:
-    """Exit code of a command, and processor seconds of all that it started and waited for (nan on Windows)."""
+    """Exit code of a command, and processor seconds of all that it started and waited for (nan on
+    Windows)."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(line, cwd=ROOT, env=environment, stdout=out, stderr=out)
     if not hasattr(os, "wait4"):
@@ -107,11 +113,14 @@ def too_much(measured: dict[str, float]) -> str:
 
     >>> too_much({"CPU s: notebooks/a.ipynb": 700.0, "CPU s: notebooks/b.ipynb": 501.0})
     'the notebooks took 1201 s of the processor together, and 1200 are the limit: make the longest ones shorter'
-    """
+    """  # noqa: E501
     spent = sum(value for name, value in measured.items() if name.startswith("CPU s: "))
     if spent <= CPU_S:
         return ""
-    return f"the notebooks took {spent:.0f} s of the processor together, and {CPU_S} are the limit: make the longest ones shorter"
+    return (
+        f"the notebooks took {spent:.0f} s of the processor together, and {CPU_S} are the limit: make the"
+        " longest ones shorter"
+    )
 
 
 def table(measured: dict[str, float]) -> str:
@@ -129,7 +138,8 @@ def table(measured: dict[str, float]) -> str:
 
 
 def why_not(part: str) -> str:
-    """A sentence where a part cannot be run here and need not be, else ''. Under CI=true every part is needed."""
+    """A sentence where a part cannot be run here and need not be, else ''. Under CI=true every part is
+    needed."""
     if part != "class":
         return ""
     if os.environ.get("LESSON_CLASS") == "skip":
@@ -150,7 +160,8 @@ def in_words(counts: Counter) -> str:
 
 
 def main(parts: list[str], reports: Path | None = None, **options) -> int:
-    """Run the parts; 0 where all of them passed. `reports`: a folder for each part's XML file, and for summary.json."""
+    """Run the parts; 0 where all of them passed. `reports`: a folder for each part's XML file, and for
+    summary.json."""
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         print(f"no part is called {unknown[0]!r}; there are {', '.join(PARTS)}")

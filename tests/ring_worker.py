@@ -1,4 +1,5 @@
-"""What each process does in the tests of ring attention: `torchrun -m tests.ring_worker WHAT FILE`. Process 0 writes what all of them found."""
+"""What each process does in the tests of ring attention: `torchrun -m tests.ring_worker WHAT FILE`. Process 0
+writes what all of them found."""
 
 import json
 import os
@@ -40,7 +41,8 @@ def largest(pairs):
 
 
 def equal(case):
-    """How far this process's rows of outputs and gradients are from those of `attend` over all tokens, in float64."""
+    """How far this process's rows of outputs and gradients are from those of `attend` over all tokens, in
+    float64."""
     p, rank = dist.get_world_size(), dist.get_rank()
     counts = case.get("counts", UNEVEN)[:p]
     keys = case.get("keys", counts)[:p]
@@ -70,8 +72,10 @@ def equal(case):
 def cases():
     last = [0] * (dist.get_world_size() - 1) + [11]
     both = {
-        "uneven": {}, "even": {"counts": [257] * 4}, "nobody has anything": {"counts": [0] * 4}, "only the last has": {"counts": last},
-        "one width": {"d_v": D_K}, "broadcast": {"leads": [[2, 1], [3], []]}, "no leading axes": {"leads": [[]] * 3},
+        "uneven": {}, "even": {"counts": [257] * 4}, "nobody has anything": {"counts": [0] * 4},
+        "only the last has": {"counts": last},
+        "one width": {"d_v": D_K}, "broadcast": {"leads": [[2, 1], [3], []]},
+        "no leading axes": {"leads": [[]] * 3},
         "large scores": {"scale": 300.0, "dtype": "float64"},
         "float64": {"dtype": "float64"}, "bfloat16": {"dtype": "bfloat16"}, "float16": {"dtype": "float16"},
     }  # fmt: skip
@@ -98,7 +102,8 @@ def two_layers():
 
 
 def poison():
-    """The last process's values are 1e9; with the causal mask, the others never meet them. The largest output of theirs."""
+    """The last process's values are 1e9; with the causal mask, the others never meet them. The largest output
+    of theirs."""
     p, rank = dist.get_world_size(), dist.get_rank()
     q, k, v = (
         draw(11, D_K, seed=rank),
@@ -121,7 +126,8 @@ def without_gradients():
 
 
 def unfit():
-    """What each process says to inputs that do not fit in the last one: {case: sentence}. Then they all work on."""
+    """What each process says to inputs that do not fit in the last one: {case: sentence}. Then they all work
+    on."""
     last = dist.get_rank() == dist.get_world_size() - 1
     x, wide = draw(2, 3, D_K, seed=1), draw(2, 3, D_K + 1, seed=1)
     cases = {
@@ -152,7 +158,8 @@ def unfit():
 
 
 def peaks():
-    """MiB at the peak, inputs and gradients included, over 2048 tokens of one head of width 128: [forward, with backward]."""
+    """MiB at the peak, inputs and gradients included, over 2048 tokens of one head of width 128: [forward,
+    with backward]."""
     rows = 2048 // dist.get_world_size()
 
     def call(backward):
@@ -165,7 +172,8 @@ def peaks():
 
 
 def sent():
-    """Bytes that this process sends, forward and backward, 6 tokens of 2 heads in each process: counted where they are sent."""
+    """Bytes that this process sends, forward and backward, 6 tokens of 2 heads in each process: counted where
+    they are sent."""
     counted, real = [], dist.batch_isend_irecv
 
     def count(calls):
@@ -208,7 +216,8 @@ def everything():
     return {
         "equal": {name: equal(case) for name, case in cases().items()},
         "two layers": two_layers(), "poison": poison(), "without gradients": without_gradients(),
-        "unfit": unfit() if dist.get_world_size() > 1 else {}, "peaks": peaks(), "sent": sent(), "subgroup": subgroup(),
+        "unfit": unfit() if dist.get_world_size() > 1 else {}, "peaks": peaks(), "sent": sent(),
+        "subgroup": subgroup(),
     }  # fmt: skip
 
 
@@ -237,7 +246,8 @@ def stop():
 
 
 def fall_out(what, file):
-    """The process of rank 1 falls out in one of the ways; the others tell what they saw, and after how many seconds."""
+    """The process of rank 1 falls out in one of the ways; the others tell what they saw, and after how many
+    seconds."""
     # torchrun, which sees that one is gone, asks the others to end: not before they have told
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     rank, x = dist.get_rank(), draw(20, D_K, seed=0).requires_grad_()

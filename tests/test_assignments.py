@@ -1,4 +1,5 @@
-"""Assignments: every exercise has its tag and its hidden test; what of a graded notebook may be seen. No nbgrader needed."""
+"""Assignments: every exercise has its tag and its hidden test; what of a graded notebook may be seen. No
+nbgrader needed."""
 
 import ast
 import re
@@ -63,7 +64,8 @@ def test_the_instructors_notebook_has_a_role_for_each_cell(name):
 
 @pytest.mark.parametrize("name", LESSON_NAMES)
 def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook):
-    """The instructor's notebook by itself, hidden tests included; tests/class/test_grading.py has nbgrader around it."""
+    """The instructor's notebook by itself, hidden tests included; tests/class/test_grading.py has nbgrader
+    around it."""
     made, points = assignments.source_notebook(target(name), SEED)
     session, earned = {"check": check}, {}
     for cell in made.cells:

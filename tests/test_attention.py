@@ -121,7 +121,8 @@ def test_no_keys_at_all_gives_zeros(weights):
 
 @pytest.mark.parametrize("weights", [True, False], ids=["explicit", "fused"])
 def test_scores_of_minus_1e30_leak_nothing(weights):
-    """The one visible key scores -1e30, the hidden ones 0: a mask of -1e4 or -1e9 would let the hidden keys win."""
+    """The one visible key scores -1e30, the hidden ones 0: a mask of -1e4 or -1e9 would let the hidden keys
+    win."""
     q, k = torch.tensor([[1.0]]), torch.tensor([[-1e30], [0.0], [0.0]])
     v = torch.tensor([[5.0], [1e9], [1e9]])
     mask = torch.tensor([[True, False, False]])
@@ -268,7 +269,8 @@ def test_bad_input_gets_a_sentence(no_shape_hook, change, kind, words, weights):
 
 
 def test_a_mask_per_sequence_needs_its_head_axis_even_where_b_equals_h(no_shape_hook):
-    """The silent case: with b == h a (b, n, m) mask would broadcast over the heads and hide the wrong keys."""
+    """The silent case: with b == h a (b, n, m) mask would broadcast over the heads and hide the wrong
+    keys."""
     q = torch.randn(H, H, N, D_K)
     with pytest.raises(ValueError, match=r"mask\[:, None\]"):
         attend(q, q, q, mask=causal(N).expand(H, N, N))

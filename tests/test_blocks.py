@@ -1,4 +1,5 @@
-"""The Transformer's blocks: torch's layers with copied weights are the referee; poison, caches, counts and plain sentences."""
+"""The Transformer's blocks: torch's layers with copied weights are the referee; poison, caches, counts and
+plain sentences."""
 
 import inspect
 import math
@@ -555,7 +556,11 @@ def test_stacks_are_their_layers_one_after_the_other(norm_first):
         expected.append(layer(expected[-1]).output)
     encoded = encoder(source, weights=True)
     assert_close(torch.stack(encoded.stream), torch.stack(expected))
-    memory = F.layer_norm(expected[-1], (D,), encoder.norm.weight, encoder.norm.bias) if norm_first else expected[-1]  # fmt: skip
+    memory = (
+        F.layer_norm(expected[-1], (D,), encoder.norm.weight, encoder.norm.bias)
+        if norm_first
+        else expected[-1]
+    )
     assert_close(encoded.output, memory, **CLOSE)
     expected = [x]
     for layer in decoder.layers:
@@ -711,15 +716,31 @@ X = torch.randn(B, N, D, device="cpu")
         (lambda: LayerNorm(D)(X.long()), TypeError, "got torch.int64"),
         (lambda: EncoderLayer(D, H, INNER, norm_first=True)(None), TypeError, "x must be a tensor"),
         (lambda: TokenEmbedding(WORDS, D)(torch.ones(2, 3).bool()), TypeError, "got torch.bool"),
-        (lambda: TokenEmbedding(WORDS, D)(words(N)), ValueError, r"tokens must have shape \(b, n\), got \(7,\)"),
+        (
+            lambda: TokenEmbedding(WORDS, D)(words(N)),
+            ValueError,
+            r"tokens must have shape \(b, n\), got \(7,\)",
+        ),
         (lambda: small()([[1, 2]], None, words(1, N)), TypeError, "tokens must be .* got list"),
         (lambda: small()(words(1, M), None, None), TypeError, "tokens must be .* got NoneType"),
-        (lambda: small().step([[1]], small().start(words(1, M), None)), TypeError, "tokens must be .* got list"),
+        (
+            lambda: small().step([[1]], small().start(words(1, M), None)),
+            TypeError,
+            "tokens must be .* got list",
+        ),
         (lambda: EncoderLayer(D, H, INNER)(None), TypeError, "query must be a tensor, got NoneType"),
-        (lambda: EncoderLayer(D, H, INNER)(X[..., :5]), ValueError, r"query must have shape \(..., tokens, 26\)"),
+        (
+            lambda: EncoderLayer(D, H, INNER)(X[..., :5]),
+            ValueError,
+            r"query must have shape \(..., tokens, 26\)",
+        ),
         (lambda: EncoderLayer(D, H, INNER)(X, mask=torch.ones(N, N)), TypeError, "mask must be boolean"),
         (lambda: DecoderLayer(D, H, INNER)(X, X[..., :5]), ValueError, "key must have shape"),
-        (lambda: EncoderLayer.from_torch(nn.Linear(2, 3)), TypeError, "nn.TransformerEncoderLayer, got Linear"),
+        (
+            lambda: EncoderLayer.from_torch(nn.Linear(2, 3)),
+            TypeError,
+            "nn.TransformerEncoderLayer, got Linear",
+        ),
         (
             lambda: DecoderLayer.from_torch(nn.TransformerEncoderLayer(D, H, INNER)),
             TypeError,
@@ -732,21 +753,29 @@ X = torch.randn(B, N, D, device="cpu")
         ),
         (lambda: TokenEmbedding(WORDS, D)([[1, 2]]), TypeError, "tokens must be a tensor of .* got list"),
         (lambda: TokenEmbedding(WORDS, D)(None), TypeError, "tokens must be a tensor .* got NoneType"),
-        (lambda: TokenEmbedding(WORDS, D)(torch.ones(2, 3)), TypeError, r"got torch.float32; use .*\.long\(\)"),
+        (
+            lambda: TokenEmbedding(WORDS, D)(torch.ones(2, 3)),
+            TypeError,
+            r"got torch.float32; use .*\.long\(\)",
+        ),
         (
             lambda: TokenEmbedding(WORDS, D)(torch.tensor([[3, WORDS]])),
             ValueError,
             "tokens must be numbers from 0 to 18, got 3 to 19",
         ),
         (lambda: TokenEmbedding(WORDS, D)(torch.tensor([[-1, 3]])), ValueError, "got -1 to 3"),
-        (lambda: Transformer(WORDS, 1, D, H)(words(B, M), torch.ones(B), words(B, N)), TypeError, "lengths must"),
+        (
+            lambda: Transformer(WORDS, 1, D, H)(words(B, M), torch.ones(B), words(B, N)),
+            TypeError,
+            "lengths must",
+        ),
         (
             lambda: Transformer(WORDS, 1, D, H)(words(1, M), torch.tensor([12]), words(1, N)),
             ValueError,
             "between 0 and n = 11",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, error, said):
     with torch.device("cpu"), pytest.raises(error, match=said):
         call()

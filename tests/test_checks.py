@@ -122,7 +122,8 @@ SHAPED = ("a numpy array", "a nested list", "another shape", "one number", "nan"
 
 
 def fits(name, odd):
-    """Whether this oddity is odd for this exercise: floats are not, where floats are asked for; nor is one number, where one is."""
+    """Whether this oddity is odd for this exercise: floats are not, where floats are asked for; nor is one
+    number, where one is."""
     exercise = EXERCISES[name]
     case = exercise.stages[0].cases()[0]
     asked = exercise.reference(**case)
@@ -164,10 +165,14 @@ class Hostile:
 
 
 THINGS = [
-    *([], {}, set(), b"bytes", object(), Hostile(), Hostile, print, len, torch, True, 1j, -1, 10**400, float("nan")),
-    *(float("inf"), "", " ", "e**e**e**e", "9" * 300, "1/0", "__import__('os')", "(" * 150, "a.b", "1;2", "\0", "ü", "x" * 10**5),
-    *(torch.ones(3), torch.ones(1), torch.tensor(torch.nan), numpy.ones(2), numpy.float64("nan"), torch.nn.Linear(2, 2)),
-    *(lambda: 1, lambda *a, **k: a, functools.partial(pow, 2), staticmethod(len), NotImplemented, range(3), type),
+    *([], {}, set(), b"bytes", object(), Hostile(), Hostile, print, len, torch, True, 1j, -1, 10**400,
+    float("nan")),
+    *(float("inf"), "", " ", "e**e**e**e", "9" * 300, "1/0", "__import__('os')", "(" * 150, "a.b", "1;2",
+    "\0", "ü", "x" * 10**5),
+    *(torch.ones(3), torch.ones(1), torch.tensor(torch.nan), numpy.ones(2), numpy.float64("nan"),
+    torch.nn.Linear(2, 2)),
+    *(lambda: 1, lambda *a, **k: a, functools.partial(pow, 2), staticmethod(len), NotImplemented, range(3),
+    type),
 ]  # fmt: skip
 
 
@@ -442,10 +447,24 @@ def test_progress_lists_and_says_what_is_next():
 @pytest.mark.parametrize(
     "text, number",
     [
-        *(("12 * 34", 408), ("e^2 / (1 + e^2)", 0.880797), ("exp(12)/exp(10)", 7.389056), ("2²", 4), ("5 %", 0.05)),
-        *(("sqrt(64)", 8), ("√(64)", 8), ("math.exp(0)", 1), ("-2 + +3", 1), ("64×3", 192), ("  7  ", 7), ("１２", 12)),
+        *(
+            ("12 * 34", 408),
+            ("e^2 / (1 + e^2)", 0.880797),
+            ("exp(12)/exp(10)", 7.389056),
+            ("2²", 4),
+            ("5 %", 0.05),
+        ),
+        *(
+            ("sqrt(64)", 8),
+            ("√(64)", 8),
+            ("math.exp(0)", 1),
+            ("-2 + +3", 1),
+            ("64×3", 192),
+            ("  7  ", 7),
+            ("１２", 12),
+        ),
     ],
-)  # fmt: skip
+)
 def test_expressions_are_read(text, number):
     assert number_in(text)[0] == pytest.approx(number, rel=1e-5)
 
@@ -453,11 +472,26 @@ def test_expressions_are_read(text, number):
 @pytest.mark.parametrize(
     "text, words",
     [
-        *(("0,5", "no decimal point"), ("x + 1", "cannot read `x`"), ("__import__('os')", "cannot read"), ("1 2", "not one number")),
-        *(("9**9**9**9", "too large"), ("1 / 0", "divides by zero"), ("True", "cannot read"), ("exp", "cannot read `exp`")),
-        *(("[1][0]", "cannot read"), ("1 if 1 else 2", "cannot read"), ("1" * 201, "more than 200"), ("log(0)", "not one number")),
+        *(
+            ("0,5", "no decimal point"),
+            ("x + 1", "cannot read `x`"),
+            ("__import__('os')", "cannot read"),
+            ("1 2", "not one number"),
+        ),
+        *(
+            ("9**9**9**9", "too large"),
+            ("1 / 0", "divides by zero"),
+            ("True", "cannot read"),
+            ("exp", "cannot read `exp`"),
+        ),
+        *(
+            ("[1][0]", "cannot read"),
+            ("1 if 1 else 2", "cannot read"),
+            ("1" * 201, "more than 200"),
+            ("log(0)", "not one number"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_other_expressions_are_refused_in_words(text, words):
     number, said = number_in(text)
     assert number is None and words in said

@@ -1,4 +1,5 @@
-"""Every exercise: a card, three hints, right answers that pass, slips that are named; and the notebooks say the same."""
+"""Every exercise: a card, three hints, right answers that pass, slips that are named; and the notebooks say
+the same."""
 
 import ast
 import inspect
@@ -415,7 +416,8 @@ def test_a_mix_of_classes_is_the_worst_case_as_lesson_10_says():
     ],
 )
 def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
-    """Their checks look at answers through glasses, `seen`: these must let everything pass that is no list of edges, no scores."""
+    """Their checks look at answers through glasses, `seen`: these must let everything pass that is no list of
+    edges, no scores."""
     result = check(answer, name)
     assert result.state == "failed" and result.diagnosis
 

@@ -1,4 +1,5 @@
-"""progress(), export_progress() and reset(): what a learner sees, and that nothing is lost on the way to the disk."""
+"""progress(), export_progress() and reset(): what a learner sees, and that nothing is lost on the way to the
+disk."""
 
 import csv
 import io
@@ -210,12 +211,27 @@ class NoPath(os.PathLike):
 @pytest.mark.parametrize(
     "path, expected",
     [
-        *((None, "must be the name of a file"), (3, "got an integer"), (True, "must be"), (b"x.csv", "must be"), ("", "an empty one")),
-        *((NoPath(), "must be the name of a file"), ([], "must be"), (print, "must be"), (float("nan"), "must be")),
-        *((".", "is a folder"), ("missing/x.csv", "its folder is not there"), ("x" * 300, "could not be written")),
+        *(
+            (None, "must be the name of a file"),
+            (3, "got an integer"),
+            (True, "must be"),
+            (b"x.csv", "must be"),
+            ("", "an empty one"),
+        ),
+        *(
+            (NoPath(), "must be the name of a file"),
+            ([], "must be"),
+            (print, "must be"),
+            (float("nan"), "must be"),
+        ),
+        *(
+            (".", "is a folder"),
+            ("missing/x.csv", "its folder is not there"),
+            ("x" * 300, "could not be written"),
+        ),
         *(("a\0b", "could not be written"), ("\ud800", "could not be written")),
     ],
-)  # fmt: skip
+)
 def test_a_path_that_is_none_is_a_sentence(path, expected):
     said = export_progress(path)
     assert said.title == "Not exported" and expected in repr(said)
@@ -434,7 +450,8 @@ from lesson_lib.checks import store
 store.LOCK_WAIT_S = 60.0  # a slow disk is not what is tested here
 Path(sys.argv[1] + ".ready").touch()
 end = time.monotonic() + 300
-while not Path("go").exists() and time.monotonic() < end:  # importing takes longer than recording: all start together
+# importing takes longer than recording: all start together
+while not Path("go").exists() and time.monotonic() < end:
     time.sleep(0.001)
 for number in range(int(sys.argv[2])):
     {body}

@@ -1,4 +1,5 @@
-"""The property suite passes what is right, whoever wrote it, and names what is wrong: seven planted bugs, and more."""
+"""The property suite passes what is right, whoever wrote it, and names what is wrong: seven planted bugs, and
+more."""
 
 import pytest
 import torch
@@ -46,7 +47,8 @@ def torch_fused(query, key, value, mask=None):
 
 
 def torch_multihead(query, key, value, mask=None):
-    """nn.MultiheadAttention with identity projections. Its masks say True = hidden: the polarity is turned here."""
+    """nn.MultiheadAttention with identity projections. Its masks say True = hidden: the polarity is turned
+    here."""
     layer = nn.MultiheadAttention(WIDTH, 1, bias=False, batch_first=True, device="cpu")
     with torch.no_grad():
         layer.in_proj_weight.copy_(torch.eye(WIDTH).repeat(3, 1))

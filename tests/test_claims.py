@@ -14,7 +14,8 @@ from lesson_lib.claims import VERDICTS, address, claim, errata, ledger, page, so
 ROOT = Path(__file__).parents[1]
 DECIDED = [c for c in ledger().values() if c.verdict != "undecided"]
 COUNTS = {
-    "history": 4, "score": 8, "steps": 9, "matrix": 6, "heads": 8, "mask": 3, "position": 17, "transformer": 12, "bert": 1,
+    "history": 4, "score": 8, "steps": 9, "matrix": 6, "heads": 8, "mask": 3, "position": 17,
+    "transformer": 12, "bert": 1,
     "cnn": 10, "rnn": 8, "truncated": 3, "graph": 3, "efficient": 1, "self": 2,
 }  # fmt: skip
 
@@ -31,7 +32,8 @@ def claim_cells(notebook: str) -> dict[str, str]:
 
 
 def literals(cell: str) -> list[str]:
-    """Findings of a cell that are written down instead of computed: values of its dicts in which no name occurs."""
+    """Findings of a cell that are written down instead of computed: values of its dicts in which no name
+    occurs."""
     values = [
         value for node in ast.walk(ast.parse(cell)) if isinstance(node, ast.Dict) for value in node.values
     ]

@@ -72,7 +72,8 @@ def test_cnn_1_one_channel_needs_two_heads_and_no_more():
 
 
 def test_cnn_1_fewer_heads_than_the_rank_of_the_taps_cannot():
-    """Heads that look by position alone: the table (taps, c_out · c_in) they make is a sum of as many products as there are heads."""
+    """Heads that look by position alone: the table (taps, c_out · c_in) they make is a sum of as many
+    products as there are heads."""
     layer = conv(c_in=4, c_out=5)
     wanted = layer.weight.detach().flatten(2).movedim(-1, 0).flatten(1)  # (9, 20)
     assert torch.linalg.matrix_rank(wanted) == 9
@@ -109,7 +110,8 @@ def test_cnn_1_a_head_narrower_than_the_rank_of_its_tap_cannot():
 
 
 def test_cnn_1_two_numbers_for_a_step_are_too_few_when_they_are_the_step_itself():
-    """Scores v · (d_y, d_x) have no top inside: the middle of 3 x 3 gets a ninth at most. With |d|² beside them it gets all."""
+    """Scores v · (d_y, d_x) have no top inside: the middle of 3 x 3 gets a ninth at most. With |d|² beside
+    them it gets all."""
     d = offsets(3, 3)[4]  # from the pixel in the middle
     weights = (1.5 * torch.randn(1000, 2) @ d.T).softmax(-1)
     assert weights[:, 4].max() <= 1 / 9 + 1e-6
@@ -148,7 +150,8 @@ def test_cnn_2():
     assert seen(over_tokens(attend)) == seen(over_tokens(MultiHeadAttention(C, 1).eval())) == 9 * 13
     stack = [nn.Sequential(*(conv() for _ in range(depth))) for depth in (2, 3, 6)]
     assert [seen(layers) for layers in stack] == [25, 49, 9 * 13]
-    # what is seen need not be used: the weights say how much each pixel counts, and where they look is learned
+    # what is seen need not be used: the weights say how much each pixel counts, and where they look is
+    # learned
     x, pixel = torch.randn(8, C, 7, 9), (3, 4)
     near = Near(torch.zeros(1, 2), torch.tensor([0.3]))
     head = PixelAttention(near, torch.eye(C)[None], None, border=2)
@@ -167,7 +170,8 @@ def test_cnn_2():
 
 
 def points(task, budget="long"):
-    """Accuracy on test canvases: (model, n) -> one number per seed, stored; n is None for fresh canvases at every step."""
+    """Accuracy on test canvases: (model, n) -> one number per seed, stored; n is None for fresh canvases at
+    every step."""
     found = {}
     for row in results("vit")["rows"]:
         if row["kind"] == "point" and (row["task"], row["budget"]) == (task, budget):
@@ -182,7 +186,8 @@ def ahead(found):
 
 
 def test_cnn_3():
-    """Few canvases: the convolutions are ahead. Many: less far, but ahead; and how far depends on the number of steps as well."""
+    """Few canvases: the convolutions are ahead. Many: less far, but ahead; and how far depends on the number
+    of steps as well."""
     vit, x = VisionTransformer(20, 5, 2), torch.randn(B, 1, 20, 20)
     weight = vit.patches.weight.flatten(1)
     assert_close(
@@ -210,7 +215,8 @@ def test_cnn_4():
 
 
 def test_cnn_5():
-    """Both put attention between the places of a CNN's features: fewer of them than pixels, and each with more numbers."""
+    """Both put attention between the places of a CNN's features: fewer of them than pixels, and each with
+    more numbers."""
     generator = Generator("attention")
     tokens = {}
     generator.middle.register_forward_pre_hook(lambda _, given: tokens.update(sagan=given[0]))
@@ -240,7 +246,8 @@ def test_cnn_5():
 
 
 def test_cnn_6():
-    """A number begins with the year and the month of its first version; the paper is of 2019, and of no August."""
+    """A number begins with the year and the month of its first version; the paper is of 2019, and of no
+    August."""
     (paper,) = [m for m in MILESTONES if "Cordonnier" in m.source]
     assert (paper.year, paper.name) == (2019, "Convolution as attention")
     number = paper.source.rsplit("arXiv:", 1)[1]
@@ -250,7 +257,8 @@ def test_cnn_6():
 
 
 def test_cnn_7():
-    """One fixed shuffling of the pixels: an MLP can have the same outputs with its columns shuffled, a convolution with no kernel."""
+    """One fixed shuffling of the pixels: an MLP can have the same outputs with its columns shuffled, a
+    convolution with no kernel."""
     h, w, order = 6, 6, torch.randperm(36)
     x = torch.randn(40, 1, h, w, dtype=torch.float64)
     shuffled = x.flatten(2)[..., order].view_as(x)
@@ -305,9 +313,10 @@ def test_cnn_9():
 def test_cnn_10():
     """Least squares on pictures made by a rule. Nine free numbers or 36 · 36; the right nine, or nine others.
 
-    Where the rule is a convolution, one picture gives the convolution its kernel, and a free matrix needs one for each pixel. Where the
-    pixels were shuffled first, the free matrix needs no more than before, and the convolution stays wrong, whatever it is given.
-    As few numbers, tied over other places than the rule's: wrong with any amount.
+    Where the rule is a convolution, one picture gives the convolution its kernel, and a free matrix needs one
+    for each pixel. Where the pixels were shuffled first, the free matrix needs no more than before, and the
+    convolution stays wrong, whatever it is given. As few numbers, tied over other places than the rule's:
+    wrong with any amount.
     """
     side, test = 6, torch.randn(500, 1, 6, 6, dtype=torch.float64)
     order = torch.randperm(side**2)
@@ -336,7 +345,8 @@ def test_cnn_10():
     wrong = {n: errors(n, lambda x: rule(shuffle(x))) for n in (12, 36, 1000)}
     assert wrong[36][0] > 0.7 and wrong[1000][0] > 0.7
     assert wrong[12][1] > 0.7 and wrong[36][1] < 1e-6
-    # and trained ones: the convolutional network gains from more canvases too, in every seed, by less and less
+    # and trained ones: the convolutional network gains from more canvases too, in every seed, by less and
+    # less
     found = points("digit")
     for some, more, most in zip(*(found["cnn", n] for n in (1000, 5000, 25_000)), strict=True):
         assert more - some > most - more > 0

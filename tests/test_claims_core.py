@@ -1,4 +1,5 @@
-"""The claims about scoring, the worked example, the matrix form and masks: one test each, named after its id."""
+"""The claims about scoring, the worked example, the matrix form and masks: one test each, named after
+its id."""
 
 import math
 import warnings
@@ -168,7 +169,8 @@ def test_steps_6():
 
 
 def worked_example_as_a_torch_layer():
-    """nn.MultiheadAttention with the example's weights: padded to squares, and queries times sqrt(d) to undo its scale."""
+    """nn.MultiheadAttention with the example's weights: padded to squares, and queries times sqrt(d) to undo
+    its scale."""
     given = {name: F.pad(matrix, (0, 1)).T for name, matrix in example().items() if name != "x"}
     layer = nn.MultiheadAttention(4, 1, bias=False)
     with torch.no_grad():

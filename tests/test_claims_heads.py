@@ -10,7 +10,8 @@ from lesson_lib.masks import causal
 
 
 def test_heads_1():
-    """One head names one of the two tokens, two heads and one head with an MLP name both: stored, three seeds."""
+    """One head names one of the two tokens, two heads and one head with an MLP name both: stored, three
+    seeds."""
     best = two_relations.best_rows(results("two_relations")["rows"])
     worse = {system: [] for system in two_relations.RECIPE["systems"]}
     for row in best:

@@ -21,7 +21,8 @@ def stored(experiment, **wanted):
 
 
 def test_history_1():
-    """Learned places beat drawn ones and the centre, every seed; with everything in view they gain nothing."""
+    """Learned places beat drawn ones and the centre, every seed; with everything in view they gain
+    nothing."""
     rows = results("glimpse")["rows"]
     policy, plain = glimpse.by_name(rows, "policy"), glimpse.by_name(rows, "plain")
     assert {len(seeds) for seeds in policy.values()} == {3}
@@ -32,7 +33,8 @@ def test_history_1():
 
 
 def test_history_2():
-    """At equal steps one vector falls behind attention as dates are added; eight times the steps bring most of it back."""
+    """At equal steps one vector falls behind attention as dates are added; eight times the steps bring most
+    of it back."""
     spread = dates.by_dates(results("dates")["rows"])
     for system in ("additive", "scaled dot"):
         assert min(spread[system, 500][1]) > 0.9  # the lowest seed, at one, two and three dates

@@ -152,7 +152,8 @@ def test_graph_1_an_isolated_node_gets_zeros():
 
 @pytest.mark.skipif(device().type != "cpu", reason="the referee is compared on the CPU")
 def test_graph_1_against_pytorch_geometric():
-    """Its GATConv adds self-loops by itself; its TransformerConv is what dot products along edges are called."""
+    """Its GATConv adds self-loops by itself; its TransformerConv is what dot products along edges are
+    called."""
     from torch_geometric.nn import GATConv, TransformerConv
 
     x, edges, loops = graph()
@@ -223,7 +224,8 @@ def test_graph_2_trained():
 
 
 def test_graph_3_trained():
-    """In the club equal weights along the edges are as good as learnt ones; elsewhere edges may help, or harm."""
+    """In the club equal weights along the edges are as good as learnt ones; elsewhere edges may help, or
+    harm."""
     assert set(club_rows(part="even", task="club")) == {30 / 32}
     assert {round(32 * right) for right in club_rows(part="point", kind="GAT", task="club")} == {30, 31}
 
@@ -243,7 +245,8 @@ def test_graph_3():
     assert int((side[edges[0]] != side[edges[1]]).sum()) // 2 == 11
     allies = (side[:, None] == side).triu(1)
     assert int(allies.sum()) == 272 and int((allies & from_edges(edges, N).cpu()).sum()) == 67
-    # the same edges, drawn by class: neighbours are right about a node where they are like it, and wrong where they are not
+    # the same edges, drawn by class: neighbours are right about a node where they are like it, and wrong
+    # where they are not
     for within, right in ((0.9, (0.85, 0.95)), (0.5, (0.45, 0.55)), (0.1, (0.05, 0.2))):
         for seed in range(5):
             task = graphs.opposites(seed, within=within)
@@ -253,7 +256,8 @@ def test_graph_3():
 
 
 def test_graph_3_how_much_is_not_in_the_edges():
-    """Four neighbours, one of them marked: with fixed weights the answer does not depend on which; attention picks it."""
+    """Four neighbours, one of them marked: with fixed weights the answer does not depend on which; attention
+    picks it."""
     star = torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]])
     says = torch.tensor([0.0, 10.0, 20.0, 30.0, 40.0])
     for marked in (1, 2, 3, 4):
@@ -276,7 +280,8 @@ def costs(kind, n, of="cpu_s"):
 
 
 def test_truncated_2_faster():
-    """The work of a window grows with its length and the radius; that of a mask over the table does not shrink."""
+    """The work of a window grows with its length and the radius; that of a mask over the table does not
+    shrink."""
     radius = lengths.RECIPE["radius"]
     for n in (600, 1200):  # in blocks of 32 queries, 62 keys for each; a few at the ends apart
         done = work(n, lambda *x: attend_window(*x, radius))

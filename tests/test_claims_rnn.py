@@ -32,7 +32,8 @@ def path(name, n):
 
 
 def test_rnn_1():
-    """Multiplications counted in the layers, and ways counted in the graphs; each as the table says, with what the table leaves out."""
+    """Multiplications counted in the layers, and ways counted in the graphs; each as the table says, with
+    what the table leaves out."""
     n, d = 7, 13
     expected = {"convolution": 3 * n * d**2, "RNN": 2 * n * d**2, "attention alone": 2 * n**2 * d}
     for kind, number in expected.items():
@@ -58,7 +59,8 @@ def test_rnn_1():
 
 
 def test_rnn_1_a_wider_kernel_shortens_the_way():
-    """A stack of convolutions needs 2 (n - 1) / (k - 1) layers until every token moves every other; with one less, some do not."""
+    """A stack of convolutions needs 2 (n - 1) / (k - 1) layers until every token moves every other; with one
+    less, some do not."""
     n = 13
     for kernel, layers in ((3, 12), (5, 6), (7, 4)):
         stack = [nn.Conv1d(1, 1, kernel, padding=kernel // 2, dtype=torch.float64) for _ in range(layers)]
@@ -79,10 +81,13 @@ def stored(part, **wanted):
 
 
 def test_rnn_1_seconds():
-    """Measured in every repeat: attention grows nearly with n², an RNN with n; in d the RNN has not come to its square yet."""
+    """Measured in every repeat: attention grows nearly with n², an RNN with n; in d the RNN has not come to
+    its square yet."""
 
     def powers(over, kind):
-        return [row["upper"] for row in stored("exponent", over=over, of="seconds", kind=kind, backward=False)]  # fmt: skip
+        return [
+            row["upper"] for row in stored("exponent", over=over, of="seconds", kind=kind, backward=False)
+        ]
 
     assert min(powers("n", "attention alone")) > 1.6
     assert 0.7 < min(powers("n", "RNN")) and max(powers("n", "RNN")) < 1.3
@@ -90,7 +95,8 @@ def test_rnn_1_seconds():
 
 
 def test_rnn_2():
-    """Attention takes sequences of any length; 1 is the largest of the SHORTEST ways from a token to an output."""
+    """Attention takes sequences of any length; 1 is the largest of the SHORTEST ways from a token to an
+    output."""
     for n in (1, 2, 40):
         assert attend(*[torch.randn(n, D)] * 3).output.shape == (n, D)
         assert path("self-attention", n).path == 1
@@ -105,7 +111,8 @@ def test_rnn_2():
     shortest = dict(networkx.all_pairs_shortest_path_length(graph))
     largest = max(length for i in tokens for o, length in shortest[i].items() if o in states)
     assert largest == 7  # in, three leaps of 4, three of 1
-    # the source's own words for the path: how far an input goes until it moves an output; forwards and backwards it is the same
+    # the source's own words for the path: how far an input goes until it moves an output; forwards and
+    # backwards it is the same
     for name, length in (("RNN", n), ("BiRNN", n + 1), ("self-attention", 1)):
         assert path(name, n).path == length
 
@@ -150,7 +157,8 @@ def test_rnn_3():
 
 @pytest.mark.parametrize("kind", ["RNN", "LSTM"])
 def test_rnn_3_both_can_remember(kind):
-    """Weights made by hand name the symbol after 1,000 tokens; the RNN's gradient is the smaller for it, the LSTM's does not fall."""
+    """Weights made by hand name the symbol after 1,000 tokens; the RNN's gradient is the smaller for it, the
+    LSTM's does not fall."""
     model, strength = latch(kind), {}
     for distance in (10, 100, 1000):
         batch = to_device(recall.draw(torch.Generator("cpu").manual_seed(0), 40, distance))
@@ -164,13 +172,15 @@ def test_rnn_3_both_can_remember(kind):
 
 
 def test_rnn_3_trained():
-    """The same 400 steps for all: attention knows the symbol at any distance, RNN and LSTM guess (1 of 8) from 25 on; few of them cannot."""
+    """The same 400 steps for all: attention knows the symbol at any distance, RNN and LSTM guess (1 of 8)
+    from 25 on; few of them cannot."""
     rows = results("recall")["rows"]
 
     def accuracies(system, distances, kind="point", aid="none"):
         found = [
             row["accuracy"] for row in rows
-            if (row["kind"], row["system"], row["aid"]) == (kind, system, aid) and row["distance"] in distances
+            if (row["kind"], row["system"], row["aid"]) == (kind, system,
+            aid) and row["distance"] in distances
         ]  # fmt: skip
         assert len(found) == 3 * len(distances)
         return found
@@ -222,7 +232,8 @@ def doubled(states):
 
 
 def sweeps(layer, x, tolerance):
-    """How many times all states must be computed at once, each from its neighbour's last guess, until they are those of the loop."""
+    """How many times all states must be computed at once, each from its neighbour's last guess, until they
+    are those of the loop."""
     true = layer(x[None])[0]
     W, U, b, c = layer.layer.parameters()
     guess = torch.zeros_like(true)
@@ -254,7 +265,8 @@ def test_rnn_5():
 
 
 def test_rnn_5_guesses_in_parallel():
-    """Sweeps over all states at once: after k of them the first k are exact. Where the network forgets, so are soon the others."""
+    """Sweeps over all states at once: after k of them the first k are exact. Where the network forgets, so
+    are soon the others."""
     n, tolerance = 200, 1e-6
     layer, x = Recurrent("RNN", 32, 32).double(), torch.randn(n, 32).double()
     with torch.no_grad():
@@ -268,7 +280,9 @@ def test_rnn_6():
     query, key, value = torch.randn(3, 2, n, D)
     outputs = attend_linear(query, key, value, causal=True)
     # another score: the logarithm of phi(q) · phi(k) in the place of q · k / sqrt(d)
-    table = attend(query, key, value, mask=causal(n), score=lambda q, k: (feature_map(q) @ feature_map(k).mT).log())  # fmt: skip
+    table = attend(
+        query, key, value, mask=causal(n), score=lambda q, k: (feature_map(q) @ feature_map(k).mT).log()
+    )
     assert_close(outputs, table.output, atol=1e-5, rtol=1e-4)
     assert_close(outputs, as_rnn(query, key, value), atol=1e-5, rtol=1e-4)
     assert (outputs - attend(query, key, value, mask=causal(n)).output).abs().max() > 0.1
@@ -282,7 +296,8 @@ def test_rnn_6():
 
 
 def test_rnn_6_softmax_has_no_finite_state():
-    """With features of r parts, the table of phi(q) · phi(k) has rank r at most. That of exp(q · k) has rank n, for any n."""
+    """With features of r parts, the table of phi(q) · phi(k) has rank r at most. That of exp(q · k) has rank
+    n, for any n."""
     query, key = torch.randn(2, 64, 8, dtype=torch.float64)
     for n in (4, 16, 64):
         q, k = query[:n], key[:n]
@@ -343,7 +358,8 @@ def test_rnn_7_seconds():
 
 
 def jordan(tokens, before=None, read=None):
-    """A Jordan network: the feedback comes from the output alone; from `before`, the right outputs, where they are given."""
+    """A Jordan network: the feedback comes from the output alone; from `before`, the right outputs, where
+    they are given."""
     d = next(iter(tokens.values())).shape[-1]
     cell, read = Recurrent("RNN", d, d), nn.Linear(d, 1)
     output, units = torch.zeros(1, 1), {}
@@ -394,7 +410,8 @@ def test_rnn_8_feedback_from_outputs_only():
 
 
 def test_matrix_4_once_more():
-    """Without softmax the brackets may be moved: the numbers stay, the multiplications grow with n instead of n²."""
+    """Without softmax the brackets may be moved: the numbers stay, the multiplications grow with n instead of
+    n²."""
     for n, d in ((64, 16), (16, 64), (32, 32)):
         q, k, v = (torch.randn(n, d, device="cpu", dtype=torch.float64) for _ in range(3))
         assert_close((q @ k.mT) @ v, q @ (k.mT @ v))

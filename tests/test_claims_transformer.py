@@ -43,7 +43,8 @@ def texts():
 
 
 def test_transformer_1():
-    """How many layers until the first token depends on the last? One, however far; with a window more, the farther the more."""
+    """How many layers until the first token depends on the last? One, however far; with a window more, the
+    farther the more."""
 
     def layers_needed(n, mask):
         for n_layers in range(1, n + 1):
@@ -84,7 +85,9 @@ def test_transformer_3():
     layer, x = EncoderLayer(D, 2, 17, norm=partial(LayerNorm, eps=1e-6)).eval(), torch.randn(B, N, D)
     ffn, norm = layer.feed_forward, layer.norms[1]
     middle = layer.norms[0](x + layer.attention(x, x, x).output)
-    as_printed = F.linear(F.relu(F.linear(middle, ffn.w_in.weight, ffn.w_in.bias)), ffn.w_out.weight, ffn.w_out.bias)  # fmt: skip
+    as_printed = F.linear(
+        F.relu(F.linear(middle, ffn.w_in.weight, ffn.w_in.bias)), ffn.w_out.weight, ffn.w_out.bias
+    )
     as_printed = F.layer_norm(as_printed + middle, (D,), norm.weight, norm.bias, eps=1e-6)
     assert_close(layer(x).output, as_printed, atol=1e-5, rtol=1e-5)
     first, second = nn.Conv1d(D, 17, kernel_size=1), nn.Conv1d(17, D, kernel_size=1)
@@ -313,7 +316,8 @@ def test_bert_1():
     with changed(model, 0, blind=blind), changed(model, 1, blind=blind):
         first, second = (model(words, lengths)[0, 0] for words in (seen, other))
     assert torch.equal(first, second)
-    # a small one learned: it guesses hidden test words better than counts of both neighbours do; stored, three seeds
+    # a small one learned: it guesses hidden test words better than counts of both neighbours do; stored,
+    # three seeds
     trained = [row for row in results("bert")["rows"] if row["kind"] == "trained"]
     assert [row["seed"] for row in trained] == [0, 1, 2]
     for row in trained:

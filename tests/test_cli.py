@@ -55,7 +55,10 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
 
 
 def test_lab_starts_without_torch():
-    code = "import sys; from lesson_lib.cli import lab; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    code = (
+        "import sys; from lesson_lib.cli import lab; sys.exit('torch' in sys.modules or 'numpy' in"
+        " sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 

@@ -1,4 +1,5 @@
-"""A convolution and the attention that equals it, tap by tap, border and bias included; and what no attention without positions can do."""
+"""A convolution and the attention that equals it, tap by tap, border and bias included; and what no attention
+without positions can do."""
 
 import math
 
@@ -64,7 +65,8 @@ def test_the_error_falls_with_the_sharpness():
     layer, x = conv(dtype=torch.float64), torch.randn(1, C_IN, H, W, dtype=torch.float64)
     errors = [(as_attention(layer, sharpness=s)(x) - layer(x)).abs().max().item() for s in (1, 5, 10, 15, 30)]
     assert errors == sorted(errors, reverse=True) and errors[0] > 0.1 and errors[-1] < 1e-10
-    # a neighbour one pixel off gets exp(-sharpness) of the weight: from 10 to 15 the error falls by about exp(5)
+    # a neighbour one pixel off gets exp(-sharpness) of the weight: from 10 to 15 the error falls by about
+    # exp(5)
     assert math.exp(4) < errors[2] / errors[3] < math.exp(6)
 
 

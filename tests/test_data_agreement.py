@@ -1,4 +1,5 @@
-"""Sentences in which a verb agrees with a far subject: what is said of each is true, and nothing but the subject tells."""
+"""Sentences in which a verb agrees with a far subject: what is said of each is true, and nothing but the
+subject tells."""
 
 import math
 
@@ -42,7 +43,8 @@ def is_noun(word):
 
 
 def parsed(words):
-    """Places of subject and main verb and of the nouns between, read off a sentence by a rule that never saw the generator."""
+    """Places of subject and main verb and of the nouns between, read off a sentence by a rule that never saw
+    the generator."""
     spoken, i = [VOCABULARY[w] for w in words.tolist() if w != PAD], 0
     if spoken[0] in PREPOSITIONS:
         i = 3

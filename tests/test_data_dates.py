@@ -1,4 +1,5 @@
-"""Dates in fifteen languages: what they look like, that each text means one day, and that no test day is trained on."""
+"""Dates in fifteen languages: what they look like, that each text means one day, and that no test day is
+trained on."""
 
 from datetime import date
 
@@ -135,9 +136,23 @@ def test_dates_in_a_row_are_read_one_by_one_whatever_case_and_spaces():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "hello", "31. februar 2021", "29. februar 2021", "donnerstag, 3. märz 2021", "2021-03-03", "3. märz 21",
-     "3. märz", "3. märz 2021 2021", "1 2 3 4 5 6 7 8 9 2021 2022", "0000", "3. märz 0021", "٣. märz 2021", "3. mars 2021"],
-)  # fmt: skip
+    [
+        "",
+        "hello",
+        "31. februar 2021",
+        "29. februar 2021",
+        "donnerstag, 3. märz 2021",
+        "2021-03-03",
+        "3. märz 21",
+        "3. märz",
+        "3. märz 2021 2021",
+        "1 2 3 4 5 6 7 8 9 2021 2022",
+        "0000",
+        "3. märz 0021",
+        "٣. märz 2021",
+        "3. mars 2021",
+    ],
+)
 def test_what_no_language_writes_has_no_reading(text):
     assert readings(text) == [[]]
     assert readings(f"3. märz 2021; {text}") == [[(date(2021, 3, 3), "de", "long")], []]

@@ -38,8 +38,12 @@ def test_placed_by_hand_column_first():
 
 
 def test_the_middle_of_a_digit_by_hand():
-    # the digit at column 3, row 5 of 24 reaches from 3 to 11: its middle is 7 of 24; and from 5 to 13: 9 of 24
-    assert_close(centre(torch.tensor([[3, 5], [8, 8], [0, 16]]), 24), torch.tensor([[-5 / 12, -0.25], [0, 0], [-2 / 3, 2 / 3]]))  # fmt: skip
+    # the digit at column 3, row 5 of 24 reaches from 3 to 11: its middle is 7 of 24; and from 5 to 13: 9 of
+    # 24
+    assert_close(
+        centre(torch.tensor([[3, 5], [8, 8], [0, 16]]), 24),
+        torch.tensor([[-5 / 12, -0.25], [0, 0], [-2 / 3, 2 / 3]]),
+    )
 
 
 @pytest.mark.parametrize("size", [8, 11, 24])

@@ -1,4 +1,5 @@
-"""Graphs: the club is Zachary's, generated graphs have the edges they were told to have, and every list is well-formed."""
+"""Graphs: the club is Zachary's, generated graphs have the edges they were told to have, and every list is
+well-formed."""
 
 import networkx
 import pytest
@@ -21,7 +22,9 @@ def within(task):
     return (task.y[source] == task.y[target]).double().mean().item()
 
 
-@pytest.mark.parametrize("make", [karate, blocks, opposites, lambda: blocks(3, N, n_classes=CLASSES, degree=5)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [karate, blocks, opposites, lambda: blocks(3, N, n_classes=CLASSES, degree=5)]
+)
 def test_a_task_is_well_formed(make):
     task = make()
     n = len(task.y)
@@ -132,13 +135,16 @@ def test_a_seed_is_a_graph(make):
         ({"degree": -1}, "degree must be a number >= 0, got -1"),
         ({"degree": "many"}, "got 'many'"),
         ({"degree": float("nan")}, "degree must be a number >= 0, got nan"),
-        ({"degree": 100, "within": 0.9}, "asks for more neighbours than there are \\(59 of the own class, 180"),
+        (
+            {"degree": 100, "within": 0.9},
+            "asks for more neighbours than there are \\(59 of the own class, 180",
+        ),
         ({"degree": 181, "within": 0.0}, "lower degree"),
         ({"within": 1.1}, "within must be a number from 0 to 1"),
         ({"within": -0.1}, "within must be a number from 0 to 1"),
         ({"within": True}, "got True"),
     ],
-)  # fmt: skip
+)
 def test_numbers_that_no_graph_has_get_a_sentence(no_shape_hook, options, words):
     for make in (blocks, lambda **options: opposites(**({"n_classes": 4} | options))):
         with pytest.raises(ValueError, match=words):

@@ -1,4 +1,5 @@
-"""ListOps: expressions are what they say, their answers are right, and they are drawn as long, deep and wide as asked."""
+"""ListOps: expressions are what they say, their answers are right, and they are drawn as long, deep and wide
+as asked."""
 
 import re
 import statistics
@@ -15,7 +16,8 @@ def draw(batch, n, seed=0, **options):
 
 
 def slow_value(expression):
-    """Another way to work it out: the first list without a list in it is replaced by its value, until none is left."""
+    """Another way to work it out: the first list without a list in it is replaced by its value, until none is
+    left."""
 
     def worked_out(found):
         digits = [int(digit) for digit in found[2].split()]
@@ -125,7 +127,13 @@ def test_the_least_depth_that_is_let_in_is_deep_enough(max_depth):
     least = 3 * 2**max_depth - 2
     tokens, _ = draw(97, 2 * least, max_depth=max_depth, max_args=2)
     assert ((tokens != FILLER).sum(1) == least).all()  # full, each of them
-    with pytest.raises(ValueError, match=f"max_depth={max_depth} is too small for n={2 * least + 1}: .* max_depth={max_depth + 1} is enough"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=(
+            f"max_depth={max_depth} is too small for n={2 * least + 1}: .* max_depth={max_depth + 1} is"
+            " enough"
+        ),
+    ):
         draw(97, 2 * least + 1, max_depth=max_depth, max_args=2)
     draw(97, 2 * least + 1, max_depth=max_depth + 1, max_args=2)
 
@@ -224,11 +232,15 @@ def test_what_is_no_text_gets_a_sentence(no_shape_hook, expression):
     [
         ("[MAX", TypeError, "tokens must be a tensor \\(n\\), got str"),
         ([1], TypeError, "got list"),
-        (torch.zeros(2, 3, dtype=torch.long, device="cpu"), TypeError, "got shape \\(2, 3\\); .* tokens\\[0\\]"),
+        (
+            torch.zeros(2, 3, dtype=torch.long, device="cpu"),
+            TypeError,
+            "got shape \\(2, 3\\); .* tokens\\[0\\]",
+        ),
         (torch.tensor([1, 16], device="cpu"), ValueError, "from 0 to 15, got 16"),
         (torch.tensor([-1, 1], device="cpu"), ValueError, "from 0 to 15, got -1"),
     ],
-)  # fmt: skip
+)
 def test_what_are_no_tokens_get_a_sentence(no_shape_hook, tokens, error, words):
     with pytest.raises(error, match=words):
         text(tokens)
@@ -238,7 +250,9 @@ def test_what_are_no_tokens_get_a_sentence(no_shape_hook, tokens, error, words):
 @pytest.mark.parametrize("bad", [0, -1, 5.0, True, None, "many", [7]])
 def test_bad_numbers_get_a_sentence(no_shape_hook, name, least, bad):
     numbers = {"batch": 3, "n": 11} | {name: bad}
-    with pytest.raises(ValueError, match=f"{name} must be a whole number >= {least}, got {re.escape(repr(bad))}"):  # fmt: skip
+    with pytest.raises(
+        ValueError, match=f"{name} must be a whole number >= {least}, got {re.escape(repr(bad))}"
+    ):
         draw(**numbers)
 
 
@@ -249,7 +263,9 @@ def test_one_less_than_the_least_is_too_little(name, number):
         draw(**({"batch": 3, "n": 11} | {name: number}))
 
 
-@pytest.mark.parametrize("bad", ["MAX", (), [], None, 3, ("MAX", "MEAN"), ("max",), (["MIN"],), (None,), {"MIN": 1}])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad", ["MAX", (), [], None, 3, ("MAX", "MEAN"), ("max",), (["MIN"],), (None,), {"MIN": 1}]
+)
 def test_unknown_operators_get_a_sentence(no_shape_hook, bad):
     with pytest.raises(
         ValueError, match="operators must be some of MIN, MAX, MED, SM, as a tuple, got "

@@ -269,7 +269,10 @@ def test_the_same_generator_draws_the_same_and_another_does_not():
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda: data.draw("dev", 3, generator()), "split must be one of training, validation, test, got 'dev'"),
+        (
+            lambda: data.draw("dev", 3, generator()),
+            "split must be one of training, validation, test, got 'dev'",
+        ),
         (lambda: data.draw(None, 3, generator()), "got None"),
         (lambda: data.texts(3), "split must be one of training, validation, test, got 3"),
         (lambda: data.draw("test", 0, generator()), "batch must be a whole number >= 1, got 0"),
@@ -282,7 +285,7 @@ def test_the_same_generator_draws_the_same_and_another_does_not():
         (lambda: data.draw("test", 3, None), "got NoneType"),
         (lambda: data.hide(None), "text must be a str, got NoneType"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_answered_with_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()

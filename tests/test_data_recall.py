@@ -74,7 +74,10 @@ def test_the_same_seed_draws_the_same():
     assert len(set(CHARACTERS)) == len(CHARACTERS) == 17
 
 
-@pytest.mark.parametrize("batch, distance, words", [(0, 3, "batch must be"), (3, 0, "distance must be"), (3, "far", "got 'far'"), (3, True, "got True")])  # fmt: skip
+@pytest.mark.parametrize(
+    "batch, distance, words",
+    [(0, 3, "batch must be"), (3, 0, "distance must be"), (3, "far", "got 'far'"), (3, True, "got True")],
+)
 def test_bad_numbers_get_a_sentence(no_shape_hook, batch, distance, words):
     with pytest.raises(ValueError, match=words):
         draw(batch, distance)
@@ -157,11 +160,15 @@ def test_more_pairs_than_keys_get_a_sentence():
     [
         ("3=A", TypeError, "tokens must be a tensor \\(n\\), got str"),
         (None, TypeError, "got NoneType"),
-        (torch.zeros(2, 3, dtype=torch.long, device="cpu"), TypeError, "got shape \\(2, 3\\); .* tokens\\[0\\]"),
+        (
+            torch.zeros(2, 3, dtype=torch.long, device="cpu"),
+            TypeError,
+            "got shape \\(2, 3\\); .* tokens\\[0\\]",
+        ),
         (torch.tensor([1, 1152], device="cpu"), ValueError, "from 0 to 1151, got 1152"),
         (torch.tensor([-1, 1], device="cpu"), ValueError, "from 0 to 1151, got -1"),
     ],
-)  # fmt: skip
+)
 def test_what_are_no_pairs_get_a_sentence(no_shape_hook, tokens, error, words):
     with pytest.raises(error, match=words):
         recall.pair_text(tokens)

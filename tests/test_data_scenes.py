@@ -1,4 +1,5 @@
-"""Scenes: shapes by hand, boxes that hold them and never touch, labels that no single shape gives away, the same on every device."""
+"""Scenes: shapes by hand, boxes that hold them and never touch, labels that no single shape gives away, the
+same on every device."""
 
 import pytest
 import torch
@@ -59,8 +60,18 @@ def test_objects_are_one_to_three_present_ones_first():
     there = kind != NONE
     assert kind.shape == (1499, MOST) and box.shape == (1499, MOST, 4)
     assert (there.int().diff(dim=1) <= 0).all(), "no gap before a present one"
-    assert_close(there.sum(1).bincount(minlength=4) / 1499, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], device="cpu"), atol=0.04, rtol=0)  # fmt: skip
-    assert_close(kind[there].bincount() / there.sum(), torch.full((len(KINDS),), 1 / len(KINDS), device="cpu"), atol=0.03, rtol=0)  # fmt: skip
+    assert_close(
+        there.sum(1).bincount(minlength=4) / 1499,
+        torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], device="cpu"),
+        atol=0.04,
+        rtol=0,
+    )
+    assert_close(
+        kind[there].bincount() / there.sum(),
+        torch.full((len(KINDS),), 1 / len(KINDS), device="cpu"),
+        atol=0.03,
+        rtol=0,
+    )
     assert (box[~there] == 0).all()
     width = box[..., 2:] - box[..., :2]
     assert torch.equal(width[..., 0], width[..., 1])
@@ -160,7 +171,10 @@ def test_all_are_drawn_on_the_cpu_alike_for_a_seed():
         (lambda: pairs(generator(), -1), "batch must be a whole number >= 1, got -1"),
         (lambda: pairs(generator(), None), "got None"),
         (lambda: pairs(generator(), 3, size=15), "size must be at least 16 pixels, .* got 15"),
-        (lambda: pairs(generator(), 3, kinds=("disc",)), r"two or more different ones of square.*got \('disc',\)"),
+        (
+            lambda: pairs(generator(), 3, kinds=("disc",)),
+            r"two or more different ones of square.*got \('disc',\)",
+        ),
         (lambda: pairs(generator(), 3, kinds=("disc", "disc", "cross")), "two or more different"),
         (lambda: pairs(generator(), 3, kinds=("disc", "circle")), "in a tuple, got .*'circle'"),
         (lambda: pairs(generator(), 3, kinds="square"), "in a tuple, got 'square'"),
@@ -168,7 +182,7 @@ def test_all_are_drawn_on_the_cpu_alike_for_a_seed():
         (lambda: pairs(generator(), 3, kinds=None), "in a tuple, got None"),
         (lambda: pairs(generator(), 3, size=None), "size must be .* got None"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, call, said):
     with pytest.raises(ValueError, match=said):
         call()

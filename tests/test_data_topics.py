@@ -1,4 +1,5 @@
-"""Python's manual as text: one alphabet whatever the version, splits by topic, nothing of a test topic in training."""
+"""Python's manual as text: one alphabet whatever the version, splits by topic, nothing of a test topic in
+training."""
 
 import sys
 
@@ -75,8 +76,8 @@ def test_a_topics_split_depends_on_its_name_only():
 
 def test_what_a_test_topic_says_is_not_in_training(manual):
     a, b, c, d = NAMES["test"][0], NAMES["validation"][0], *NAMES["training"][:2]
-    quoting = (
-        f"He said: {LONG.replace(' fox', chr(10) + '  fox')}!"  # broken elsewhere, and inside a longer one
+    quoting = (  # broken elsewhere, and inside a longer one
+        f"He said: {LONG.replace(' fox', chr(10) + '  fox')}!"
     )
     manual(
         {c: f"Own words\n\n{quoting}\n\nSee also:", d: f"See also:\n\n{LONG}", a: LONG, b: f"{LONG}\n\nmore"}

@@ -1,4 +1,5 @@
-"""Attention that costs less: tiles give attend's numbers without its table; mixtures and random features give others, and say how near."""
+"""Attention that costs less: tiles give attend's numbers without its table; mixtures and random features give
+others, and say how near."""
 
 import itertools
 import math
@@ -34,14 +35,19 @@ def draw(*shape, seed=0, dtype=torch.float32):
 
 
 def qkv(n=N, m=M, lead=(B, H), dtype=torch.float32):
-    return [draw(*lead, length, d, seed=i, dtype=dtype) for i, (length, d) in enumerate([(n, D_K), (m, D_K), (m, D_V)])]  # fmt: skip
+    return [
+        draw(*lead, length, d, seed=i, dtype=dtype)
+        for i, (length, d) in enumerate([(n, D_K), (m, D_K), (m, D_V)])
+    ]
 
 
 def with_gradients(form, inputs):
     """Output, and gradients of a sum of it that weighs every number differently."""
     inputs = [x.clone().requires_grad_() for x in inputs]
     output = form(*inputs)
-    return output, *torch.autograd.grad((output * draw(*output.shape, seed=9, dtype=output.dtype)).sum(), inputs)  # fmt: skip
+    return output, *torch.autograd.grad(
+        (output * draw(*output.shape, seed=9, dtype=output.dtype)).sum(), inputs
+    )
 
 
 def by_table(n=None, m=None):
@@ -52,7 +58,18 @@ def by_table(n=None, m=None):
 
 @pytest.mark.parametrize("dtype, close", [(torch.float32, 1e-6), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("tile", [1, 7, 64, 1000])
-@pytest.mark.parametrize("n, m, is_causal", [(N, N, False), (N, N, True), (N, M, False), (M, 1, False), (1, 1, True), (131, 131, True), (67, 129, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    "n, m, is_causal",
+    [
+        (N, N, False),
+        (N, N, True),
+        (N, M, False),
+        (M, 1, False),
+        (1, 1, True),
+        (131, 131, True),
+        (67, 129, False),
+    ],
+)
 def test_tiles_give_the_tables_numbers_and_gradients(n, m, is_causal, tile, dtype, close):
     if tile == 1 and n > M:
         n, m = n // 5, m // 5 if not is_causal else n // 5
@@ -156,7 +173,8 @@ def test_gradcheck(is_causal):
 
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "forward+backward"])
 def test_memory_grows_with_n_and_attends_with_its_square(backward, most):
-    """From n to 2 n and from there to 4 n: what is added doubles, or grows fourfold. What a single tile takes, whatever n is, falls out."""
+    """From n to 2 n and from there to 4 n: what is added doubles, or grows fourfold. What a single tile
+    takes, whatever n is, falls out."""
     sizes, d = (64, 128, 256), 64
 
     def peak(form, n):
@@ -195,9 +213,12 @@ X, Y = torch.zeros(N, D_K, device="cpu"), torch.zeros(N, D_V, device="cpu")
         (X, X.double(), Y, {}, TypeError, r"key is torch.float64, but query is torch.float32; convert it"),
         (X[None].expand(2, -1, -1), X[None].expand(3, -1, -1), Y, {}, ValueError, "leading axes"),
         (X[:3], X, Y, {"causal": True}, ValueError, "a query for each key, got 3 and 13; leave causal out"),
-        *((X, X, Y, {"tile": t}, ValueError, "tile must be a whole number >= 1, got") for t in (0, -1, True, 2.0, None, "7")),
+        *(
+            (X, X, Y, {"tile": t}, ValueError, "tile must be a whole number >= 1, got")
+            for t in (0, -1, True, 2.0, None, "7")
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_gets_a_sentence(no_shape_hook, query, key, value, options, error, said):
     query, key, value = (
         x.to(torch.get_default_device()) if isinstance(x, torch.Tensor) else x for x in (query, key, value)
@@ -221,7 +242,9 @@ def test_a_part_is_attention_to_the_keys_up_to_i_plus_ahead(ahead, tile):
     assert_close(part.log_sum, scores.logsumexp(-1))
     nothing = ~mask.any(-1)
     assert nothing.sum() == (0 if ahead is None else max(0, min(N, -ahead)))
-    assert (part.log_sum[..., nothing] == -torch.inf).all() and part.output[..., nothing, :].count_nonzero() == 0  # fmt: skip
+    assert (part.log_sum[..., nothing] == -torch.inf).all() and part.output[
+        ..., nothing, :
+    ].count_nonzero() == 0
 
 
 def test_two_parts_by_hand():
@@ -239,7 +262,12 @@ def test_any_order_of_parts_is_the_whole(cuts):
     edges = [0, *cuts, M]
     a, b, c = (attend_part(query, key[..., s:e, :], value[..., s:e, :]) for s, e in itertools.pairwise(edges))
     whole = attend_part(query, key, value)
-    for merged in (merge(merge(a, b), c), merge(a, merge(b, c)), merge(c, merge(a, b)), merge(merge(c, b), a)):  # fmt: skip
+    for merged in (
+        merge(merge(a, b), c),
+        merge(a, merge(b, c)),
+        merge(c, merge(a, b)),
+        merge(merge(c, b), a),
+    ):
         assert_close(merged.output, whole.output)
         assert_close(merged.log_sum, whole.log_sum)
     assert all(torch.equal(x, y) for x, y in zip(merge(a, b), merge(b, a), strict=True))
@@ -256,7 +284,8 @@ def test_a_part_without_keys_changes_nothing():
 
 @pytest.mark.parametrize("size", [1e4, -1e4, 1e9, -1e30])
 def test_parts_of_huge_scores_are_averaged(size):
-    """All six scores equal, so large that the logarithm of a sum rounds to the score itself: the mean is still a mean."""
+    """All six scores equal, so large that the logarithm of a sum rounds to the score itself: the mean is
+    still a mean."""
     query, key, value = torch.tensor([[size]]), torch.ones(6, 1), torch.arange(6.0)[:, None]
     merged = merge(attend_part(query, key[:3], value[:3]), attend_part(query, key[3:], value[3:]))
     assert_close(merged.output, torch.tensor([[2.5]]), atol=1e-3, rtol=0)
@@ -265,7 +294,10 @@ def test_parts_of_huge_scores_are_averaged(size):
 def test_gradients_of_parts_sum_to_the_whole():
     query, key, value = qkv(N, N, dtype=torch.float64)
     gradient = draw(B, H, N, D_V, seed=9, dtype=torch.float64)
-    whole = merge(attend_part(query, key[..., :4, :], value[..., :4, :], ahead=0), attend_part(query, key[..., 4:, :], value[..., 4:, :], ahead=-4))  # fmt: skip
+    whole = merge(
+        attend_part(query, key[..., :4, :], value[..., :4, :], ahead=0),
+        attend_part(query, key[..., 4:, :], value[..., 4:, :], ahead=-4),
+    )
     output, *expected = with_gradients(by_table(N), [query, key, value])
     assert_close(whole.output, output)
     first = gradients_part(query, key[..., :4, :], value[..., :4, :], whole, gradient, ahead=0, tile=3)
@@ -347,7 +379,16 @@ def test_odd_sizes_get_a_sentence(no_shape_hook, wrong):
             make()
 
 
-@pytest.mark.parametrize("wrong, error", [(None, TypeError), ("x", TypeError), ([[1.0]], TypeError), (X[:, :4], ValueError), (X.double(), TypeError)])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong, error",
+    [
+        (None, TypeError),
+        ("x", TypeError),
+        ([[1.0]], TypeError),
+        (X[:, :4], ValueError),
+        (X.double(), TypeError),
+    ],
+)
 def test_mixtures_of_odd_keys_get_a_sentence(no_shape_hook, wrong, error):
     wrong = wrong.to(torch.get_default_device()) if isinstance(wrong, torch.Tensor) else wrong
     with pytest.raises(error, match=r"key (must be a tensor|is torch.float64)|query has width 5 and key 4"):
@@ -366,7 +407,8 @@ def estimates(query, key, n_features, *, orthogonal, seeds):
 @pytest.mark.parametrize("orthogonal", [False, True])
 @pytest.mark.parametrize("n_features", [D_K, 3, 12])
 def test_the_mean_over_draws_is_the_exponential(n_features, orthogonal):
-    """Within 4 standard errors, for vectors that point to where all numbers are positive, negative, or mixed; and exact for opposite ones."""
+    """Within 4 standard errors, for vectors that point to where all numbers are positive, negative, or mixed;
+    and exact for opposite ones."""
     ones = torch.ones(1, D_K, dtype=torch.float64)
     query = torch.cat([0.6 * ones, -0.5 * ones, 0.5 * draw(3, D_K, seed=3, dtype=torch.float64)])
     key = torch.cat([0.6 * ones, -0.5 * ones, 0.5 * draw(2, D_K, seed=4, dtype=torch.float64)])
@@ -391,7 +433,8 @@ def test_the_error_falls_with_the_root_of_the_count():
     query, key = (0.5 * draw(6, D_K, seed=s, dtype=torch.float64) for s in (5, 6))
     exact, counts = (query @ key.mT * D_K**-0.5).exp(), (8, 32, 128, 512)
     errors = [
-        (estimates(query, key, count, orthogonal=False, seeds=range(200)) - exact).square().mean().sqrt().item()
+        (estimates(query, key, count, orthogonal=False,
+        seeds=range(200)) - exact).square().mean().sqrt().item()
         for count in counts
     ]  # fmt: skip
     assert -0.65 < growth_exponent(counts, errors) < -0.35
@@ -467,7 +510,8 @@ def test_very_long_vectors_stay_finite(length, is_causal):
 
 
 def test_the_largest_feature_is_bounded():
-    """Along a direction, the exponent is half the direction's squared length; a product of two features times many stays in float32."""
+    """Along a direction, the exponent is half the direction's squared length; a product of two features times
+    many stays in float32."""
     phi = RandomFeatures(2, 1)
     phi.directions.copy_(torch.tensor([[40.0, 0.0]]))
     x = torch.tensor([[40 * 2**0.25, 0.0]])
@@ -476,7 +520,9 @@ def test_the_largest_feature_is_bounded():
 
 
 def test_another_width_gets_a_sentence(no_shape_hook):
-    with pytest.raises(ValueError, match=r"x has width 4, but these features were drawn for 5; make RandomFeatures\(4"):  # fmt: skip
+    with pytest.raises(
+        ValueError, match=r"x has width 4, but these features were drawn for 5; make RandomFeatures\(4"
+    ):
         RandomFeatures(D_K, 7)(draw(N, 4))
 
 
@@ -492,8 +538,15 @@ def test_what_is_no_tensor_gets_a_sentence(no_shape_hook, wrong):
 @pytest.mark.parametrize("n_key_heads", [None, 1])
 def test_a_layer_without_a_table(n_key_heads):
     d, phi = 6 * D_K, RandomFeatures(D_K, 7)
-    plain = MultiHeadAttention(d, 6, n_key_heads=n_key_heads, attention=lambda *x, **o: attend(*x, score=lambda q, k: (phi(q) @ phi(k).mT).log(), **o))  # fmt: skip
-    free = MultiHeadAttention(d, 6, n_key_heads=n_key_heads, attention=TableFree(lambda *x: attend_linear(*x, phi=phi)))  # fmt: skip
+    plain = MultiHeadAttention(
+        d,
+        6,
+        n_key_heads=n_key_heads,
+        attention=lambda *x, **o: attend(*x, score=lambda q, k: (phi(q) @ phi(k).mT).log(), **o),
+    )
+    free = MultiHeadAttention(
+        d, 6, n_key_heads=n_key_heads, attention=TableFree(lambda *x: attend_linear(*x, phi=phi))
+    )
     free.load_state_dict(plain.state_dict())
     x, source = draw(B, N, d), draw(B, M, d, seed=1)
     attended = free(x, source, source, weights=False)
@@ -527,7 +580,10 @@ def test_what_needs_a_table_is_refused(asked, said):
 
 
 def test_dropout_is_refused_while_it_trains():
-    layer, x = MultiHeadAttention(6 * D_K, 6, dropout=0.5, attention=TableFree(attend_linear)), draw(B, N, 6 * D_K)  # fmt: skip
+    layer, x = (
+        MultiHeadAttention(6 * D_K, 6, dropout=0.5, attention=TableFree(attend_linear)),
+        draw(B, N, 6 * D_K),
+    )
     with pytest.raises(ValueError, match="so no dropout"):
         layer(x, x, x, weights=False)
     assert layer.eval()(x, x, x, weights=False).output.isfinite().all()
@@ -535,5 +591,7 @@ def test_dropout_is_refused_while_it_trains():
 
 @pytest.mark.parametrize("wrong", [None, "attend_linear", [attend_linear]])
 def test_what_is_no_function_gets_a_sentence(no_shape_hook, wrong):
-    with pytest.raises(TypeError, match=f"function must take query, key and value, got {type(wrong).__name__}"):  # fmt: skip
+    with pytest.raises(
+        TypeError, match=f"function must take query, key and value, got {type(wrong).__name__}"
+    ):
         TableFree(wrong)

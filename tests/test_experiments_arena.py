@@ -60,13 +60,17 @@ def test_pairs_ask_for_a_value_that_stands_beside_its_key():
 
 
 def test_digits_are_pictures_of_their_split():
-    """The canvas is drawn row after row, each pixel a number of sixteenths, and its picture is one of the split."""
+    """The canvas is drawn row after row, each pixel a number of sixteenths, and its picture is one of the
+    split."""
     for split in arena.SPLITS:
         tokens, answer = arena.draw("digits", split, 7, generator(5))
         placed = digits.draw(split, 7, generator(5), size=arena.RECIPE["canvas"])
         assert torch.equal(tokens.reshape(placed.canvas.shape) / 16, placed.canvas)
         assert torch.equal(answer, placed.label)
-    assert not torch.equal(arena.draw("digits", "test", 7, generator(5)).tokens, arena.draw("digits", "training", 7, generator(5)).tokens)  # fmt: skip
+    assert not torch.equal(
+        arena.draw("digits", "test", 7, generator(5)).tokens,
+        arena.draw("digits", "training", 7, generator(5)).tokens,
+    )
 
 
 def test_expressions_have_their_value():
@@ -76,13 +80,27 @@ def test_expressions_have_their_value():
 
 @pytest.mark.parametrize(
     "call, words",
-    [(lambda: arena.draw("images", "test", 2, generator()), "task must be one of pairs, digits, text, listops, connected, got 'images'"),
-     (lambda: arena.draw(None, "test", 2, generator()), "task must be one of .* got None"),
-     (lambda: arena.draw("pairs", "dev", 2, generator()), "split must be one of training, validation, test, got 'dev'"),
-     (lambda: arena.train(["pairs"], "full"), r"task must be one of .* got \['pairs'\]"),
-     (lambda: arena.train("pairs", "sparse"), "kind must be one of full, window, linear, low rank, random features, got 'sparse'"),
-     (lambda: arena.accuracy(nn.Identity(), "pairs", split="training"), "split must be one of validation, test, got 'training'")],
-)  # fmt: skip
+    [
+        (
+            lambda: arena.draw("images", "test", 2, generator()),
+            "task must be one of pairs, digits, text, listops, connected, got 'images'",
+        ),
+        (lambda: arena.draw(None, "test", 2, generator()), "task must be one of .* got None"),
+        (
+            lambda: arena.draw("pairs", "dev", 2, generator()),
+            "split must be one of training, validation, test, got 'dev'",
+        ),
+        (lambda: arena.train(["pairs"], "full"), r"task must be one of .* got \['pairs'\]"),
+        (
+            lambda: arena.train("pairs", "sparse"),
+            "kind must be one of full, window, linear, low rank, random features, got 'sparse'",
+        ),
+        (
+            lambda: arena.accuracy(nn.Identity(), "pairs", split="training"),
+            "split must be one of validation, test, got 'training'",
+        ),
+    ],
+)
 def test_unknown_names_get_a_sentence(call, words, no_shape_hook):
     with pytest.raises(ValueError, match=words):
         call()
@@ -102,7 +120,9 @@ class Knows(nn.Module):
 def test_accuracy_counts_right_answers():
     for split, seed in (("validation", arena.VALIDATION_SEED), ("test", arena.TEST_SEED + 2)):
         answer = arena.draw("pairs", split, arena.RECIPE[split], generator(seed)).answer
-        assert arena.accuracy(Knows(), "pairs", seed=2, split=split) == pytest.approx((answer != 0).double().mean().item())  # fmt: skip
+        assert arena.accuracy(Knows(), "pairs", seed=2, split=split) == pytest.approx(
+            (answer != 0).double().mean().item()
+        )
     assert 0.8 < arena.accuracy(Knows(), "pairs") < 0.95
     assert arena.accuracy(Knows(), "pairs") != arena.accuracy(Knows(), "pairs", seed=1)
     same = {arena.accuracy(Knows(), "pairs", seed=seed, split="validation") for seed in range(3)}
@@ -111,7 +131,11 @@ def test_accuracy_counts_right_answers():
 
 def test_the_guess_is_the_most_frequent_class_of_the_training(monkeypatch):
     answers = {"training": [1, 1, 2], "test": [1, 0, 2, 2, 1]}
-    monkeypatch.setattr(arena, "draw", lambda task, split, *_: arena.Labelled(None, torch.tensor(answers[split], device="cpu")))  # fmt: skip
+    monkeypatch.setattr(
+        arena,
+        "draw",
+        lambda task, split, *_: arena.Labelled(None, torch.tensor(answers[split], device="cpu")),
+    )
     assert arena.guess("pairs") == pytest.approx(2 / 5)
 
 
@@ -135,7 +159,9 @@ def test_each_task_trains(small, task):
 def test_the_sizes_of_the_recipe_arrive(small, monkeypatch):
     for name, value in {"radius": 3, "rank": 5, "n_features": 7, "n_layers": 1}.items():
         monkeypatch.setitem(arena.RECIPE, name, value)
-    window, low, features = (arena.train("pairs", kind, steps=1)[0].layers for kind in ("window", "low rank", "random features"))  # fmt: skip
+    window, low, features = (
+        arena.train("pairs", kind, steps=1)[0].layers for kind in ("window", "low rank", "random features")
+    )
     assert len(window) == 1 and window[0].attention.attention.radius == 3
     assert low[0].attention.attention.function.mix_keys.shape == (5, 33)
     assert features[0].attention.attention.function.phi.n_features == 7
@@ -153,15 +179,25 @@ def test_each_kind_learns_at_its_own_rate(small, monkeypatch, no_shape_hook):
 
 def test_rows(small):
     row = arena.make("point", task="pairs", attention="low rank", seed=2)
-    assert (row["kind"], row["task"], row["attention"], row["seed"], row["steps"]) == ("point", "pairs", "low rank", 2, 5)  # fmt: skip
+    assert (row["kind"], row["task"], row["attention"], row["seed"], row["steps"]) == (
+        "point",
+        "pairs",
+        "low rank",
+        2,
+        5,
+    )
     assert row["lr"] == arena.RECIPE["lr"]["pairs"]["low rank"] and row["best_step"] in (2, 4, 5)
     model = arena.train("pairs", "low rank", 2)[0]
     assert row["parameters"] == sum(p.numel() for p in model.parameters())
     assert row["accuracy"] == pytest.approx(arena.accuracy(model, "pairs", seed=2), abs=1e-4)
-    assert row["validation_accuracy"] == pytest.approx(arena.accuracy(model, "pairs", split="validation"), abs=1e-4)  # fmt: skip
+    assert row["validation_accuracy"] == pytest.approx(
+        arena.accuracy(model, "pairs", split="validation"), abs=1e-4
+    )
     rated = arena.make("rate", task="digits", attention="full", lr=0.5)
     assert (rated["kind"], rated["lr"], rated["steps"], rated["seed"]) == ("rate", 0.5, 3, 0)
-    assert arena.make("guess", task="digits", seed=1)["accuracy"] == pytest.approx(arena.guess("digits", 1), abs=1e-4)  # fmt: skip
+    assert arena.make("guess", task="digits", seed=1)["accuracy"] == pytest.approx(
+        arena.guess("digits", 1), abs=1e-4
+    )
     assert arena.make("dropped", task="connected", attention="full", seed=1)["kind"] == "dropped"
 
 
@@ -190,7 +226,9 @@ def test_the_held_table_adds_its_numbers_and_changes_none(small):
     tokens = to_device(torch.randint(7, (2, 41), generator=generator(), device="cpu"))
     model = to_device(model)
     torch.testing.assert_close(arena._logits(model, tokens, True), model(tokens))
-    plain, held = (arena.make("cost", attention=kind, n=211, seed=0)["mib"] for kind in ("full", arena.WITH_TABLE))  # fmt: skip
+    plain, held = (
+        arena.make("cost", attention=kind, n=211, seed=0)["mib"] for kind in ("full", arena.WITH_TABLE)
+    )
     assert held - plain > 2 * 3 * 211**2 * 4 / 2**20  # two layers, three heads, four bytes
 
 
@@ -200,7 +238,9 @@ def test_what_is_run_for_each_seed():
     assert {(s["task"], s["attention"]) for s in second if s["row"] == "point"} == {
         (task, kind) for task in arena.TASKS if task not in arena.RECIPE["dropped"] for kind in KINDS
     }
-    assert sum(s["row"] == "rate" for s in first) == len(arena.RECIPE["rates"]) * sum(s["row"] == "point" for s in first)  # fmt: skip
+    assert sum(s["row"] == "rate" for s in first) == len(arena.RECIPE["rates"]) * sum(
+        s["row"] == "point" for s in first
+    )
     assert len({tuple(s.values()) for s in first}) == len(first)
 
 
@@ -215,7 +255,9 @@ def point(attention, task, accuracy, **more):
 
 def test_the_table_holds_means():
     rows = [point(kind, "pairs", 0.5) for kind in KINDS] + [point("linear", "pairs", 0.9), {"kind": "rate"}]
-    assert arena.table(rows) == {kind: {"pairs": pytest.approx(0.7 if kind == "linear" else 0.5)} for kind in KINDS}  # fmt: skip
+    assert arena.table(rows) == {
+        kind: {"pairs": pytest.approx(0.7 if kind == "linear" else 0.5)} for kind in KINDS
+    }
 
 
 def test_costs_are_medians():
@@ -244,7 +286,9 @@ def test_the_best_rate():
 def stored(name="accuracy", *, kind="point", **wanted):
     """A column of the stored rows of that kind."""
     wanted = {"kind": kind} | wanted
-    rows = [row for row in results("arena")["rows"] if all(row.get(key) == value for key, value in wanted.items())]  # fmt: skip
+    rows = [
+        row for row in results("arena")["rows"] if all(row.get(key) == value for key, value in wanted.items())
+    ]
     assert rows
     return [row[name] for row in rows]
 
@@ -306,7 +350,8 @@ def test_the_stored_table_is_the_mean_of_the_seeds():
 
 
 def test_pairs_are_learnt_by_full_attention_alone():
-    """By far: its worst seed against all others' best ones. Low rank, which mixes by place, stays at chance; a window reaches half of the pairs."""
+    """By far: its worst seed against all others' best ones. Low rank, which mixes by place, stays at chance;
+    a window reaches half of the pairs."""
     others = set(KINDS) - {"full"}
     assert ahead("pairs", "full", others, margin=0.3) and min(stored(task="pairs", attention="full")) > 0.95
     chance = max(stored(kind="guess", task="pairs"))
@@ -359,7 +404,8 @@ def test_only_the_held_table_takes_memory_that_grows_with_n_squared():
 
 
 def test_texts_separate_little():
-    """Low rank stays behind three others in every seed; those and "linear" lie no farther apart than the seeds of one kind do."""
+    """Low rank stays behind three others in every seed; those and "linear" lie no farther apart than the
+    seeds of one kind do."""
     others = [kind for kind in KINDS if kind != "low rank"]
     for kind in ("full", "window", "random features"):
         assert ahead("text", kind, ["low rank"], margin=0.03)

@@ -85,7 +85,14 @@ def test_each_number_of_layers_has_its_rate(small, monkeypatch, no_shape_hook):
     assert rates == [1.0, 2.0, 2.0, 4.0, 4.0, 6.0, 0.5]
 
 
-@pytest.mark.parametrize("radius, layers, distance, words", [(-1, 1, 4, "radius must be a whole number >= 0"), (2, 0, 4, "n_layers must be a whole number >= 1, got 0"), (2, 1, 0, "distance must be a whole number >= 1, got 0")])  # fmt: skip
+@pytest.mark.parametrize(
+    "radius, layers, distance, words",
+    [
+        (-1, 1, 4, "radius must be a whole number >= 0"),
+        (2, 0, 4, "n_layers must be a whole number >= 1, got 0"),
+        (2, 1, 0, "distance must be a whole number >= 1, got 0"),
+    ],
+)
 def test_what_cannot_be_gets_a_sentence(small, radius, layers, distance, words):
     with pytest.raises(ValueError, match=words):
         beyond.train(radius, layers, distance, curriculum=False)
@@ -183,7 +190,8 @@ def test_inside_the_reach_it_is_learnt():
 
 
 def test_what_may_be_learnt_need_not_be():
-    """At the reach of four layers the gradient is not 0, and so small that nobody learns without the curriculum; with two all do."""
+    """At the reach of four layers the gradient is not 0, and so small that nobody learns without the
+    curriculum; with two all do."""
     for radius in beyond.RECIPE["radii"]:
         for layers in (1, 2):
             assert min(stored(kind="plain", radius=radius, layers=layers)) > 0.99

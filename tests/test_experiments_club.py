@@ -1,4 +1,5 @@
-"""Classes of nodes: what is known stays apart from what is asked, weights are read as they are called, and the stored runs that the lesson tells."""
+"""Classes of nodes: what is known stays apart from what is asked, weights are read as they are called, and
+the stored runs that the lesson tells."""
 
 import math
 
@@ -34,9 +35,15 @@ class Says(nn.Module):
 @pytest.fixture
 def small(monkeypatch):
     for name, value in {
-        "d_hidden": 3, "n_heads": 2, "steps": 3, "rates": [1e-2], "pilot": {"club": 1, "blocks": 1, "opposites": 3},
-        "within": {"2": [0.3], "5": [0.2, 0.7]}, "within_kinds": ["MLP"], "within_seeds": [1],
-    }.items():  # fmt: skip
+        "d_hidden": 3,
+        "n_heads": 2,
+        "steps": 3,
+        "rates": [1e-2],
+        "pilot": {"club": 1, "blocks": 1, "opposites": 3},
+        "within": {"2": [0.3], "5": [0.2, 0.7]},
+        "within_kinds": ["MLP"],
+        "within_seeds": [1],
+    }.items():
         monkeypatch.setitem(club.RECIPE, name, value)
 
 
@@ -45,7 +52,8 @@ def tiny():
     cpu = torch.device("cpu")
     return graphs.NodeTask(
         "tiny", torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]], device=cpu), torch.eye(4, device=cpu),
-        torch.tensor([0, 0, 1, 1], device=cpu), torch.tensor([0], device=cpu), torch.zeros(4, 2, device=cpu), ("A", "B"),
+        torch.tensor([0, 0, 1, 1], device=cpu), torch.tensor([0], device=cpu), torch.zeros(4, 2, device=cpu),
+        ("A", "B"),
     )  # fmt: skip
 
 
@@ -131,7 +139,8 @@ def test_no_validation_graph_is_tested_on():
 
 
 def alike(one, other, task):
-    """The same answers: where a gradient is nothing but rounding, Adam's first steps make another parameter of it."""
+    """The same answers: where a gradient is nothing but rounding, Adam's first steps make another parameter
+    of it."""
     task = to_device(task)
     with torch.no_grad():
         logits = [model(task.x, task.edge_index) for model in (one, other)]
@@ -207,7 +216,15 @@ def test_rows(small):
 
 def test_all_rows_of_a_seed(small, monkeypatch):
     monkeypatch.setattr(club, "pilot", lambda *args: {"part": "rate"})
-    monkeypatch.setattr(club, "point", lambda task, kind, seed, even=False: {"part": "even" if even else "point", "task": task.name, "kind": kind})  # fmt: skip
+    monkeypatch.setattr(
+        club,
+        "point",
+        lambda task, kind, seed, even=False: {
+            "part": "even" if even else "point",
+            "task": task.name,
+            "kind": kind,
+        },
+    )
     monkeypatch.setattr(club, "within", lambda *args: {"part": "within"})
     first, second = ([row["part"] for row in club.run(seed)] for seed in (0, 1))
     assert first.count("rate") == 3 * len(KINDS) and "rate" not in second
@@ -236,7 +253,10 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_nearest_to_1e_2(
     for name, kinds in club.RECIPE["lr"].items():
         piloted = "club" if name == "club, others known" else name
         for kind, lr in kinds.items():
-            scores = [stored("accuracy_validation", part="rate", task=piloted, kind=kind, lr=rate)[0] for rate in rates]  # fmt: skip
+            scores = [
+                stored("accuracy_validation", part="rate", task=piloted, kind=kind, lr=rate)[0]
+                for rate in rates
+            ]
             best = [i for i, score in enumerate(scores) if score > max(scores) - 1e-9]
             assert lr == rates[min(best, key=lambda i: abs(i - rates.index(1e-2)))], (name, kind)
 
@@ -250,7 +270,11 @@ def test_every_row_is_there():
         assert stored("seed", part="even", task=name) == seeds
     for n_classes, shares in club.RECIPE["within"].items():
         for kind in club.RECIPE["within_kinds"]:
-            found = [(row["within"], row["seed"]) for row in rows if row["part"] == "within" and row["kind"] == kind and row["n_classes"] == int(n_classes)]  # fmt: skip
+            found = [
+                (row["within"], row["seed"])
+                for row in rows
+                if row["part"] == "within" and row["kind"] == kind and row["n_classes"] == int(n_classes)
+            ]
             assert sorted(found) == [
                 (share, seed) for share in shares for seed in club.RECIPE["within_seeds"]
             ]
@@ -271,7 +295,10 @@ def test_gat_is_no_better_than_fixed_weights():
         assert abs(gat - mean(task=name, kind="GCN")) < 0.02
         assert -0.025 < gat - mean(task=name, part="even") < 0.01
         assert min(stored("evenness", task=name, kind="GAT")) > 0.98
-    scores = [stored("accuracy_validation", part="rate", task="blocks", kind="GAT", lr=lr)[0] for lr in (1e-3, 1e-2, 1e-1)]  # fmt: skip
+    scores = [
+        stored("accuracy_validation", part="rate", task="blocks", kind="GAT", lr=lr)[0]
+        for lr in (1e-3, 1e-2, 1e-1)
+    ]
     assert scores[0] > 0.85 and scores[1] < 0.7 and scores[2] < 0.6  # the more it learns, the worse
 
 
@@ -320,7 +347,8 @@ def test_with_four_classes_they_are():
 
 
 def test_scores_that_read_features_help_where_features_say_something():
-    """On `opposites`; GAT's own score does not, dot products and GATv2's do, against equal weights in a GAT."""
+    """On `opposites`; GAT's own score does not, dot products and GATv2's do, against equal weights in
+    a GAT."""
     even = mean(task="opposites", part="even")
     assert mean(task="opposites", kind="dot products") > even + 0.04
     assert mean(task="opposites", kind="GATv2") > even + 0.02 > mean(task="opposites", kind="GAT")

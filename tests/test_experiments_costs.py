@@ -1,4 +1,5 @@
-"""What layers cost: every formula against the count of a real run, the fits and crossings by hand, and the stored repeats."""
+"""What layers cost: every formula against the count of a real run, the fits and crossings by hand, and the
+stored repeats."""
 
 import math
 import re
@@ -193,7 +194,10 @@ def test_crossings_of_nonsense_get_a_sentence(sizes, first, second, words):
 def test_a_cache_grows_and_a_state_does_not():
     d = costs.RECIPE["generation"]["d"]
     rows = costs.generation(9)
-    kept = {s: [row["numbers"] for row in rows if row["system"] == s] for s in ("linear attention", "softmax attention", "LSTM")}  # fmt: skip
+    kept = {
+        s: [row["numbers"] for row in rows if row["system"] == s]
+        for s in ("linear attention", "softmax attention", "LSTM")
+    }
     assert [row["token"] for row in rows[:4]] == [1, 2, 4, 8] and len(rows) == 12
     assert kept["linear attention"] == [d * (d + 1)] * 4
     assert kept["softmax attention"] == [2 * d, 4 * d, 8 * d, 16 * d]
@@ -285,7 +289,8 @@ def test_stored_counts_are_the_formulas(stored):
 def test_stored_seconds_grow_with_n_as_told(stored):
     """Three repeats each, over the upper half of the lengths, 512 to 4,096."""
     bounds = {
-        "convolution": (0.5, 1.0), "RNN": (0.75, 1.2), "GRU": (0.8, 1.2), "LSTM": (0.6, 1.0), "self-attention": (1.4, 1.9),
+        "convolution": (0.5, 1.0), "RNN": (0.75, 1.2), "GRU": (0.8, 1.2), "LSTM": (0.6, 1.0),
+        "self-attention": (1.4, 1.9),
         "attention alone": (1.7, 2.1), "attention with its table": (1.9, 2.4), "linear attention": (0.6, 1.1),
     }  # fmt: skip
     for kind, (least, most) in bounds.items():
@@ -300,7 +305,8 @@ def test_stored_seconds_of_loops_do_not_grow_with_d_as_operations_do(stored):
 
 
 def test_stored_crossings(stored):
-    """At d = 64, of attention alone: operations meet an RNN's at 64, seconds beyond 1,900 or not up to 4,096."""
+    """At d = 64, of attention alone: operations meet an RNN's at 64, seconds beyond 1,900 or not up
+    to 4,096."""
     for other, operations, least in [("RNN", 64, 1900), ("GRU", 192, 4096), ("LSTM", 256, 600)]:
         rows = stored("crossing", kind="attention alone", other=other)
         assert len(rows) == 6 and {row["operations"] for row in rows} == {operations}
@@ -328,7 +334,8 @@ def test_stored_chunks(stored):
 
 
 def test_stored_threads(stored):
-    """How many times as fast two threads are: attention nearly twice, an RNN at batch 1 not at all, loops at batch 32 in between."""
+    """How many times as fast two threads are: attention nearly twice, an RNN at batch 1 not at all, loops at
+    batch 32 in between."""
 
     def gains(kind, batch):
         one, two = (
@@ -345,7 +352,8 @@ def test_stored_threads(stored):
 
 
 def test_the_figures_that_lesson_08_tells(stored):
-    """Beyond 2,000, thirty times further out; an LSTM two and a half times as fast as an RNN; a second thread that is of no use to an RNN."""
+    """Beyond 2,000, thirty times further out; an LSTM two and a half times as fast as an RNN; a second thread
+    that is of no use to an RNN."""
     forward = {"kind": "attention alone", "backward": False}
     assert all(2000 < row["seconds"] < 2500 for row in stored("crossing", other="RNN", **forward))
     with_backward = {"kind": "attention alone", "backward": True}

@@ -1,4 +1,5 @@
-"""The DETR experiment: its scenes are split, its rows count what they say, and what is stored keeps its promises."""
+"""The DETR experiment: its scenes are split, its rows count what they say, and what is stored keeps its
+promises."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Seconds on a GPU beside the CPU's: what is timed is what the lessons tell, what is told is what was measured, and nothing where nothing was."""
+"""Seconds on a GPU beside the CPU's: what is timed is what the lessons tell, what is told is what was
+measured, and nothing where nothing was."""
 
 import json
 import math
@@ -32,7 +33,8 @@ def small(monkeypatch):
 
 @pytest.fixture
 def a_gpu(monkeypatch):
-    """A GPU for those who ask which device it is; what computes is the lessons' device as ever, and each call takes a millisecond more than the one before."""
+    """A GPU for those who ask which device it is; what computes is the lessons' device as ever, and each call
+    takes a millisecond more than the one before."""
     calls = count(1)
 
     def seconds(call, repeats):
@@ -48,7 +50,8 @@ def a_gpu(monkeypatch):
 def file(monkeypatch, tmp_path):
     """A stored run of made-up numbers on a made-up GPU."""
     rows = [
-        {"series": series, "kind": "poison" if where == "cpu" else "made up", "n": 3, "device": where, "seconds": 0.5, "seed": 0}
+        {"series": series, "kind": "poison" if where == "cpu" else "made up", "n": 3, "device": where,
+        "seconds": 0.5, "seed": 0}
         for series in devices.MAKERS for where in ("gpu", "cpu")
     ]  # fmt: skip
     stored = {"recipe": devices.RECIPE, "date": "2000-01-01", "gpu": "a made-up GPU", "rows": rows}
@@ -104,7 +107,8 @@ def test_a_run_measures_every_series_on_the_gpu_and_on_the_cpu(small, a_gpu, mon
     cases = {(row["device"], row["series"], row["kind"], row["n"]) for row in rows}
     assert cases == {
         (name, series, kind, n)
-        for name in ("gpu", "cpu") for series, recipe in SMALL.items() for kind in recipe["longest"] for n in (7, 14)
+        for name in ("gpu", "cpu") for series,
+        recipe in SMALL.items() for kind in recipe["longest"] for n in (7, 14)
     }  # fmt: skip
     assert len(cases) == len(rows)
 

@@ -1,4 +1,5 @@
-"""Heads that learn where to look: the hidden convolution by hand, the measure, and the stored runs that the lesson tells."""
+"""Heads that learn where to look: the hidden convolution by hand, the measure, and the stored runs that the
+lesson tells."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""What attention costs at any length: seven kinds that are what they say, laws by hand, a ring's memory as measured, and the stored repeats."""
+"""What attention costs at any length: seven kinds that are what they say, laws by hand, a ring's memory as
+measured, and the stored repeats."""
 
 import math
 from itertools import pairwise
@@ -77,7 +78,8 @@ def made(constant, linear, quadratic, *, off=1.0, kind="full"):
     """Three repeats of points on a law; the held-out ones are `off` times that."""
     law = Law(constant, linear, quadratic)
     return [
-        {"kind": kind, "seed": seed, "n": n, "held_out": n > 2**10, "cpu_s": noise * law.at(n) * (off if n > 2**10 else 1), "mib": float(n)}
+        {"kind": kind, "seed": seed, "n": n, "held_out": n > 2**10,
+        "cpu_s": noise * law.at(n) * (off if n > 2**10 else 1), "mib": float(n)}
         for seed, noise in enumerate((0.5, 1.0, 7.0)) for n in (2**k for k in range(5, 13))
     ]  # fmt: skip
 
@@ -113,7 +115,8 @@ def test_a_machine_holds_the_inputs_too():
 
 
 class Alone(ring._Ring):
-    """A ring of one process that thinks there were more: what it would send stays, and what comes is a new block."""
+    """A ring of one process that thinks there were more: what it would send stays, and what comes is a new
+    block."""
 
     def __init__(self, size):
         self.size, self.rank = size, 0
@@ -131,7 +134,8 @@ class Alone(ring._Ring):
     "own, machines", [(64, 5), (TILE, 1), (TILE, 2), (300, 1), (300, 3), (512, 1), (512, 3), (2048, 2)]
 )
 def test_a_rings_memory_is_what_its_code_takes(own, machines):
-    """Between two whole tiles the second one is smaller than computed; nowhere does the code take more than computed."""
+    """Between two whole tiles the second one is smaller than computed; nowhere does the code take more than
+    computed."""
     q, k, v = (torch.randn(1, 8, own, 64, device="cpu") for _ in range(3))  # elsewhere an allocator rounds up
 
     def call():
@@ -187,7 +191,12 @@ def test_a_machine_that_holds_not_even_a_token_gets_a_sentence():
 
 @pytest.mark.parametrize("kind", ["fused", None, 3, ["table"]])
 def test_another_kind_gets_a_sentence(no_shape_hook, kind):
-    for call in (lambda: laws.layer(kind, 2), lambda: laws.seconds(kind, 2), lambda: laws.mib(kind, 2), lambda: laws.lengths(kind)):  # fmt: skip
+    for call in (
+        lambda: laws.layer(kind, 2),
+        lambda: laws.seconds(kind, 2),
+        lambda: laws.mib(kind, 2),
+        lambda: laws.lengths(kind),
+    ):
         with pytest.raises(
             ValueError, match="kind must be one of table, full, tiles, window, linear, low rank, random"
         ):
@@ -204,9 +213,12 @@ def test_another_column_gets_a_sentence(no_shape_hook, of):
 @pytest.mark.parametrize("n", [0, -1, 2.5, None, True, "9"])
 def test_a_length_that_is_none_gets_a_sentence(no_shape_hook, n):
     for call in (
-        lambda: laws.seconds("full", n), lambda: laws.mib("full", n), lambda: laws.tokens_mib(n), lambda: laws.ring_mib(n, 1),
+        lambda: laws.seconds("full", n),
+        lambda: laws.mib("full", n),
+        lambda: laws.tokens_mib(n),
+        lambda: laws.ring_mib(n, 1),
         lambda: laws.machines_needed(n, 8192),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match="n must be a whole number >= 1"):
             call()
     with pytest.raises(ValueError, match="machines must be a whole number >= 1"):
@@ -248,7 +260,8 @@ def test_only_the_table_grows_with_the_square(rows):
 
 
 def test_stored_laws_predict_what_they_have_not_seen(rows):
-    """Memory to a hundredth; seconds to an eighth, but for two kinds whose time per token jumps among the lengths that they are fitted to."""
+    """Memory to a hundredth; seconds to an eighth, but for two kinds whose time per token jumps among the
+    lengths that they are fitted to."""
     for kind, found in laws.checked(rows, "mib").items():
         for predicted, measured in found.values():
             assert predicted == pytest.approx(measured, rel=0.01), kind

@@ -1,4 +1,5 @@
-"""What attention over speech costs: four kinds that compute the same, memory by hand, and the stored repeats."""
+"""What attention over speech costs: four kinds that compute the same, memory by hand, and the stored
+repeats."""
 
 import pytest
 import torch
@@ -83,7 +84,8 @@ def test_a_run_has_a_row_for_each_kind_length_and_direction(monkeypatch):
     monkeypatch.setitem(lengths.RECIPE, "longest_s", {"table": [2, 1], "window": [3, 3]})
     rows = lengths.run(7)
     assert [(row["kind"], row["speech_s"], row["backward"]) for row in rows] == [
-        ("table", 1, False), ("window", 1, False), ("table", 2, False), ("window", 2, False), ("window", 3, False),
+        ("table", 1, False), ("window", 1, False), ("table", 2, False), ("window", 2, False),
+        ("window", 3, False),
         ("table", 1, True), ("window", 1, True), ("window", 2, True), ("window", 3, True),
     ]  # fmt: skip
     for row in rows:
@@ -155,7 +157,8 @@ def test_stored_tables_are_as_large_as_computed(rows):
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_stored_powers(rows, backward):
-    """Squared for all pairs, in proportion for the window (seconds a little more); memory of what holds no table in proportion, too."""
+    """Squared for all pairs, in proportion for the window (seconds a little more); memory of what holds no
+    table in proportion, too."""
     mib = lengths.exponents(rows, "mib", backward=backward)
     for kind, power in {"table": 2, "mask over the table": 2, "fused": 1, "window": 1}.items():
         assert mib[kind] == pytest.approx(power, abs=0.01 if kind == "window" else 0.06), kind
@@ -168,7 +171,8 @@ def test_stored_powers(rows, backward):
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_stored_mask_saves_nothing_and_the_window_saves_time(rows, backward):
-    """A mask over the table costs more than no mask, at every length; the window takes the least time of all from 5 s on.
+    """A mask over the table costs more than no mask, at every length; the window takes the least time of all
+    from 5 s on.
 
     Memory is least in the fused kernel, which holds no table either: the window needs about twice as much.
     """

@@ -89,9 +89,21 @@ def test_accuracy_of_each_kind(tiny):
 
 @pytest.mark.parametrize(
     "name, kind",
-    [("_", "silence"), ("aɪɚ", "vowel"), ("ᵻ", "vowel"), ("əl", "vowel"), ("tʃ", "stop"), ("ʔ", "stop"), ("ð", "fricative"),
-     ("h", "fricative"), ("n̩", "nasal"), ("ŋ", "nasal"), ("ɾ", "approximant"), ("j", "approximant")],
-)  # fmt: skip
+    [
+        ("_", "silence"),
+        ("aɪɚ", "vowel"),
+        ("ᵻ", "vowel"),
+        ("əl", "vowel"),
+        ("tʃ", "stop"),
+        ("ʔ", "stop"),
+        ("ð", "fricative"),
+        ("h", "fricative"),
+        ("n̩", "nasal"),
+        ("ŋ", "nasal"),
+        ("ɾ", "approximant"),
+        ("j", "approximant"),
+    ],
+)
 def test_the_kind_of_a_sound(name, kind):
     assert phonemes.kind_of(name) == kind
 
@@ -277,7 +289,8 @@ def test_the_guess_that_is_stored_is_the_datas():
 
 
 def test_accuracy_rises_up_to_15_frames_and_falls_for_the_whole_utterance():
-    """The figure of lesson 09: in every seed a neighbour helps; 15 frames are enough; everything is worse than 15, though it could do the same."""
+    """The figure of lesson 09: in every seed a neighbour helps; 15 frames are enough; everything is worse
+    than 15, though it could do the same."""
     means = {radius: mean(stored(radius=radius)) for radius in phonemes.RADII}
     for fewer, more in ((0, 2), (2, 5)):
         assert max(stored(radius=fewer)) < min(stored(radius=more))
@@ -294,7 +307,8 @@ def test_stopping_early_moves_the_answer():
 
 
 def test_the_fall_is_no_lack_of_training():
-    """At the same loss on training sentences, and at the same steps, the whole utterance is behind 15 frames; it fits its sentences well."""
+    """At the same loss on training sentences, and at the same steps, the whole utterance is behind 15 frames;
+    it fits its sentences well."""
     found = phonemes.matched(results("phonemes")["rows"], 0.3)
     assert len(found[15]) == len(found[None]) == 3
     assert max(found[None]) < min(found[15])
@@ -324,7 +338,8 @@ def test_the_short_training_of_the_lesson_shows_the_order():
 
 
 def test_depth_is_worth_more_than_width():
-    """Two layers reach twice as far, but that is not all: they beat one layer that reaches further at once."""
+    """Two layers reach twice as far, but that is not all: they beat one layer that reaches further at
+    once."""
     for two, one in ((2, 5), (5, 15)):
         assert mean(stored(radius=two)) > mean(stored(kind="layer", radius=one)) + 0.01
     assert phonemes.saturates(results("phonemes")["rows"], kind="layer") == 15

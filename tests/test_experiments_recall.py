@@ -26,9 +26,18 @@ class Knows(nn.Module):
 @pytest.fixture
 def small(monkeypatch):
     for name, value in {
-        "d_model": 6, "n_heads": 3, "batch": 5, "steps": 3, "every": 2, "test": 11, "validation": 7, "judged": 2, "distances": [3, 4],
-        "pilot": {"none": [2]}, "middle": [2],
-    }.items():  # fmt: skip
+        "d_model": 6,
+        "n_heads": 3,
+        "batch": 5,
+        "steps": 3,
+        "every": 2,
+        "test": 11,
+        "validation": 7,
+        "judged": 2,
+        "distances": [3, 4],
+        "pilot": {"none": [2]},
+        "middle": [2],
+    }.items():
         monkeypatch.setitem(recall.RECIPE, name, value)
 
 
@@ -41,7 +50,8 @@ def test_batches_of_one_distance():
 
 
 def test_distances_that_lengthen():
-    """The bound rises evenly to the distance that is asked, at half of the steps; below it all distances come."""
+    """The bound rises evenly to the distance that is asked, at half of the steps; below it all distances
+    come."""
     some, generator = recall.batches(11, 0, 100), torch.Generator("cpu").manual_seed(0)
     far = [some(generator).tokens.shape[1] - 1 for _ in range(1000)]
     assert far[0] == 1 and max(far[:9]) <= 2 and max(far[:25]) <= 6 and max(far) == 11
@@ -127,7 +137,15 @@ def test_a_long_training_ends_when_all_are_right_and_a_short_one_does_not(small,
     assert recall.train("RNN", 4)[1].column("step") == [2, 3]
 
 
-@pytest.mark.parametrize("system, aid, words", [("GRU", "none", "system must be one of RNN, LSTM"), (None, "none", "got None"), ("RNN", "more", "aid must be one of none, longer, start, curriculum, all three, got 'more'"), ("attention", "start", "aid must be one of none, curriculum, got 'start'")])  # fmt: skip
+@pytest.mark.parametrize(
+    "system, aid, words",
+    [
+        ("GRU", "none", "system must be one of RNN, LSTM"),
+        (None, "none", "got None"),
+        ("RNN", "more", "aid must be one of none, longer, start, curriculum, all three, got 'more'"),
+        ("attention", "start", "aid must be one of none, curriculum, got 'start'"),
+    ],
+)
 def test_what_there_is_not_gets_a_sentence(system, aid, words, no_shape_hook):
     for ask in (recall.train, recall.start):
         with pytest.raises(ValueError, match=words):
@@ -268,7 +286,8 @@ def test_with_a_start_and_a_curriculum_the_recurrent_networks_learn_it_too():
 
 
 def test_an_rnn_may_answer_worse_than_by_chance_and_know():
-    """Trained at distance 10, it holds the symbol for 200 tokens, in a cycle: right only where the cycle stands as it did."""
+    """Trained at distance 10, it holds the symbol for 200 tokens, in a cycle: right only where the cycle
+    stands as it did."""
     rows = {"kind": "aid", "aid": "longer", "system": "RNN", "distance": 10}
     assert max(asked["25"] for asked in stored("asked", **rows)) < 0.01
     assert min(kept["25"] for kept in stored("kept", **rows)) > 0.8
@@ -277,7 +296,8 @@ def test_an_rnn_may_answer_worse_than_by_chance_and_know():
 
 
 def test_what_a_model_of_one_distance_is_good_for_at_others():
-    """Attention of a short distance looks at the symbol less and less; with distances mixed it carries further. An RNN with aids holds on."""
+    """Attention of a short distance looks at the symbol less and less; with distances mixed it carries
+    further. An RNN with aids holds on."""
     assert max(asked["200"] for asked in stored("asked", system="attention", distance=5)) < 0.95
     looked = stored("looked", system="attention", distance=5)
     assert all(row["200"] < row["50"] < row["5"] for row in looked)

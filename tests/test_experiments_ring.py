@@ -1,4 +1,5 @@
-"""The ring's experiment: rows and tokens by hand, the stored table, and a small live run of it and of the command."""
+"""The ring's experiment: rows and tokens by hand, the stored table, and a small live run of it and of the
+command."""
 
 import itertools
 import sys
@@ -62,7 +63,8 @@ def test_stored_outputs_and_gradients_are_those_of_one_process(stored):
 
 
 def test_stored_memory_is_what_is_counted(stored):
-    """And a few tiles: four heads' tables of 256 x 256 scores are 1 MiB each. Causal with backward, two tensors more."""
+    """And a few tiles: four heads' tables of 256 x 256 scores are 1 MiB each. Causal with backward, two
+    tensors more."""
     sizes = {"heads": ring.RECIPE["heads"], "width": ring.RECIPE["width"]}
     for row in stored:
         held = held_mib(row["tokens"], row["processes"], backward=row["backward"], **sizes)
@@ -84,7 +86,8 @@ def test_stored_memory_falls_with_the_number_of_processes(stored, causal):
 
 def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
     small = {
-        "processes": [2], "tokens": [301], "heads": 2, "width": 8, "causal": [True], "backward": [False, True], "seeds": [5],
+        "processes": [2], "tokens": [301], "heads": 2, "width": 8, "causal": [True],
+        "backward": [False, True], "seeds": [5],
     }  # fmt: skip
     for name, value in small.items():
         monkeypatch.setitem(ring.RECIPE, name, value)
@@ -109,7 +112,8 @@ def test_a_run_that_fails_says_why(monkeypatch):
 
 def test_the_command_prints_a_line():
     done = torchrun(
-        2, "-m", "lesson_lib", "ring", "--tokens", "300", "--heads", "1", "--width", "8", "--causal", "--backward",
+        2, "-m", "lesson_lib", "ring", "--tokens", "300", "--heads", "1", "--width", "8", "--causal",
+        "--backward",
         environment={"LESSON_DEVICE": "cpu"}, wait_s=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
@@ -124,7 +128,8 @@ def test_the_command_prints_a_line():
 
 
 def test_processes_meet_where_no_name_of_the_computer_is_needed(monkeypatch, tmp_path):
-    """Without a network, or in a container, nobody may know that name: torchrun would look for it during minutes."""
+    """Without a network, or in a container, nobody may know that name: torchrun would look for it during
+    minutes."""
     unknown = 'import socket; socket.getfqdn = lambda name="": "nobody-knows.invalid"'
     (tmp_path / "sitecustomize.py").write_text(unknown)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -135,10 +140,13 @@ def test_processes_meet_where_no_name_of_the_computer_is_needed(monkeypatch, tmp
 
 def test_a_line_says_how_many_queries_were_compared():
     row = {
-        "processes": 4, "tokens": 32768, "seconds": 1.93, "mib": 21.31, "sent_mib": 48.0, "error": 2.4e-7, "compared": 1024,
+        "processes": 4, "tokens": 32768, "seconds": 1.93, "mib": 21.31, "sent_mib": 48.0, "error": 2.4e-7,
+        "compared": 1024,
     }  # fmt: skip
-    assert command.line(row) == (
-        "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest difference 2e-07 (of 1,024 queries)"
+    assert (
+        command.line(row)
+        == "processes 4 · tokens 32,768 ·   1.9 s ·   21.3 MiB per process ·   48.0 MiB sent · largest"
+        " difference 2e-07 (of 1,024 queries)"
     )
 
 

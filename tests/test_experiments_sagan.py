@@ -1,4 +1,5 @@
-"""Canvases of twins, agreement and Frechet distance against references, a few steps of training, and the stored rows."""
+"""Canvases of twins, agreement and Frechet distance against references, a few steps of training, and the
+stored rows."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""GPTs whose heads share keys: the recipe, what is counted in the cache, and the stored runs that lesson 11 tells."""
+"""GPTs whose heads share keys: the recipe, what is counted in the cache, and the stored runs that lesson 11
+tells."""
 
 import pytest
 import torch
@@ -63,7 +64,8 @@ def test_the_caches_bytes_are_those_of_a_full_context(n_key_heads):
 
 def test_a_run_is_every_layer_and_on_the_tuning_seed_every_rate(monkeypatch):
     monkeypatch.setattr(
-        shared_keys, "row", lambda *layer, kind: dict(zip(("heads", "inner", "lr", "seed"), layer, strict=True)) | {"kind": kind}
+        shared_keys, "row", lambda *layer,
+        kind: dict(zip(("heads", "inner", "lr", "seed"), layer, strict=True)) | {"kind": kind}
     )  # fmt: skip
     first, second = shared_keys.run(0), shared_keys.run(1)
     assert [(row["heads"], row["inner"]) for row in second] == KINDS
@@ -103,7 +105,10 @@ def test_a_row_is_a_training_and_its_judge(monkeypatch):
 
 def test_means_are_over_seeds_of_the_trained():
     rows = [{"kind": "trained", "n_key_heads": 2, "d_inner": 5, "bits": bits} for bits in (1.0, 4.0)]
-    rows += [{"kind": "trained", "n_key_heads": 1, "d_inner": 5, "bits": 3.0}, {"kind": "tried", "n_key_heads": 2, "d_inner": 5, "bits": 9.0}]  # fmt: skip
+    rows += [
+        {"kind": "trained", "n_key_heads": 1, "d_inner": 5, "bits": 3.0},
+        {"kind": "tried", "n_key_heads": 2, "d_inner": 5, "bits": 9.0},
+    ]
     assert shared_keys.means(rows) == {(2, 5): 2.5, (1, 5): 3.0}
 
 
@@ -124,7 +129,8 @@ def test_rates_were_chosen_on_validation_and_none_is_the_last_of_its_row():
         tried = {
             row["lr"]: row["validation_bits"]
             for row in results("shared_keys")["rows"]
-            if row["seed"] == 0 and (row["n_key_heads"], row["d_inner"]) == (layer["n_key_heads"], layer["d_inner"])
+            if row["seed"] == 0 and (row["n_key_heads"], row["d_inner"]) == (layer["n_key_heads"],
+            layer["d_inner"])
         }  # fmt: skip
         assert sorted(tried) == shared_keys.RECIPE["rates"]
         assert min(tried, key=tried.get) == layer["lr"] == shared_keys.RECIPE["rates"][1]
@@ -155,7 +161,8 @@ def test_sharing_costs_about_a_hundredth_of_the_bits_and_a_wider_network_does_no
 
 
 def test_which_kind_shares_best_is_not_known():
-    """Two heads, one, and one with a wider network: their means lie nearer to each other than the seeds of one kind do."""
+    """Two heads, one, and one with a wider network: their means lie nearer to each other than the seeds of
+    one kind do."""
     bits = shared_keys.means(results("shared_keys")["rows"])
     means = [bits[kind] for kind in KINDS[1:]]
     seeds = stored(n_key_heads=1, d_inner=256)

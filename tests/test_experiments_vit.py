@@ -1,4 +1,5 @@
-"""The experiment on training pictures: splits that share nothing, canvases that are fixed or fresh, two models of one size, and rows that are true."""
+"""The experiment on training pictures: splits that share nothing, canvases that are fixed or fresh, two
+models of one size, and rows that are true."""
 
 import pytest
 import torch
@@ -75,7 +76,10 @@ def test_pairs_are_of_the_recipes_kinds():
 
 @pytest.mark.parametrize("task", experiment.TASKS)
 def test_training_validation_and_test_canvases_differ(task, few):
-    three = [experiment.training(task, 5, 0)[0], *(experiment.held_out(task, s)[0].cpu() for s in ("validation", "test"))]  # fmt: skip
+    three = [
+        experiment.training(task, 5, 0)[0],
+        *(experiment.held_out(task, s)[0].cpu() for s in ("validation", "test")),
+    ]
     for i, one in enumerate(three):
         assert all(not torch.equal(one[0], other[0]) for other in three[:i])
 
@@ -202,7 +206,14 @@ def test_the_models_are_of_one_size_and_cost_about_as_much(stored):
     for task in experiment.TASKS:
         cost = {}
         for model in experiment.MODELS:
-            rows = [row for row in stored["rows"] if row["kind"] == "point" and row["task"] == task and row["model"] == model and row["budget"] in experiment.BUDGETS]  # fmt: skip
+            rows = [
+                row
+                for row in stored["rows"]
+                if row["kind"] == "point"
+                and row["task"] == task
+                and row["model"] == model
+                and row["budget"] in experiment.BUDGETS
+            ]
             assert {row["parameters"] for row in rows} == {
                 sum(p.numel() for p in experiment.make(model, task).parameters())
             }
@@ -213,7 +224,11 @@ def test_the_models_are_of_one_size_and_cost_about_as_much(stored):
 def test_the_rates_are_the_best_on_validation(stored):
     for model in experiment.MODELS:
         for task in experiment.TASKS:
-            rows = [row for row in stored["rows"] if row["kind"] == "rate" and (row["model"], row["task"]) == (model, task)]  # fmt: skip
+            rows = [
+                row
+                for row in stored["rows"]
+                if row["kind"] == "rate" and (row["model"], row["task"]) == (model, task)
+            ]
             long = {row["lr"]: row["validation_accuracy"] for row in rows if row["budget"] == "long"}
             assert long[RECIPE["lr"][model][task]] == max(long.values())
 
@@ -232,7 +247,12 @@ def test_what_the_lesson_tells_of_the_curves(stored):
         cnn, vit = (sorted(accuracies(stored, model, task, n, budget))[1] for model in ("cnn", "vit"))
         return cnn - vit
 
-    assert min(accuracies(stored, "cnn", "pair", 1000, "long")) > 0.99 > 0.93 > max(accuracies(stored, "vit", "pair", 1000, "long"))  # fmt: skip
+    assert (
+        min(accuracies(stored, "cnn", "pair", 1000, "long"))
+        > 0.99
+        > 0.93
+        > max(accuracies(stored, "vit", "pair", 1000, "long"))
+    )
     for n in (5000, 25_000):
         assert min(accuracies(stored, "vit", "pair", n, "long")) > 0.99
     assert round(gap("digit", 200), 2) == 0.47 and round(gap("digit", 25_000), 2) == 0.15
@@ -244,7 +264,8 @@ def test_what_the_lesson_tells_of_the_curves(stored):
 
 
 def test_what_the_lesson_tells_of_the_trap(stored):
-    """A CNN that was stopped early seems to be overtaken; one that was not, is not. And the ViT had not finished."""
+    """A CNN that was stopped early seems to be overtaken; one that was not, is not. And the ViT had not
+    finished."""
     few, many = 200, 25_000
     tiny = {n: sorted(accuracies(stored, "cnn", "digit", n, "tiny"))[1] for n in (few, many)}
     vit = {n: sorted(accuracies(stored, "vit", "digit", n, "long"))[1] for n in (few, many)}

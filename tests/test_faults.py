@@ -1,4 +1,5 @@
-"""The list of planted faults fits the files and the tests as they are, and a fault that no test sees is reported."""
+"""The list of planted faults fits the files and the tests as they are, and a fault that no test sees is
+reported."""
 
 import ast
 import json
@@ -82,7 +83,8 @@ def test_tests_that_are_not_there_are_named(tmp_path):
 # The tool, on a small tree
 
 SMALL = faults.Fault(
-    name="triple", part="unit", what="It triples.", file="sums.py", old="2 * x", new="3 * x", tests=("test_sums.py::test_double",)
+    name="triple", part="unit", what="It triples.", file="sums.py", old="2 * x", new="3 * x",
+    tests=("test_sums.py::test_double",)
 )  # fmt: skip
 UNSEEN = replace(SMALL, name="turned", new="x * 2", proposal="None is needed.")
 NO_TEST = replace(SMALL, name="nothing", only="zero")
@@ -168,7 +170,8 @@ def test_a_run_without_an_end_is_ended(tmp_path):
 @POSIX
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="this Python stands in no environment of its own")
 def test_the_copys_library_comes_before_the_installed_one(tmp_path):
-    """For `python -I` too, as a class server starts its students' processes: it looks at no variable, and not into its folder."""
+    """For `python -I` too, as a class server starts its students' processes: it looks at no variable, and not
+    into its folder."""
     (tmp_path / "lesson_lib").mkdir()
     (tmp_path / "lesson_lib" / "__init__.py").write_text("PLANTED = True\n")
     faults.link_environment(Path(sys.prefix), tmp_path / ".venv", tmp_path)

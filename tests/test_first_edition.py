@@ -1,4 +1,5 @@
-"""Nothing of the first edition is lost: each of its claims, systems, exercises, ... has a place that exists, or a reason in its stead."""
+"""Nothing of the first edition is lost: each of its claims, systems, exercises, ... has a place that exists,
+or a reason in its stead."""
 
 import tomllib
 from functools import cache
@@ -11,7 +12,8 @@ from lesson_lib.checks.engine import EXERCISES
 ROOT = Path(__file__).resolve().parents[1]
 FROZEN = tomllib.loads((ROOT / "tests" / "first_edition.toml").read_text(encoding="utf-8"))
 COUNTS = {
-    "claims": 95, "systems": 27, "experiments": 26, "widgets": 20, "exercises": 85, "prompts": 205, "misconceptions": 91,
+    "claims": 95, "systems": 27, "experiments": 26, "widgets": 20, "exercises": 85, "prompts": 205,
+    "misconceptions": 91,
 }  # fmt: skip
 SLIPS = 905
 WORDS = 5  # of a reason, at least

@@ -1,4 +1,5 @@
-"""The kit of `make test-gpu`: its pins are the project's and complete, torch is left alone, what is missing is said."""
+"""The kit of `make test-gpu`: its pins are the project's and complete, torch is left alone, what is missing
+is said."""
 
 import importlib.metadata
 import json
@@ -49,7 +50,8 @@ def read(name: str) -> str:
 
 
 def needs(name: str) -> set[str]:
-    """The packages that an installed package declares to need on the GPU machine; none where it is not installed."""
+    """The packages that an installed package declares to need on the GPU machine; none where it is not
+    installed."""
     try:
         declared = map(Requirement, importlib.metadata.requires(name) or [])
     except importlib.metadata.PackageNotFoundError:
@@ -60,7 +62,8 @@ def needs(name: str) -> set[str]:
 
 
 def missing(carried: dict[str, str]) -> dict[str, set[str]]:
-    """What carried packages need that is neither carried nor comes with what is there; only pins that are installed here."""
+    """What carried packages need that is neither carried nor comes with what is there; only pins that are
+    installed here."""
     there, todo = set(), list(ready.THERE)
     while todo:
         name = todo.pop()
@@ -151,7 +154,8 @@ def bash(script: str, *arguments, **variables) -> subprocess.CompletedProcess[st
 
 
 def stub(folder: Path, body: str) -> Path:
-    """A `python` that writes its arguments, a line for each call, to FOLDER/calls, then does `body` (bash)."""
+    """A `python` that writes its arguments, a line for each call, to FOLDER/calls, then does `body`
+    (bash)."""
     path = folder / "python"
     path.write_text(f'#!/usr/bin/env bash\necho "$*" >> "{folder}/calls"\n{body}\n', encoding="utf-8")
     path.chmod(0o755)

@@ -23,33 +23,52 @@ UNIT = """<testsuites><testsuite name="pytest" timestamp="2026-01-02T03:04:05.6+
 <testcase classname="tests.test_a" name="test_two" time="0.5"/>
 <testcase classname="tests.test_b" name="test_three" time="0"><skipped message="no GPU"/></testcase>
 <testcase classname="tests.test_b" name="test_four" time="2"><error message="OSError: /home/somebody/file.txt is not there"/></testcase>
-</testsuite></testsuites>"""
+</testsuite></testsuites>"""  # noqa: E501
 DIFFERS = (
-    "#x1B[91mNotebook cell execution failed#x1B[0m&#10;#x1B[94mCell 1: Cell outputs differ&#10;&#10;Input:&#10;#x1B[0mprint(2)&#10;"
-    " assert reference_output == test_output failed:&#10;&#10;  '3' == '2'&#10;  - 2&#10;#x1B[0m&#10;"
+    "#x1B[91mNotebook cell execution failed#x1B[0m&#10;#x1B[94mCell 1: Cell outputs"
+    " differ&#10;&#10;Input:&#10;#x1B[0mprint(2)&#10; assert reference_output == test_output"
+    " failed:&#10;&#10;  '3' == '2'&#10;  - 2&#10;#x1B[0m&#10;"
 )
-RAISES = "#x1B[91mfailed#x1B[0m&#10;Cell 0: Cell execution caused an exception&#10;&#10;Input:&#10;1/0&#10;&#10;ZeroDivisionError: by zero&#10;"
+RAISES = (
+    "#x1B[91mfailed#x1B[0m&#10;Cell 0: Cell execution caused an"
+    " exception&#10;&#10;Input:&#10;1/0&#10;&#10;ZeroDivisionError: by zero&#10;"
+)
 NOTEBOOKS = f"""<testsuites><testsuite name="pytest" timestamp="2026-01-02T04:05:06.7+00:00">
 <testcase classname="notebooks.00_start.ipynb" name="Cell 0" time="1.5"/>
 <testcase classname="notebooks.00_start.ipynb" name="Cell 1" time="0.25"><failure message="{DIFFERS}"/></testcase>
 <testcase classname="notebooks.exercises.01_x.ipynb" name="Cell 0" time="3"><failure message="{RAISES}"/></testcase>
 <testcase classname="" name="notebooks.02_broken.ipynb" time="0"><error message="collection failure">a/b.py: in read
 E   NotJSONError: no notebook</error></testcase>
-</testsuite></testsuites>"""
+</testsuite></testsuites>"""  # noqa: E501
 ON_THE_CPU = NOTEBOOKS.replace('time="1.5"', 'time="10"').replace("exercises.01_x", "exercises.07_only_here")
-ROW = {"table": "window", "peer": "flex_attention", "dtype": "bf16", "pass": "forward", "n": 4096, "radius": 64, "quick": False}  # fmt: skip
+ROW = {
+    "table": "window",
+    "peer": "flex_attention",
+    "dtype": "bf16",
+    "pass": "forward",
+    "n": 4096,
+    "radius": 64,
+    "quick": False,
+}
 BENCH = {
-    "date": "2026-01-02 05:06 UTC", "quick": False, "seconds": 61.234, "allowed": {"fp32": 1e-4, "bf16": 5e-2},
+    "date": "2026-01-02 05:06 UTC", "quick": False, "seconds": 61.234,
+    "allowed": {"fp32": 1e-4, "bf16": 5e-2},
     "device": {"kind": "cuda", "name": "A card for this test", "memory_gib": 12.345, "processors": 7},
-    "python": "3.12.1", "torch": "2.11.0", "cuda": "12.8", "tf32": False, "packages": {"triton": "3.5", "torch_geometric": None},
+    "python": "3.12.1", "torch": "2.11.0", "cuda": "12.8", "tf32": False,
+    "packages": {"triton": "3.5", "torch_geometric": None},
     "ceilings": {},
     "rows": [
-        {"table": "ceilings", "what": "product", "dtype": "bf16", "n": 8192, "ours": {"ms": 2.0}, "tflops": 512.3456},
+        {"table": "ceilings", "what": "product", "dtype": "bf16", "n": 8192, "ours": {"ms": 2.0},
+        "tflops": 512.3456},
         {"table": "ceilings", "what": "launch", "dtype": "bf16", "ours": {"ms": 0.004}},
-        {**ROW, "ours": {"ms": 1.23456, "peak_mib": 100.0}, "theirs": {"ms": 0.5, "peak_mib": 7.0}, "ratio": 2.46912, "agree": True,
-         "difference": 0.001, "allowed": 0.01, "tflops": 12.0, "of_product": 0.0234567, "gb_per_s": 900.0, "of_copy": 0.45},
-        {**ROW, "n": 8192, "ours": {"ms": 2.0}, "theirs": {"ms": 1.0}, "ratio": 2.0, "agree": False, "difference": 0.3, "allowed": 0.01},
-        {**ROW, "peer": "local-attention", "ours": {"ms": 2.0}, "theirs": {"words": "not there: local-attention"}},
+        {**ROW, "ours": {"ms": 1.23456, "peak_mib": 100.0}, "theirs": {"ms": 0.5, "peak_mib": 7.0},
+        "ratio": 2.46912, "agree": True,
+         "difference": 0.001, "allowed": 0.01, "tflops": 12.0, "of_product": 0.0234567, "gb_per_s": 900.0,
+         "of_copy": 0.45},
+        {**ROW, "n": 8192, "ours": {"ms": 2.0}, "theirs": {"ms": 1.0}, "ratio": 2.0, "agree": False,
+        "difference": 0.3, "allowed": 0.01},
+        {**ROW, "peer": "local-attention", "ours": {"ms": 2.0},
+        "theirs": {"words": "not there: local-attention"}},
         {**ROW, "peer": "local-attention", "n": 65536, "words": "not measured: the time was up"},
         {**ROW, "peer": "local-attention", "n": 16384},
     ],
@@ -62,14 +81,23 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "RESULTS", tmp_path / "RESULTS.md")
     left = tmp_path / "left"
     left.mkdir()
-    for name, text in {"unit.xml": UNIT, "notebooks.xml": NOTEBOOKS, "notebooks_cpu.xml": ON_THE_CPU, "bench.json": json.dumps(BENCH)}.items():  # fmt: skip
+    for name, text in {
+        "unit.xml": UNIT,
+        "notebooks.xml": NOTEBOOKS,
+        "notebooks_cpu.xml": ON_THE_CPU,
+        "bench.json": json.dumps(BENCH),
+    }.items():
         (left / name).write_text(text)
     return left
 
 
 def cells(page, start):
     """The cells of the table row that begins with that cell."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]  # fmt: skip
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("|")
+    ]
     return next(row for row in rows if row[: len(start)] == start)
 
 
@@ -78,10 +106,18 @@ def test_page_of_a_run_on_a_gpu_has_its_numbers(folder):
     page = report.RESULTS.read_text()
     assert page.startswith("# A run on a GPU\n")
     for what, which in {
-        "date of the benchmark": "2026-01-02 05:06 UTC", "date of the unit tests": "2026-01-02 03:04", "date of the notebooks": "2026-01-02 04:05",
-        "GPU": "A card for this test, 12.3 GiB", "torch": "2.11.0", "CUDA": "12.8", "Python": "3.12.1", "processors": "7",
-        "TF32": "off", "other libraries": "triton 3.5", "not there": "torch_geometric",
-    }.items():  # fmt: skip
+        "date of the benchmark": "2026-01-02 05:06 UTC",
+        "date of the unit tests": "2026-01-02 03:04",
+        "date of the notebooks": "2026-01-02 04:05",
+        "GPU": "A card for this test, 12.3 GiB",
+        "torch": "2.11.0",
+        "CUDA": "12.8",
+        "Python": "3.12.1",
+        "processors": "7",
+        "TF32": "off",
+        "other libraries": "triton 3.5",
+        "not there": "torch_geometric",
+    }.items():
         assert cells(page, [what]) == [what, which]
     assert "4 tests: 1 passed, 2 failed, 1 skipped; 3.25 s" in page
     assert cells(page, ["00_start"]) == ["00_start", "1 of 2", "10.2", "1.75"]
@@ -91,7 +127,22 @@ def test_page_of_a_run_on_a_gpu_has_its_numbers(folder):
     assert "seconds on the GPU" in page
     assert cells(page, ["bf16"]) == ["bf16", "512", "not measured", "4.00"]
     first = cells(page, ["flex_attention", "4096"])
-    assert first[2:] == ["64", "bf16", "forward", "1.23", "0.500", "2.47", "100", "7.00", "0.00100", "12.0", "0.0235", "900", "0.450", ""]  # fmt: skip
+    assert first[2:] == [
+        "64",
+        "bf16",
+        "forward",
+        "1.23",
+        "0.500",
+        "2.47",
+        "100",
+        "7.00",
+        "0.00100",
+        "12.0",
+        "0.0235",
+        "900",
+        "0.450",
+        "",
+    ]
     assert report.report(folder, report.RESULTS) == page, "the same files give the same page"
 
 
@@ -259,7 +310,11 @@ def test_agreement_sees_a_window_one_too_wide(dtype):
     assert bench.agreement([right], [right], share)["agree"] is True
     found = bench.agreement([right, right], [right, wrong], share)
     assert found["agree"] is False and found["difference"] > found["allowed"]
-    assert bench.agreement([right * torch.nan], [right], share) == {"agree": False, "difference": None, "allowed": None}  # fmt: skip
+    assert bench.agreement([right * torch.nan], [right], share) == {
+        "agree": False,
+        "difference": None,
+        "allowed": None,
+    }
 
 
 def case(theirs, ours=lambda x: 2 * x):
@@ -309,11 +364,14 @@ def test_a_lost_gpu_ends_the_row():
         (RuntimeError("CUDA error: out of memory"), "out of memory"),
         (ModuleNotFoundError("No module", name="local_attention.x"), "not there: local-attention"),
         (RuntimeError("Failed to find C compiler. Please"), "not there: a C compiler, which triton needs"),
-        (RuntimeError("Cannot find a working triton installation. Either"), "not there: triton, which compiles flex_attention"),
+        (
+            RuntimeError("Cannot find a working triton installation. Either"),
+            "not there: triton, which compiles flex_attention",
+        ),
         (OSError("no /home/somebody/a b/c.txt\n there"), "failed: OSError: no a b/c.txt there"),
         (ValueError("x" * 300), "failed: ValueError: " + "x" * 180),
     ],
-)  # fmt: skip
+)
 def test_what_fails_is_said_in_words(error, said):
     assert bench.words(error) == said
     assert not bench.dead(error)
@@ -391,7 +449,12 @@ def test_the_plan_has_every_comparison():
             for which in bench.PASSES:
                 some = [row for row in rows if row["dtype"] == dtype and row.get("pass") == which]
                 assert {row["table"] for row in some} == set(bench.CASES) == set(report.TABLES)
-                assert {row["peer"] for row in some} == {"fused kernel", "GATConv", "local-attention", "flex_attention"}  # fmt: skip
+                assert {row["peer"] for row in some} == {
+                    "fused kernel",
+                    "GATConv",
+                    "local-attention",
+                    "flex_attention",
+                }
                 for table in ("attend", "with weights"):
                     masks = {row["mask"] for row in some if row["table"] == table}
                     assert {bench.NO_MASK, bench.CAUSAL} <= masks
@@ -407,7 +470,8 @@ def test_the_plan_has_every_comparison():
 def started(*arguments):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True, text=True,
+        timeout=600
     )  # fmt: skip
 
 
@@ -443,7 +507,9 @@ def test_quick_run_measures_every_comparison(dry):
     [("torch_geometric", "graph", "GATConv"), ("local_attention", "window", "local-attention")],
 )
 def test_quick_run_measures_other_libraries(dry, module, table, peer):
-    pytest.importorskip(module, reason=f"{module} is not installed here, so the benchmark has nothing to compare with")  # fmt: skip
+    pytest.importorskip(
+        module, reason=f"{module} is not installed here, so the benchmark has nothing to compare with"
+    )
     rows = [row for row in dry[1]["rows"] if row["table"] == table and row["peer"] == peer]
     assert len(rows) == 4
     for row in rows:

@@ -1,4 +1,5 @@
-"""Attention along edges equals attention with the edges for a mask; the layer equals a GAT written from its formula."""
+"""Attention along edges equals attention with the edges for a mask; the layer equals a GAT written from its
+formula."""
 
 import math
 
@@ -187,8 +188,14 @@ def test_an_edge_to_a_node_that_is_not_there_is_named(node):
 
 
 @pytest.mark.parametrize(
-    "edges, error", [([[0], [1]], TypeError), (None, TypeError), (torch.zeros(2, 3), TypeError), (torch.zeros(3, 2).long(), ValueError)]
-)  # fmt: skip
+    "edges, error",
+    [
+        ([[0], [1]], TypeError),
+        (None, TypeError),
+        (torch.zeros(2, 3), TypeError),
+        (torch.zeros(3, 2).long(), ValueError),
+    ],
+)
 def test_edges_of_another_kind_get_a_sentence(edges, error, no_shape_hook):
     if isinstance(edges, torch.Tensor):
         edges = edges.to(torch.get_default_device())
@@ -239,8 +246,16 @@ def test_from_pyg_takes_the_weights_over():
 
 
 @pytest.mark.parametrize(
-    "option, value", [("concat", False), ("edge_dim", 3), ("residual", True), ("negative_slope", 0.1), ("dropout", 0.5), ("in_channels", (5, 5))]
-)  # fmt: skip
+    "option, value",
+    [
+        ("concat", False),
+        ("edge_dim", 3),
+        ("residual", True),
+        ("negative_slope", 0.1),
+        ("dropout", 0.5),
+        ("in_channels", (5, 5)),
+    ],
+)
 def test_from_pyg_refuses_what_it_has_not(option, value):
     with pytest.raises(ValueError, match=r"this GATConv has .*; GraphAttention has not"):
         GraphAttention.from_pyg(GATConv(**{option: value}))
@@ -275,7 +290,8 @@ def pyg():
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
 def test_it_is_the_layer_of_pytorch_geometric(pyg, kind, loops, bias):
-    """Both forms, outputs, weights, gradients of the input and of every parameter; node 0 has no edge where there are no loops."""
+    """Both forms, outputs, weights, gradients of the input and of every parameter; node 0 has no edge where
+    there are no loops."""
     conv = pyg(kind, D_IN, D_OUT, heads=HEADS, loops=loops, bias=bias)
     layer, x, edges = GraphAttention.from_pyg(conv).double(), nodes().requires_grad_(), graph()
     conv = conv.double()

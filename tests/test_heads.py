@@ -1,4 +1,5 @@
-"""Several heads: equal to torch's layer, one path for rotary, Shaw, windows and a cache, memory in proportion to n, plain errors."""
+"""Several heads: equal to torch's layer, one path for rotary, Shaw, windows and a cache, memory in proportion
+to n, plain errors."""
 
 from functools import partial
 
@@ -296,7 +297,8 @@ def test_nothing_new_leaves_a_cache_as_it_is():
 
 
 def grouped(n_key_heads, **options):
-    """A layer whose 6 heads share heads of keys and values, and the full layer whose keys and values repeat them, group by group."""
+    """A layer whose 6 heads share heads of keys and values, and the full layer whose keys and values repeat
+    them, group by group."""
     shared = MultiHeadAttention(D, 6, n_key_heads=n_key_heads, **options)
     for name, parameter in shared.named_parameters():
         if name.endswith("bias"):
@@ -351,7 +353,8 @@ def test_gradients_of_shared_heads_are_sums_over_their_group(n_key_heads):
 
 
 def test_each_group_of_neighbours_has_its_own_keys():
-    """Heads 0, 1, 2 read the first head of keys; heads 3, 4, 5 the second. A zeroed head of keys leaves its group with equal weights."""
+    """Heads 0, 1, 2 read the first head of keys; heads 3, 4, 5 the second. A zeroed head of keys leaves its
+    group with equal weights."""
     layer, x = MultiHeadAttention(D, 6, n_key_heads=2), torch.randn(B, N, D)
     with torch.no_grad():
         layer.w_key.weight[: D // 6] = 0
@@ -420,7 +423,8 @@ def test_parameters_of_shared_heads_by_the_docstrings_formula(n_key_heads):
 @pytest.mark.parametrize("n_key_heads", [1, 2, 3])
 @pytest.mark.parametrize("own", [False, True])
 def test_one_new_token_of_shared_heads_is_the_last_of_many(n_key_heads, own):
-    """A single query takes another way through the layer than several do: outputs, weights, gradients, with a table shared or per head."""
+    """A single query takes another way through the layer than several do: outputs, weights, gradients, with a
+    table shared or per head."""
     layer = MultiHeadAttention(12, 6, n_key_heads=n_key_heads).double()
     x = torch.randn(2, 7, 12, dtype=torch.double, requires_grad=True)
     mask = torch.rand(2, 6, 7, 7) > 0.3 if own else torch.rand(7, 7) > 0.3

@@ -1,4 +1,5 @@
-"""The instructor's files: one for each lesson, in their form, in step with the lessons; and plans that add up."""
+"""The instructor's files: one for each lesson, in their form, in step with the lessons; and plans that add
+up."""
 
 import re
 from dataclasses import dataclass, field
@@ -131,7 +132,8 @@ def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: li
 
 
 def places(cell: str, of_lesson: list[str]) -> list[str]:
-    """The sections that a plan's cell names: by number, or by the words of the heading; "?..." where there is none."""
+    """The sections that a plan's cell names: by number, or by the words of the heading; "?..." where there is
+    none."""
     numbers = {h.partition(" · ")[0]: h for h in of_lesson if " · " in h}
     return [
         numbers.get(part, part if part in of_lesson else f"?{part}") for part in named(cell)
@@ -139,7 +141,8 @@ def places(cell: str, of_lesson: list[str]) -> list[str]:
 
 
 def plan_faults(text: str, known: dict[str, list[str]], sessions: int) -> list[str]:
-    """What does not add up, or does not exist, in the tables of one plan; `known`: lesson's number -> its sections."""
+    """What does not add up, or does not exist, in the tables of one plan; `known`: lesson's number -> its
+    sections."""
     out, found = [], 0
     for block in re.findall(r"(?:^\|.*\n?)+", text, flags=re.M):
         header, rows = table(block)
@@ -193,7 +196,8 @@ def guides() -> dict[str, Guide]:
 
 
 def unprepared(text: str, known: dict[str, list[str]], files: dict[str, Guide]) -> list[str]:
-    """Exercises of a plan that come before the section that prepares them, and rows of sections with far too much or little time."""
+    """Exercises of a plan that come before the section that prepares them, and rows of sections with far too
+    much or little time."""
     prepares = {
         name: (number, row["section"])
         for number, guide in files.items()
@@ -418,7 +422,8 @@ GOOD_PLAN = """
 | **4** | **together** | | | |
 """
 PLAN_SPOILED = {
-    "the columns": ("| minutes | what | lesson | sections | exercises |\n|---|---|---|---|---|\n| 4", "| min |\n|---|\n| 4"),
+    "the columns": ("| minutes | what | lesson | sections | exercises |\n|---|---|---|---|---|\n| 4",
+    "| min |\n|---|\n| 4"),
     "the minutes are": ("| 10 | start", "| ten | start"),
     "but it is 0:10": ("0:10", "0:15"),
     "no exercise is called": ("`scaled_attention`", "`scaled`"),

@@ -1,4 +1,5 @@
-"""Linear attention: one function in three forms, as a table, in chunks and as an RNN; and the softmax that has no such state."""
+"""Linear attention: one function in three forms, as a table, in chunks and as an RNN; and the softmax that
+has no such state."""
 
 import math
 
@@ -16,12 +17,18 @@ B, H, N, M, D_K, D_V = 2, 3, 7, 13, 5, 11
 
 def qkv(n=N, m=None, dtype=torch.float32):
     m = n if m is None else m
-    return (torch.randn(B, H, n, D_K, dtype=dtype), torch.randn(B, H, m, D_K, dtype=dtype), torch.randn(B, H, m, D_V, dtype=dtype))  # fmt: skip
+    return (
+        torch.randn(B, H, n, D_K, dtype=dtype),
+        torch.randn(B, H, m, D_K, dtype=dtype),
+        torch.randn(B, H, m, D_V, dtype=dtype),
+    )
 
 
 def by_table(query, key, value, mask=None):
     """The same through `attend`: the softmax of the logarithm of the weights divides them by their sum."""
-    return attend(query, key, value, mask=mask, score=lambda q, k: (feature_map(q) @ feature_map(k).mT).log()).output  # fmt: skip
+    return attend(
+        query, key, value, mask=mask, score=lambda q, k: (feature_map(q) @ feature_map(k).mT).log()
+    ).output
 
 
 def test_phi_by_hand():
@@ -91,7 +98,8 @@ def test_outputs_stay_among_the_values():
 
 
 def test_memory_grows_with_n_and_not_with_its_square(monkeypatch):
-    """The largest tensor that the causal form makes is a span's table of chunks, whatever n is: no table of n · n."""
+    """The largest tensor that the causal form makes is a span's table of chunks, whatever n is: no table of n
+    · n."""
     largest = {}
     for n in (512, 1024):
         sizes = []
@@ -118,7 +126,9 @@ def test_very_negative_inputs_give_no_nan():
 def test_leading_axes_broadcast():
     query, key, value = qkv(N)
     shared = attend_linear(query, key[:, :1], value[:, :1], causal=True)
-    expected = attend_linear(query, key[:, :1].expand(-1, H, -1, -1), value[:, :1].expand(-1, H, -1, -1), causal=True)  # fmt: skip
+    expected = attend_linear(
+        query, key[:, :1].expand(-1, H, -1, -1), value[:, :1].expand(-1, H, -1, -1), causal=True
+    )
     assert_close(shared, expected)
 
 
@@ -204,7 +214,10 @@ def test_other_features_by_hand():
 def test_without_phi_it_is_elu_plus_1():
     query, key, value = qkv(N)
     for is_causal in (False, True):
-        plain, same = attend_linear(query, key, value, causal=is_causal), attend_linear(query, key, value, causal=is_causal, phi=feature_map)  # fmt: skip
+        plain, same = (
+            attend_linear(query, key, value, causal=is_causal),
+            attend_linear(query, key, value, causal=is_causal, phi=feature_map),
+        )
         assert torch.equal(plain, same)
         assert not torch.allclose(plain, attend_linear(query, key, value, causal=is_causal, phi=squares))
 
@@ -221,5 +234,7 @@ def test_later_tokens_do_not_matter_with_other_features():
 @pytest.mark.parametrize("phi", [None, "elu", [feature_map], 1.0])
 def test_features_that_are_no_function_get_a_sentence(no_shape_hook, phi):
     for is_causal in (False, True):
-        with pytest.raises(TypeError, match=f"phi must be a function that makes features, got {type(phi).__name__}; e.g."):  # fmt: skip
+        with pytest.raises(
+            TypeError, match=f"phi must be a function that makes features, got {type(phi).__name__}; e.g."
+        ):
             attend_linear(*qkv(N), causal=is_causal, phi=phi)

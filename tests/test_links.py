@@ -1,4 +1,5 @@
-"""Every link of README, guide and notebooks leads to a file; the tool that asks the web finds what does not answer."""
+"""Every link of README, guide and notebooks leads to a file; the tool that asks the web finds what does not
+answer."""
 
 import http.server
 import threading
@@ -18,7 +19,12 @@ def test_links_lead_somewhere(page):
 
 def test_pages_of_every_kind_are_looked_at():
     folders = {page.parent.relative_to(links.ROOT).as_posix() for page in PAGES}
-    assert folders == {".", "class", "notebooks", *(f"notebooks/{name}" for name in ("exercises", "solutions", "instructor"))}  # fmt: skip
+    assert folders == {
+        ".",
+        "class",
+        "notebooks",
+        *(f"notebooks/{name}" for name in ("exercises", "solutions", "instructor")),
+    }
 
 
 def test_a_broken_link_is_named(tmp_path):

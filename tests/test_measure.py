@@ -265,7 +265,8 @@ def test_points_of_a_law_give_the_law(law):
 
 
 def test_no_part_is_below_zero():
-    """n - 1 has a constant of -1; the best law without one is a multiple of n: the mean of 1/2 and 3/4 and 7/8, weighed by their squares."""
+    """n - 1 has a constant of -1; the best law without one is a multiple of n: the mean of 1/2 and 3/4 and
+    7/8, weighed by their squares."""
     found = fit_law([2, 4, 8], [1, 3, 7], degree=1)
     shares = [2 / 1, 4 / 3, 8 / 7]  # least squares of `linear * share = 1`
     assert found.constant == 0
@@ -273,7 +274,8 @@ def test_no_part_is_below_zero():
 
 
 def test_small_and_large_points_count_alike():
-    """Two long calls contradict each other: by absolute errors their mean, 1.5 n, would be the law, whatever the short ones say."""
+    """Two long calls contradict each other: by absolute errors their mean, 1.5 n, would be the law, whatever
+    the short ones say."""
     found = fit_law([1, 2, 1000, 1000], [1, 2, 1000, 2000], degree=1)
     assert found.at(1) == pytest.approx(1, rel=0.1) and found.linear == pytest.approx(1.07, abs=0.05)
 

@@ -1,4 +1,5 @@
-"""The arena's networks differ in their attention alone: each equals the full one where it should, and nowhere else."""
+"""The arena's networks differ in their attention alone: each equals the full one where it should, and nowhere
+else."""
 
 import math
 
@@ -31,7 +32,8 @@ def some(count=B, n=N):
 
 
 def alike(kind, **options):
-    """A network of that kind, and the full one with the same weights. What low rank has of its own is left over."""
+    """A network of that kind, and the full one with the same weights. What low rank has of its own is left
+    over."""
     with torch.device("cpu"):  # the same weights and features on every device
         model, full = make(kind, **options), make("full", **options)
     missing, left = full.load_state_dict(model.state_dict(), strict=False)
@@ -164,7 +166,8 @@ def test_random_features_are_attention_with_their_products():
 
 
 def test_many_random_features_come_close_to_full_attention():
-    """With short queries and keys; and closer than the mean of all values, which full attention itself comes close to then."""
+    """With short queries and keys; and closer than the mean of all values, which full attention itself comes
+    close to then."""
 
     def mean(query, key, value, **options):
         return Attended(value.mean(-2, keepdim=True).expand_as(value), None)
@@ -263,7 +266,9 @@ def test_not_knowing_costs_the_logarithm_of_the_number_of_classes():
 @pytest.mark.parametrize("bad", ["Full", "", "sparse", None, 3, ["full"], ("full",), {}])
 def test_another_kind_gets_a_sentence(no_shape_hook, bad):
     for ask in (make, lambda kind: arena.attention(kind, n=N, d_k=D_K, radius=2, rank=3, n_features=7)):
-        with pytest.raises(ValueError, match="kind must be one of full, window, linear, low rank, random features, got ") as caught:  # fmt: skip
+        with pytest.raises(
+            ValueError, match="kind must be one of full, window, linear, low rank, random features, got "
+        ) as caught:
             ask(bad)
         assert str(caught.value).endswith(repr(bad))
 
@@ -275,8 +280,9 @@ def test_another_place_to_read_gets_a_sentence(no_shape_hook, bad):
 
 
 @pytest.mark.parametrize(
-    "kind, name", [("window", "radius"), ("low rank", "rank"), ("low rank", "n"), ("random features", "n_features")]
-)  # fmt: skip
+    "kind, name",
+    [("window", "radius"), ("low rank", "rank"), ("low rank", "n"), ("random features", "n_features")],
+)
 @pytest.mark.parametrize("bad", [-1, 2.0, True, None, "far", [1]])
 def test_a_bad_size_of_an_attention_gets_a_sentence(no_shape_hook, kind, name, bad):
     with pytest.raises(ValueError, match=f"{name} must be a whole number"):

@@ -1,4 +1,5 @@
-"""The small BERT: it sees both sides and no padding, hides words as published, and its heads can be interfered with one at a time."""
+"""The small BERT: it sees both sides and no padding, hides words as published, and its heads can be
+interfered with one at a time."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""DETR: the matching is the cheapest there is, the loss knows no order, queries are a set, and detections are counted as they should be."""
+"""DETR: the matching is the cheapest there is, the loss knows no order, queries are a set, and detections are
+counted as they should be."""
 
 import math
 from itertools import permutations
@@ -237,7 +238,8 @@ def test_the_loss_sums_the_layers_each_matched_for_itself():
 
 
 def told(kinds, shares, boxes):
-    """A Found for one image: the likeliest kind of each query and its probability; boxes as centres and sizes."""
+    """A Found for one image: the likeliest kind of each query and its probability; boxes as centres and
+    sizes."""
     table = torch.full((len(kinds), 5), 0.0)
     for row, kind, share in zip(table, kinds, shares, strict=True):
         row[:] = (1 - share) / 4

@@ -1,4 +1,5 @@
-"""Looking: crops exact to the pixel, policies that differ in nothing else, REINFORCE's estimate right on average, honest records."""
+"""Looking: crops exact to the pixel, policies that differ in nothing else, REINFORCE's estimate right on
+average, honest records."""
 
 import math
 
@@ -152,7 +153,10 @@ def test_policies_share_everything_but_the_places(policy):
     model = Glimpser(policy)
     torch.manual_seed(0)
     learned = Glimpser("learned")
-    assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), learned.state_dict().values(), strict=True))  # fmt: skip
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(model.state_dict().values(), learned.state_dict().values(), strict=True)
+    )
     given = batch()
     middle = digits.centre(given.corner, 24)
     looked = model.eval()(given.canvas, middle)
@@ -195,20 +199,23 @@ def test_the_papers_core_by_hand():
 
 
 def test_two_places_by_hand():
-    """Place A has probability 1/2 and reward 0.9, B 0.5; with theta in a sigmoid the gradient of the mean reward is 1/4 · 0.4."""
+    """Place A has probability 1/2 and reward 0.9, B 0.5; with theta in a sigmoid the gradient of the mean
+    reward is 1/4 · 0.4."""
     theta = torch.zeros((), requires_grad=True)
     log_density = torch.stack([F.logsigmoid(theta), F.logsigmoid(-theta)])[:, None]
     reward = torch.tensor([[0.9], [0.5]])
     for expected, samples in ((0.0, [0.45, -0.25]), (0.7, [0.1, 0.1])):  # the mean is 0.1 both times
         each = [
-            -torch.autograd.grad(reinforce(log_density[k : k + 1], reward[k : k + 1], expected), theta, retain_graph=True)[0].item()
+            -torch.autograd.grad(reinforce(log_density[k : k + 1], reward[k : k + 1], expected), theta,
+            retain_graph=True)[0].item()
             for k in (0, 1)
         ]  # fmt: skip
         assert each == pytest.approx(samples) and sum(each) / 2 == pytest.approx(0.1)
 
 
 def test_reinforce_is_right_on_average_and_a_baseline_only_calms_it():
-    """Reward -(x - 1)² with x normal about m, deviation s: the mean reward is -(m - 1)² - s², its gradient -2(m - 1)."""
+    """Reward -(x - 1)² with x normal about m, deviation s: the mean reward is -(m - 1)² - s², its gradient
+    -2(m - 1)."""
     mean, std, count = torch.tensor(0.2, requires_grad=True), 0.5, 200_000
     place = mean.detach() + std * torch.randn(count, 1)
     reward = -((place - 1) ** 2)
@@ -263,7 +270,9 @@ def test_rewards_by_hand():
     assert rewards(looked, label, at="each").tolist() == [[0, 1], [1, 0]]
     low = 0.4 / 9
     assert_close(rewards(looked, label, reward="probability"), torch.tensor([[0.6, 0.6], [low, low]]))
-    assert_close(rewards(looked, label, reward="probability", at="each"), torch.tensor([[low, 0.6], [0.6, low]]))  # fmt: skip
+    assert_close(
+        rewards(looked, label, reward="probability", at="each"), torch.tensor([[low, 0.6], [0.6, low]])
+    )
     for options in ({"reward": "p"}, {"at": "last"}):
         with pytest.raises(ValueError, match="must be one of"):
             rewards(looked, label, **options)
@@ -347,7 +356,14 @@ def test_the_noise_of_the_gradient_is_that_of_repeated_backward_passes():
 
 
 def row(kind, name, validation, test, seed=0, n_glimpses=4):
-    return {"kind": kind, "name": name, "validation": validation, "test": test, "seed": seed, "n_glimpses": n_glimpses}  # fmt: skip
+    return {
+        "kind": kind,
+        "name": name,
+        "validation": validation,
+        "test": test,
+        "seed": seed,
+        "n_glimpses": n_glimpses,
+    }
 
 
 def test_rates_are_chosen_on_validation_and_seeds_are_gathered():
@@ -355,7 +371,10 @@ def test_rates_are_chosen_on_validation_and_seeds_are_gathered():
     rows += [row("policy", "learned", 0.5, 0.6, seed=1), row("plain", "learned", 0.5, 0.4)]
     assert experiment.by_name(rows, "policy") == {"learned": [0.7, 0.6]}
     rows += [row("policy", "random", 0.5, 0.5), row("policy", "centre", 0.5, 0.3)]
-    rows += [row("glimpses", "centre", 0.5, 0.2, n_glimpses=1), row("glimpses", "learned", 0.5, 0.8, n_glimpses=6)]  # fmt: skip
+    rows += [
+        row("glimpses", "centre", 0.5, 0.2, n_glimpses=1),
+        row("glimpses", "learned", 0.5, 0.8, n_glimpses=6),
+    ]
     assert experiment.by_glimpses(rows) == {
         "learned": {1: [0.2], 4: [0.7, 0.6], 6: [0.8]},
         "random": {1: [0.2], 4: [0.5]},
@@ -363,7 +382,10 @@ def test_rates_are_chosen_on_validation_and_seeds_are_gathered():
 
 
 def test_other_seeds_run_with_the_tuned_rates(monkeypatch, no_shape_hook):
-    tuned = [row(kind, name, 0.9, 0.9) | {"lr": 5} for kind, name in (("plain", "learned"), ("whole", "convolution"))]  # fmt: skip
+    tuned = [
+        row(kind, name, 0.9, 0.9) | {"lr": 5}
+        for kind, name in (("plain", "learned"), ("whole", "convolution"))
+    ]
     tuned += [row("policy", name, 0.9, 0.9) | {"lr": k} for k, name in enumerate(POLICIES)]
     monkeypatch.setattr(experiment, "_grid", lambda: tuned)
     monkeypatch.setattr(experiment, "_row", lambda kind, name, **options: (kind, name, options))

@@ -1,4 +1,5 @@
-"""The small GPT: it never looks ahead, its cache changes nothing but the cost, and its sampling does what it says; the n-grams beside it."""
+"""The small GPT: it never looks ahead, its cache changes nothing but the cost, and its sampling does what it
+says; the n-grams beside it."""
 
 import math
 from collections import Counter
@@ -60,7 +61,8 @@ def test_parameters_are_counted_by_hand():
 @pytest.mark.parametrize("positions", KINDS)
 @pytest.mark.parametrize("n_key_heads", [1, 2, 4])
 def test_shared_heads_of_keys_and_their_cache(positions, n_key_heads):
-    """Generation with the cache is that without; the cache holds n_key_heads of 4 heads; parameters are fewer by what the keys and values lack."""
+    """Generation with the cache is that without; the cache holds n_key_heads of 4 heads; parameters are fewer
+    by what the keys and values lack."""
     torch.manual_seed(1)
     sizes = {"n_layers": 2, "d_model": 24, "n_heads": 4, "context": 13, "positions": positions}
     model = to_device(GPT(ALPHABET, **sizes, n_key_heads=n_key_heads)).eval()
@@ -86,7 +88,15 @@ def test_all_heads_of_keys_are_the_model_as_it_was():
     assert torch.equal(plain(tokens), same(tokens))
 
 
-@pytest.mark.parametrize("n_key_heads, said", [(3, "no multiple of n_key_heads = 3"), (0, "n_key_heads must be"), (True, "n_key_heads must be"), ("2", "n_key_heads must be")])  # fmt: skip
+@pytest.mark.parametrize(
+    "n_key_heads, said",
+    [
+        (3, "no multiple of n_key_heads = 3"),
+        (0, "n_key_heads must be"),
+        (True, "n_key_heads must be"),
+        ("2", "n_key_heads must be"),
+    ],
+)
 def test_odd_heads_of_keys_get_a_sentence(n_key_heads, said, no_shape_hook):
     with pytest.raises(ValueError, match=said):
         GPT(ALPHABET, n_heads=4, n_key_heads=n_key_heads)

@@ -1,4 +1,5 @@
-"""Networks on graphs: each looks where its kind says, and at nothing else; the table that is shown is the one that was used."""
+"""Networks on graphs: each looks where its kind says, and at nothing else; the table that is shown is the one
+that was used."""
 
 import pytest
 import torch
@@ -89,7 +90,8 @@ def test_dot_products_are_attend_with_or_without_the_mask_of_the_graph(kind):
 
 
 def test_a_score_of_0_is_looked_at():
-    """By hand: three nodes, 0 and 1 joined, every score of a pair with an edge 2: strangers keep 1 of 2 e² + 1, or of e² + 2."""
+    """By hand: three nodes, 0 and 1 joined, every score of a pair with an edge 2: strangers keep 1 of 2 e² +
+    1, or of e² + 2."""
     model = NodeClassifier("scores set to 0", 1, 2, d_hidden=1, n_heads=1).to(device())
     nn.init.constant_(model.first.w_query.weight, 2.0)
     nn.init.constant_(model.first.w_key.weight, 1.0)
@@ -138,7 +140,8 @@ def test_an_mlp_is_one():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_how_far_a_node_sees(kind):
-    """Two layers along a path reach two nodes away; a poisoned node stays unseen beyond, or is seen by all."""
+    """Two layers along a path reach two nodes away; a poisoned node stays unseen beyond, or is seen
+    by all."""
     model, x = make(kind), torch.randn(N, D_IN)
     poisoned = x.clone()
     poisoned[6] = 1e3
@@ -211,11 +214,15 @@ def test_a_bad_width_gets_a_sentence(no_shape_hook, name, value):
         ("nodes", TypeError, "got str"),
         ([[1.0] * 5], TypeError, "got list"),
         (torch.zeros(2, 5, dtype=torch.long, device="cpu"), TypeError, "got torch.int64"),
-        (torch.zeros(5, device="cpu"), ValueError, "x must have shape \\(n, 5\\), one row for each node, got \\(5,\\)"),
+        (
+            torch.zeros(5, device="cpu"),
+            ValueError,
+            "x must have shape \\(n, 5\\), one row for each node, got \\(5,\\)",
+        ),
         (torch.zeros(2, 4, device="cpu"), ValueError, "got \\(2, 4\\)"),
         (torch.zeros(1, 2, 5, device="cpu"), ValueError, "got \\(1, 2, 5\\)"),
     ],
-)  # fmt: skip
+)
 def test_other_features_get_a_sentence(no_shape_hook, x, error, words):
     model = make("GAT")
     for ask in (model, model.look):

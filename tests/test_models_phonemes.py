@@ -1,4 +1,5 @@
-"""The recogniser: radius means radius, filler means nothing, length does not matter, and its loss is the field's."""
+"""The recogniser: radius means radius, filler means nothing, length does not matter, and its loss is the
+field's."""
 
 import math
 
@@ -81,7 +82,8 @@ def test_filler_means_nothing(radius):
 
 @pytest.mark.parametrize("radius", [2, 13])
 def test_where_a_frame_stands_does_not_matter(radius):
-    """Frames in the middle, with their neighbours, give the same logits wherever they are: positions are relative."""
+    """Frames in the middle, with their neighbours, give the same logits wherever they are: positions are
+    relative."""
     model, frames = make(radius), torch.randn(1, N, N_MELS)
     reach = 2 * radius
     moved = torch.cat([torch.randn(1, 11, N_MELS), frames], 1)
@@ -166,9 +168,12 @@ def test_a_bad_radius_gets_a_sentence(no_shape_hook, radius):
         ({"n_heads": None}, "n_heads must be a whole number >= 1, got None"),
         ({"d_model": "wide"}, "d_model must be a whole number >= 1, got 'wide'"),
         ({"d_model": True}, "d_model must be a whole number >= 1, got True"),
-        ({"d_model": 15}, "d_model must be a multiple of 2 · n_heads = 10, as rotary positions turn pairs, got 15"),
+        (
+            {"d_model": 15},
+            "d_model must be a multiple of 2 · n_heads = 10, as rotary positions turn pairs, got 15",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_sizes_get_a_sentence(no_shape_hook, options, words):
     with pytest.raises(ValueError, match=words):
         make(2, **options)
@@ -187,11 +192,19 @@ def test_a_bad_number_of_labels_gets_a_sentence(no_shape_hook, labels):
         ("hello", TypeError, "got str"),
         ([[1.0]], TypeError, "got list"),
         (torch.zeros(1, 2, N_MELS, dtype=torch.long, device="cpu"), TypeError, "got torch.int64"),
-        (torch.zeros(2, N_MELS, device="cpu"), ValueError, "got \\(2, 40\\); a single utterance is frames\\[None\\]"),
-        (torch.zeros(1, 2, 39, device="cpu"), ValueError, "shape \\(b, n, 40\\) with at least one frame, got \\(1, 2, 39\\)"),
+        (
+            torch.zeros(2, N_MELS, device="cpu"),
+            ValueError,
+            "got \\(2, 40\\); a single utterance is frames\\[None\\]",
+        ),
+        (
+            torch.zeros(1, 2, 39, device="cpu"),
+            ValueError,
+            "shape \\(b, n, 40\\) with at least one frame, got \\(1, 2, 39\\)",
+        ),
         (torch.zeros(1, 0, N_MELS, device="cpu"), ValueError, "got \\(1, 0, 40\\)"),
     ],
-)  # fmt: skip
+)
 def test_other_frames_get_a_sentence(no_shape_hook, frames, error, words):
     model = make(2)
     for ask in (model, model.look):

@@ -1,4 +1,5 @@
-"""Networks that recall: each reads where it says, from what it may know, and gradients are what they are called."""
+"""Networks that recall: each reads where it says, from what it may know, and gradients are what they are
+called."""
 
 import math
 
@@ -137,7 +138,8 @@ def test_recurrent_networks_have_no_window(system, options):
 
 
 def test_the_half_from_the_right_knows_the_last_token_only():
-    """At the last token the half that came from the right has read nothing else: no read-out can take the symbol from it."""
+    """At the last token the half that came from the right has read nothing else: no read-out can take the
+    symbol from it."""
     model = make("BiRNN")
     nn.init.zeros_(model.read.weight[:, : D // 2])
     found = recaller.gradients(model, batch())
@@ -167,7 +169,8 @@ def test_where_the_question_looks():
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_gradient_is_the_slope_of_the_right_answers_logit(system):
-    """Against differences, in float64: for one sequence, the norm over the slopes in every direction of a token's embedding."""
+    """Against differences, in float64: for one sequence, the norm over the slopes in every direction of a
+    token's embedding."""
     model, one = make(system).double(), batch(distance=3, count=1)
     x, step = model.embed(one.tokens).detach(), 1e-6
     wanted = torch.zeros(4, dtype=torch.float64)

@@ -1,4 +1,5 @@
-"""SAGAN's block by plain matrices; gamma at 0 changes nothing and yet has a gradient; generator, discriminator and losses by hand."""
+"""SAGAN's block by plain matrices; gamma at 0 changes nothing and yet has a gradient; generator,
+discriminator and losses by hand."""
 
 import pytest
 import torch
@@ -32,7 +33,8 @@ def block(gamma=0.7, d_k=D_K):
 
 
 def by_matrices(layer, x):
-    """The paper's formula for one map, places as columns: y = x + gamma · value · beta, beta a column for each query."""
+    """The paper's formula for one map, places as columns: y = x + gamma · value · beta, beta a column for
+    each query."""
     x = x.flatten(1)  # (c, n)
 
     def times(conv):
@@ -179,7 +181,10 @@ def test_maps_are_rows_of_the_weights():
         (lambda: SelfAttention2d(0), "channels must be a whole number >= 1, got 0"),
         (lambda: SelfAttention2d(8, d_k=True), "d_k must be a whole number >= 1, got True"),
         (lambda: block()([1]), "x must be a tensor of feature maps, got list"),
-        (lambda: block()(torch.zeros(C, H, W)), r"x must have shape \(b, 7, height, width\), got \(7, 3, 5\)"),
+        (
+            lambda: block()(torch.zeros(C, H, W)),
+            r"x must have shape \(b, 7, height, width\), got \(7, 3, 5\)",
+        ),
         (lambda: block()(torch.zeros(B, C, 0, W)), r"x must have shape \(b, 7"),
         (lambda: Generator("Attention"), "middle must be one of nothing, attention, convolution"),
         (lambda: Generator(channels=1), "channels must be an even number of at least 2, got 1"),
@@ -187,7 +192,10 @@ def test_maps_are_rows_of_the_weights():
         (lambda: Discriminator(None), "middle must be one of nothing, attention, .* got None"),
         (lambda: Discriminator(channels="6"), "channels must be a whole number >= 1, got '6'"),
         (lambda: to_device(Generator())(None), "z must be a tensor of noise, got NoneType"),
-        (lambda: to_device(Generator())(torch.zeros(2, 8)), r"z must have shape \(b, 8, 2, 6\), got \(2, 8\)"),
+        (
+            lambda: to_device(Generator())(torch.zeros(2, 8)),
+            r"z must have shape \(b, 8, 2, 6\), got \(2, 8\)",
+        ),
         (lambda: noise(0, torch.Generator()), "batch must be a whole number >= 1, got 0"),
         (lambda: maps(Generator("nothing"), torch.zeros(1, 8, 2, 6), []), "has no attention to draw"),
         (
@@ -195,7 +203,7 @@ def test_maps_are_rows_of_the_weights():
             r"a place is \(row, column\) on a grid of 4 x 12, counted from 0, got \(4, 0\)",
         ),
     ],
-)  # fmt: skip
+)
 def test_errors_are_sentences_with_a_repair(no_shape_hook, call, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         call()

@@ -45,7 +45,8 @@ def small(make=AttentionDecoder):
 
 
 def transformer(vocabulary=None, norm_first=True, seed=1, scale=4, **options):
-    """With `scale` 1 as it starts, in single precision; else with larger layers, or it only repeats the character before."""
+    """With `scale` 1 as it starts, in single precision; else with larger layers, or it only repeats the
+    character before."""
     torch.manual_seed(seed)
     sizes = {"n_layers": 2, "d_model": 6, "n_heads": 3, "d_inner": 11, "dropout": 0.0}
     vocabulary = vocabulary or Vocabulary(characters())
@@ -176,7 +177,7 @@ def test_batches_hold_texts_of_about_one_length_and_every_pair_once():
 
 
 def test_any_encoder_and_decoder_of_that_kind_will_do():
-    (one, other) = translate(speller(), ["cc", "abcab"])
+    one, other = translate(speller(), ["cc", "abcab"])
     assert one.text == other.text == "ab"
     assert one.weights.shape == (2, 2) and other.weights.shape == (2, 5)
 
@@ -286,7 +287,8 @@ def test_a_beam_of_one_is_greedy(make):
 
 
 def likelihoods(model, text, longest):
-    """The log-probability of EVERY answer: all that end, and all that are cut at `longest`; nothing is searched."""
+    """The log-probability of EVERY answer: all that end, and all that are cut at `longest`; nothing is
+    searched."""
     found, known = {}, range(END, len(model.vocabulary))
     source, lengths = to_device(model.vocabulary.encode([text]))
     for n in range(1, longest + 1):
@@ -339,7 +341,8 @@ def test_a_beam_returns_the_weights_of_the_answer_it_returns(make):
 
 
 def test_a_hand_made_beam():
-    """Greedy begins with the likelier a (0.6) and goes on with 0.5; the beam finds b (0.4), which then is sure of its end."""
+    """Greedy begins with the likelier a (0.6) and goes on with 0.5; the beam finds b (0.4), which then is
+    sure of its end."""
 
     class Model(nn.Module):
         vocabulary = Vocabulary("ab")
@@ -541,7 +544,8 @@ def test_an_answer_is_judged_whole_date_by_date_and_by_length(monkeypatch):
 
 def row(system="additive", lr=1, validation_loss=0.5, exact=0.9, seed=0, steps=500, count=2, **more):
     return {
-        "kind": "trained", "system": system, "lr": lr, "validation_loss": validation_loss, "exact": exact, "seed": seed,
+        "kind": "trained", "system": system, "lr": lr, "validation_loss": validation_loss, "exact": exact,
+        "seed": seed,
         "steps": steps, "dates": count, "by_length": [[10, 40, exact], [20, 29, 0.0]],
     } | more  # fmt: skip
 

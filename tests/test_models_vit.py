@@ -1,4 +1,5 @@
-"""Two ways to see a picture: patches are a strided convolution, distances and gradients by hand, and a picture of another shape gets a sentence."""
+"""Two ways to see a picture: patches are a strided convolution, distances and gradients by hand, and a
+picture of another shape gets a sentence."""
 
 import pytest
 import torch
@@ -134,7 +135,8 @@ def test_what_is_seen_is_the_norm_of_the_jacobian(make):
 
 
 def test_a_convnet_sees_a_square_and_a_transformer_everything():
-    # 3 x 3, pooled by 2, 3 x 3 again: the middle of the second map sees 8 pixels: 2 · 2 + 2 pooled, 1 on each side
+    # 3 x 3, pooled by 2, 3 x 3 again: the middle of the second map sees 8 pixels: 2 · 2 + 2 pooled, 1 on each
+    # side
     x = torch.randn(C, 15, 15)
     field = seen(convnet((5, 31)), x, (3, 3)).nonzero()
     assert field.min() >= 3 and field.max() <= 10
@@ -196,18 +198,27 @@ GOOD = torch.zeros(B, C, SIDE, SIDE)
         (lambda: patchify(GOOD, None), "patch must be a whole number >= 1, got None"),
         (lambda: patchify("picture", 5), "got str"),
         (lambda: patchify(GOOD[0], 5), r"got \(3, 15, 15\)"),
-        (lambda: attention_distance(torch.ones(1, 1, 5, 5), (2, 2), 3), r"needs weights \(..., 4, 4\), got \(1, 1, 5, 5\); leave the class token out"),
+        (
+            lambda: attention_distance(torch.ones(1, 1, 5, 5), (2, 2), 3),
+            r"needs weights \(..., 4, 4\), got \(1, 1, 5, 5\); leave the class token out",
+        ),
         (lambda: attention_distance(torch.ones(4, 4), (2, 2), 3), r"of one layer, got \(4, 4\)"),
         (lambda: attention_distance([torch.ones(1, 1, 4, 4)], (2, 2), 3), "got list"),
         (lambda: attention_distance(torch.ones(1, 1, 4, 4), 2, 3), "grid must be .* got 2; use model.grid"),
         (lambda: attention_distance(torch.ones(1, 1, 4, 4), (2, 2), 0), "patch must be"),
-        (lambda: seen(convnet(), GOOD, (0, 0)), r"x must be one picture \(channels, h, w\), got \(2, 3, 15, 15\)"),
+        (
+            lambda: seen(convnet(), GOOD, (0, 0)),
+            r"x must be one picture \(channels, h, w\), got \(2, 3, 15, 15\)",
+        ),
         (lambda: seen(convnet(), None, (0, 0)), "got NoneType"),
-        (lambda: seen(convnet(), GOOD[0], (0, 3)), r"place must be \(row, column\) in a map of 3 x 3, from 0, got \(0, 3\)"),
+        (
+            lambda: seen(convnet(), GOOD[0], (0, 3)),
+            r"place must be \(row, column\) in a map of 3 x 3, from 0, got \(0, 3\)",
+        ),
         (lambda: seen(convnet(), GOOD[0], (-1, 0)), r"got \(-1, 0\)"),
         (lambda: seen(transformer(), GOOD[0], "middle"), "got 'middle'"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_gets_a_sentence(no_shape_hook, call, said):
     with pytest.raises((ValueError, TypeError), match=said):
         call()

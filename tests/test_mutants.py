@@ -1,4 +1,5 @@
-"""Small changes of right answers: the checks reject them, and those that they do not are listed with a reason."""
+"""Small changes of right answers: the checks reject them, and those that they do not are listed with a
+reason."""
 
 import ast
 import warnings
@@ -61,7 +62,10 @@ def test_known_mutants_of_a_small_function():
 
 
 def test_a_statement_goes_only_where_its_names_are_bound_without_it():
-    text = "def f(x):\n    y = x\n    x = x + 1\n    for i in range(3):\n        y += i\n        break\n    return y"
+    text = (
+        "def f(x):\n    y = x\n    x = x + 1\n    for i in range(3):\n        y += i\n        break\n   "
+        " return y"
+    )
     gone = {said.partition("  =>  ")[0] for said in mutants.mutants(text) if said.endswith("=>  pass")}
     assert gone == {"x = x + 1", "y += i", "break"}
 

@@ -1,4 +1,5 @@
-"""Every built notebook: its source's twin, executed, readable without a kernel, clean of the machine it was built on."""
+"""Every built notebook: its source's twin, executed, readable without a kernel, clean of the machine it was
+built on."""
 
 import ast
 import base64
@@ -76,9 +77,15 @@ def _pictures(notebook):
                     yield f"code cell {number}: a picture without alt text (metadata['image/png']['alt'])"
                 text = data.get("text/plain", "")
                 if not text or text.startswith("<"):
-                    yield f"code cell {number}: a picture whose text/plain is not its alt sentence: {text[:60]!r}"
+                    yield (
+                        f"code cell {number}: a picture whose text/plain is not its alt sentence:"
+                        f" {text[:60]!r}"
+                    )
             if any(_see_through(data[mime]) for mime in ("image/png", "image/gif") if mime in data):
-                yield f"code cell {number}: a see-through picture, dark letters on a dark page; give it a ground"
+                yield (
+                    f"code cell {number}: a see-through picture, dark letters on a dark page; give it a"
+                    " ground"
+                )
             if "image/svg+xml" in data and "<title" not in data["image/svg+xml"]:
                 yield f"code cell {number}: a drawing without <title>"
             for image in re.findall(r"<img\b[^>]*>", data.get("text/html", "")):
@@ -105,7 +112,10 @@ def _amounts(notebook):
     for number, cell in enumerate(cells, 1):
         lines = len(cell.source.splitlines())
         if lines > LINES:
-            yield f"code cell {number} has {lines} lines; at most {LINES}: move what hides the idea into lesson_lib"
+            yield (
+                f"code cell {number} has {lines} lines; at most {LINES}: move what hides the idea into"
+                " lesson_lib"
+            )
         if "nbval-skip" in cell.metadata.get("tags", ()):
             yield f"code cell {number} is skipped by nbval"
 
@@ -200,8 +210,10 @@ SPOILT = {
     "no output is stored": _cleared,
     "execution counts": lambda notebook: notebook.cells[1].update(execution_count=7),
     "standard error": lambda notebook: notebook.cells[1].outputs[0].update(name="stderr"),
-    "ends in NameError": lambda notebook: notebook.cells[1].outputs.append(
-        nbformat.v4.new_output("error", ename="NameError", evalue="x", traceback=[])
+    "ends in NameError": (
+        lambda notebook: notebook.cells[1].outputs.append(
+            nbformat.v4.new_output("error", ename="NameError", evalue="x", traceback=[])
+        )
     ),
     "a widget view": lambda notebook: (
         notebook.cells[0].outputs[0].data.update({outputs.WIDGET: {"model_id": "1"}})

@@ -138,7 +138,8 @@ def test_a_field_of_zeros_is_white_and_a_pixel_outside_gets_a_sentence():
 def test_curves_have_a_panel_for_each_budget_and_a_line_for_chance(task, chance):
     ns = [100, 1000, 10000]
     points = {
-        budget: {model: (ns, [low, 0.4, 0.5], [low, 0.5, 0.6], [low, 0.6, 0.7]) for model, low in (("ViT", 0.2), ("CNN", 0.3))}
+        budget: {model: (ns, [low, 0.4, 0.5], [low, 0.5, 0.6], [low, 0.6, 0.7]) for model,
+        low in (("ViT", 0.2), ("CNN", 0.3))}
         for budget in ("short", "long")
     }  # fmt: skip
     picture = figures.curves(points, task)
@@ -324,13 +325,19 @@ def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
         lambda: figures.gamma({"generator": ([0, 1], [0.0, 0.1])}),
         lambda: figures.generated({name: torch.rand(16, 8, 24) for name in "abcd"}),
         lambda: figures.agreement({"attention": ([0, 1], [0.0, 0.1])}),
-        lambda: figures.queries([{"system": "DETR", "queries": [{"query": 0, "x": [1.0], "y": [1.0], "sure": [1]}] * 5}]),
+        lambda: figures.queries(
+            [{"system": "DETR", "queries": [{"query": 0, "x": [1.0], "y": [1.0], "sure": [1]}] * 5}]
+        ),
         lambda: figures.maps(torch.rand(8, 8), {(i, i): torch.rand(4, 4) for i in range(4)}),
-        lambda: figures.detections(torch.rand(4, 24, 24), [torch.zeros(0, 4)] * 4, [torch.zeros(0, 4)] * 4, [[]] * 4),
-        lambda: figures.query_maps(torch.rand(24, 24), torch.tensor([1, 1, 5, 5]), {name: torch.rand(6, 6) for name in "abcd"}),
+        lambda: figures.detections(
+            torch.rand(4, 24, 24), [torch.zeros(0, 4)] * 4, [torch.zeros(0, 4)] * 4, [[]] * 4
+        ),
+        lambda: figures.query_maps(
+            torch.rand(24, 24), torch.tensor([1, 1, 5, 5]), {name: torch.rand(6, 6) for name in "abcd"}
+        ),
         lambda: figures.centres(torch.rand(9, 2), torch.rand(9, 2), torch.rand(9, 2)),
     ],
-)  # fmt: skip
+)
 def test_a_figure_is_narrow_enough_and_says_what_it_shows(picture, no_shape_hook):
     made = picture()
     assert made.figure.get_size_inches()[0] <= 8.0

@@ -1,4 +1,5 @@
-"""A GPU's seconds stand beside the CPU's on the same axes, with what they are; what is read aloud does not depend on them."""
+"""A GPU's seconds stand beside the CPU's on the same axes, with what they are; what is read aloud does not
+depend on them."""
 
 import pytest
 
@@ -72,8 +73,10 @@ def figures(gpu):
     two = ([16, 32], {"one": [0.1, 0.2], "two": [0.3, 0.9]})
     costs = [{"kind": k, "n": n, "seconds": 0.1 * n, "mib": 1.0 * n} for k in ("one", "two") for n in (4, 16)]
     return [
-        lesson_02.costs(two[0], two[1], two[1], gpu), lesson_03.loop_and_product(*two, gpu), lesson_08.live_seconds(*two, gpu),
-        lesson_09.live_seconds(*two, gpu), lesson_10.sparse_dense(costs, gpu), lesson_11.next_token(*two, gpu),
+        lesson_02.costs(two[0], two[1], two[1], gpu), lesson_03.loop_and_product(*two, gpu),
+        lesson_08.live_seconds(*two, gpu),
+        lesson_09.live_seconds(*two, gpu), lesson_10.sparse_dense(costs, gpu),
+        lesson_11.next_token(*two, gpu),
     ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""The figures of lesson 11 draw what they are given: the family, masks, spectra, errors, tiles and rounds in their order, costs."""
+"""The figures of lesson 11 draw what they are given: the family, masks, spectra, errors, tiles and rounds in
+their order, costs."""
 
 import math
 import re
@@ -41,16 +42,19 @@ def boxes(axes, kind=Rectangle):
 
 
 def accuracies(kinds=KINDS):
-    """The k-th kind has (k + 1) / 10 on all tasks, and two seeds more, a tenth up and down on the first task."""
+    """The k-th kind has (k + 1) / 10 on all tasks, and two seeds more, a tenth up and down on the
+    first task."""
     return {
-        kind: {task: [(k + 1) / 10 + (0.1 * up if task == "pairs" else 0) for up in (0, 1, -1)] for task in TASKS}
+        kind: {task: [(k + 1) / 10 + (0.1 * up if task == "pairs" else 0) for up in (0, 1,
+        -1)] for task in TASKS}
         for k, kind in enumerate(kinds)
     }  # fmt: skip
 
 
 def ring_rows(repeats=(0.0,)):
     return [
-        {"processes": p, "tokens": tokens, "backward": backward, "mib": (tokens / p) * (3 if backward else 1) + more, "seconds": 1.0}
+        {"processes": p, "tokens": tokens, "backward": backward,
+        "mib": (tokens / p) * (3 if backward else 1) + more, "seconds": 1.0}
         for p in (1, 2, 5) for tokens in (700, 1100) for backward in (False, True) for more in repeats
     ]  # fmt: skip
 
@@ -65,7 +69,8 @@ def every():
         "errors": figures.errors({"a": [(2, [0.5, 0.25]), (4, [0.125])]}, xlabel="features", slope=-0.5),
         "tile_order": figures.tile_order(7, 2, causal=True, step=3),
         "ring_rounds": figures.ring_rounds(3),
-        "arena_plane": figures.arena_plane(accuracies(), dict.fromkeys(KINDS, 3.0), dict.fromkeys(KINDS, 7.0)),
+        "arena_plane": figures.arena_plane(accuracies(), dict.fromkeys(KINDS, 3.0),
+        dict.fromkeys(KINDS, 7.0)),
         "arena_bars": figures.arena_bars(accuracies(), dict.fromkeys(TASKS, 0.1)),
         "cache_growth": figures.cache_growth(3, 5, {"all": 7, "one": 1}, [11, 13]),
         "shared_heads": figures.shared_heads(6, [6, 3, 1]),
@@ -134,7 +139,11 @@ def test_the_map_has_a_box_for_each_group_in_which_all_its_lines_stand():
             ]
             assert inside and inside[0].x1 <= frame.x1 and inside[0].y1 <= frame.y1, line
         assert len(branch.idea.split()) <= 5
-    assert {figures.FAMILY[name].lessons for name in ("fixed patterns", "known edges", "kernels")} == {"09", "10", "08, 11"}  # fmt: skip
+    assert {figures.FAMILY[name].lessons for name in ("fixed patterns", "known edges", "kernels")} == {
+        "09",
+        "10",
+        "08, 11",
+    }
 
 
 def test_links_take_the_place_of_marks():
@@ -166,12 +175,18 @@ def test_patterns_are_their_masks_with_their_share_above():
     [
         ({}, "masks must be a dict .* got none"),
         (torch.ones(3, 3, dtype=torch.bool, device="cpu"), "masks must be a dict .* got Tensor"),
-        ({"x": torch.ones(3, 5, dtype=torch.bool, device="cpu")}, r"mask 'x' must be a boolean table \(n, n\), got torch.bool \(3, 5\)"),
-        ({"x": torch.ones(3, 3, device="cpu")}, r"got torch.float32 \(3, 3\); masks.window\(n, radius\) makes one"),
+        (
+            {"x": torch.ones(3, 5, dtype=torch.bool, device="cpu")},
+            r"mask 'x' must be a boolean table \(n, n\), got torch.bool \(3, 5\)",
+        ),
+        (
+            {"x": torch.ones(3, 3, device="cpu")},
+            r"got torch.float32 \(3, 3\); masks.window\(n, radius\) makes one",
+        ),
         ({"x": None}, "got NoneType"),
         ({str(k): window(3, 1) for k in range(13)}, "masks must be at most 12, .* got 13"),
     ],
-)  # fmt: skip
+)
 def test_patterns_say_what_does_not_fit(no_shape_hook, masks, message):
     with pytest.raises(ValueError, match=message):
         figures.seen_patterns(masks)
@@ -249,7 +264,8 @@ def test_tiles_are_those_that_attend_tiles_computes_in_its_order(monkeypatch, n,
     seen, scores = [], efficient._scores
     monkeypatch.setattr(
         efficient, "_scores", lambda q, k, rows, columns, ahead: (
-            seen.append((rows.start, rows.stop, columns.start, columns.stop)), scores(q, k, rows, columns, ahead)
+            seen.append((rows.start, rows.stop, columns.start, columns.stop)),
+            scores(q, k, rows, columns, ahead)
         )[1],
     )  # fmt: skip
     x = torch.randn(n, 2)
@@ -313,7 +329,11 @@ def test_tile_order_says_what_does_not_fit(arguments, options, message, no_shape
 @pytest.mark.parametrize("p", [2, 3, 5])
 def test_rounds_hand_the_keys_on_and_fill_the_table_once(p):
     (page,) = figures.ring_rounds(p).figure.axes
-    places = sorted((text.get_position()[1], text.get_position()[0], int(text.get_text()[-1])) for text in page.texts if re.fullmatch(r"keys \d", text.get_text()))  # fmt: skip
+    places = sorted(
+        (text.get_position()[1], text.get_position()[0], int(text.get_text()[-1]))
+        for text in page.texts
+        if re.fullmatch(r"keys \d", text.get_text())
+    )
     rounds = [[owner for *_, owner in places[turn * p : (turn + 1) * p]] for turn in range(p)]
     assert rounds[0] == list(range(p))
     for before, after in pairwise(rounds):

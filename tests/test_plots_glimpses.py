@@ -1,4 +1,5 @@
-"""Pictures of looking: the path lies where the model looked, dots are the seeds, the film is the same bytes every time."""
+"""Pictures of looking: the path lies where the model looked, dots are the seeds, the film is the same bytes
+every time."""
 
 import io
 import json
@@ -114,7 +115,14 @@ def test_stored_numbers_are_drawn():
 
 def test_a_signal_that_cannot_be_told_from_nothing_is_drawn_at_the_smallest_that_can():
     def row(squared, seed=0):
-        return {"size": 24, "trained": 0.0, "seed": seed, "signal squared": squared, "noise": 4.0, "noise without": 8.0}  # fmt: skip
+        return {
+            "size": 24,
+            "trained": 0.0,
+            "seed": seed,
+            "signal squared": squared,
+            "noise": 4.0,
+            "noise without": 8.0,
+        }
 
     def signal(*rows):
         return plots.gradient_noise(rows, paths=4).figure.axes[0].get_lines()[2].get_ydata()[0]

@@ -1,4 +1,5 @@
-"""A graph is drawn as it is: shapes, colours, frames and the thickness of its lines; and the figures of lesson 10 draw what they are given."""
+"""A graph is drawn as it is: shapes, colours, frames and the thickness of its lines; and the figures of
+lesson 10 draw what they are given."""
 
 import math
 
@@ -206,16 +207,36 @@ def test_the_caption_tells_what_is_there(given, words):
 @pytest.mark.parametrize(
     "given, error, words",
     [
-        ({"task": None}, TypeError, "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate"),
-        ({"weights": [[1.0]]}, ValueError, r"weights must be a tensor \(5, 5\), got list; of several heads take one"),
-        ({"weights": torch.ones(2, N, N)}, ValueError, r"got \(2, 5, 5\); of several heads take one, or weights.mean\(0\)"),
-        ({"weights": torch.full((N, N), -1.0)}, ValueError, "finite and not negative; pass weights, not scores"),
+        (
+            {"task": None},
+            TypeError,
+            "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate",
+        ),
+        (
+            {"weights": [[1.0]]},
+            ValueError,
+            r"weights must be a tensor \(5, 5\), got list; of several heads take one",
+        ),
+        (
+            {"weights": torch.ones(2, N, N)},
+            ValueError,
+            r"got \(2, 5, 5\); of several heads take one, or weights.mean\(0\)",
+        ),
+        (
+            {"weights": torch.full((N, N), -1.0)},
+            ValueError,
+            "finite and not negative; pass weights, not scores",
+        ),
         ({"weights": torch.full((N, N), math.nan)}, ValueError, "weights must be finite"),
         ({"node": 5}, ValueError, "node must be a whole number from 0 to 4, got 5"),
         ({"node": -1}, ValueError, "from 0 to 4, got -1"),
         ({"node": "1"}, ValueError, "from 0 to 4, got '1'"),
         ({"node": True}, ValueError, "from 0 to 4, got True"),
-        ({"guesses": [0] * N}, ValueError, "guesses must be a tensor of 5 whole numbers, got list; take logits"),
+        (
+            {"guesses": [0] * N},
+            ValueError,
+            "guesses must be a tensor of 5 whole numbers, got list; take logits",
+        ),
         ({"guesses": torch.zeros(N)}, ValueError, "guesses must be a tensor of 5 whole numbers"),
         ({"guesses": torch.zeros(N + 1).long()}, ValueError, r"5 whole numbers, got \(6,\)"),
         ({"guesses": torch.full((N,), 3)}, ValueError, r"classes 0 to 2, or -1 for none, got \[3\]"),
@@ -223,9 +244,13 @@ def test_the_caption_tells_what_is_there(given, words):
         ({"cut": [(0, 2)]}, ValueError, "none joins 0 and 2"),
         ({"cut": (0, 1)}, ValueError, r"cut must hold pairs of nodes, such as \[\(0, 1\)\], got 0"),
         ({"cut": 7}, ValueError, "cut must hold pairs of nodes, .* got 7"),
-        ({"task": task()._replace(classes=tuple("ABCDEFG"))}, ValueError, "at most 6 classes to be drawn, got 7"),
+        (
+            {"task": task()._replace(classes=tuple("ABCDEFG"))},
+            ValueError,
+            "at most 6 classes to be drawn, got 7",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, given, error, words):
     with pytest.raises(error, match=words):
         network(**{"task": task()} | given)
@@ -259,11 +284,14 @@ def test_masks_stand_beside_each_other_as_they_are():
     "tables, words",
     [
         ({}, "tables must hold at least one mask"),
-        ({"band": torch.ones(3, 3)}, r"mask 'band' must be a boolean table \(n, n\), got torch.float32 \(3, 3\)"),
+        (
+            {"band": torch.ones(3, 3)},
+            r"mask 'band' must be a boolean table \(n, n\), got torch.float32 \(3, 3\)",
+        ),
         ({"band": [[True]]}, "got list; take masks.from_edges"),
         ({"band": torch.ones(3).bool()}, r"got torch.bool \(3,\)"),
     ],
-)  # fmt: skip
+)
 def test_masks_say_what_does_not_fit(no_shape_hook, tables, words):
     with pytest.raises(ValueError, match=words):
         figures.masks(tables)
@@ -345,8 +373,11 @@ def test_weights_and_masks_that_do_not_fit_get_a_sentence(no_shape_hook, draw_it
 
 def within_rows():
     return [
-        {"part": "within", "kind": kind, "within": share, "n_classes": n_classes, "seed": seed, "accuracy": base + share / 10 + seed / 100}
-        for kind, base in (("GAT", 0.5), ("MLP", 0.7)) for share in (0.9, 0.1) for n_classes in (2, 4) for seed in (0, 2)
+        {"part": "within", "kind": kind, "within": share, "n_classes": n_classes, "seed": seed,
+        "accuracy": base + share / 10 + seed / 100}
+        for kind,
+        base in (("GAT", 0.5), ("MLP", 0.7)) for share in (0.9, 0.1) for n_classes in (2, 4) for seed in (0,
+        2)
     ] + [{"part": "point", "kind": "poison", "accuracy": 9.0}]  # fmt: skip
 
 
@@ -401,11 +432,14 @@ def test_the_highest_score_of_each_query_is_framed():
     "tables, words",
     [
         ({}, "at least one, got none"),
-        ({"GAT": torch.ones(2, 3, 3)}, r"table 'GAT' must hold finite scores \(n, m\), got \(2, 3, 3\); take one head"),
+        (
+            {"GAT": torch.ones(2, 3, 3)},
+            r"table 'GAT' must hold finite scores \(n, m\), got \(2, 3, 3\); take one head",
+        ),
         ({"GAT": torch.full((2, 2), -math.inf)}, "must hold finite scores"),
         ({"GAT": [1.0]}, "got list"),
     ],
-)  # fmt: skip
+)
 def test_scores_that_are_no_table_get_a_sentence(no_shape_hook, tables, words):
     with pytest.raises(ValueError, match=words):
         figures.static(tables)

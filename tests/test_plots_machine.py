@@ -1,4 +1,5 @@
-"""The whole machine in pictures: the right weights in the right place, norms by hand, and sentences for what does not fit."""
+"""The whole machine in pictures: the right weights in the right place, norms by hand, and sentences for what
+does not fit."""
 
 from typing import Any, NamedTuple
 
@@ -71,7 +72,9 @@ def test_the_norm_stands_beside_the_layers_that_made_it():
     page, beside, _ = picture.figure.axes
     (line,) = beside.get_lines()
     xs, ys = line.get_xdata(), line.get_ydata()
-    torch.testing.assert_close(torch.as_tensor(xs), torch.tensor([0, 6, 50 / M], dtype=torch.float64), check_device=False)  # fmt: skip
+    torch.testing.assert_close(
+        torch.as_tensor(xs), torch.tensor([0, 6, 50 / M], dtype=torch.float64), check_device=False
+    )
     extents = [image.get_extent() for image in page.get_images()]
     assert extents[0][3] == pytest.approx(ys[0]), "what comes in stands at the top of layer 1"
     assert extents[0][2] < ys[1] <= extents[H][3] + 1e-9, "what layer 1 leaves stands between layers 1 and 2"
@@ -85,7 +88,9 @@ def test_the_norm_stands_beside_the_layers_that_made_it():
     assert [t.get_text() for t in beside.get_yticklabels()] == ["in", "after 1", "after 2"]
 
 
-@pytest.mark.parametrize("layers, n_heads, m, n", [(2, 4, 41, 23), (6, 8, 31, 11), (1, 1, 3, 2), (3, 2, 5, 37)])  # fmt: skip
+@pytest.mark.parametrize(
+    "layers, n_heads, m, n", [(2, 4, 41, 23), (6, 8, 31, 11), (1, 1, 3, 2), (3, 2, 5, 37)]
+)
 def test_small_and_large_machines_fit_the_page(layers, n_heads, m, n):
     picture = machine(opened(layers, n_heads, m, n))
     width, height = picture.figure.get_size_inches()
@@ -126,17 +131,48 @@ def test_what_is_not_opened_gets_a_sentence(nothing):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda o: {"encoder": Stacked(o.encoder.output, None, None)}, "the encoder was not opened: .* weights=True"),
+        (
+            lambda o: {"encoder": Stacked(o.encoder.output, None, None)},
+            "the encoder was not opened: .* weights=True",
+        ),
         (lambda o: {"decoder": o.decoder._replace(weights=[None, None])}, "the decoder was not opened"),
-        (lambda o: {"source": o.source[1:]}, r"encoder.weights must be one sequence's, \(1, ..., 6, 6\) in each layer, got \(1, 3, 7, 7\)"),
+        (
+            lambda o: {"source": o.source[1:]},
+            r"encoder.weights must be one sequence's, \(1, ..., 6, 6\) in each layer, got \(1, 3, 7, 7\)",
+        ),
         (lambda o: {"target": [*o.target, "!"]}, r"decoder.weights, own must be .* \(1, ..., 6, 6\)"),
-        (lambda o: {"encoder": o.encoder._replace(weights=[w.repeat(2, 1, 1, 1) for w in o.encoder.weights])}, r"got \(2, 3, 7, 7\)"),
-        (lambda o: {"decoder": o.decoder._replace(weights=[DecoderWeights(w.own, w.own) for w in o.decoder.weights])}, "decoder.weights, cross must"),
-        (lambda o: {"decoder": o.decoder._replace(weights=[DecoderWeights(w.own, None) for w in o.decoder.weights])}, "cross .* got NoneType"),
-        (lambda o: {"encoder": o.encoder._replace(stream=o.encoder.stream[1:])}, "encoder.stream must hold one more than the 2 layers, got 2"),
-        (lambda o: {"decoder": o.decoder._replace(stream=[x[0] for x in o.decoder.stream])}, r"decoder.stream .*, 5, d_model\) .* got \(5, 12\)"),
+        (
+            lambda o: {
+                "encoder": o.encoder._replace(weights=[w.repeat(2, 1, 1, 1) for w in o.encoder.weights])
+            },
+            r"got \(2, 3, 7, 7\)",
+        ),
+        (
+            lambda o: {
+                "decoder": o.decoder._replace(
+                    weights=[DecoderWeights(w.own, w.own) for w in o.decoder.weights]
+                )
+            },
+            "decoder.weights, cross must",
+        ),
+        (
+            lambda o: {
+                "decoder": o.decoder._replace(
+                    weights=[DecoderWeights(w.own, None) for w in o.decoder.weights]
+                )
+            },
+            "cross .* got NoneType",
+        ),
+        (
+            lambda o: {"encoder": o.encoder._replace(stream=o.encoder.stream[1:])},
+            "encoder.stream must hold one more than the 2 layers, got 2",
+        ),
+        (
+            lambda o: {"decoder": o.decoder._replace(stream=[x[0] for x in o.decoder.stream])},
+            r"decoder.stream .*, 5, d_model\) .* got \(5, 12\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_gets_a_sentence(change, words, no_shape_hook):
     one = opened()
     with pytest.raises(ValueError, match=words):

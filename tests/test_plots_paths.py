@@ -1,4 +1,5 @@
-"""Graphs as pictures: what is where, what is lit, what is computed when; and no line passes through a box that it does not belong to."""
+"""Graphs as pictures: what is where, what is lit, what is computed when; and no line passes through a box
+that it does not belong to."""
 
 import io
 from itertools import pairwise
@@ -248,11 +249,19 @@ def test_a_path_and_a_wave_together_are_refused():
         (networkx.DiGraph([(("a", -1), ("b", 0))]), ValueError, "positions from 0"),
         (networkx.DiGraph([(("a", 0), ("b", "0"))]), ValueError, "positions from 0"),
         (networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("a", 0))]), ValueError, "no circle"),
-        (chain(13), ValueError, "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8"),
-        (networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph), ValueError, "got 1 and 13"),
+        (
+            chain(13),
+            ValueError,
+            "at most 12 positions and 2 to 12 rows to be drawn, got 13 and 2; take n = 8",
+        ),
+        (
+            networkx.path_graph([(f"row {k}", 0) for k in range(13)], networkx.DiGraph),
+            ValueError,
+            "got 1 and 13",
+        ),
         (networkx.path_graph([("row", 0), ("row", 1)], networkx.DiGraph), ValueError, "got 2 and 1"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
     for draw in (
         paths.network,

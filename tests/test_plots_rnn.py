@@ -1,4 +1,5 @@
-"""The figures of lesson 08 draw what they are given: middles and bands of repeats, exact zeros in a place of their own."""
+"""The figures of lesson 08 draw what they are given: middles and bands of repeats, exact zeros in a place of
+their own."""
 
 import math
 
@@ -101,7 +102,8 @@ def test_growth_takes_the_pass_that_is_asked_for():
         for row in costs()
     ]
     taken = [
-        {"kind": row["kind"], "n": row["n"], "d": 64, "seconds": (1 + backward) * row["seconds"], "backward": backward}
+        {"kind": row["kind"], "n": row["n"], "d": 64, "seconds": (1 + backward) * row["seconds"],
+        "backward": backward}
         for backward in (False, True) for row in costs(seeds=(0, 1, 2))
     ]  # fmt: skip
     for backward, seconds, mib in ((False, [5, 17, 65], [2, 8, 32]), (True, [10, 34, 130], [20, 80, 320])):
@@ -124,8 +126,16 @@ def test_tables_stand_side_by_side_with_a_row_for_each_layer():
 
 @pytest.mark.parametrize(
     "cell, text",
-    [("n", "n"), (64, "64"), (1.987, "1.99"), ([3, 3, 3], "3"), ((2, 5), "2 … 5"), ([1.1], "1.10"), (None, "None")],
-)  # fmt: skip
+    [
+        ("n", "n"),
+        (64, "64"),
+        (1.987, "1.99"),
+        ([3, 3, 3], "3"),
+        ((2, 5), "2 … 5"),
+        ([1.1], "1.10"),
+        (None, "None"),
+    ],
+)
 def test_a_cell_is_written_as_text(cell, text):
     (axes,) = figures.table({"measured": {"RNN": {"power": cell}}}).figure.axes
     assert text in texts(axes)
@@ -330,7 +340,8 @@ def test_forgetting_needs_a_norm_for_the_symbol(distance):
 
 def test_generation_draws_seconds_and_numbers_over_the_tokens():
     rows = [
-        {"part": "generation", "seed": seed, "system": system, "token": 2**i, "seconds": 1e-5 * (i + 1 + seed), "numbers": 128 * 2**i}
+        {"part": "generation", "seed": seed, "system": system, "token": 2**i,
+        "seconds": 1e-5 * (i + 1 + seed), "numbers": 128 * 2**i}
         for system in ("LSTM", "softmax attention") for i in range(13) for seed in (0, 3, 1)
     ]  # fmt: skip
     seconds, numbers = figures.generation([*rows, {"part": "threads"}]).figure.axes

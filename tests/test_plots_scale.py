@@ -1,4 +1,5 @@
-"""Pictures and tables of costs at any length: what is drawn is what was measured and what the laws say, and numbers read as people say them."""
+"""Pictures and tables of costs at any length: what is drawn is what was measured and what the laws say, and
+numbers read as people say them."""
 
 from itertools import pairwise
 
@@ -13,8 +14,10 @@ LAWS = {"table": Law(0.01, 0, 2e-8), "window": Law(0.001, 1e-5, 0), "low rank": 
 
 def rows():
     return [
-        {"kind": kind, "seed": seed, "n": n, "held_out": n > 1024, "cpu_s": noise * law.at(n), "mib": 2 * law.at(n)}
-        for seed, noise in enumerate((0.5, 1.0, 9.0)) for kind, law in LAWS.items() for n in (512, 1024, 2048, 4096)
+        {"kind": kind, "seed": seed, "n": n, "held_out": n > 1024, "cpu_s": noise * law.at(n),
+        "mib": 2 * law.at(n)}
+        for seed, noise in enumerate((0.5, 1.0, 9.0)) for kind,
+        law in LAWS.items() for n in (512, 1024, 2048, 4096)
     ]  # fmt: skip
 
 
@@ -104,9 +107,13 @@ def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
     [
         ({}, None, r"laws must be \{kind: \(law of seconds, law of MiB\)\}, got \{\}"),
         (None, None, "got None"),
-        ({"a": (LAWS["table"], LAWS["table"])}, {"b": 3}, "longest must hold a length for each kind, there is none for 'a'"),
+        (
+            {"a": (LAWS["table"], LAWS["table"])},
+            {"b": 3},
+            "longest must hold a length for each kind, there is none for 'a'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_table_of_nothing_gets_a_sentence(no_shape_hook, laws, longest, words):
     with pytest.raises(ValueError, match=words):
         scale.scale_table(laws, longest=longest)
@@ -127,18 +134,37 @@ def test_bars_end_where_memory_does():
 @pytest.mark.parametrize(
     "seconds, text",
     [
-        (3e-6, "3.0 µs"), (0.0, "0.0 µs"), (0.0123, "12 ms"), (0.25, "250 ms"), (5.62, "5.6 s"), (90, "1.5 min"), (HOUR, "1.0 h"), (DAY, "1.0 day"),
-        (2.1 * DAY, "2.1 days"), (YEAR, "1.0 year"), (665 * YEAR, "665 years"), (12_345 * YEAR, "12,345 years"), (2.5e6 * YEAR, "2.5 million years"),
+        (3e-6, "3.0 µs"),
+        (0.0, "0.0 µs"),
+        (0.0123, "12 ms"),
+        (0.25, "250 ms"),
+        (5.62, "5.6 s"),
+        (90, "1.5 min"),
+        (HOUR, "1.0 h"),
+        (DAY, "1.0 day"),
+        (2.1 * DAY, "2.1 days"),
+        (YEAR, "1.0 year"),
+        (665 * YEAR, "665 years"),
+        (12_345 * YEAR, "12,345 years"),
+        (2.5e6 * YEAR, "2.5 million years"),
     ],
-)  # fmt: skip
+)
 def test_seconds_as_people_say_them(seconds, text):
     assert human_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(
     "mib, text",
-    [(0.5, "512 KiB"), (1, "1.0 MiB"), (1023, "1,023 MiB"), (8192, "8.0 GiB"), (7.6 * 2**20, "7.6 TiB"), (2.0**30, "1.0 PiB"), (28.4 * 2**40, "28 EiB")],
-)  # fmt: skip
+    [
+        (0.5, "512 KiB"),
+        (1, "1.0 MiB"),
+        (1023, "1,023 MiB"),
+        (8192, "8.0 GiB"),
+        (7.6 * 2**20, "7.6 TiB"),
+        (2.0**30, "1.0 PiB"),
+        (28.4 * 2**40, "28 EiB"),
+    ],
+)
 def test_memory_as_people_say_it(mib, text):
     assert human_mib(mib) == text
 

@@ -1,4 +1,5 @@
-"""The figures of lesson 09 draw what they are given: frames and phonemes in seconds, windows and the blocks that cover them, costs, accuracies."""
+"""The figures of lesson 09 draw what they are given: frames and phonemes in seconds, windows and the blocks
+that cover them, costs, accuracies."""
 
 import math
 from itertools import pairwise
@@ -41,11 +42,13 @@ def heard():
 
 
 def cost_rows(seeds=(0, 1, 2)):
-    """Tables take 2 n² MiB, windows 3 n; a repeat takes one more second than the one before, and a backward pass 1,000 times all."""
+    """Tables take 2 n² MiB, windows 3 n; a repeat takes one more second than the one before, and a backward
+    pass 1,000 times all."""
     return [
         {
             "kind": kind, "seed": seed, "speech_s": s, "n": 100 * s, "backward": backward,
-            "cpu_s": (s + seed) * (1000 if backward else 1), "mib": (2 * s * s if kind == "table" else 3 * s) * (1000 if backward else 1),
+            "cpu_s": (s + seed) * (1000 if backward else 1),
+            "mib": (2 * s * s if kind == "table" else 3 * s) * (1000 if backward else 1),
         }
         for kind in ("window", "table") for s in (1, 10, 100) for seed in seeds for backward in (False, True)
     ]  # fmt: skip
@@ -54,11 +57,13 @@ def cost_rows(seeds=(0, 1, 2)):
 def points(kind="point", n_layers=2, seeds=(0, 1, 2)):
     return [
         {
-            "kind": kind, "n_layers": n_layers, "radius": radius, "seed": seed, "accuracy": (5 + k + seed) / 10 - 0.05 * (2 - n_layers),
+            "kind": kind, "n_layers": n_layers, "radius": radius, "seed": seed,
+            "accuracy": (5 + k + seed) / 10 - 0.05 * (2 - n_layers),
             "accuracy_speech": 0.25, "by_kind": {"vowel": k / 10, "stop": seed / 10},
         }
         for k, radius in enumerate(RADII[:3]) for seed in seeds
-    ] + [{"kind": kind, "n_layers": n_layers, "radius": None, "seed": 0, "accuracy": 0.6, "accuracy_speech": 0.25, "by_kind": {"vowel": 0.1}}]  # fmt: skip
+    ] + [{"kind": kind, "n_layers": n_layers, "radius": None, "seed": 0, "accuracy": 0.6,
+    "accuracy_speech": 0.25, "by_kind": {"vowel": 0.1}}]  # fmt: skip
 
 
 def test_stretches_of_equal_labels_become_one():
@@ -120,16 +125,28 @@ def test_attention_is_a_bar_for_each_frame_and_a_line_at_the_one_that_looks():
 @pytest.mark.parametrize(
     "change, error, message",
     [
-        ({"frames": None}, ValueError, r"frames must be a tensor \(frames, bands\) of one utterance, got NoneType"),
+        (
+            {"frames": None},
+            ValueError,
+            r"frames must be a tensor \(frames, bands\) of one utterance, got NoneType",
+        ),
         ({"frames": torch.randn(2, N, BANDS, device="cpu")}, ValueError, r"got \(2, 29, 40\)"),
         ({"frames": torch.randn(0, BANDS, device="cpu")}, ValueError, r"got \(0, 40\)"),
         ({"labels": [0] * N}, TypeError, "labels must be a tensor of whole numbers, .* got list"),
-        ({"labels": torch.zeros(N, device="cpu")}, TypeError, r"got torch.float32; of logits take argmax\(-1\)"),
-        ({"labels": torch.zeros(N + 1, dtype=torch.long, device="cpu")}, ValueError, r"each of the 29 frames, got shape \(30,\)"),
+        (
+            {"labels": torch.zeros(N, device="cpu")},
+            TypeError,
+            r"got torch.float32; of logits take argmax\(-1\)",
+        ),
+        (
+            {"labels": torch.zeros(N + 1, dtype=torch.long, device="cpu")},
+            ValueError,
+            r"each of the 29 frames, got shape \(30,\)",
+        ),
         ({"labels": torch.full((N,), 4, device="cpu")}, ValueError, "labels must be 0 to 3, .* got 4 to 4"),
         ({"labels": torch.full((N,), -1, device="cpu")}, ValueError, "got -1 to -1"),
     ],
-)  # fmt: skip
+)
 def test_frames_and_labels_that_do_not_fit_get_a_sentence(no_shape_hook, change, error, message):
     frames, labels = heard()
     given = {"frames": frames, "labels": labels} | change
@@ -142,13 +159,17 @@ def test_frames_and_labels_that_do_not_fit_get_a_sentence(no_shape_hook, change,
 @pytest.mark.parametrize(
     "weights, centre, message",
     [
-        (torch.rand(N, N, device="cpu"), 3, r"weights 'weight' must be one row of 29 weights, got \(29, 29\); take weights"),
+        (
+            torch.rand(N, N, device="cpu"),
+            3,
+            r"weights 'weight' must be one row of 29 weights, got \(29, 29\); take weights",
+        ),
         ({"layer 1": None}, 3, "weights 'layer 1' .* got NoneType"),
         (torch.rand(N, device="cpu"), N, "centre must be a whole number from 0 to 28, got 29"),
         (torch.rand(N, device="cpu"), 1.5, "got 1.5"),
         (torch.rand(N, device="cpu"), True, "got True"),
     ],
-)  # fmt: skip
+)
 def test_attention_says_what_does_not_fit(no_shape_hook, weights, centre, message):
     with pytest.raises(ValueError, match=message):
         figures.attention(heard()[0], weights, centre)
@@ -218,7 +239,8 @@ def test_blocks_are_drawn_as_boxes_over_the_band():
     ]
     assert sum(patch.get_width() < 1 for patch in axes.patches) == int(window(20, 2).sum()) == 94
     assert picture.caption.startswith(
-        f"20 tokens, radius 2: {sum(piece.cells for piece in cut)} of 400 scores are computed, 94 of them count."
+        f"20 tokens, radius 2: {sum(piece.cells for piece in cut)} of 400 scores are computed, 94 of them"
+        " count."
     )
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # query 0 on top
     (legend,) = picture.figure.legends
@@ -319,9 +341,13 @@ def test_accuracy_may_be_that_of_speech_alone_and_saturate_nowhere():
         ([], {"saturates": 5}, "no rows of kind 'point' to draw; take all rows of experiments.phonemes"),
         (points("rate"), {"saturates": 5}, "no rows of kind 'point'"),
         (points(), {"saturates": 7}, r"saturates must be one of the measured radii \[0, 2, 5, None\], got 7"),
-        (points(), {"saturates": 5, "column": "loss"}, "column must be one of accuracy, accuracy_speech, got 'loss'"),
+        (
+            points(),
+            {"saturates": 5, "column": "loss"},
+            "column must be one of accuracy, accuracy_speech, got 'loss'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_accuracy_says_what_does_not_fit(rows, options, message):
     with pytest.raises(ValueError, match=message):
         figures.accuracy(rows, **options)
@@ -379,12 +405,15 @@ def recalls(kind="point"):
     """Beyond the reach no gradient, and other accuracies."""
     return [
         {
-            "kind": kind, "radius": radius, "layers": layers, "distance": distance, "seed": seed, "accuracy": 0.25 * seed,
-            "gradient": float(distance <= radius * layers), "gradient_after": float(distance <= radius * layers),
+            "kind": kind, "radius": radius, "layers": layers, "distance": distance, "seed": seed,
+            "accuracy": 0.25 * seed,
+            "gradient": float(distance <= radius * layers),
+            "gradient_after": float(distance <= radius * layers),
         }
         for radius in (2, 3) for layers in (1, 2) for distance in (2, 3, 5) for seed in (1, 2, 4)
         if (radius, layers, distance) != (2, 1, 5)
-    ] + [{"kind": "full", "radius": None, "layers": 1, "distance": 5, "seed": 0, "accuracy": 1.0, "gradient": 1.0, "gradient_after": 1.0}]  # fmt: skip
+    ] + [{"kind": "full", "radius": None, "layers": 1, "distance": 5, "seed": 0, "accuracy": 1.0,
+    "gradient": 1.0, "gradient_after": 1.0}]  # fmt: skip
 
 
 def test_recall_beyond_the_reach_is_cut_off_by_a_line():
@@ -421,7 +450,8 @@ def test_no_figure_is_wider_than_the_page_and_each_is_a_sentence():
         figures.utterance(frames, labels, NAMES), figures.spoken(frames, labels, labels, NAMES),
         figures.attention(frames, torch.rand(N), 3), figures.gib(cost_rows()), figures.costs(cost_rows()),
         figures.band({"a": window(60, 3), "b": window(60, 9), "c": window(60, 30)}), figures.blocks(),
-        figures.accuracy(points(), saturates=2), figures.by_kind(points()), figures.fields({1: torch.ones(41)}),
+        figures.accuracy(points(), saturates=2), figures.by_kind(points()),
+        figures.fields({1: torch.ones(41)}),
     ]  # fmt: skip
     for picture in pictures:
         assert picture.figure.get_size_inches()[0] <= 8

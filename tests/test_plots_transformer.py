@@ -1,4 +1,5 @@
-"""The figures of lesson 06 draw what they are given, and the stored numbers that the lesson tells are those of the files."""
+"""The figures of lesson 06 draw what they are given, and the stored numbers that the lesson tells are those
+of the files."""
 
 import pytest
 import torch
@@ -40,7 +41,12 @@ def test_the_root_line_meets_the_last_point_and_halves_over_four_times_the_batch
 
 
 def test_depth_has_a_panel_for_each_schedule_and_the_middle_seed_as_its_line():
-    given = {(first, rise, n): [0.1 * n, 0.2 * n, 0.3 * n] for first in (False, True) for rise in (False, True) for n in (1, 2)}  # fmt: skip
+    given = {
+        (first, rise, n): [0.1 * n, 0.2 * n, 0.3 * n]
+        for first in (False, True)
+        for rise in (False, True)
+        for n in (1, 2)
+    }
     panels = figures.by_depth(given).figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == ["with warm-up", "without warm-up"]
     for axes in panels:
@@ -172,5 +178,9 @@ def test_gpt_is_told_as_it_is_stored():
     assert (round(first["validation_bits"], 2), round(first["bits"], 2)) == (1.87, 2.19)
     long = next(row for row in stored if row["kind"] == "trained" and row["size"] == "long")
     assert round(long["bits"], 2) == 2.05 and long["parameters"] == 343_776
-    cost = {row["cached"]: row["rows"] for row in rows("gpt", "cost") if (row["size"], row["length"]) == ("short", 1000)}  # fmt: skip
+    cost = {
+        row["cached"]: row["rows"]
+        for row in rows("gpt", "cost")
+        if (row["size"], row["length"]) == ("short", 1000)
+    }
     assert cost == {True: 1963, False: 47500}

@@ -1,4 +1,5 @@
-"""The two decoders and their encoder: against torch's own nets, against numbers by hand, and with poison in the padding."""
+"""The two decoders and their encoder: against torch's own nets, against numbers by hand, and with poison in
+the padding."""
 
 import math
 

@@ -1,6 +1,8 @@
-"""Ring attention in real processes, started by torchrun: equal to `attend`, memory as counted, and no hang when one falls out.
+"""Ring attention in real processes, started by torchrun: equal to `attend`, memory as counted, and no hang
+when one falls out.
 
-What a process does stands in ring_worker.py. One start for each number of processes checks everything that ends well.
+What a process does stands in ring_worker.py. One start for each number of processes checks everything that
+ends well.
 """
 
 import functools
@@ -42,7 +44,8 @@ def told(tmp_path_factory):
 
 @pytest.mark.parametrize("p", PROCESSES)
 def test_outputs_and_gradients_are_those_of_one_process(p, told):
-    """Uneven lengths, an empty process, other leading axes, causal or not: 1e-5 in float32, to rounding in float64."""
+    """Uneven lengths, an empty process, other leading axes, causal or not: 1e-5 in float32, to rounding in
+    float64."""
     bounds = {"float64": 1e-13, "large scores": 1e-9, "float16": 1e-2, "bfloat16": 5e-2}
     for mine in told(p):
         assert len(mine["equal"]) == 24
@@ -64,7 +67,8 @@ def test_without_gradients_nothing_is_kept(p, told):
 
 @pytest.mark.parametrize("p", PROCESSES)
 def test_a_process_holds_what_is_counted(p, told):
-    """Its own tokens, two blocks, the gradients; and a few tiles of 256 x 256, whatever p is: at most 2 MiB of one head of width 128."""
+    """Its own tokens, two blocks, the gradients; and a few tiles of 256 x 256, whatever p is: at most 2 MiB
+    of one head of width 128."""
     for mine in told(p):
         for backward, peak in zip((False, True), mine["peaks"], strict=True):
             held = held_mib(2048, p, heads=1, width=128, backward=backward)
@@ -73,7 +77,8 @@ def test_a_process_holds_what_is_counted(p, told):
 
 @pytest.mark.parametrize("backward", [False, True])
 def test_memory_falls_as_one_over_p(backward, told):
-    """p times the peak stays within twice that of one process; and it is a line in 1/p, of what is counted, over the tiles, which do not shrink."""
+    """p times the peak stays within twice that of one process; and it is a line in 1/p, of what is counted,
+    over the tiles, which do not shrink."""
     peak = {p: max(mine["peaks"][backward] for mine in told(p)) for p in PROCESSES}
     assert peak[1] > peak[2] > peak[3] > peak[4] and peak[4] < 0.5 * peak[1]
     assert all(peak[1] < p * peak[p] < 2 * peak[1] for p in (2, 3, 4))
@@ -93,7 +98,8 @@ def test_a_process_sends_what_is_counted(p, told):
 
 @pytest.mark.parametrize("p", PROCESSES[1:])
 def test_inputs_that_do_not_fit_are_refused_in_all_processes(p, told):
-    """In the same words in those whose own inputs are in order. (Afterwards the worker makes a call that works.)"""
+    """In the same words in those whose own inputs are in order. (Afterwards the worker makes a call that
+    works.)"""
     parts = {
         "no tensor": "key must be a tensor, got NoneType",
         "width": "the width of keys must be the same in all processes, got 5",
@@ -126,10 +132,12 @@ def test_a_group_of_some_processes(p, told):
 
 @pytest.mark.parametrize("what", FALLS_OUT)
 def test_a_process_that_falls_out_ends_the_run(what, tmp_path):
-    """Within 30 seconds of it, with a sentence in each of the others: at once where it is gone, else after the group's timeout, here 4 seconds."""
+    """Within 30 seconds of it, with a sentence in each of the others: at once where it is gone, else after
+    the group's timeout, here 4 seconds."""
     p = FALLS_OUT[what]
     done = torchrun(
-        p, "--monitor-interval", "1", "-m", "tests.ring_worker", what, str(tmp_path / "told"), environment=CPU, wait_s=120,
+        p, "--monitor-interval", "1", "-m", "tests.ring_worker", what, str(tmp_path / "told"),
+        environment=CPU, wait_s=120,
     )  # fmt: skip
     assert done.returncode != 0
     waited = []

@@ -66,7 +66,8 @@ def test_additive_in_chunks_gives_the_same_numbers_and_gradients(max_pairs):
 
 @pytest.mark.parametrize("training", [False, True], ids=["forward", "forward+backward"])
 def test_additive_in_chunks_never_holds_all_hidden_layers(training):
-    """512 x 512 pairs with 64 hidden units are 64 MiB at once; in chunks of 2**14 pairs a hidden layer is 4 MiB."""
+    """512 x 512 pairs with 64 hidden units are 64 MiB at once; in chunks of 2**14 pairs a hidden layer is 4
+    MiB."""
     x = torch.randn(512, 16)
     peaks = {}
     for max_pairs in (2**14, 2**30):

@@ -1,4 +1,5 @@
-"""The one training loop: it learns, it is repeatable, it stops when it should, and it survives being stopped."""
+"""The one training loop: it learns, it is repeatable, it stops when it should, and it survives being
+stopped."""
 
 import math
 from functools import partial

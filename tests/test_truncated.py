@@ -82,7 +82,8 @@ def test_half_precision_stays_half(dtype, n):
 
 
 def test_one_by_hand():
-    """Scores of zero: each output is the mean of what it sees, 2 to the left and, without causal, 2 to the right."""
+    """Scores of zero: each output is the mean of what it sees, 2 to the left and, without causal, 2 to the
+    right."""
     x, v = torch.zeros(5, 1), torch.tensor([[1.0], [2.0], [4.0], [8.0], [16.0]])
     assert attend_window(x, x, v, 2)[:, 0].tolist() == pytest.approx([7 / 3, 15 / 4, 31 / 5, 30 / 4, 28 / 3])
     assert attend_window(x, x, v, 2, causal=True)[:, 0].tolist() == pytest.approx(
@@ -143,7 +144,8 @@ def test_eleven_minutes_of_speech_in_less_than_two_gib(most):
 
 
 def test_the_peak_with_gradients_is_a_few_times_the_input(most):
-    """In inputs: 6 for gradients of the keys and values of all blocks, each key in 3 of them; 5 for the output, its gradient and the like."""
+    """In inputs: 6 for gradients of the keys and values of all blocks, each key in 3 of them; 5 for the
+    output, its gradient and the like."""
     n, d = 8192, 64
     q, k, v = (torch.randn(1, 2, n, d, requires_grad=True) for _ in range(3))
 
@@ -209,11 +211,17 @@ def test_a_layer_with_a_window_holds_no_table():
     [
         ({"score_bias": torch.zeros(4, 4, device="cpu")}, "neither score_bias nor dropout"),
         ({"dropout": 0.1}, "neither score_bias nor dropout"),
-        ({"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")}, r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)"),
-        ({"mask": torch.ones(4, dtype=torch.bool, device="cpu")}, r"no mask but padding, .*\(batch, 1, n\), got \(4,\)"),
+        (
+            {"mask": torch.ones(4, 4, dtype=torch.bool, device="cpu")},
+            r"no mask but padding, .*\(batch, 1, n\), got \(4, 4\)",
+        ),
+        (
+            {"mask": torch.ones(4, dtype=torch.bool, device="cpu")},
+            r"no mask but padding, .*\(batch, 1, n\), got \(4,\)",
+        ),
         ({"mask": [[True] * 4]}, "no mask but padding, .*got list"),
     ],
-)  # fmt: skip
+)
 def test_window_attention_refuses_what_it_has_not(options, words, weights, no_shape_hook):
     options = {key: x.to(device()) if isinstance(x, torch.Tensor) else x for key, x in options.items()}
     with pytest.raises(ValueError, match=words):

@@ -1,4 +1,5 @@
-"""Widgets without a browser: moving a control changes the drawing; the still picture and its sentence are there."""
+"""Widgets without a browser: moving a control changes the drawing; the still picture and its sentence are
+there."""
 
 import base64
 import io
@@ -27,7 +28,8 @@ H, N, M = 3, 5, 7  # heads, queries, keys
 
 
 def some_heads():
-    """Three heads over five queries and seven keys: one sharp, one even, one in between; one query of the last is blocked."""
+    """Three heads over five queries and seven keys: one sharp, one even, one in between; one query of the
+    last is blocked."""
     weights = torch.full((H, N, M), 1 / M)
     weights[0] = torch.eye(M)[:N]
     weights[2] = torch.tensor([0.98, 0.02, 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -242,8 +244,8 @@ def test_one_head_tells_every_number_and_tab_stops_in_one_row():
     w = some_heads()
     w.shown.value = 2
     assert (
-        "query 0, &#x27;a&#x27;, to key 1, &#x27;u&#x27;: weight = exp(score) / sum of exp(scores) of the row = 0.0200"
-        in w.drawing.value
+        "query 0, &#x27;a&#x27;, to key 1, &#x27;u&#x27;: weight = exp(score) / sum of exp(scores) of the row"
+        " = 0.0200" in w.drawing.value
     )
     assert (
         w.drawing.value.count('tabindex="0"') == M + 1

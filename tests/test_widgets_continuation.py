@@ -1,4 +1,5 @@
-"""The continuation explorer without a browser: it writes when asked, bends the probabilities at once, and answers odd input with a sentence."""
+"""The continuation explorer without a browser: it writes when asked, bends the probabilities at once, and
+answers odd input with a sentence."""
 
 import html
 import re

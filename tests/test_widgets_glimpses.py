@@ -1,4 +1,5 @@
-"""The glimpse explorer without a browser: every step of every picture shows what the model saw and believed."""
+"""The glimpse explorer without a browser: every step of every picture shows what the model saw and
+believed."""
 
 import base64
 import io
@@ -15,7 +16,8 @@ PICTURES, GLIMPSES, CLASSES, SIDE = 3, 4, 10, 24
 
 
 def given():
-    """Canvases with noise, a path that runs to the right and down, and probabilities that grow for the true class."""
+    """Canvases with noise, a path that runs to the right and down, and probabilities that grow for the true
+    class."""
     canvases = torch.rand(PICTURES, SIDE, SIDE)
     places = torch.stack([torch.linspace(0, 0.5, GLIMPSES), torch.linspace(0, 0.25, GLIMPSES)], -1)
     sure = torch.linspace(0.1, 0.73, GLIMPSES)
@@ -63,7 +65,9 @@ def test_the_patches_are_those_that_the_model_saw():
     )
 
     def brightest(image):
-        pixels = {(x, y): sum(image.getpixel((x, y))) for x in range(image.width) for y in range(image.height)}  # fmt: skip
+        pixels = {
+            (x, y): sum(image.getpixel((x, y))) for x in range(image.width) for y in range(image.height)
+        }
         return max(pixels, key=pixels.get)
 
     assert (whole.size, sharp.size, wide.size) == ((24, 24), (8, 8), (8, 8))

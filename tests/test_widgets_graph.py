@@ -1,4 +1,5 @@
-"""The graph explorer without a browser: what it tells and draws is what the model gives on the graph with those edges that are left."""
+"""The graph explorer without a browser: what it tells and draws is what the model gives on the graph with
+those edges that are left."""
 
 import html
 import re
@@ -210,17 +211,35 @@ def test_names_of_classes_are_escaped():
 @pytest.mark.parametrize(
     "task, model, options, error, words",
     [
-        (None, "GAT", {}, TypeError, "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate"),
+        (
+            None,
+            "GAT",
+            {},
+            TypeError,
+            "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate",
+        ),
         (karate(), None, {}, TypeError, "model must be a models.nodes.NodeClassifier, got NoneType"),
         (karate(), torch.nn.Linear(2, 2), {}, TypeError, "got Linear"),
         (karate(), "GAT", {"node": 34}, ValueError, "node must be a whole number from 0 to 33, got 34"),
         (karate(), "GAT", {"node": "8"}, ValueError, "from 0 to 33, got '8'"),
         (karate(), "GAT", {"node": True}, ValueError, "from 0 to 33, got True"),
-        (karate()._replace(edge_index=torch.zeros(2, 0, dtype=torch.long)), "GAT", {}, ValueError, "at least one edge to be cut, got none"),
-        (karate()._replace(classes=("a", "b", "c")), "GAT", {}, ValueError, "model gives 2 classes, but the task has 3: a, b, c; make it with"),
+        (
+            karate()._replace(edge_index=torch.zeros(2, 0, dtype=torch.long)),
+            "GAT",
+            {},
+            ValueError,
+            "at least one edge to be cut, got none",
+        ),
+        (
+            karate()._replace(classes=("a", "b", "c")),
+            "GAT",
+            {},
+            ValueError,
+            "model gives 2 classes, but the task has 3: a, b, c; make it with",
+        ),
         (blocks(n=40), "GAT", {}, ValueError, r"x must have shape \(n, 34\)"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_shown_gets_a_sentence(no_shape_hook, task, model, options, error, words):
     with pytest.raises(error, match=words):
         GraphExplorer(task, make(model) if isinstance(model, str) else model, **options)

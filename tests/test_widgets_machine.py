@@ -120,9 +120,11 @@ def test_bars_are_as_high_as_the_weights_and_the_sentence_names_the_largest():
     assert heights == [0, 0, 0.125 * BAR, 0.75 * BAR, 0, 0.125 * BAR, 0]
     assert all(float(y) + float(height) == FOOT for y, height in bars)
     assert "key 3, &#x27;m&#x27;: weight 0.7500" in w.drawing.value and ">0.75</text>" in w.drawing.value
-    assert w.words() == (
-        "Decoder to encoder, layer 2, head 2: query 3, '8' (from it comes the next, '7'), looks most at 'm' (place 3) with weight 0.75, "
-        "then at ' ' (place 2) with weight 0.12; 'i' (place 5) with weight 0.12."
+    assert (
+        w.words()
+        == "Decoder to encoder, layer 2, head 2: query 3, '8' (from it comes the next, '7'), looks most at"
+        " 'm' (place 3) with weight 0.75, then at ' ' (place 2) with weight 0.12; 'i' (place 5) with"
+        " weight 0.12."
     )
     w.at.value = 0
     assert "is allowed no key." in w.words() and w.words() in w.drawing.value.replace("&#x27;", "'")
@@ -176,7 +178,14 @@ def test_the_overview_keeps_what_is_bright():
     assert module._mosaic(weights[..., :5, :7], 10).shape == (2 * 5, 3 * 7), "short texts are not blown up"
 
 
-@pytest.mark.parametrize("text, words", [("märz", "this vocabulary lacks"), ("", "Text must hold &lt;b&gt;at least&lt;/b&gt; one"), ("3" * 121, "At most 120 tokens can be drawn; these are 121")])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("märz", "this vocabulary lacks"),
+        ("", "Text must hold &lt;b&gt;at least&lt;/b&gt; one"),
+        ("3" * 121, "At most 120 tokens can be drawn; these are 121"),
+    ],
+)
 def test_odd_input_gets_a_sentence_and_the_last_picture_stays(text, words):
     w = MachineExplorer(Machine(), TEXTS)
     before = w.draw()

@@ -1,4 +1,5 @@
-"""The path explorer and the wave player without a browser: what they light up and say is what the graphs hold."""
+"""The path explorer and the wave player without a browser: what they light up and say is what the graphs
+hold."""
 
 import re
 
@@ -25,7 +26,8 @@ def player(*names, n=N):
 def boxes(drawing):
     """{(row, position): (colour, text)} of every box of a drawing."""
     found = re.findall(
-        r'<g><title>([^<]+) (\d+)</title><(?:rect|circle)[^>]* fill="([^"]+)"[^>]*>(?:<text[^>]*>(\d+)</text>)?</g>',
+        r"<g><title>([^<]+) (\d+)</title><(?:rect|circle)[^>]*"
+        r' fill="([^"]+)"[^>]*>(?:<text[^>]*>(\d+)</text>)?</g>',
         drawing,
     )
     return {(row, int(position)): (color, text) for row, position, color, text in found}
@@ -46,8 +48,10 @@ def test_a_still_picture_stands_for_it_and_nothing_is_loaded(make):
 def test_it_starts_with_the_longest_way_through_the_first_network():
     w = explorer()
     assert (w.network.value, w.start.value, w.end.value) == ("RNN", 0, N - 1)
-    assert w.words() == (
-        "RNN: the shortest path from input 0 to output 4 is 5 units long: state[0] → state[1] → state[2] → state[3] → state[4]."
+    assert (
+        w.words()
+        == "RNN: the shortest path from input 0 to output 4 is 5 units long: state[0] → state[1] → state[2] →"
+        " state[3] → state[4]."
     )
     assert "role='status'" in w.drawing.value
 

@@ -1,4 +1,5 @@
-"""The pixel explorer without a browser: what it shows of a head, a pixel and a sharpness is what the layers compute."""
+"""The pixel explorer without a browser: what it shows of a head, a pixel and a sharpness is what the layers
+compute."""
 
 import base64
 import io
@@ -55,10 +56,13 @@ def test_it_starts_with_the_middle_pixel_and_a_still_picture_stands_for_it():
 
 
 def test_the_weights_are_a_bell_around_the_tap():
-    """exp(-sharpness · distance²) of each pixel of the canvas from the tap's place, as a share of them all, by hand."""
+    """exp(-sharpness · distance²) of each pixel of the canvas from the tap's place, as a share of them all,
+    by hand."""
     w = explorer(sharpness=0.5)
     w.row.value, w.column.value, w.head.value = 1, 4, 5  # the head "right": it looks at row 1, column 5
-    shares = [[math.exp(-0.5 * ((r - 1) ** 2 + (c - 5) ** 2)) for c in range(-1, W + 1)] for r in range(-1, H + 1)]  # fmt: skip
+    shares = [
+        [math.exp(-0.5 * ((r - 1) ** 2 + (c - 5) ** 2)) for c in range(-1, W + 1)] for r in range(-1, H + 1)
+    ]
     expected = torch.tensor(shares, device="cpu") / sum(map(sum, shares))
     assert_close(w.weights(), expected, atol=1e-6, rtol=1e-4)
     assert (
@@ -215,7 +219,9 @@ def test_what_cannot_be_shown_gets_a_sentence(no_shape_hook, conv, picture, erro
     with pytest.raises(error, match=said):
         PixelExplorer(
             conv(),
-            picture
-            if picture is None or isinstance(picture, str)
-            else picture.to(torch.get_default_device()),
+            (
+                picture
+                if picture is None or isinstance(picture, str)
+                else picture.to(torch.get_default_device())
+            ),
         )

@@ -1,4 +1,5 @@
-"""The distance explorer without a browser: its sequences, answers, accuracies and curves are those of the networks that it was given."""
+"""The distance explorer without a browser: its sequences, answers, accuracies and curves are those of the
+networks that it was given."""
 
 import html
 import math

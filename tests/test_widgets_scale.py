@@ -1,4 +1,5 @@
-"""The scale explorer: what it says of memory and time is what the laws and the ring say, at every place of its sliders."""
+"""The scale explorer: what it says of memory and time is what the laws and the ring say, at every place of
+its sliders."""
 
 import html
 import re
@@ -70,13 +71,16 @@ def test_the_kind_whose_seconds_are_shared_can_be_chosen():
 
 
 def test_what_fits_is_told_in_words():
-    assert explorer(tokens=1_000_000, machines=10).words() == (
-        "1 M tokens, one machine of 80 GiB: tiles and window fit; table (29 TiB) does not. A ring of 10 machines holds 801 MiB in each, "
-        "which fits; 1 is enough. Exact attention takes 33 min there, 5.6 h on one, without sending."
+    assert (
+        explorer(tokens=1_000_000, machines=10).words()
+        == "1 M tokens, one machine of 80 GiB: tiles and window fit; table (29 TiB) does not. A ring of 10"
+        " machines holds 801 MiB in each, which fits; 1 is enough. Exact attention takes 33 min there, 5.6"
+        " h on one, without sending."
     )
-    assert explorer(tokens=1000, machines=1).words() == (
-        "1 k tokens, one machine of 80 GiB: all kinds fit. A ring of 1 machine holds 9.0 MiB in each, which fits; 1 is enough. "
-        "Exact attention takes 20 ms there, without sending."
+    assert (
+        explorer(tokens=1000, machines=1).words()
+        == "1 k tokens, one machine of 80 GiB: all kinds fit. A ring of 1 machine holds 9.0 MiB in each,"
+        " which fits; 1 is enough. Exact attention takes 20 ms there, without sending."
     )
     said = explorer(tokens=10**9, memory=1, machines=100).words()
     assert "nothing fits; the least is tiles with 7.6 TiB." in said
@@ -156,17 +160,33 @@ def test_the_still_picture_has_a_bar_for_each_kind_and_the_ring():
     "change, error, message",
     [
         ({"laws": None}, TypeError, r"laws must be \{kind: \(law of seconds, law of MiB\)\}, got NoneType"),
-        ({"laws": {}}, ValueError, "laws must hold at least one kind, got none; take experiments.laws.machine_laws"),
-        ({"laws": {"a": Law(1, 1, 1)}}, TypeError, r"laws\['a'\] must be a law of seconds and one of MiB, got Law"),
+        (
+            {"laws": {}},
+            ValueError,
+            "laws must hold at least one kind, got none; take experiments.laws.machine_laws",
+        ),
+        (
+            {"laws": {"a": Law(1, 1, 1)}},
+            TypeError,
+            r"laws\['a'\] must be a law of seconds and one of MiB, got Law",
+        ),
         ({"laws": {"a": (1, 2)}}, TypeError, r"got \(1, 2\)"),
-        ({"ring": 3}, TypeError, r"ring must be a function \(tokens, machines\) -> MiB, got int; take experiments"),
+        (
+            {"ring": 3},
+            TypeError,
+            r"ring must be a function \(tokens, machines\) -> MiB, got int; take experiments",
+        ),
         ({"longest": None}, TypeError, r"longest must be \{kind: tokens\}, got NoneType"),
-        ({"longest": {"table": 5}}, ValueError, r"longest\['tiles'\] must be a number of tokens >= 1, got None"),
+        (
+            {"longest": {"table": 5}},
+            ValueError,
+            r"longest\['tiles'\] must be a number of tokens >= 1, got None",
+        ),
         ({"longest": dict(LONGEST, window=True)}, ValueError, r"longest\['window'\] must be .*, got True"),
         ({"exact": "full"}, ValueError, "exact must be one of the kinds table, tiles, window, got 'full'"),
         ({"exact": ["tiles"]}, ValueError, r"got \['tiles'\]"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_gets_a_sentence(no_shape_hook, change, error, message):
     given = {"laws": LAWS, "ring": ring, "longest": LONGEST} | change
     with pytest.raises(error, match=message):

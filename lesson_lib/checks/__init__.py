@@ -1,7 +1,7 @@
 """Exercises that answer: check(answer), hint(name), solution(name), progress(), and properties(attention_fn).
 
-progress() says where you stand and what is next; export_progress("progress.csv") writes that to a file for an instructor;
-reset(name) forgets one exercise, so that it can be done again.
+progress() says where you stand and what is next; export_progress("progress.csv") writes that to a file for an
+instructor; reset(name) forgets one exercise, so that it can be done again.
 
 engine       the verbs            exercise     four kinds of exercise, and how each judges
 lesson_NN    one lesson's exercises, their hints, solutions and typical wrong answers

@@ -1,4 +1,5 @@
-"""The verbs of an exercise: check, hint, solution, progress, export_progress, reset, and picture for what is predicted before it is drawn."""
+"""The verbs of an exercise: check, hint, solution, progress, export_progress, reset, and picture for what is
+predicted before it is drawn."""
 
 import difflib
 import os
@@ -49,11 +50,13 @@ _chosen: set[str] = set()
 
 
 def check(answer: Any, name: Any = None) -> Result:
-    """The verdict on an answer: `.passed`, `.diagnosis` (one sentence), `.counterexample` (the smallest found, or None).
+    """The verdict on an answer: `.passed`, `.diagnosis` (one sentence), `.counterexample` (the smallest
+    found, or None).
 
-    `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise; for a function
-    it defaults to the function's own name. An empty stub is "not attempted yet". Nothing that an answer does raises here;
-    functions run in a thread of their own and are ended after `runner.DEADLINE_S` seconds.
+    `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise;
+    for a function it defaults to the function's own name. An empty stub is "not attempted yet". Nothing that
+    an answer does raises here; functions run in a thread of their own and are ended after `runner.DEADLINE_S`
+    seconds.
 
     >>> check("exp(12) / exp(10)", "score_ratio").passed
     True
@@ -122,9 +125,11 @@ def progress() -> Overview:
 
 
 def export_progress(path: Any = "progress.csv") -> Note:
-    """Write `progress()` to a CSV file for an instructor, a row per exercise: no name, no answer. Says what was written, or why not.
+    """Write `progress()` to a CSV file for an instructor, a row per exercise: no name, no answer. Says what
+    was written, or why not.
 
-    Columns: lesson, exercise, stars, minutes, state, attempts, first_pass. An older export is replaced, any other file is not.
+    Columns: lesson, exercise, stars, minutes, state, attempts, first_pass. An older export is replaced, any
+    other file is not.
     """
     try:
         path = os.fspath(path)
@@ -145,14 +150,18 @@ def export_progress(path: Any = "progress.csv") -> Note:
     every = [standing for lesson in lessons for standing in lesson.standings]
     rows = {
         "file": path,
-        "holds": f"{len(every)} exercises, {sum(s.state == 'passed' for s in every)} of them passed; no name, no answer",
+        "holds": (
+            f"{len(every)} exercises, {sum(s.state == 'passed' for s in every)} of them passed; no name, no"
+            " answer"
+        ),
         "next": "open it in a spreadsheet, or send it to your instructor",
     }
     return Note("Exported", rows | ({"progress file": said} if said else {}))
 
 
 def reset(name: Any = None) -> Note:
-    """Forget one exercise: its attempts, its pass, the hints it gave; then it can be done again. Says what was forgotten."""
+    """Forget one exercise: its attempts, its pass, the hints it gave; then it can be done again. Says what
+    was forgotten."""
     if name is None:
         said = 'reset forgets one exercise, never all; say which: reset("name"); progress() lists the names'
         return Note("Nothing was reset", {"diagnosis": said})
@@ -198,7 +207,8 @@ def _count(number: int, word: str) -> str:
 
 
 def _judged(exercise: Exercise, answer: Any) -> Result:
-    """The exercise's own verdict, with the deadline and everything global protected; a sentence in every other case."""
+    """The exercise's own verdict, with the deadline and everything global protected; a sentence in every
+    other case."""
     if changed := runner.replaced():
         return exercise.result(
             "unjudged",
@@ -218,8 +228,8 @@ def _judged(exercise: Exercise, answer: Any) -> Result:
         except BaseException as error:
             result = exercise.result(
                 "unjudged",
-                f"the check itself stumbled over this answer, {described(answer)} ({type(error).__name__}); that is a fault of "
-                "the check: please report it",
+                f"the check itself stumbled over this answer, {described(answer)} ({type(error).__name__});"
+                " that is a fault of the check: please report it",
             )
     if changed := runner.replaced():
         runner.restore()

@@ -1,6 +1,7 @@
 """Four kinds of exercise: write a function, give a number, choose one answer, write a few sentences.
 
-Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> answer), and judges an answer.
+Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> answer), and
+judges an answer.
 """
 
 import re
@@ -39,7 +40,8 @@ class Exercise(ABC):
 
     @abstractmethod
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        """The result for an answer that is neither None nor `...`. `watch` is told each step and inputs before a call."""
+        """The result for an answer that is neither None nor `...`. `watch` is told each step and inputs
+        before a call."""
 
     def result(self, state: Any, diagnosis: str, **more: Any) -> Result:
         """A result of this exercise, with the line that fits the state."""
@@ -47,7 +49,10 @@ class Exercise(ABC):
             "passed": {"remember": self.remember},
             "failed": {"next": f'hint("{self.name}")'},
             "open": {
-                "next": f'write your answer, run its cell, then this one; hint("{self.name}") asks a first question'
+                "next": (
+                    f'write your answer, run its cell, then this one; hint("{self.name}") asks a first'
+                    " question"
+                )
             },
         }
         return Result(self.name, state, diagnosis, self.asked, after=after.get(state, {}), **more)
@@ -55,7 +60,8 @@ class Exercise(ABC):
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a check: what it isolates, its inputs from small to large, and what a failure here most likely means."""
+    """One step of a check: what it isolates, its inputs from small to large, and what a failure here most
+    likely means."""
 
     title: str
     cases: Callable[[], list[Case]]
@@ -64,7 +70,8 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Write(Exercise):
-    """A function to write or to repair, checked in stages against `reference`; `given` is a wrong one to start from."""
+    """A function to write or to repair, checked in stages against `reference`; `given` is a wrong one to
+    start from."""
 
     stages: tuple[Stage, ...]
     reference: Callable[..., Tensor]
@@ -118,8 +125,8 @@ class Write(Exercise):
         if outcome.changed:
             names = " and ".join(outcome.changed)
             return (
-                f"your function changes its input {names} in place; whoever calls it keeps using that tensor: "
-                "make a new one (x = x + 1 instead of x += 1; no method that ends in _)"
+                f"your function changes its input {names} in place; whoever calls it keeps using that tensor:"
+                " make a new one (x = x + 1 instead of x += 1; no method that ends in _)"
             )
         if outcome.trouble or (trouble := values.unfit(outcome.value, expected)):
             return outcome.trouble or trouble
@@ -130,7 +137,8 @@ class Write(Exercise):
         return f"{values.first_difference(outcome.value, expected, self.tolerance)}. {stage.meaning}"
 
     def _recognised(self, answer: Callable, failing: Case, cases: list[Case]) -> str | None:
-        """The slip that gives what the answer gives: on the failing inputs, and on most of those that the answer gets wrong."""
+        """The slip that gives what the answer gives: on the failing inputs, and on most of those that the
+        answer gets wrong."""
         wanted = call(answer, failing)
         alike = [
             s
@@ -228,9 +236,11 @@ class Choice(Exercise):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Open(Exercise):
-    """A question to answer in sentences. The check reads words, not meaning: it looks for what a good answer cannot avoid.
+    """A question to answer in sentences. The check reads words, not meaning: it looks for what a good answer
+    cannot avoid.
 
-    `wrong` maps the sentence of a slip to a pattern; `points` maps a question to the pattern of the idea it asks for.
+    `wrong` maps the sentence of a slip to a pattern; `points` maps a question to the pattern of the idea it
+    asks for.
     """
 
     wrong: Mapping[str, str]
@@ -287,5 +297,8 @@ def _wobbles(once: Call, twice: Call) -> str | None:
         and x.device == y.device
     ):
         if x.device.type != "meta" and not values.close(x, y, 1e-6):
-            return "your function gives two different results for the same inputs; nothing in it may be random, or remembered from call to call"
+            return (
+                "your function gives two different results for the same inputs; nothing in it may be random,"
+                " or remembered from call to call"
+            )
     return None

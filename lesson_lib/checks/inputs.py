@@ -18,7 +18,8 @@ _shift: ContextVar[int] = ContextVar(
 
 @contextmanager
 def reseeded(n: int) -> Iterator[None]:
-    """Inside, `drawn` gives other numbers for each seed, not rounded, the same ones for the same `n`; n = 0 changes nothing.
+    """Inside, `drawn` gives other numbers for each seed, not rounded, the same ones for the same `n`; n = 0
+    changes nothing.
 
     >>> with reseeded(1):
     ...     other = drawn(7, 3)
@@ -38,10 +39,12 @@ def table(rows: Any) -> Tensor:
 
 
 def drawn(seed: int, *shape: int, spread: float = 1.0) -> Tensor:
-    """Random numbers with one decimal, normally distributed, from their own generator; `reseeded` gives others."""
+    """Random numbers with one decimal, normally distributed, from their own generator; `reseeded` gives
+    others."""
     generator = torch.Generator("cpu").manual_seed(seed + _shift.get())
     numbers = torch.randn(*shape, generator=generator, dtype=torch.float32, device="cpu") * spread
-    # Seeds of a check are chosen so that nothing ties; with any other seed, one decimal would tie now and then.
+    # Seeds of a check are chosen so that nothing ties; with any other seed, one decimal would tie now and
+    # then.
     return numbers if _shift.get() else (numbers * 10).round() / 10
 
 

@@ -16,7 +16,10 @@ weighted_sum = Number(
         "And their sum?",
     ),
     solution="0.25 * 8 + 0.75 * 4 = 2 + 3 = 5",
-    remember="a weighted sum multiplies each value by its own weight and adds; it lies between the smallest and the largest value",
+    remember=(
+        "a weighted sum multiplies each value by its own weight and adds; it lies between the smallest and"
+        " the largest value"
+    ),
     slips={
         "you swapped the weights: 0.25 belongs to 8, 0.75 to 4": 7,
         "that is the plain average; the weights are not equal": 6,

@@ -48,8 +48,10 @@ shares = Write(
     stars=2,
     minutes=7,
     why="with a limit beside it, a tagger's score tells whether it learned badly or saw too little",
-    asked="token i looks like seen[i] and has the tag tags[i]: the best share of right tags for a tagger that sees only seen[i]; "
-    "a tensor with one number, as torch.tensor(0.75)",
+    asked=(
+        "token i looks like seen[i] and has the tag tags[i]: the best share of right tags for a tagger that"
+        " sees only seen[i]; a tensor with one number, as torch.tensor(0.75)"
+    ),
     stages=(
         Stage(
             "one sight",
@@ -77,18 +79,30 @@ shares = Write(
     ),
     reference=best_share,
     hints=(
-        "Two tokens look the same. Can a tagger give them different tags? What is the best it can do for all tokens of one sight?",
-        "`tags[seen == 7]` holds the tags of all tokens that look like 7. How do you count which one is most frequent?",
-        "Add the largest count of every sight. By what do you divide: the number of sights, or the number of tokens?",
+        (
+            "Two tokens look the same. Can a tagger give them different tags? What is the best it can do for"
+            " all tokens of one sight?"
+        ),
+        (
+            "`tags[seen == 7]` holds the tags of all tokens that look like 7. How do you count which one is"
+            " most frequent?"
+        ),
+        (
+            "Add the largest count of every sight. By what do you divide: the number of sights, or the number"
+            " of tokens?"
+        ),
     ),
     solution=source_of(best_share),
-    remember="per sight the largest count, all added up, over the number of tokens: no tagger with that sight does better",
+    remember=(
+        "per sight the largest count, all added up, over the number of tokens: no tagger with that sight does"
+        " better"
+    ),
     slips={
         "that is one tag for everything; a tagger may choose a tag for each sight": _from_counts(
             lambda c: c.sum(0).max() / c.sum()
         ),
-        "you take the mean of the sights' shares; a frequent sight counts more: add the counts, divide once at the end": (
-            _from_counts(lambda c: (c.amax(1) / c.sum(1)).mean())
+        "you take the mean of the sights' shares; a frequent sight counts more: add the counts, divide once at the end": _from_counts(
+            lambda c: (c.amax(1) / c.sum(1)).mean()
         ),
         "you count different pairs of sight and tag, not how often each occurs": _from_counts(
             lambda c: len(c) / (c > 0).sum()
@@ -96,15 +110,15 @@ shares = Write(
         "that is the number of right answers; divide it by the number of tokens": _from_counts(
             lambda c: c.amax(1).sum()
         ),
-        "only sights with a single tag count here; for the others the most frequent tag is right now and then, too": (
-            _from_counts(lambda c: c[(c > 0).sum(1) == 1].sum() / c.sum())
+        "only sights with a single tag count here; for the others the most frequent tag is right now and then, too": _from_counts(
+            lambda c: c[(c > 0).sum(1) == 1].sum() / c.sum()
         ),
         "that is the share of wrong answers": _from_counts(lambda c: 1 - c.amax(1).sum() / c.sum()),
-        "you group by tag and take its most frequent sight; the tagger is given the sight and looks for the tag": (
-            _from_counts(lambda c: c.amax(0).sum() / c.sum())
+        "you group by tag and take its most frequent sight; the tagger is given the sight and looks for the tag": _from_counts(
+            lambda c: c.amax(0).sum() / c.sum()
         ),
-        "that tagger draws tags as often as they occur; always saying the most frequent one is right more often": (
-            _from_counts(lambda c: (c**2 / c.sum(1, keepdim=True)).sum() / c.sum())
+        "that tagger draws tags as often as they occur; always saying the most frequent one is right more often": _from_counts(
+            lambda c: (c**2 / c.sum(1, keepdim=True)).sum() / c.sum()
         ),
         "you keep the first tag of each sight; keep the most frequent one": _of_first_tags,
         "you divide by the number of sights; divide by the number of tokens": _from_counts(
@@ -163,7 +177,10 @@ regression = Write(
     stars=2,
     minutes=6,
     why="score, softmax, weighted mean: the three steps of this course, fifty years before the name",
-    asked="for each x the weighted mean of ys, shape (n,); weights: softmax over the m keys xs of -(x - xs)^2 / (2 sigma^2)",
+    asked=(
+        "for each x the weighted mean of ys, shape (n,); weights: softmax over the m keys xs of -(x - xs)^2 /"
+        " (2 sigma^2)"
+    ),
     stages=(
         Stage(
             "one measured point: everywhere its y",
@@ -191,15 +208,27 @@ regression = Write(
     ),
     reference=_attended,
     hints=(
-        "Every x meets every xs. Which shape has the table of differences, and what does `x[:, None] - xs` give?",
-        "One row of the table belongs to one x. Over which axis do its exponentials have to be divided by their sum?",
-        "weights is (n, m), ys is (m,). Which product gives one number for each x? And does Python read / 2 * s**2 as you do?",
+        (
+            "Every x meets every xs. Which shape has the table of differences, and what does `x[:, None] -"
+            " xs` give?"
+        ),
+        (
+            "One row of the table belongs to one x. Over which axis do its exponentials have to be divided by"
+            " their sum?"
+        ),
+        (
+            "weights is (n, m), ys is (m,). Which product gives one number for each x? And does Python read /"
+            " 2 * s**2 as you do?"
+        ),
     ),
     solution=source_of(kernel_regression),
-    remember="query x, keys xs, values ys: a score of nearness, softmax over the keys, the weighted mean of the values",
+    remember=(
+        "query x, keys xs, values ys: a score of nearness, softmax over the keys, the weighted mean of the"
+        " values"
+    ),
     slips={
-        "x and xs are subtracted place by place; every x must meet every xs: x[:, None] - xs": lambda x, xs, ys, s: (
-            ((w := (-((x - xs) ** 2) / (2 * s**2)).exp()) * ys / w.sum()).sum()
+        "x and xs are subtracted place by place; every x must meet every xs: x[:, None] - xs": (
+            lambda x, xs, ys, s: ((w := (-((x - xs) ** 2) / (2 * s**2)).exp()) * ys / w.sum()).sum()
         ),
         "the minus is missing: far points get the large weights": _mean_by(lambda d, s: d**2 / (2 * s**2)),
         "your softmax runs over the queries x (dim=0); the weights of ONE x must sum to 1 over the keys": (
@@ -304,7 +333,10 @@ glimpse = Write(
     stars=2,
     minutes=6,
     why="a slice beyond the edge raises no error: it comes back too small, or empty, or from the wrong side",
-    asked="repair: the size x size patch of the canvas with its centre at (row, column), size odd; zeros beyond the edge",
+    asked=(
+        "repair: the size x size patch of the canvas with its centre at (row, column), size odd; zeros beyond"
+        " the edge"
+    ),
     given=_crop_as_given,
     stages=(
         Stage(
@@ -336,15 +368,23 @@ glimpse = Write(
     reference=_pixel_by_pixel,
     hints=(
         "At row 0 the slice starts at row -1. What does canvas[-1:2] give, when -1 counts from the end?",
-        "What if the canvas had a frame of zeros around it? How wide must the frame be, at least, for a patch of this size?",
-        "With a frame of size // 2, pixel (row, column) moves to (row + half, column + half). Where does the slice then start?",
+        (
+            "What if the canvas had a frame of zeros around it? How wide must the frame be, at least, for a"
+            " patch of this size?"
+        ),
+        (
+            "With a frame of size // 2, pixel (row, column) moves to (row + half, column + half). Where does"
+            " the slice then start?"
+        ),
     ),
     solution=source_of(crop),
-    remember="a frame of size // 2 zeros, and the slice starts at the centre's own numbers: [row : row + size]",
+    remember=(
+        "a frame of size // 2 zeros, and the slice starts at the centre's own numbers: [row : row + size]"
+    ),
     slips={
         "this is still the function as it was given": _crop_as_given,
-        "row and column are exchanged: the first axis of the canvas counts rows": lambda c, row, column, size: (
-            _pixel_by_pixel(c, column, row, size)
+        "row and column are exchanged: the first axis of the canvas counts rows": (
+            lambda c, row, column, size: _pixel_by_pixel(c, column, row, size)
         ),
         "the patch is transposed: its rows are the canvas's columns": lambda c, row, column, size: (
             _pixel_by_pixel(c, row, column, size).mT
@@ -365,8 +405,8 @@ glimpse = Write(
         "off by one: your patch starts one row and one column too late": lambda c, row, column, size: (
             _pixel_by_pixel(c, row + 1, column + 1, size)
         ),
-        "the frame shifts every pixel by half: in the padded canvas the slice starts at row, not at row - half": (
-            lambda c, row, column, size: _crop_as_given(pad(c, (size // 2,) * 4), row, column, size)
+        "the frame shifts every pixel by half: in the padded canvas the slice starts at row, not at row - half": lambda c, row, column, size: (
+            _crop_as_given(pad(c, (size // 2,) * 4), row, column, size)
         ),
         "size counts the whole patch; you take that many pixels on each side": lambda c, row, column, size: (
             _pixel_by_pixel(c, row, column, 2 * size + 1)
@@ -466,8 +506,14 @@ policy = Write(
     title="A lucky glimpse",
     stars=3,
     minutes=8,
-    why="looking at ONE place has no gradient; this estimate is how RAM learns all the same, and the price is noise",
-    asked="[mean, variance] of the estimate (reward - baseline) * d log p(choice) / dp; left with probability p, right with 1 - p",
+    why=(
+        "looking at ONE place has no gradient; this estimate is how RAM learns all the same, and the price is"
+        " noise"
+    ),
+    asked=(
+        "[mean, variance] of the estimate (reward - baseline) * d log p(choice) / dp; left with probability"
+        " p, right with 1 - p"
+    ),
     stages=(
         Stage(
             "p = 0.5, only left is rewarded, no baseline",
@@ -493,13 +539,24 @@ policy = Write(
     reference=_by_gradient,
     hints=(
         "There are two draws only, left and right. What is the estimate for each of them, as a number?",
-        "The mean is p times one plus 1 - p times the other. What remains of p * (1 / p), and where does the baseline go?",
-        "The variance is the mean of the squares minus the square of the mean. Have you both, and the minus of d log(1 - p) / dp?",
+        (
+            "The mean is p times one plus 1 - p times the other. What remains of p * (1 / p), and where does"
+            " the baseline go?"
+        ),
+        (
+            "The variance is the mean of the squares minus the square of the mean. Have you both, and the"
+            " minus of d log(1 - p) / dp?"
+        ),
     ),
     solution=source_of(reinforce),
-    remember="the mean is the true derivative, reward_left - reward_right, whatever the baseline; the baseline changes the noise alone",
+    remember=(
+        "the mean is the true derivative, reward_left - reward_right, whatever the baseline; the baseline"
+        " changes the noise alone"
+    ),
     slips={
-        "you take the plain mean of the two estimates; left comes with probability p, right with 1 - p": _unweighted,
+        "you take the plain mean of the two estimates; left comes with probability p, right with 1 - p": (
+            _unweighted
+        ),
         "the sign of right: d log(1 - p) / dp is -1 / (1 - p)": _moments(
             lambda p, rl, rr, b: ((rl - b) / p, (rr - b) / (1 - p))
         ),
@@ -588,7 +645,10 @@ step = Write(
     stars=2,
     minutes=7,
     why="the line that replaced the fixed vector in 2014; the query is the decoder's state",
-    asked="score_j = v . tanh(state W_query + read_j W_key); softmax over the m places; the weighted mean of read, shape (d_read,)",
+    asked=(
+        "score_j = v . tanh(state W_query + read_j W_key); softmax over the m places; the weighted mean of"
+        " read, shape (d_read,)"
+    ),
     stages=(
         Stage(
             "one place was read: the context is what stands there",
@@ -613,12 +673,18 @@ step = Write(
     ),
     reference=_by_the_library,
     hints=(
-        "`state @ w_query` is (d_hidden,), `read @ w_key` is (m, d_hidden). What does a plain + do with these two shapes?",
+        (
+            "`state @ w_query` is (d_hidden,), `read @ w_key` is (m, d_hidden). What does a plain + do with"
+            " these two shapes?"
+        ),
         "After tanh you have (m, d_hidden) and need one score per place, (m,). Which vector does that?",
         "The m weights sum to 1. Which rows do they mix: those that were read, or the projected ones?",
     ),
     solution=source_of(additive_step),
-    remember="query = the decoder's state, keys = values = what was read; each written character gets a context of its own",
+    remember=(
+        "query = the decoder's state, keys = values = what was read; each written character gets a context of"
+        " its own"
+    ),
     slips={
         "tanh is missing; the state then shifts all scores alike, and softmax does not see it": _mixed_by(
             lambda s, r, wq, wk, v: (s @ wq + r @ wk) @ v
@@ -626,8 +692,8 @@ step = Write(
         "tanh comes after v here; it belongs between the sum and v": _mixed_by(
             lambda s, r, wq, wk, v: torch.tanh((s @ wq + r @ wk) @ v)
         ),
-        "the state makes no difference here: unused, or with a tanh of its own, it leaves the weights as they are; add both, then tanh": (
-            _mixed_by(lambda s, r, wq, wk, v: (torch.tanh(s @ wq) + torch.tanh(r @ wk)) @ v)
+        "the state makes no difference here: unused, or with a tanh of its own, it leaves the weights as they are; add both, then tanh": _mixed_by(
+            lambda s, r, wq, wk, v: (torch.tanh(s @ wq) + torch.tanh(r @ wk)) @ v
         ),
         "you multiply the two sides; the additive score adds them": _mixed_by(
             lambda s, r, wq, wk, v: torch.tanh((s @ wq) * (r @ wk)) @ v
@@ -638,9 +704,9 @@ step = Write(
         "you mix the projected keys; mix what was read": lambda s, r, wq, wk, v: (
             _additive(s, r, wq, wk, v).softmax(-1) @ (r @ wk)
         ),
-        "you give back the weights; mix what was read with them": lambda s, r, wq, wk, v: _additive(
-            s, r, wq, wk, v
-        ).softmax(-1),
+        "you give back the weights; mix what was read with them": (
+            lambda s, r, wq, wk, v: _additive(s, r, wq, wk, v).softmax(-1)
+        ),
         "these are the scores; softmax and the weighted mean are still to come": _additive,
         "you divide the scores by a root; the additive score has none, tanh keeps it small": _mixed_by(
             lambda s, r, wq, wk, v: _additive(s, r, wq, wk, v) / len(v) ** 0.5

@@ -17,15 +17,24 @@ score_ratio = Number(
     stars=1,
     minutes=4,
     why="softmax sees differences of scores and nothing else; everything later leans on it",
-    asked="token 3's scores are [4, 12, 10]; key 2's weight is how many times key 3's? (no 1/sqrt(d), as in the example)",
+    asked=(
+        "token 3's scores are [4, 12, 10]; key 2's weight is how many times key 3's? (no 1/sqrt(d), as in the"
+        " example)"
+    ),
     value=math.exp(2),
     hints=(
-        "Each weight is exp(score) over one sum. Which part of that fraction do two keys of the same row share?",
+        (
+            "Each weight is exp(score) over one sum. Which part of that fraction do two keys of the same row"
+            " share?"
+        ),
         "What remains of weight 2 / weight 3 when the common sum cancels?",
         "exp(a) / exp(b) is exp of what? Put a = 12 and b = 10.",
     ),
     solution="exp(12) / exp(10) = exp(12 - 10) = exp(2) = 7.3891",
-    remember="the ratio of two weights is exp(difference of their scores); a common shift of all scores changes nothing",
+    remember=(
+        "the ratio of two weights is exp(difference of their scores); a common shift of all scores changes"
+        " nothing"
+    ),
     slips={
         "you divided the scores (12/10); softmax compares exp(score), so their difference counts": 1.2,
         "that is the difference of the scores; the ratio of the weights is exp of it": 2,
@@ -51,7 +60,10 @@ def _unscaled_picture() -> Any:
     }
     return plots.heatmap(
         tables,
-        alt="Two heat maps of 6 queries by 8 keys. Left, unscaled: one bright cell in each row. Right, scaled: a mixture.",
+        alt=(
+            "Two heat maps of 6 queries by 8 keys. Left, unscaled: one bright cell in each row. Right,"
+            " scaled: a mixture."
+        ),
         caption="The same random queries and keys of width 256: plain dot products choose, scaled ones mix.",
         limits=(0.0, 1.0),
     )
@@ -75,16 +87,26 @@ guess = Choice(
     hints=(
         "A score is a sum of 256 products of independent numbers. How large is it, typically?",
         "If scores in a row differ by 16 or so: what is exp(16)?",
-        "Is any query related to any particular key here? What does that say about WHERE the bright cells are?",
+        (
+            "Is any query related to any particular key here? What does that say about WHERE the bright cells"
+            " are?"
+        ),
     ),
-    solution="b: scores have a standard deviation of sqrt(256) = 16; softmax turns such gaps into a choice of one key.",
+    solution=(
+        "b: scores have a standard deviation of sqrt(256) = 16; softmax turns such gaps into a choice of one"
+        " key."
+    ),
     remember="unscaled scores grow with sqrt(d); softmax of large scores picks one key and hardly mixes",
     slips={
         "a would need scores that hardly differ; here their standard deviation is sqrt(256) = 16": "a",
         "c would need query i to resemble key i; they were drawn independently": "c",
-        "d would need one key with a large score for all queries; random directions have no common favourite": "d",
+        "d would need one key with a large score for all queries; random directions have no common favourite": (
+            "d"
+        ),
         "e sums over the wrong axis: each ROW, one query, sums to 1": "e",
-        "f cannot be: exp is never exactly 0 for scores this close, and unequal scores give unequal weights": "f",
+        "f cannot be: exp is never exactly 0 for scores this close, and unequal scores give unequal weights": (
+            "f"
+        ),
     },
     right=("b", " B ) "),
     picture=_unscaled_picture,
@@ -96,15 +118,26 @@ variance = Number(
     stars=3,
     minutes=8,
     why="the usual argument for 1/sqrt(d) assumes mean 0; here you see what the assumption is worth",
-    asked="parts of q and k are independent with mean 2 and variance 1, d = 16: what is the variance of q . k?",
+    asked=(
+        "parts of q and k are independent with mean 2 and variance 1, d = 16: what is the variance of q . k?"
+    ),
     value=144,
     hints=(
         "q . k is a sum of 16 independent products. What is the variance of a sum of independent terms?",
-        "For one product x y: the variance is E[x^2 y^2] - (E[x y])^2. What is E[x^2] when the mean is 2 and the variance 1?",
-        "E[x^2] = variance + mean^2 = 5, for y alike, and they are independent. What is 5 * 5 - 4 * 4, 16 times?",
+        (
+            "For one product x y: the variance is E[x^2 y^2] - (E[x y])^2. What is E[x^2] when the mean is 2"
+            " and the variance 1?"
+        ),
+        (
+            "E[x^2] = variance + mean^2 = 5, for y alike, and they are independent. What is 5 * 5 - 4 * 4, 16"
+            " times?"
+        ),
     ),
     solution="one product: E[x^2] E[y^2] - (E[x] E[y])^2 = 5 * 5 - 4 * 4 = 9; the sum of 16: 16 * 9 = 144",
-    remember="var(q . k) = d only for parts of mean 0 and variance 1; a mean adds variance, and a common offset besides",
+    remember=(
+        "var(q . k) = d only for parts of mean 0 and variance 1; a mean adds variance, and a common offset"
+        " besides"
+    ),
     slips={
         "16 holds for mean 0; with mean 2 each product varies more": 16,
         "9 is right for one product; q . k sums 16 of them": 9,
@@ -130,30 +163,55 @@ why = Open(
         "After dividing by d_k, how large are the scores at d_k = 1,024, and what do the weights become?",
     ),
     solution=(
-        "For independent parts of mean 0 and variance 1 the variance of q . k is d_k, so its standard deviation grows as "
-        "sqrt(d_k). Large scores saturate softmax: one weight near 1, and almost no gradient. Dividing by sqrt(d_k) keeps "
-        "the scores at a spread of 1 for every width; dividing by d_k would shrink them to 1/sqrt(d_k), and the weights "
-        "of a wide model would start nearly uniform."
+        "For independent parts of mean 0 and variance 1 the variance of q . k is d_k, so its standard"
+        " deviation grows as sqrt(d_k). Large scores saturate softmax: one weight near 1, and almost no"
+        " gradient. Dividing by sqrt(d_k) keeps the scores at a spread of 1 for every width; dividing by d_k"
+        " would shrink them to 1/sqrt(d_k), and the weights of a wide model would start nearly uniform."
     ),
     remember="sqrt(d_k) is the standard deviation of the score: dividing by it makes the width irrelevant",
     wrong={
-        "rows sum to 1 without it: that is softmax's own doing": r"\b(so that|so|make|makes|because|ensures?|guarantees?)\b.{0,30}\b(rows?|weights?).*(sum|add).*(1|one)\b",
+        "rows sum to 1 without it: that is softmax's own doing": (
+            r"\b(so"
+            r" that|so|make|makes|because|ensures?|guarantees?)\b.{0,30}\b(rows?|weights?).*(sum|add).*(1|one)\b"
+        ),
         "overflow is prevented by subtracting the maximum, whatever the scale": r"overflow",
-        "softmax takes any real number; nothing has to lie between 0 and 1": r"between 0 and 1|need.*positive",
-        "it costs time rather than saving it: the number of operations does not fall": r"\bfaster\b|\bcheaper\b|speeds? up",
-        "it does not normalise the vectors: their length still counts, as it does not in a cosine": r"cosine|unit length|unit vector",
-        "it does not depend on the number of keys or the length of the sequence": r"number of (keys|tokens)|sequence length",
+        "softmax takes any real number; nothing has to lie between 0 and 1": (
+            r"between 0 and 1|need.*positive"
+        ),
+        "it costs time rather than saving it: the number of operations does not fall": (
+            r"\bfaster\b|\bcheaper\b|speeds? up"
+        ),
+        "it does not normalise the vectors: their length still counts, as it does not in a cosine": (
+            r"cosine|unit length|unit vector"
+        ),
+        "it does not depend on the number of keys or the length of the sequence": (
+            r"number of (keys|tokens)|sequence length"
+        ),
     },
     points={
-        "how large does q . k get as d_k grows (its variance, or standard deviation)?": r"varian|standard deviation|\bstd\b|spread|grow|larger",
-        "what do large scores do to softmax, or to its gradient?": r"satur|gradient|one[- ]hot|sharp|peak|single key|one key|argmax",
-        "what would dividing by d_k itself do?": r"uniform|flat|too (small|much|strong|weak)|tiny|shrink|average|equal|same|overdo|zero|1/[mn]\b",
+        "how large does q . k get as d_k grows (its variance, or standard deviation)?": (
+            r"varian|standard deviation|\bstd\b|spread|grow|larger"
+        ),
+        "what do large scores do to softmax, or to its gradient?": (
+            r"satur|gradient|one[- ]hot|sharp|peak|single key|one key|argmax"
+        ),
+        "what would dividing by d_k itself do?": (
+            r"uniform|flat|too (small|much|strong|weak)|tiny|shrink|average|equal|same|overdo|zero|1/[mn]\b"
+        ),
     },
     slips={
-        "rows sum to 1 without it: that is softmax's own doing": "We divide by the root so that the rows sum to 1.",
-        "overflow is prevented by subtracting the maximum, whatever the scale": "It prevents overflow of exp.",
-        "softmax takes any real number; nothing has to lie between 0 and 1": "Softmax needs inputs between 0 and 1.",
-        "it costs time rather than saving it: the number of operations does not fall": "It makes attention faster.",
+        "rows sum to 1 without it: that is softmax's own doing": (
+            "We divide by the root so that the rows sum to 1."
+        ),
+        "overflow is prevented by subtracting the maximum, whatever the scale": (
+            "It prevents overflow of exp."
+        ),
+        "softmax takes any real number; nothing has to lie between 0 and 1": (
+            "Softmax needs inputs between 0 and 1."
+        ),
+        "it costs time rather than saving it: the number of operations does not fall": (
+            "It makes attention faster."
+        ),
         "it does not normalise the vectors: their length still counts, as it does not in a cosine": (
             "It turns the dot product into the cosine of the angle."
         ),
@@ -162,10 +220,14 @@ why = Open(
         ),
     },
     right=(
-        "The variance of the score grows with d_k, so large widths give one-hot weights without gradient; "
-        "dividing by d_k would make them uniform.",
-        "Its standard deviation is sqrt(d_k). Without the division softmax saturates; with d_k itself the scores would "
-        "be too small and all keys get equal weight.",
+        (
+            "The variance of the score grows with d_k, so large widths give one-hot weights without gradient;"
+            " dividing by d_k would make them uniform."
+        ),
+        (
+            "Its standard deviation is sqrt(d_k). Without the division softmax saturates; with d_k itself the"
+            " scores would be too small and all keys get equal weight."
+        ),
     ),
 )
 

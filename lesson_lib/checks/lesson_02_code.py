@@ -28,7 +28,10 @@ stable = Write(
     stars=2,
     minutes=8,
     why="exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and attend has it too",
-    asked="turn scores (n, m) into weights: each row positive, summing to 1, finite for scores of 1,000 and -1,000, too",
+    asked=(
+        "turn scores (n, m) into weights: each row positive, summing to 1, finite for scores of 1,000 and"
+        " -1,000, too"
+    ),
     stages=(
         Stage(
             "one row, small scores",
@@ -66,7 +69,10 @@ stable = Write(
     hints=(
         "Add 7 to each score of a row. What happens to each weight, and why?",
         "If any shift is allowed: after which shift is the largest exponential exactly 1?",
-        "`scores.amax(-1, keepdim=True)` is each row's maximum, still (n, 1). Where do you subtract it, where do you sum?",
+        (
+            "`scores.amax(-1, keepdim=True)` is each row's maximum, still (n, 1). Where do you subtract it,"
+            " where do you sum?"
+        ),
     ),
     solution=source_of(stable_weights),
     remember="subtract each row's maximum before exp: the weights stay, the overflow goes",
@@ -82,8 +88,8 @@ stable = Write(
         "you subtract the largest score of the whole table; a row far below it becomes 0/0": lambda s: (
             _normalised((s - s.max()).exp())
         ),
-        "you divide by the row's maximum; that changes the differences, and with them the weights": lambda s: (
-            _normalised((s / s.amax(-1, keepdim=True)).exp())
+        "you divide by the row's maximum; that changes the differences, and with them the weights": (
+            lambda s: _normalised((s / s.amax(-1, keepdim=True)).exp())
         ),
         "you subtract the row's mean; one score far above the mean still overflows": lambda s: _normalised(
             (s - s.mean(-1, keepdim=True)).exp()
@@ -151,14 +157,21 @@ attention = Write(
         Stage(
             "a batch of two sequences",
             lambda: [_qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9.0))],
-            "One sequence is right, a batch is not: .T and dim=0 or 1 count axes from the left; .mT and dim=-1 from the right.",
+            "One sequence is right, a batch is not: .T and dim=0 or 1 count axes from the left; .mT and"
+            " dim=-1 from the right.",
         ),
     ),
     reference=lambda query, key, value: attend(query, key, value).output,
     hints=(
-        "The scores are one number per (query, key) pair, (n, m). Which product of (n, d_k) and (m, d_k) has that shape?",
+        (
+            "The scores are one number per (query, key) pair, (n, m). Which product of (n, d_k) and (m, d_k)"
+            " has that shape?"
+        ),
         "Along which axis must the weights of ONE query sum to 1? Which `dim` is that?",
-        "By which number do you divide, where does it come from (`query.shape[...]`), and what mixes the value rows?",
+        (
+            "By which number do you divide, where does it come from (`query.shape[...]`), and what mixes the"
+            " value rows?"
+        ),
     ),
     solution=source_of(scaled_attention),
     remember="scores (n, m) -> divide by sqrt(d_k) -> softmax over keys -> times values (m, d_v)",
@@ -179,9 +192,9 @@ attention = Write(
         "you divide by the root of the number of keys; d_k is the width of query and key": lambda q, k, v: (
             (q @ k.mT / k.shape[-2] ** 0.5).softmax(-1) @ v
         ),
-        "you give back the weights; multiply them with the values": lambda q, k, v: (
-            q @ k.mT / k.shape[-1] ** 0.5
-        ).softmax(-1),
+        "you give back the weights; multiply them with the values": (
+            lambda q, k, v: (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1)
+        ),
         "softmax is missing: you mix the values with the raw scores": lambda q, k, v: (
             q @ k.mT / k.shape[-1] ** 0.5 @ v
         ),
@@ -235,7 +248,10 @@ repair = Write(
     stars=2,
     minutes=8,
     why="a wrong broadcast runs whenever n = m, and no error message comes",
-    asked="repair the function: score[i, j] = v . tanh(query_i W_query + key_j W_key), for all i and j, shape (n, m)",
+    asked=(
+        "repair the function: score[i, j] = v . tanh(query_i W_query + key_j W_key), for all i and j, shape"
+        " (n, m)"
+    ),
     given=lambda query, key, w_query, w_key, v: torch.tanh(query @ w_query + key @ w_key) @ v,
     stages=(
         Stage(
@@ -261,19 +277,28 @@ repair = Write(
     ),
     reference=additive_scores,
     hints=(
-        "`query @ w_query` is (n, d_hidden) and `key @ w_key` is (m, d_hidden). Which pairs does a plain + add up?",
+        (
+            "`query @ w_query` is (n, d_hidden) and `key @ w_key` is (m, d_hidden). Which pairs does a plain"
+            " + add up?"
+        ),
         "What shape must the sum have to hold every pair? Where does each side need an axis of length 1?",
-        "x[:, None, :] has shape (n, 1, d_hidden). What does the other side need, and which axis does `@ v` use up?",
+        (
+            "x[:, None, :] has shape (n, 1, d_hidden). What does the other side need, and which axis does `@"
+            " v` use up?"
+        ),
     ),
     solution=source_of(additive_scores),
-    remember="[:, None, :] + [None, :, :] pairs everything with everything: (n, m, d_hidden) numbers, which is what it costs",
+    remember=(
+        "[:, None, :] + [None, :, :] pairs everything with everything: (n, m, d_hidden) numbers, which is"
+        " what it costs"
+    ),
     slips={
         "this is still the function as it was given": lambda q, k, wq, wk, v: torch.tanh(q @ wq + k @ wk) @ v,
         "your table is (m, n): rows are keys; rows must be queries": lambda q, k, wq, wk, v: (
             torch.tanh((q @ wq)[None, :, :] + (k @ wk)[:, None, :]) @ v
         ),
-        "tanh is missing; without it the score is a sum of two numbers that ignore each other": lambda q, k, wq, wk, v: (
-            sum(_pairs(q @ wq, k @ wk)) @ v
+        "tanh is missing; without it the score is a sum of two numbers that ignore each other": (
+            lambda q, k, wq, wk, v: sum(_pairs(q @ wq, k @ wk)) @ v
         ),
         "tanh comes last here; it belongs between the sum and v": lambda q, k, wq, wk, v: torch.tanh(
             sum(_pairs(q @ wq, k @ wk)) @ v
@@ -284,12 +309,12 @@ repair = Write(
         "you multiply the two sides; the additive score adds them": lambda q, k, wq, wk, v: (
             torch.tanh(math.prod(_pairs(q @ wq, k @ wk))) @ v
         ),
-        "v is missing: you sum the hidden units, as if v were all ones": lambda q, k, wq, wk, v: torch.tanh(
-            sum(_pairs(q @ wq, k @ wk))
-        ).sum(-1),
-        "these are weights; asked are the scores, before softmax": lambda q, k, wq, wk, v: (
-            torch.tanh(sum(_pairs(q @ wq, k @ wk))) @ v
-        ).softmax(-1),
+        "v is missing: you sum the hidden units, as if v were all ones": (
+            lambda q, k, wq, wk, v: torch.tanh(sum(_pairs(q @ wq, k @ wk))).sum(-1)
+        ),
+        "these are weights; asked are the scores, before softmax": (
+            lambda q, k, wq, wk, v: (torch.tanh(sum(_pairs(q @ wq, k @ wk))) @ v).softmax(-1)
+        ),
     },
     right=(
         lambda q, k, wq, wk, v: torch.stack([torch.tanh(row + k @ wk) @ v for row in q @ wq]),

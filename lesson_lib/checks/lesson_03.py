@@ -13,8 +13,14 @@ learned = Number(
     title="What is learned?",
     stars=1,
     minutes=4,
-    why="attention has few parameters, and none of them counts tokens: that is why it takes inputs of any length",
-    asked="W_q, W_k, W_v and nothing else: d_model = 512, d_k = 64, d_v = 128, n = 100 tokens. How many learned numbers?",
+    why=(
+        "attention has few parameters, and none of them counts tokens: that is why it takes inputs of any"
+        " length"
+    ),
+    asked=(
+        "W_q, W_k, W_v and nothing else: d_model = 512, d_k = 64, d_v = 128, n = 100 tokens. How many learned"
+        " numbers?"
+    ),
     value=512 * 64 * 2 + 512 * 128,
     tolerance=1e-6,
     hints=(
@@ -31,7 +37,9 @@ learned = Number(
         "you gave W_v the width of the keys; d_v = 128 is its own": "3 * 512 * 64",
         "the matrices are shared by all tokens: do not multiply by n": "131072 * 100",
         "you added W_o, which mixes several heads; one head has none here": "131072 + 128 * 512",
-        "these are the entries of Q, K and V; they are computed, the matrices are learned": "100 * (64 + 64 + 128)",
+        "these are the entries of Q, K and V; they are computed, the matrices are learned": (
+            "100 * (64 + 64 + 128)"
+        ),
     },
     right=(131072, "512 * (64 + 64 + 128)", "2 * 512 * 64 + 512 * 128"),
 )
@@ -62,7 +70,10 @@ bright = Choice(
     stars=1,
     minutes=4,
     why="before you read an attention map, you must know which axis is the query",
-    asked="tokens are columns, A' = softmax(K^T Q); key 3 is long, and every query points its way. What does A' look like?",
+    asked=(
+        "tokens are columns, A' = softmax(K^T Q); key 3 is long, and every query points its way. What does A'"
+        " look like?"
+    ),
     options={
         "a": "row 3 is bright",
         "b": "column 3 is bright",
@@ -77,7 +88,9 @@ bright = Choice(
         "And in the row convention, softmax(Q K^T): what would be bright there?",
     ),
     solution="a: rows of A' are keys, so the weight that every query gives to key 3 stands in row 3.",
-    remember="row convention: rows are queries, a popular key is a bright column; column convention: a bright row",
+    remember=(
+        "row convention: rows are queries, a popular key is a bright column; column convention: a bright row"
+    ),
     slips={
         "b is the row convention, softmax(Q K^T), where rows are queries; here the rows are keys": "b",
         "c would need each query to prefer its own key; here all prefer key 3": "c",
@@ -95,16 +108,24 @@ cost = Number(
     stars=2,
     minutes=6,
     why="the whole family of linear attention lives on this one pair of brackets",
-    asked="without softmax (Q K^T) V = Q (K^T V). n = 4,096, d_k = d_v = 64: how many times more multiplications on the left?",
+    asked=(
+        "without softmax (Q K^T) V = Q (K^T V). n = 4,096, d_k = d_v = 64: how many times more"
+        " multiplications on the left?"
+    ),
     value=64,
     tolerance=1e-4,
     hints=(
-        "A product of (a, b) and (b, c) takes a * b * c multiplications. What are the shapes of Q, K^T and V?",
+        (
+            "A product of (a, b) and (b, c) takes a * b * c multiplications. What are the shapes of Q, K^T"
+            " and V?"
+        ),
         "Left: (4096, 64) by (64, 4096), then (4096, 4096) by (4096, 64). How many is that?",
         "Right: (64, 4096) by (4096, 64), then (4096, 64) by (64, 64). Divide: what cancels?",
     ),
     solution="left 2 n^2 d, right 2 n d^2: the ratio is n / d = 4096 / 64 = 64",
-    remember="(Q K^T) V costs 2 n^2 d, Q (K^T V) costs 2 n d^2: brackets decide, where no softmax stands between",
+    remember=(
+        "(Q K^T) V costs 2 n^2 d, Q (K^T V) costs 2 n d^2: brackets decide, where no softmax stands between"
+    ),
     slips={
         "the results are equal, the costs are not: a product of (a, b) and (b, c) takes a * b * c": 1,
         "upside down: that is right over left": "1 / 64",
@@ -122,45 +143,83 @@ why = Open(
     stars=2,
     minutes=6,
     why="it explains in one move why attention is quadratic, and what linear attention gives up",
-    asked="in two or three sentences: why can softmax(Q K^T) V not be regrouped as Q (K^T V), and what would allow it?",
+    asked=(
+        "in two or three sentences: why can softmax(Q K^T) V not be regrouped as Q (K^T V), and what would"
+        " allow it?"
+    ),
     hints=(
-        "Which rule lets you move the brackets in a product of three matrices? What stands between the two products here?",
+        (
+            "Which rule lets you move the brackets in a product of three matrices? What stands between the"
+            " two products here?"
+        ),
         "To compute one weight, which scores does softmax need?",
-        "If the weight of a pair were a product of something of the query and something of the key: what could you do then?",
+        (
+            "If the weight of a pair were a product of something of the query and something of the key: what"
+            " could you do then?"
+        ),
     ),
     solution=(
-        "Brackets may be moved in a pure product of matrices. Softmax is not linear: each weight depends on the whole row of "
-        "scores, so Q K^T has to be computed, row by row, before V comes in. If exp(q . k) is replaced by a product of "
-        "features, phi(q) . phi(k), then K and V can be summed up first and the cost grows with n instead of n^2: that is "
-        "linear attention."
+        "Brackets may be moved in a pure product of matrices. Softmax is not linear: each weight depends on"
+        " the whole row of scores, so Q K^T has to be computed, row by row, before V comes in. If exp(q . k)"
+        " is replaced by a product of features, phi(q) . phi(k), then K and V can be summed up first and the"
+        " cost grows with n instead of n^2: that is linear attention."
     ),
-    remember="softmax stands between the two products: it is what makes attention quadratic, and not just a chain of products",
+    remember=(
+        "softmax stands between the two products: it is what makes attention quadratic, and not just a chain"
+        " of products"
+    ),
     wrong={
-        "matrix products ARE associative; that is why it works without softmax": r"associativ.*(fail|does)|\bassociative only",
+        "matrix products ARE associative; that is why it works without softmax": (
+            r"associativ.*(fail|does)|\bassociative only"
+        ),
         "the order of factors is kept; nothing is commuted here": r"commut",
-        "the shapes fit: (n, d_k) by (d_k, m) by (m, d_v) in both groupings": r"shapes? .*(fit|match|mismatch|differ)",
-        "it is not about speed: softmax costs little, it forbids the regrouping": r"softmax is (too )?(slow|expensive)",
+        "the shapes fit: (n, d_k) by (d_k, m) by (m, d_v) in both groupings": (
+            r"shapes? .*(fit|match|mismatch|differ)"
+        ),
+        "it is not about speed: softmax costs little, it forbids the regrouping": (
+            r"softmax is (too )?(slow|expensive)"
+        ),
         "the scale is a number; it can move through products freely": r"sqrt|√|\bdivi[ds]",
         "rounding has nothing to do with it: it is wrong in exact arithmetic, too": r"\bround|precision",
     },
     points={
-        "which property of softmax forbids it?": r"non-?\s?linear|not (a )?linear|isn't linear|whole row|entire row|each row|every score|all (the )?scores",
-        "what may be moved in a pure matrix product?": r"bracket|regroup|associat|order|k\^?t ?@? ?v|first|pure product|chain",
-        "what would you put in the place of exp(q . k)?": r"feature|phi|kernel|linear attention|without (the )?softmax|no softmax|remov|omit|drop|leav|replac|lineari",
+        "which property of softmax forbids it?": (
+            r"non-?\s?linear|not (a )?linear|isn't linear|whole row|entire row|each row|every score|all (the"
+            r" )?scores"
+        ),
+        "what may be moved in a pure matrix product?": (
+            r"bracket|regroup|associat|order|k\^?t ?@? ?v|first|pure product|chain"
+        ),
+        "what would you put in the place of exp(q . k)?": (
+            r"feature|phi|kernel|linear attention|without (the )?softmax|no"
+            r" softmax|remov|omit|drop|leav|replac|lineari"
+        ),
     },
     slips={
-        "matrix products ARE associative; that is why it works without softmax": "Here associativity of the product fails.",
-        "the order of factors is kept; nothing is commuted here": "Matrices commute only if they are diagonal.",
+        "matrix products ARE associative; that is why it works without softmax": (
+            "Here associativity of the product fails."
+        ),
+        "the order of factors is kept; nothing is commuted here": (
+            "Matrices commute only if they are diagonal."
+        ),
         "the shapes fit: (n, d_k) by (d_k, m) by (m, d_v) in both groupings": "The shapes would mismatch.",
-        "it is not about speed: softmax costs little, it forbids the regrouping": "Because softmax is too slow.",
+        "it is not about speed: softmax costs little, it forbids the regrouping": (
+            "Because softmax is too slow."
+        ),
         "the scale is a number; it can move through products freely": "Because of the division by sqrt(d).",
-        "rounding has nothing to do with it: it is wrong in exact arithmetic, too": "It would lose precision.",
+        "rounding has nothing to do with it: it is wrong in exact arithmetic, too": (
+            "It would lose precision."
+        ),
     },
     right=(
-        "Softmax is not linear, it needs a whole row of scores first; with a product of features phi(q) phi(k) in place "
-        "of exp the brackets could be moved.",
-        "Only a pure chain of products is associative. The softmax in between depends on all scores of a row; replacing "
-        "it by a kernel feature map gives linear attention.",
+        (
+            "Softmax is not linear, it needs a whole row of scores first; with a product of features phi(q)"
+            " phi(k) in place of exp the brackets could be moved."
+        ),
+        (
+            "Only a pure chain of products is associative. The softmax in between depends on all scores of a"
+            " row; replacing it by a kernel feature map gives linear attention."
+        ),
     ),
 )
 

@@ -62,7 +62,10 @@ product = Write(
     stars=2,
     minutes=8,
     why="the same arithmetic, without Python in between: all tokens are computed in parallel",
-    asked="outputs[i] = sum over j of softmax_j(query_i . key_j) value_j, for all i, without a loop (no 1/sqrt(d) here)",
+    asked=(
+        "outputs[i] = sum over j of softmax_j(query_i . key_j) value_j, for all i, without a loop (no"
+        " 1/sqrt(d) here)"
+    ),
     stages=(
         Stage(
             "one query, one key",
@@ -91,12 +94,20 @@ product = Write(
     reference=lambda query, key, value: attend(query, key, value, score=dot).output,
     extra=_loops,
     hints=(
-        "The innermost loop adds up query[i, c] * key[j, c] over c. Which product of two matrices has these sums as entries?",
+        (
+            "The innermost loop adds up query[i, c] * key[j, c] over c. Which product of two matrices has"
+            " these sums as entries?"
+        ),
         "The table of scores is (n, m). What does `.mT` do to key, and along which axis does softmax run?",
-        "The last loop adds up weights[i, j] * value[j] over j. Is that `weights @ value` or `value @ weights`?",
+        (
+            "The last loop adds up weights[i, j] * value[j] over j. Is that `weights @ value` or `value @"
+            " weights`?"
+        ),
     ),
     solution=source_of(without_loops),
-    remember="n * m dot products are one product, query @ key.mT; n weighted sums are another, weights @ value",
+    remember=(
+        "n * m dot products are one product, query @ key.mT; n weighted sums are another, weights @ value"
+    ),
     slips={
         "your softmax runs over queries (dim=0); it must run over keys (dim=-1)": lambda q, k, v: (
             (q @ k.mT).softmax(0) @ v
@@ -112,9 +123,9 @@ product = Write(
             ((q @ k.mT).softmax(-1) @ v).mT
         ),
         "you give back the weights; mix the values with them": lambda q, k, v: (q @ k.mT).softmax(-1),
-        "every output is the same average of the values: the scores are not used": lambda q, k, v: v.mean(
-            0, keepdim=True
-        ).expand(len(q), -1),
+        "every output is the same average of the values: the scores are not used": (
+            lambda q, k, v: v.mean(0, keepdim=True).expand(len(q), -1)
+        ),
         STILL_LOOPS: _looped,
     },
     right=(
@@ -141,7 +152,10 @@ mixing = Write(
     stars=1,
     minutes=5,
     why="with d_v = n the wrong order raises no error; only the numbers know",
-    asked="repair the function: tokens are columns, and column i of the result mixes the columns of V by column i of A'",
+    asked=(
+        "repair the function: tokens are columns, and column i of the result mixes the columns of V by column"
+        " i of A'"
+    ),
     given=lambda V, A_prime: A_prime @ V,
     stages=(
         Stage(
@@ -164,10 +178,15 @@ mixing = Write(
     hints=(
         "In a product M @ N, what does column i of the result mix: columns of M, or rows of N?",
         "So which of V and A' must stand on the left, if columns of V are to be mixed?",
-        "Check it by hand: V = [[2, 30], [7, 500]], weights (0.75, 0.25). Which order gives (9, 130.25) as first column?",
+        (
+            "Check it by hand: V = [[2, 30], [7, 500]], weights (0.75, 0.25). Which order gives (9, 130.25)"
+            " as first column?"
+        ),
     ),
     solution=source_of(mix_in_columns),
-    remember="columns: O = V A'; rows: O = A V. A product on the right mixes columns, on the left it mixes rows",
+    remember=(
+        "columns: O = V A'; rows: O = A V. A product on the right mixes columns, on the left it mixes rows"
+    ),
     slips={
         "this is still the function as it was given": lambda V, A: A @ V,
         "A' is transposed here: its columns are the tokens' weights already": lambda V, A: V @ A.mT,
@@ -216,7 +235,10 @@ columns = Write(
     stars=3,
     minutes=12,
     why="half of what is written on attention uses columns; reading it, you translate in your head",
-    asked="self-attention with tokens as columns: Q = W_q I, K = W_k I, V = W_v I, A = K^T Q, softmax, O = V A' (no 1/sqrt(d))",
+    asked=(
+        "self-attention with tokens as columns: Q = W_q I, K = W_k I, V = W_v I, A = K^T Q, softmax, O = V A'"
+        " (no 1/sqrt(d))"
+    ),
     stages=(
         Stage(
             "one token: the output is W_v I",
@@ -246,7 +268,10 @@ columns = Write(
         "V is (d_v, n), and column i of O is to mix V's columns. On which side does A' stand?",
     ),
     solution=source_of(attention_in_columns),
-    remember="columns are rows transposed: A = K^T Q = (Q_rows K_rows^T)^T, softmax runs down each column, O = V A'",
+    remember=(
+        "columns are rows transposed: A = K^T Q = (Q_rows K_rows^T)^T, softmax runs down each column, O ="
+        " V A'"
+    ),
     slips={
         "your softmax runs along rows (dim=-1); a query's scores stand in a column (dim=-2)": _from_columns(
             lambda Q, K, V: V @ (K.mT @ Q).softmax(-1)

@@ -33,7 +33,10 @@ apart = Write(
     stars=2,
     minutes=8,
     why="one reshape too few, and heads see strange tokens: it runs, it even trains, and it is wrong",
-    asked="cut the width of x (..., n, h*d) into h neighbouring blocks of d columns, one per head: (..., h, n, d)",
+    asked=(
+        "cut the width of x (..., n, h*d) into h neighbouring blocks of d columns, one per head: (..., h,"
+        " n, d)"
+    ),
     stages=(
         Stage(
             "one token, two heads",
@@ -58,29 +61,42 @@ apart = Write(
     ),
     reference=split_heads,
     hints=(
-        "Take one token, a row of h*d numbers. Into which shape do you reshape this row, so that row k belongs to head k?",
-        "Now for all tokens: reshape cuts the last axis only, (n, h*d) to (n, h, d). Which two axes still stand in the wrong order?",
-        "Which `transpose` exchanges tokens and heads, if you count axes from the right, so that a batch axis may stand in front?",
+        (
+            "Take one token, a row of h*d numbers. Into which shape do you reshape this row, so that row k"
+            " belongs to head k?"
+        ),
+        (
+            "Now for all tokens: reshape cuts the last axis only, (n, h*d) to (n, h, d). Which two axes still"
+            " stand in the wrong order?"
+        ),
+        (
+            "Which `transpose` exchanges tokens and heads, if you count axes from the right, so that a batch"
+            " axis may stand in front?"
+        ),
     ),
     solution=source_of(heads_apart),
-    remember="cut the width where it is (reshape), then move the axis (transpose); one reshape alone mixes heads with tokens",
+    remember=(
+        "cut the width where it is (reshape), then move the axis (transpose); one reshape alone mixes heads"
+        " with tokens"
+    ),
     slips={
-        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), "
-        "then exchange two axes": lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1),
-        "the axes are still (n, h, d): exchange tokens and heads": lambda x, h: _blocks(x, h),
-        "each head gets every h-th column; its columns are neighbours": lambda x, h: x.unflatten(
-            -1, (-1, h)
-        ).movedim(-1, -3),
-        "you exchange heads and columns; exchange tokens and heads": lambda x, h: _blocks(x, h).mT,
-        "you moved the right axis, but tokens stand last: (h, d, n); each row is to be a token": lambda x, h: (
-            _blocks(x, h).movedim(-3, -1)
+        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": lambda x, h: (
+            x.reshape(*x.shape[:-2], h, x.shape[-2], -1)
         ),
-        "n_heads is the number of heads; you took it for the width of one": lambda x, h: x.unflatten(
-            -1, (-1, h)
-        ).transpose(-2, -3),
-        "you count axes from the left: in a batch, axis 0 counts sequences": lambda x, h: _blocks(
-            x, h
-        ).transpose(0, 1),
+        "the axes are still (n, h, d): exchange tokens and heads": lambda x, h: _blocks(x, h),
+        "each head gets every h-th column; its columns are neighbours": (
+            lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, -3)
+        ),
+        "you exchange heads and columns; exchange tokens and heads": lambda x, h: _blocks(x, h).mT,
+        "you moved the right axis, but tokens stand last: (h, d, n); each row is to be a token": (
+            lambda x, h: _blocks(x, h).movedim(-3, -1)
+        ),
+        "n_heads is the number of heads; you took it for the width of one": (
+            lambda x, h: x.unflatten(-1, (-1, h)).transpose(-2, -3)
+        ),
+        "you count axes from the left: in a batch, axis 0 counts sequences": (
+            lambda x, h: _blocks(x, h).transpose(0, 1)
+        ),
         "every head gets the whole width; each has a block of its own": lambda x, h: torch.stack([x] * h, -3),
         "you transpose before the reshape: that cuts the axis of the tokens": lambda x, h: x.mT.reshape(
             *x.shape[:-2], h, x.shape[-2], -1
@@ -115,7 +131,10 @@ together = Write(
     stars=1,
     minutes=5,
     why="shapes are right, numbers are not: no error message will ever tell you",
-    asked="repair the function: heads (..., h, n, d) side by side again, (..., n, h*d), each token's first head first",
+    asked=(
+        "repair the function: heads (..., h, n, d) side by side again, (..., n, h*d), each token's first head"
+        " first"
+    ),
     given=_reshaped,
     stages=(
         Stage(
@@ -141,8 +160,14 @@ together = Write(
     ),
     reference=lambda heads: merge_heads(heads),
     hints=(
-        "reshape never moves a number: it reads them in order and cuts anew. In which order do they lie in (h, n, d)?",
-        "To become one axis of length h*d, the axes h and d must be neighbours. Which axis stands between them?",
+        (
+            "reshape never moves a number: it reads them in order and cuts anew. In which order do they lie"
+            " in (h, n, d)?"
+        ),
+        (
+            "To become one axis of length h*d, the axes h and d must be neighbours. Which axis stands between"
+            " them?"
+        ),
         "Which transpose was used on the way out, and what undoes it?",
     ),
     solution=source_of(heads_together),
@@ -264,7 +289,10 @@ whole = Write(
     stars=3,
     minutes=12,
     why="the layer as it stands in every library: whoever has written each step finds the one that is wrong",
-    asked="project, split into heads, attend in each head with 1/sqrt(d_k), put the heads side by side, multiply by w_output",
+    asked=(
+        "project, split into heads, attend in each head with 1/sqrt(d_k), put the heads side by side,"
+        " multiply by w_output"
+    ),
     stages=(
         Stage(
             "one token, two heads: the output is x W_v W_o",
@@ -294,18 +322,31 @@ whole = Write(
     ),
     reference=_head_by_head,
     hints=(
-        "Four matrices, three of them before the attention. What shape has `x @ w_query`, and what shape does each head need?",
-        "With axes (..., h, n, d), do `@`, `.mT` and softmax over the last axis need to know that there are heads?",
-        "How wide is ONE head's query, what joins the heads, and which matrix is still unused when they are joined?",
+        (
+            "Four matrices, three of them before the attention. What shape has `x @ w_query`, and what shape"
+            " does each head need?"
+        ),
+        (
+            "With axes (..., h, n, d), do `@`, `.mT` and softmax over the last axis need to know that there"
+            " are heads?"
+        ),
+        (
+            "How wide is ONE head's query, what joins the heads, and which matrix is still unused when they"
+            " are joined?"
+        ),
     ),
     solution=source_of(many_heads),
-    remember="project, split, attend in every head at once, join, W_o; the root is that of one head's width d_k",
+    remember=(
+        "project, split, attend in every head at once, join, W_o; the root is that of one head's width d_k"
+    ),
     slips={
         "W_o is missing: the heads stand side by side, and nothing has mixed them": _with(
             _right_table, output=False
         ),
         "you divide by sqrt(d_model); the scores of a head have d_k terms": _scaled_by_model,
-        "you divide by the root of all heads' width together; a head's scores have d_k terms": _scaled_by_all_heads,
+        "you divide by the root of all heads' width together; a head's scores have d_k terms": (
+            _scaled_by_all_heads
+        ),
         "you forgot to divide by sqrt(d_k)": _with(lambda q, k: _softmaxed(q, k, 1)),
         "you divide by d_k; divide by its square root": _with(
             lambda q, k: _softmaxed(q, k, q.shape[-1] ** 2)
@@ -392,7 +433,10 @@ polarity = Write(
     stars=2,
     minutes=6,
     why="two meanings of True; taken for each other, a model looks at its padding and at nothing else",
-    asked="from torch's masks, in which True HIDES, make one mask (b, 1, n, m) in which True = may look, for all heads",
+    asked=(
+        "from torch's masks, in which True HIDES, make one mask (b, 1, n, m) in which True = may look, for"
+        " all heads"
+    ),
     stages=(
         Stage(
             "a causal mask, no padding",
@@ -419,10 +463,16 @@ polarity = Write(
     hints=(
         "Where does torch put True in a causal mask: where a query may look, or where it may not?",
         "A key is hidden if EITHER mask hides it. What does that make of 'may look': and, or or?",
-        "The scores are (b, h, n, m). Where do you need axes of length 1 in `key_padding_mask`, which is (b, m)?",
+        (
+            "The scores are (b, h, n, m). Where do you need axes of length 1 in `key_padding_mask`, which is"
+            " (b, m)?"
+        ),
     ),
     solution=source_of(may_look),
-    remember="torch: True hides; here: True may look. Hidden = one or the other; may look = neither: ~(a | b) = ~a & ~b",
+    remember=(
+        "torch: True hides; here: True may look. Hidden = one or the other; may look = neither: ~(a | b) = ~a"
+        " & ~b"
+    ),
     slips={
         "this is torch's meaning still: True hides there, True lets look here; invert it": lambda a, p: (
             a | _spread(p)
@@ -445,8 +495,8 @@ polarity = Write(
         "the 1 stands for the queries, not for the heads: make padding (b, 1, 1, m) before you combine": (
             lambda a, p: (~a & ~p[:, None, :])[:, :, None]
         ),
-        "key_padding_mask is not used: queries look at the fillers": lambda a, p: (~a).expand(
-            len(p), 1, *a.shape
+        "key_padding_mask is not used: queries look at the fillers": (
+            lambda a, p: (~a).expand(len(p), 1, *a.shape)
         ),
         "attn_mask is not used: queries look ahead": lambda a, p: ~_spread(p).expand(len(p), 1, *a.shape),
         "a & p hides a key only where both masks hide it; one is enough: ~(a | p)": lambda a, p: (

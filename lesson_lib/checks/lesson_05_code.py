@@ -61,7 +61,10 @@ table_of_waves = Write(
     stars=2,
     minutes=8,
     why="with a wrong exponent the table still makes a handsome picture, and nothing complains",
-    asked="p[i, 2j] = sin(i w_j), p[i, 2j+1] = cos(i w_j), w_j = 10000 ** (-2j/d), for the given positions i and j = 0 ... d/2 - 1",
+    asked=(
+        "p[i, 2j] = sin(i w_j), p[i, 2j+1] = cos(i w_j), w_j = 10000 ** (-2j/d), for the given positions i"
+        " and j = 0 ... d/2 - 1"
+    ),
     stages=(
         Stage(
             "position 0, width 2",
@@ -89,12 +92,20 @@ table_of_waves = Write(
     ),
     reference=waves,
     hints=(
-        "How many frequencies are there for d columns? Compute them first: for which j, and what is w_1 if d = 4?",
+        (
+            "How many frequencies are there for d columns? Compute them first: for which j, and what is w_1"
+            " if d = 4?"
+        ),
         "`positions[:, None] * frequencies` pairs each position with each frequency. What is its shape?",
-        "Sine and cosine of ONE frequency stand side by side. What does torch.stack((a, b), dim=-1).flatten(-2) do with two (n, d/2) tables?",
+        (
+            "Sine and cosine of ONE frequency stand side by side. What does torch.stack((a, b),"
+            " dim=-1).flatten(-2) do with two (n, d/2) tables?"
+        ),
     ),
     solution=source_of(waves),
-    remember="d/2 frequencies from 1 down to nearly 1/10000, two columns each: columns 2j and 2j + 1 are ONE clock",
+    remember=(
+        "d/2 frequencies from 1 down to nearly 1/10000, two columns each: columns 2j and 2j + 1 are ONE clock"
+    ),
     slips={
         "your exponent is -j/d; j counts pairs of columns, so it is -2j/d": _waves(
             _turns(lambda j, d: -j / d)
@@ -174,7 +185,10 @@ shift = Write(
     stars=3,
     minutes=10,
     why="this matrix is why sinusoids can encode distance, and it is all that rotary attention does",
-    asked="R(delta), (d, d), with R(delta) p[i] = p[i + delta] for EVERY i, where p[i] = (sin(i w_0), cos(i w_0), sin(i w_1), ...)",
+    asked=(
+        "R(delta), (d, d), with R(delta) p[i] = p[i + delta] for EVERY i, where p[i] = (sin(i w_0), cos(i"
+        " w_0), sin(i w_1), ...)"
+    ),
     stages=(
         Stage(
             "one frequency, no shift: nothing moves",
@@ -184,7 +198,8 @@ shift = Write(
         Stage(
             "one frequency, an angle with cos = 0.6 and sin = 0.8",
             lambda: [{"delta": 1.0, "frequencies": _places(ANGLE)}],
-            "sin(a + t) = sin a cos t + cos a sin t, and cos(a + t) likewise: each is a row times (sin a, cos a).",
+            "sin(a + t) = sin a cos t + cos a sin t, and cos(a + t) likewise: each is a row times (sin a,"
+            " cos a).",
         ),
         Stage(
             "two frequencies",
@@ -192,7 +207,8 @@ shift = Write(
                 {"delta": 3.0, "frequencies": _places(0.5, 0.1)},
                 {"delta": -2.0, "frequencies": _places(0.3, 2)},
             ],
-            "Each frequency has a block of its own, with an angle of its own, on the diagonal; zeros elsewhere.",
+            "Each frequency has a block of its own, with an angle of its own, on the diagonal; zeros"
+            " elsewhere.",
         ),
         Stage(
             "three frequencies, a shift that is no whole number",
@@ -202,12 +218,21 @@ shift = Write(
     ),
     reference=_right_blocks,
     hints=(
-        "Write sin((i + delta) w) with the angle-addition formula. Which two of its factors are parts of p[i], and which hold delta alone?",
-        "That is the first row of a 2 x 2 block. Which row do you get from cos((i + delta) w), and where is its minus?",
+        (
+            "Write sin((i + delta) w) with the angle-addition formula. Which two of its factors are parts of"
+            " p[i], and which hold delta alone?"
+        ),
+        (
+            "That is the first row of a 2 x 2 block. Which row do you get from cos((i + delta) w), and where"
+            " is its minus?"
+        ),
         "Different frequencies never meet: which entries of R are 0, and what does torch.block_diag do?",
     ),
     solution=source_of(shift_matrix),
-    remember="block j is [[cos, sin], [-sin, cos]] of delta * w_j; it knows delta and not i, so 'delta tokens on' is one and the same matrix everywhere",
+    remember=(
+        "block j is [[cos, sin], [-sin, cos]] of delta * w_j; it knows delta and not i, so 'delta tokens on'"
+        " is one and the same matrix everywhere"
+    ),
     slips={
         "the minus is in the wrong corner: this is R(-delta), the transpose, which shifts back": _blocks(
             lambda cos, sin: (cos, -sin, sin, cos)
@@ -224,7 +249,9 @@ shift = Write(
         "all blocks turn by the first frequency; block j turns by delta * w_j": lambda delta, w: (
             _right_blocks(delta, w[:1].expand(len(w)))
         ),
-        "you pair column j with column j + d/2; here the two columns of a frequency are neighbours": _half_split,
+        "you pair column j with column j + d/2; here the two columns of a frequency are neighbours": (
+            _half_split
+        ),
         "delta is missing: each block turns by delta * w_j": lambda delta, w: _right_blocks(1.0, w),
         "you divide delta by the frequency; the angle is delta * w_j": lambda delta, w: _right_blocks(
             1.0, delta / w
@@ -270,7 +297,10 @@ relative = Write(
     stars=2,
     minutes=6,
     why="a negative index takes a row from the end of a table, without an error",
-    asked="Shaw's table has a row for each offset j - i from -radius to radius; farther keys share the last. Row numbers (n, m), from 0 on",
+    asked=(
+        "Shaw's table has a row for each offset j - i from -radius to radius; farther keys share the last."
+        " Row numbers (n, m), from 0 on"
+    ),
     stages=(
         Stage(
             "one query, its neighbours, radius 1",
@@ -295,22 +325,30 @@ relative = Write(
     ),
     reference=offset_rows,
     hints=(
-        "Which offsets are there for radius 1, and how many rows does that make? Which row is that of offset -1?",
+        (
+            "Which offsets are there for radius 1, and how many rows does that make? Which row is that of"
+            " offset -1?"
+        ),
         "Clip first or shift first: both go, with different limits. What are the limits in each case?",
-        "How do you pair every key position with every query position, so that rows are queries? ([:, None] and [None, :])",
+        (
+            "How do you pair every key position with every query position, so that rows are queries? ([:,"
+            " None] and [None, :])"
+        ),
     ),
     solution=source_of(offset_rows),
-    remember="clip j - i to [-radius, radius], then add radius: rows 0 ... 2 * radius, which are 2 * radius + 1",
+    remember=(
+        "clip j - i to [-radius, radius], then add radius: rows 0 ... 2 * radius, which are 2 * radius + 1"
+    ),
     slips={
         "this is i - j: past and future are exchanged": lambda i, j, r: (-_offsets(i, j)).clamp(-r, r) + r,
         "you do not clip: far keys ask for rows that the table does not have": lambda i, j, r: (
             _offsets(i, j) + r
         ),
-        "you clip, but do not add radius: row -1 is the table's LAST row, and no error says so": lambda i, j, r: (
-            _offsets(i, j).clamp(-r, r)
+        "you clip, but do not add radius: row -1 is the table's LAST row, and no error says so": (
+            lambda i, j, r: _offsets(i, j).clamp(-r, r)
         ),
-        "you clip to [-radius, radius] after adding radius; then the limits are 0 and 2 * radius": lambda i, j, r: (
-            (_offsets(i, j) + r).clamp(-r, r)
+        "you clip to [-radius, radius] after adding radius; then the limits are 0 and 2 * radius": (
+            lambda i, j, r: (_offsets(i, j) + r).clamp(-r, r)
         ),
         "one row too few: you stop at radius - 1, and there are 2 * radius + 1 rows, since 0 is an offset, too": (
             lambda i, j, r: _offsets(i, j).clamp(-r, r - 1) + r
@@ -402,7 +440,10 @@ turn = Write(
     stars=2,
     minutes=8,
     why="two pairings are in use; mixed up, nothing crashes, and a published model writes nonsense",
-    asked="repair: neighbours (a, b) in columns 2j, 2j+1 of token i become (a cos t - b sin t, a sin t + b cos t), t = positions[i] * w_j",
+    asked=(
+        "repair: neighbours (a, b) in columns 2j, 2j+1 of token i become (a cos t - b sin t, a sin t + b cos"
+        " t), t = positions[i] * w_j"
+    ),
     given=_turned_as_given,
     stages=(
         Stage(
@@ -431,23 +472,34 @@ turn = Write(
     ),
     reference=_token_by_token,
     hints=(
-        "`partner` makes (-b, a) of neighbours (a, b). So columns 0 and 1 are a pair. By which angle must each of them turn?",
-        "Print the angles for one token with frequencies (w0, w1). Which of (w0, w1, w0, w1) and (w0, w0, w1, w1) do neighbours need?",
+        (
+            "`partner` makes (-b, a) of neighbours (a, b). So columns 0 and 1 are a pair. By which angle must"
+            " each of them turn?"
+        ),
+        (
+            "Print the angles for one token with frequencies (w0, w1). Which of (w0, w1, w0, w1) and (w0, w0,"
+            " w1, w1) do neighbours need?"
+        ),
         "What is the difference between torch.cat((t, t), dim=-1) and t.repeat_interleave(2, dim=-1)?",
     ),
     solution=source_of(turned),
-    remember="a pairing decides two things, the partner and the angle: neighbours with repeat_interleave, or halves with cat, never mixed",
+    remember=(
+        "a pairing decides two things, the partner and the angle: neighbours with repeat_interleave, or"
+        " halves with cat, never mixed"
+    ),
     slips={
         "this is still the function as it was given": _turned_as_given,
         "these are halves throughout, column j with j + d/2: right in itself, and used by many models, but asked are neighbours": (
             _in_halves
         ),
-        "you turn the other way; scores would stay the same, but published weights would not fit": lambda x, p, w: (
-            x * _angles(p, w).cos() - _partner(x) * _angles(p, w).sin()
+        "you turn the other way; scores would stay the same, but published weights would not fit": (
+            lambda x, p, w: x * _angles(p, w).cos() - _partner(x) * _angles(p, w).sin()
         ),
-        "the partner has halves (j and j + d/2) and the angles have neighbours: both must agree": lambda x, p, w: (
-            x * _angles(p, w).cos()
-            + torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1) * _angles(p, w).sin()
+        "the partner has halves (j and j + d/2) and the angles have neighbours: both must agree": (
+            lambda x, p, w: (
+                x * _angles(p, w).cos()
+                + torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1) * _angles(p, w).sin()
+            )
         ),
         "a minus is missing: (a, b) has the partner (-b, a); without it nothing turns": lambda x, p, w: (
             x * _angles(p, w).cos() + x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2) * _angles(p, w).sin()

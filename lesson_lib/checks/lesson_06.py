@@ -13,19 +13,32 @@ counted = Number(
     stars=2,
     minutes=7,
     why="whoever can count a layer can count every model: the rest is multiplication",
-    asked="ONE decoder layer, d_model = 10, d_inner = 60, 2 heads, no biases in attention, biases in the feed-forward network: how many learned numbers?",
+    asked=(
+        "ONE decoder layer, d_model = 10, d_inner = 60, 2 heads, no biases in attention, biases in the"
+        " feed-forward network: how many learned numbers?"
+    ),
     value=2 * 4 * 10 * 10 + 2 * 10 * 60 + 60 + 10 + 3 * 2 * 10,
     tolerance=1e-6,
     hints=(
-        "Which three sub-layers has a decoder layer? Which of them are attention, and which four matrices does each attention have?",
-        "The feed-forward network goes from 10 to 60 and back to 10. How many numbers has each matrix, and how long is each bias?",
+        (
+            "Which three sub-layers has a decoder layer? Which of them are attention, and which four matrices"
+            " does each attention have?"
+        ),
+        (
+            "The feed-forward network goes from 10 to 60 and back to 10. How many numbers has each matrix,"
+            " and how long is each bias?"
+        ),
         "How many norms are there, one per sub-layer? Each has a weight and a bias: how long are they?",
     ),
     solution=(
-        "two attentions of 4 * 10 * 10 each: 800; the feed-forward network 10 * 60 + 60 and 60 * 10 + 10: 1270; three norms with "
-        "weight and bias, 3 * 2 * 10 = 60. In all 2130, and the heads' number does not matter."
+        "two attentions of 4 * 10 * 10 each: 800; the feed-forward network 10 * 60 + 60 and 60 * 10 + 10:"
+        " 1270; three norms with weight and bias, 3 * 2 * 10 = 60. In all 2130, and the heads' number does"
+        " not matter."
     ),
-    remember="a decoder layer has 8 d_model^2 + 2 d_model d_inner + d_inner + 7 d_model numbers, an encoder layer 4 d_model^2 and a norm less",
+    remember=(
+        "a decoder layer has 8 d_model^2 + 2 d_model d_inner + d_inner + 7 d_model numbers, an encoder layer"
+        " 4 d_model^2 and a norm less"
+    ),
     slips={
         "that is an encoder layer; a decoder layer also looks at the encoder's output, and has three norms": (
             "4*100 + 2*600 + 70 + 2*20"
@@ -79,10 +92,13 @@ def _stream_picture() -> Any:
     counts = list(range(SUBLAYERS + 1))
     return plots.lines(
         {"size of the numbers in x": {"pre-norm": (counts, before), "post-norm": (counts, after)}},
-        alt="Two curves over 24 sub-layers: pre-norm rises quickly, then ever more slowly; post-norm is a flat line.",
+        alt=(
+            "Two curves over 24 sub-layers: pre-norm rises quickly, then ever more slowly; post-norm is a"
+            " flat line."
+        ),
         caption=(
-            "Each sub-layer adds a row of variance 1. With pre-norm variances add up, 1 + k after k sub-layers, and the size is their "
-            "root. With post-norm each sum is made standard again."
+            "Each sub-layer adds a row of variance 1. With pre-norm variances add up, 1 + k after k"
+            " sub-layers, and the size is their root. With post-norm each sum is made standard again."
         ),
         x_axis="sub-layers passed",
         y_limits=(0.0, None),
@@ -95,7 +111,10 @@ stream = Choice(
     stars=2,
     minutes=5,
     why="it says why pre-norm needs one norm more at its end, and why its late layers seem to do little",
-    asked="24 sub-layers, each makes rows of mean 0 and variance 1, unrelated to x: how large are the numbers of x, with pre-norm and with post-norm?",
+    asked=(
+        "24 sub-layers, each makes rows of mean 0 and variance 1, unrelated to x: how large are the numbers"
+        " of x, with pre-norm and with post-norm?"
+    ),
     options={
         "a": "pre-norm: up like a square root, from 1 to about 5; post-norm: flat at 1",
         "b": "pre-norm: up in a straight line, from 1 to about 25; post-norm: flat at 1",
@@ -105,15 +124,22 @@ stream = Choice(
         "f": "pre-norm: flat at 1; post-norm: down towards 0",
     },
     hints=(
-        "Write both down: x + sublayer(norm(x)) and norm(x + sublayer(x)). In which of them does x itself pass through a norm?",
+        (
+            "Write both down: x + sublayer(norm(x)) and norm(x + sublayer(x)). In which of them does x itself"
+            " pass through a norm?"
+        ),
         "Two unrelated rows are added. What happens to their variances?",
         "After k additions of variance 1, to an x of variance 1: what is the variance, and what is its root?",
     ),
     solution=(
-        "a: with pre-norm x itself is never made standard, and unrelated variances add: 1 + k after k sub-layers, size sqrt(1 + k), "
-        "which is 5 after 24. With post-norm the norm acts on the sum, so x leaves each sub-layer with variance 1."
+        "a: with pre-norm x itself is never made standard, and unrelated variances add: 1 + k after k"
+        " sub-layers, size sqrt(1 + k), which is 5 after 24. With post-norm the norm acts on the sum, so x"
+        " leaves each sub-layer with variance 1."
     ),
-    remember="pre-norm normalizes what a sub-layer READS, post-norm what it leaves: so pre-norm's stream grows, and a last norm must follow",
+    remember=(
+        "pre-norm normalizes what a sub-layer READS, post-norm what it leaves: so pre-norm's stream grows,"
+        " and a last norm must follow"
+    ),
     slips={
         "b adds sizes; what adds up for unrelated rows is the variances, and the size is their root": "b",
         "c forgets where pre-norm has its norm: on what the sub-layer reads; x itself goes round it": "c",
@@ -131,25 +157,43 @@ differs = Open(
     stars=2,
     minutes=7,
     why="a model with a perfect training loss can still lose its way in its own sentence",
-    asked="in two or three sentences: which earlier words does a decoder read while it trains, which while it writes, and what can go wrong?",
+    asked=(
+        "in two or three sentences: which earlier words does a decoder read while it trains, which while it"
+        " writes, and what can go wrong?"
+    ),
     hints=(
-        "In training the whole right sentence lies on the table. Which words does position 5 read, and who wrote them?",
-        "While writing there is no right sentence. Who wrote the words before position 5 now, and when could they be written?",
-        "Suppose that word 3 is a mistake. What does position 4 read, and did it ever read such a thing in training?",
+        (
+            "In training the whole right sentence lies on the table. Which words does position 5 read, and"
+            " who wrote them?"
+        ),
+        (
+            "While writing there is no right sentence. Who wrote the words before position 5 now, and when"
+            " could they be written?"
+        ),
+        (
+            "Suppose that word 3 is a mistake. What does position 4 read, and did it ever read such a thing"
+            " in training?"
+        ),
     ),
     solution=(
-        "In training the decoder reads the right words before each position (teacher forcing). They are all known, so behind a causal "
-        "mask every position is computed at once. When it writes, it reads its own words, which come into being one after the other. "
-        "If one of them is a mistake, everything after it is built on a beginning that it never met in training, and errors can add up."
+        "In training the decoder reads the right words before each position (teacher forcing). They are all"
+        " known, so behind a causal mask every position is computed at once. When it writes, it reads its own"
+        " words, which come into being one after the other. If one of them is a mistake, everything after it"
+        " is built on a beginning that it never met in training, and errors can add up."
     ),
-    remember="teacher forcing: the right words before, all positions at once; writing: its own words before, one at a time, mistakes included",
+    remember=(
+        "teacher forcing: the right words before, all positions at once; writing: its own words before, one"
+        " at a time, mistakes included"
+    ),
     wrong={
         "the causal mask holds in training, too: no position reads later words, nor the one it must guess": (
             r"(?<!cannot )(sees?|looks? at|knows?|reads?|attends? to|peeks? at) (at )?(the )?"
-            r"(future|next word|later words|following words|coming words|word (that )?it (must|has to|should))"
+            r"(future|next word|later words|following words|coming words|word (that )?it (must|has"
+            r" to|should))"
         ),
         "nothing is learned while it writes: its weights stay as they are": (
-            r"(?<!while it )(?<!while the model )(?<!while the decoder )(learns?|updates?|adapts?|weights? chang\w+|trains?)\b[^,]*(?<!and )\b(while|when|as) "
+            r"(?<!while it )(?<!while the model )(?<!while the decoder )(learns?|updates?|adapts?|weights?"
+            r" chang\w+|trains?)\b[^,]*(?<!and )\b(while|when|as) "
             r"(it |the decoder )?(is )?(writ|translat|generat)|"
             r"keeps? learning"
         ),
@@ -161,7 +205,8 @@ differs = Open(
             r"\bbeam"
         ),
         "it goes wrong even with sentences that it has trained on: it is not about new ones": (
-            r"over-?fit|memori[sz]|unseen (words|sentences|data)|new (sentences|data)|too little data|vocabulary"
+            r"over-?fit|memori[sz]|unseen (words|sentences|data)|new (sentences|data)|too little"
+            r" data|vocabulary"
         ),
     },
     points={
@@ -169,13 +214,17 @@ differs = Open(
             r"\bright\b|\bgold|\btrue\b|correct|target|teacher|reference|\breal\b|\bgiven\b|ground"
         ),
         "which words does it read while it writes: who wrote those?": (
-            r"\bown\b|\bit(self)? (has )?(wrote|written|chose|chosen|guess|predict|produced|generated)|(generated|predicted|guessed) (words?|tokens?)|previous (outputs?|predictions?|guesses)|previously"
+            r"\bown\b|\bit(self)? (has"
+            r" )?(wrote|written|chose|chosen|guess|predict|produced|generated)|(generated|predicted|guessed)"
+            r" (words?|tokens?)|previous (outputs?|predictions?|guesses)|previously"
         ),
         "what can be computed at once, and what must come one after the other?": (
-            r"at once|parallel|one (pass|step)|at a time|one (by|after)|(word|token|step) by|after (the|each) other|\bloop|in turn|sequential"
+            r"at once|parallel|one (pass|step)|at a time|one (by|after)|(word|token|step) by|after (the|each)"
+            r" other|\bloop|in turn|sequential"
         ),
         "what becomes of one mistake?": (
-            r"mistake|error|\bwrong|astray|never (met|saw|seen|read|learn|train)|drift|accumul|add up|compound|unlike"
+            r"mistake|error|\bwrong|astray|never (met|saw|seen|read|learn|train)|drift|accumul|add"
+            r" up|compound|unlike"
         ),
     },
     slips={
@@ -199,12 +248,19 @@ differs = Open(
         ),
     },
     right=(
-        "Teacher forcing puts the correct words before every position, so all losses are computed in parallel. Later the "
-        "model reads words that it chose, one at a time, and after a wrong one it is somewhere it has never been.",
-        "While it trains it reads the right words and while it writes its own. In training all places are computed at once, "
-        "in writing one after the other, so one mistake is read by all that follow.",
-        "While training it reads the target, shifted by one, in one pass with a causal mask. While writing it reads its own "
-        "output in a loop, and an early error is read by all later steps.",
+        (
+            "Teacher forcing puts the correct words before every position, so all losses are computed in"
+            " parallel. Later the model reads words that it chose, one at a time, and after a wrong one it is"
+            " somewhere it has never been."
+        ),
+        (
+            "While it trains it reads the right words and while it writes its own. In training all places are"
+            " computed at once, in writing one after the other, so one mistake is read by all that follow."
+        ),
+        (
+            "While training it reads the target, shifted by one, in one pass with a causal mask. While"
+            " writing it reads its own output in a loop, and an early error is read by all later steps."
+        ),
     ),
 )
 

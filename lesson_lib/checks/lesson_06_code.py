@@ -64,13 +64,17 @@ normed = Write(
     stars=2,
     minutes=8,
     why="these lines train well, and nobody notices until published weights are loaded",
-    asked="repair: each token minus its mean, over sqrt(variance + eps), times weight, plus bias; the variance is the MEAN of the squared distances",
+    asked=(
+        "repair: each token minus its mean, over sqrt(variance + eps), times weight, plus bias; the variance"
+        " is the MEAN of the squared distances"
+    ),
     given=_norm_as_given,
     stages=(
         Stage(
             "two tokens, (1, 3) and (2, 6); eps 0",
             lambda: [_tokens(table([[1.0, 3.0], [2.0, 6.0]]), 0.0)],
-            "The first mean is 2, the squared distances are 1 and 1, and their mean is 1: (-1, 1). The second token gives the same.",
+            "The first mean is 2, the squared distances are 1 and 1, and their mean is 1: (-1, 1). The second"
+            " token gives the same.",
         ),
         Stage(
             "one token (1, 3), eps 3",
@@ -92,12 +96,24 @@ normed = Write(
     ),
     reference=_over(-1),
     hints=(
-        "For the token (1, 3), compute by hand the mean of the squared distances from the mean. What does x.std() give, and by what does it divide?",
-        "Where does eps stand in the formula: beside the root, or under it? For (1, 3) and eps = 3, what are the two results?",
-        "(x - mean).square().mean(dim=-1, keepdim=True): is this the variance that is asked for, and what must be done before its root?",
+        (
+            "For the token (1, 3), compute by hand the mean of the squared distances from the mean. What does"
+            " x.std() give, and by what does it divide?"
+        ),
+        (
+            "Where does eps stand in the formula: beside the root, or under it? For (1, 3) and eps = 3, what"
+            " are the two results?"
+        ),
+        (
+            "(x - mean).square().mean(dim=-1, keepdim=True): is this the variance that is asked for, and what"
+            " must be done before its root?"
+        ),
     ),
     solution=source_of(norm_of_tokens),
-    remember="LayerNorm divides by sqrt(variance + eps), eps under the root, and its variance by d, not by d - 1; one token at a time",
+    remember=(
+        "LayerNorm divides by sqrt(variance + eps), eps under the root, and its variance by d, not by d - 1;"
+        " one token at a time"
+    ),
     slips={
         "this is still the function as it was given": _norm_as_given,
         "eps is right, the variance is not: std() and var() divide by d - 1 unless you say correction=0": (
@@ -218,7 +234,10 @@ reordered = Write(
     stars=2,
     minutes=10,
     why="most models of today are pre-norm, most figures are post-norm, and code mixes the two",
-    asked="turn this post-norm stack into a pre-norm one: x = x + sublayer(norm(x)) for each sub-layer, and one norm behind the last",
+    asked=(
+        "turn this post-norm stack into a pre-norm one: x = x + sublayer(norm(x)) for each sub-layer, and one"
+        " norm behind the last"
+    ),
     given=_post_norm,
     stages=(
         Stage(
@@ -229,7 +248,8 @@ reordered = Write(
         Stage(
             "the same with two sub-layers: the second one adds 1 to what it reads",
             lambda: [{"x": table([[8.0]]), "sublayers": (_tripled, _plus_one), "norm": _halved}],
-            "20 after the first; then 20 + (20 / 2 + 1) = 31; and 15.5 at the end. There is ONE norm at the end, not one per sub-layer.",
+            "20 after the first; then 20 + (20 / 2 + 1) = 31; and 15.5 at the end. There is ONE norm at the"
+            " end, not one per sub-layer.",
         ),
         Stage(
             "three tokens, a norm that standardizes each token",
@@ -246,22 +266,34 @@ reordered = Write(
                 },
                 {"x": drawn(3, 5, 3), "sublayers": (), "norm": _standard},
             ],
-            "Each sub-layer reads what the one before it has left; the last norm is there whatever the number of sub-layers.",
+            "Each sub-layer reads what the one before it has left; the last norm is there whatever the number"
+            " of sub-layers.",
         ),
     ),
     reference=_stack(_around),
     hints=(
-        "In the given line, norm(x + sublayer(x)), what does the sub-layer read, and what does the norm act on?",
-        "In pre-norm a clear path leads from the first x to the last, with nothing but additions on it. Does your x pass through a norm on its way?",
-        "After the loop x has never been normalized. What is missing, and is its place inside or behind the loop?",
+        (
+            "In the given line, norm(x + sublayer(x)), what does the sub-layer read, and what does the norm"
+            " act on?"
+        ),
+        (
+            "In pre-norm a clear path leads from the first x to the last, with nothing but additions on it."
+            " Does your x pass through a norm on its way?"
+        ),
+        (
+            "After the loop x has never been normalized. What is missing, and is its place inside or behind"
+            " the loop?"
+        ),
     ),
     solution=source_of(pre_norm_stack),
-    remember="pre-norm: x = x + sublayer(norm(x)); x itself meets a norm only once, behind the last sub-layer",
+    remember=(
+        "pre-norm: x = x + sublayer(norm(x)); x itself meets a norm only once, behind the last sub-layer"
+    ),
     slips={
         "this is still the function as it was given": _post_norm,
         "the norm behind the last sub-layer is missing": _stack(_around, last=False),
-        "you replace x by norm(x) and add that: then the norm stands in the residual path; add x as it was": _stack(
-            _normed_residual
+        "you replace x by norm(x) and add that: then the norm stands in the residual path; add x as it was": (
+            _stack(_normed_residual)
         ),
         "x = norm(x) stands in the residual path, and the last norm is missing": _stack(
             _normed_residual, last=False
@@ -384,13 +416,17 @@ forced = Write(
     stars=3,
     minutes=12,
     why="the loss falls to nearly nothing within minutes, and the model writes nonsense",
-    asked="repair the training step: at each position the decoder reads the right words BEFORE it, the start sign first; the loss is the mean over real words",
+    asked=(
+        "repair the training step: at each position the decoder reads the right words BEFORE it, the start"
+        " sign first; the loss is the mean over real words"
+    ),
     given=_loss_as_given,
     stages=(
         Stage(
             "one word, 2: after the start sign (1) its chance is 1/2, after itself 1/8",
             lambda: [_batch(_guesses(CHANCES), [[2]])],
-            "What the decoder reads is the start sign, so the loss is log 2; if it is log 8, it has read the answer.",
+            "What the decoder reads is the start sign, so the loss is log 2; if it is log 8, it has read the"
+            " answer.",
         ),
         Stage(
             "two words, then three",
@@ -413,12 +449,24 @@ forced = Write(
     ),
     reference=_mean_of(_before),
     hints=(
-        "decode(before) gives, at position i, the scores for word i, made from before[0 ... i]. If before is the target itself, what does it need to learn?",
-        "For the target (7, 8, 9) and start sign 1, which three words should the decoder read? How do you make them with torch.cat?",
-        "The target holds filler. How do you choose, with target != filler, the rows of the logits and the words that count?",
+        (
+            "decode(before) gives, at position i, the scores for word i, made from before[0 ... i]. If before"
+            " is the target itself, what does it need to learn?"
+        ),
+        (
+            "For the target (7, 8, 9) and start sign 1, which three words should the decoder read? How do you"
+            " make them with torch.cat?"
+        ),
+        (
+            "The target holds filler. How do you choose, with target != filler, the rows of the logits and"
+            " the words that count?"
+        ),
     ),
     solution=source_of(forced_loss),
-    remember="the decoder reads the target shifted right by one, start sign first; filler counts neither in the sum nor in the divisor",
+    remember=(
+        "the decoder reads the target shifted right by one, start sign first; filler counts neither in the"
+        " sum nor in the divisor"
+    ),
     slips={
         "this is still the function as it was given": _loss_as_given,
         "the shift is right; filler still counts": _mean_of(_before, lambda losses, real: losses.mean()),
@@ -435,7 +483,9 @@ forced = Write(
             lambda target, start: torch.cat([torch.full_like(target[:, :1], start), target[:, 1:]], 1)
         ),
         "you shift twice: what is read is shifted already, so compare with the whole target": _one_word_late,
-        "the decoder reads one word too many: the last word of the target stands before nothing": _one_too_many,
+        "the decoder reads one word too many: the last word of the target stands before nothing": (
+            _one_too_many
+        ),
         "the first word is never guessed: put the start sign in front": _without_the_first,
         "filler's losses are 0 now, but it still counts in the number by which you divide": _mean_of(
             _before, lambda losses, real: (losses * real).mean()
@@ -446,7 +496,9 @@ forced = Write(
         "you add up the losses; asked is their mean": _mean_of(
             _before, lambda losses, real: losses[real].sum()
         ),
-        "you leave out where filler is READ; leave out where it would have to be guessed": _real_by_what_is_read,
+        "you leave out where filler is READ; leave out where it would have to be guessed": (
+            _real_by_what_is_read
+        ),
         "cross_entropy takes logits and does the softmax itself; here it is done twice": (
             lambda decode, target, start, filler: _each(decode(_before(target, start)).softmax(-1), target)[
                 target != filler
@@ -486,7 +538,8 @@ def _writes(
     stops: bool = True,
     more: int = 0,
 ) -> Callable[..., Tensor]:
-    """A writer that hands `reads(words, len(begin))` to score_next, takes `best` of the scores, and writes `more` words than allowed."""
+    """A writer that hands `reads(words, len(begin))` to score_next, takes `best` of the scores, and writes
+    `more` words than allowed."""
 
     def written(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
         words = begin
@@ -529,7 +582,8 @@ def _by_calling_itself(score_next: Any, begin: Tensor, end: int, most: int) -> T
 
 
 def _likes(choose: Callable[[Tensor], Any], words: int) -> Sublayer:
-    """A function that gives word `choose(words so far)` the highest score and others lower ones, all different."""
+    """A function that gives word `choose(words so far)` the highest score and others lower ones, all
+    different."""
 
     def scored(sofar: Tensor) -> Tensor:
         if not isinstance(sofar, Tensor):
@@ -555,7 +609,10 @@ greedy = Write(
     stars=2,
     minutes=10,
     why="this loop is how every such model writes; a better choice of the next word is one line of it",
-    asked="write: take the best next word, append it, ask again; stop after the end sign or after `most` words; give back the new words alone",
+    asked=(
+        "write: take the best next word, append it, ask again; stop after the end sign or after `most` words;"
+        " give back the new words alone"
+    ),
     stages=(
         Stage(
             "score_next's favourite is the last word plus 1; begin with 1, two words allowed",
@@ -591,18 +648,29 @@ greedy = Write(
     ),
     reference=_writes(),
     hints=(
-        "How do you get the number of the word with the highest score? And with torch.cat, what shape must one word have?",
+        (
+            "How do you get the number of the word with the highest score? And with torch.cat, what shape"
+            " must one word have?"
+        ),
         "What must be handed to score_next in the second round that was not there in the first?",
-        "Two things end the loop. Which of them must be tested only after the new word has been appended, and why?",
+        (
+            "Two things end the loop. Which of them must be tested only after the new word has been appended,"
+            " and why?"
+        ),
     ),
     solution=source_of(greedy_words),
-    remember="ask, choose, append, ask again: each word costs one call of the decoder, and it reads all that stands before",
+    remember=(
+        "ask, choose, append, ask again: each word costs one call of the decoder, and it reads all that"
+        " stands before"
+    ),
     slips={
-        "the end sign is missing in the result: append first, then stop": lambda score_next, begin, end, most: (
-            (lambda new: new[new != end])(_writes()(score_next, begin, end, most))
+        "the end sign is missing in the result: append first, then stop": (
+            lambda score_next, begin, end, most: (lambda new: new[new != end])(
+                _writes()(score_next, begin, end, most)
+            )
         ),
-        "the beginning is in the result: give back the new words alone": lambda score_next, begin, end, most: (
-            torch.cat([begin, _writes()(score_next, begin, end, most)])
+        "the beginning is in the result: give back the new words alone": (
+            lambda score_next, begin, end, most: torch.cat([begin, _writes()(score_next, begin, end, most)])
         ),
         "you hand score_next the last word only; it must read all words": _writes(
             reads=lambda words, n: words[-1:]
@@ -624,8 +692,8 @@ greedy = Write(
         "you stop because the beginning ends with the end sign; only a new word ends the text": (
             _while_the_last_is_not_the_end
         ),
-        "the words are in the wrong order: the new one goes to the end": lambda score_next, begin, end, most: (
-            _writes()(score_next, begin, end, most).flip(0)
+        "the words are in the wrong order: the new one goes to the end": (
+            lambda score_next, begin, end, most: _writes()(score_next, begin, end, most).flip(0)
         ),
         "only one word is written: is your return inside the loop?": lambda score_next, begin, end, most: (
             _writes()(score_next, begin, end, min(most, 1))
@@ -684,8 +752,14 @@ narrowed = Write(
     title="Hot, cold, and the k best",
     stars=2,
     minutes=10,
-    why="most models that you talk to draw their words in this way, or in one much like it; two numbers decide how daring it is",
-    asked="probabilities of the next word: softmax(logits / temperature) over the k words with the highest logits; 0 for all others",
+    why=(
+        "most models that you talk to draw their words in this way, or in one much like it; two numbers"
+        " decide how daring it is"
+    ),
+    asked=(
+        "probabilities of the next word: softmax(logits / temperature) over the k words with the highest"
+        " logits; 0 for all others"
+    ),
     stages=(
         Stage(
             "two words, 1 to 3; temperature 1, both kept",
@@ -695,7 +769,8 @@ narrowed = Write(
         Stage(
             "the same at temperature 1/2, then at 2",
             lambda: [_logits([LOGS], 0.5, 2), _logits([LOGS], 2.0, 2)],
-            "At temperature 1/2 the logits double: 1 to 9, so 1/10 and 9/10. Cold makes the best word surer, heat evens out.",
+            "At temperature 1/2 the logits double: 1 to 9, so 1/10 and 9/10. Cold makes the best word surer,"
+            " heat evens out.",
         ),
         Stage(
             "three words, the 2 best, temperature 1",
@@ -714,48 +789,62 @@ narrowed = Write(
                 _logits([[0.2, 0.9, -0.4]], 1.3, 1),
                 _logits([[[0.3, 1.2, -0.5], [2.0, 0.1, 1.4]], [[-1.0, 0.6, 0.2], [0.7, -0.3, 1.9]]], 1.0, 2),
             ],
-            "exp(600) is too large for any float; torch.softmax takes care of that. With k = 1 the best word is certain.",
+            "exp(600) is too large for any float; torch.softmax takes care of that. With k = 1 the best word"
+            " is certain.",
         ),
     ),
     reference=_of_the_sorted,
     hints=(
-        "Begin with temperature alone: what happens to the logits before the softmax, and does a small temperature make differences larger or smaller?",
-        "logits.topk(k).values holds the k largest of each row, in order. Which of them is the one that a word must reach to stay?",
+        (
+            "Begin with temperature alone: what happens to the logits before the softmax, and does a small"
+            " temperature make differences larger or smaller?"
+        ),
+        (
+            "logits.topk(k).values holds the k largest of each row, in order. Which of them is the one that a"
+            " word must reach to stay?"
+        ),
         "If the softmax must give exactly 0 for a word, what must its logit be? What would a logit of 0 do?",
     ),
     solution=source_of(k_best_probabilities),
-    remember="divide the logits by the temperature, set all but the k best to -inf, then softmax; cold and k = 1 are greedy",
+    remember=(
+        "divide the logits by the temperature, set all but the k best to -inf, then softmax; cold and k = 1"
+        " are greedy"
+    ),
     slips={
         "you multiply by the temperature; divide: cold (below 1) must make differences larger": (
             lambda logits, temperature, k: (_kept(logits, k) * temperature).softmax(-1)
         ),
-        "the temperature changes nothing here: divide the logits by it, before the softmax": lambda logits, temperature, k: (
-            _kept(logits, k).softmax(-1)
+        "the temperature changes nothing here: divide the logits by it, before the softmax": (
+            lambda logits, temperature, k: _kept(logits, k).softmax(-1)
         ),
-        "k is not used: every word has a chance": lambda logits, temperature, k: (
-            logits / temperature
-        ).softmax(-1),
+        "k is not used: every word has a chance": (
+            lambda logits, temperature, k: (logits / temperature).softmax(-1)
+        ),
         "the k best do not sum to 1: what the others had must be shared out": lambda logits, temperature, k: (
             (logits / temperature).softmax(-1) * _best(logits, k)
         ),
-        "words that are out get a logit of 0, and exp(0) is 1; give them -inf": lambda logits, temperature, k: (
-            (_kept(logits, k, 0.0) / temperature).softmax(-1)
+        "words that are out get a logit of 0, and exp(0) is 1; give them -inf": (
+            lambda logits, temperature, k: (_kept(logits, k, 0.0) / temperature).softmax(-1)
         ),
-        "you keep the k WORST words": lambda logits, temperature, k: (
-            _kept(-logits, k).neg().masked_fill(~_best(-logits, k), -torch.inf) / temperature
-        ).softmax(-1),
+        "you keep the k WORST words": (
+            lambda logits, temperature, k: (
+                _kept(-logits, k).neg().masked_fill(~_best(-logits, k), -torch.inf) / temperature
+            ).softmax(-1)
+        ),
         "the k-th best word is out, too: hide what is smaller than it, not what is equal": (
             lambda logits, temperature, k: (
                 logits.masked_fill(logits <= logits.topk(k).values[..., -1:], -torch.inf) / temperature
             ).softmax(-1)
         ),
-        "you keep one word too many": lambda logits, temperature, k: (
-            _kept(logits, min(k + 1, logits.shape[-1])) / temperature
-        ).softmax(-1),
+        "you keep one word too many": (
+            lambda logits, temperature, k: (
+                _kept(logits, min(k + 1, logits.shape[-1])) / temperature
+            ).softmax(-1)
+        ),
         "you divide probabilities by the temperature; divide the logits, before the softmax": _cooled_late,
         "exp of a large number is inf, and inf / inf is nan: use torch.softmax": _without_softmax,
-        "your softmax runs over the rows; it must run over the words (dim=-1)": lambda logits, temperature, k: (
-            (_kept(logits, k) / temperature).softmax(0)
+        "your softmax runs over the rows; it must run over the words (dim=-1)": (
+            lambda logits, temperature, k: (_kept(logits, k) / temperature).softmax(0)
         ),
         "these are the k probabilities alone, sorted; give each word of the vocabulary its own, in its own place": (
             lambda logits, temperature, k: (logits.topk(k).values / temperature).softmax(-1)
@@ -766,12 +855,14 @@ narrowed = Write(
         "you divide by the sum over all rows; each row must sum to 1": lambda logits, temperature, k: (
             (shares := (logits / temperature).softmax(-1) * _best(logits, k)) / shares.sum()
         ),
-        "these are logarithms of probabilities (log_softmax)": lambda logits, temperature, k: (
-            _kept(logits, k) / temperature
-        ).log_softmax(-1),
-        "one threshold for all rows; each row has its own k best": lambda logits, temperature, k: (
-            logits.masked_fill(logits < logits.flatten().topk(k).values[-1], -torch.inf) / temperature
-        ).softmax(-1),
+        "these are logarithms of probabilities (log_softmax)": (
+            lambda logits, temperature, k: (_kept(logits, k) / temperature).log_softmax(-1)
+        ),
+        "one threshold for all rows; each row has its own k best": (
+            lambda logits, temperature, k: (
+                logits.masked_fill(logits < logits.flatten().topk(k).values[-1], -torch.inf) / temperature
+            ).softmax(-1)
+        ),
     },
     right=(
         _of_the_sorted,

@@ -94,7 +94,8 @@ def _by_attend(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> T
 
 
 def _scene(canvas: Tensor, kernel: Tensor, sharpness: float) -> Case:
-    """A case from a canvas (c_in, h + 2, w + 2): the picture inside it asks, all of the canvas is looked at."""
+    """A case from a canvas (c_in, h + 2, w + 2): the picture inside it asks, all of the canvas is
+    looked at."""
     h, w = canvas.shape[-2] - 2, canvas.shape[-1] - 2
     d = offsets(h, w, 1, dtype=torch.float32, device=torch.device("cpu"))
     return {"pixels": canvas.flatten(1).T, "d": d, "kernel": kernel, "sharpness": sharpness}
@@ -110,8 +111,8 @@ nine = Write(
     minutes=15,
     why="this is the proof, in ten lines, that attention can do what a 3 x 3 convolution does",
     asked=(
-        "a head for each tap of the kernel: weights softmax(-sharpness |d - centre|^2) over the canvas, centres from (-1, -1) to (1, 1); "
-        "value matrix kernel[:, :, row, column]; all heads added up"
+        "a head for each tap of the kernel: weights softmax(-sharpness |d - centre|^2) over the canvas,"
+        " centres from (-1, -1) to (1, 1); value matrix kernel[:, :, row, column]; all heads added up"
     ),
     stages=(
         Stage(
@@ -130,7 +131,8 @@ nine = Write(
         Stage(
             "blunt heads, sharpness 0.5",
             lambda: [_scene(COUNTED, table([[ABOVE]]), 0.5)],
-            "A blunt head looks around its centre, too; its weights still sum to 1, over all pixels of the canvas.",
+            "A blunt head looks around its centre, too; its weights still sum to 1, over all pixels of the"
+            " canvas.",
         ),
         Stage(
             "a picture of 2 x 3, three channels in and two out, blunt and sharp",
@@ -138,20 +140,33 @@ nine = Write(
                 _scene(drawn(2, 3, 4, 5), drawn(3, 2, 3, 3, 3), 0.2),
                 _scene(drawn(4, 3, 4, 5), drawn(5, 2, 3, 3, 3), 3.0),
             ],
-            "Each head has a softmax and a value matrix (c_out, c_in) of its own; pixels are rows, so the matrix is transposed.",
+            "Each head has a softmax and a value matrix (c_out, c_in) of its own; pixels are rows, so the"
+            " matrix is transposed.",
         ),
     ),
     reference=_heads(),
     hints=(
-        "Take the one tap in the first row and the second column of the kernel. Which pixel does a convolution multiply it with, and what is d for that pixel?",
-        "For one head: (d - centre) has the shape (n, m, 2). What must become of it to be one score for each pair of pixels, highest at the centre?",
-        "`weights` is (n, m), `pixels` (m, c_in), one tap `kernel[:, :, y, x]` is (c_out, c_in). In which order do they multiply, and what must be turned?",
+        (
+            "Take the one tap in the first row and the second column of the kernel. Which pixel does a"
+            " convolution multiply it with, and what is d for that pixel?"
+        ),
+        (
+            "For one head: (d - centre) has the shape (n, m, 2). What must become of it to be one score for"
+            " each pair of pixels, highest at the centre?"
+        ),
+        (
+            "`weights` is (n, m), `pixels` (m, c_in), one tap `kernel[:, :, y, x]` is (c_out, c_in). In which"
+            " order do they multiply, and what must be turned?"
+        ),
     ),
     solution=source_of(nine_heads),
-    remember="one head per tap: its position scores say where to look, its value matrix is the tap, and the heads are added up",
+    remember=(
+        "one head per tap: its position scores say where to look, its value matrix is the tap, and the heads"
+        " are added up"
+    ),
     slips={
-        "the kernel stands on its head: its first row, first column belong to the pixel above and left; conv2d turns nothing round": (
-            _heads(taps=lambda kernel: _taps(kernel).flip(0))
+        "the kernel stands on its head: its first row, first column belong to the pixel above and left; conv2d turns nothing round": _heads(
+            taps=lambda kernel: _taps(kernel).flip(0)
         ),
         "down and right are exchanged: d holds how far down first, then how far right": _heads(
             centres=lambda kernel: _centres(kernel).flip(-1)
@@ -175,17 +190,17 @@ nine = Write(
         "|d - centre|^2 has -2 y d_y - 2 x d_x in the middle: without the 2 you look half as far": _heads(
             far=lambda d, centres: d.square().sum(-1) - (d * centres[:, None, None]).sum(-1)
         ),
-        "you add up how far it is down and right without squares, so one direction makes up for the other": _heads(
-            far=lambda d, centres: (d - centres[:, None, None]).sum(-1)
+        "you add up how far it is down and right without squares, so one direction makes up for the other": (
+            _heads(far=lambda d, centres: (d - centres[:, None, None]).sum(-1))
         ),
-        "your softmax runs over the pixels that ask; it must run over those that are looked at (dim=-1)": _heads(
-            shares=lambda scores: scores.softmax(1)
+        "your softmax runs over the pixels that ask; it must run over those that are looked at (dim=-1)": (
+            _heads(shares=lambda scores: scores.softmax(1))
         ),
         "one softmax over all heads: they compete; each head has weights of its own, which sum to 1": _heads(
             shares=_all_compete
         ),
-        "your softmax runs over the heads; each head has its own softmax, over the pixels it looks at": _heads(
-            shares=lambda scores: scores.softmax(0)
+        "your softmax runs over the heads; each head has its own softmax, over the pixels it looks at": (
+            _heads(shares=lambda scores: scores.softmax(0))
         ),
         "there is no softmax: exp alone does not make weights that sum to 1": _heads(
             shares=lambda scores: scores.exp()
@@ -261,12 +276,16 @@ patches = Write(
     stars=2,
     minutes=10,
     why="a reshape alone has the right shape and gives no error, and the model reads stripes for patches",
-    asked="images (b, c, h, w) to (b, n, c * patch * patch): a row per patch, patches row by row; inside a patch the first channel row by row, then the next one",
+    asked=(
+        "images (b, c, h, w) to (b, n, c * patch * patch): a row per patch, patches row by row; inside a"
+        " patch the first channel row by row, then the next one"
+    ),
     stages=(
         Stage(
             "one channel, 4 x 4 pixels that are counted, patches of 2 x 2",
             lambda: [{"images": _counting(1, 1, 4, 4), "patch": 2}],
-            "The first patch holds 0, 1 and, from the next line of the picture, 4, 5; the second one 2, 3, 6, 7.",
+            "The first patch holds 0, 1 and, from the next line of the picture, 4, 5; the second one 2, 3,"
+            " 6, 7.",
         ),
         Stage(
             "a picture wider than high",
@@ -284,23 +303,33 @@ patches = Write(
                 {"images": drawn(1, 2, 3, 6, 9), "patch": 3},
                 {"images": drawn(2, 2, 3, 4, 5), "patch": 1},
             ],
-            "In this order a strided convolution is a product with its flattened kernels: rows @ conv.weight.flatten(1).T.",
+            "In this order a strided convolution is a product with its flattened kernels: rows @"
+            " conv.weight.flatten(1).T.",
         ),
     ),
     reference=_unfolded,
     hints=(
-        "The height h is h // patch patches of patch pixels each. How do you split ONE axis into two with reshape, and which of the two comes first?",
-        "After splitting height and width there are six axes: (b, c, down, patch, right, patch). In which order must they stand, so that a patch is in one piece?",
+        (
+            "The height h is h // patch patches of patch pixels each. How do you split ONE axis into two with"
+            " reshape, and which of the two comes first?"
+        ),
+        (
+            "After splitting height and width there are six axes: (b, c, down, patch, right, patch). In which"
+            " order must they stand, so that a patch is in one piece?"
+        ),
         "permute puts the axes in order. Which of them are then merged into n, and which into one row?",
     ),
     solution=source_of(patch_rows),
-    remember="split each side into (patches, pixels), bring the two patch counts to the front, then flatten: reshape never moves a number",
+    remember=(
+        "split each side into (patches, pixels), bring the two patch counts to the front, then flatten:"
+        " reshape never moves a number"
+    ),
     slips={
-        "a reshape alone cuts the list of pixels into runs; a patch has pieces of several lines of the picture": (
-            _in_order(0, 1, 2, 3, 4, 5)
+        "a reshape alone cuts the list of pixels into runs; a patch has pieces of several lines of the picture": _in_order(
+            0, 1, 2, 3, 4, 5
         ),
-        "the channels come last inside your patches; asked is channel by channel, as a convolution's kernel has them": (
-            _in_order(0, 2, 4, 3, 5, 1)
+        "the channels come last inside your patches; asked is channel by channel, as a convolution's kernel has them": _in_order(
+            0, 2, 4, 3, 5, 1
         ),
         "your patches go column by column; asked is row by row": _in_order(0, 4, 2, 1, 3, 5),
         "inside a patch you go column by column; asked is row by row": _in_order(0, 2, 4, 1, 5, 3),
@@ -319,8 +348,8 @@ patches = Write(
         "every channel makes patches of its own; a patch holds all channels": lambda images, patch: (
             _cut(images, patch).transpose(3, 4).flatten(4).flatten(1, 3)
         ),
-        "a row holds pieces of one channel only: bring both patch counts in front of the channels, then reshape": (
-            _in_order(0, 1, 2, 4, 3, 5)
+        "a row holds pieces of one channel only: bring both patch counts in front of the channels, then reshape": _in_order(
+            0, 1, 2, 4, 3, 5
         ),
         "the channels still have an axis of their own; a patch is one row, with all its channels": (
             lambda images, patch: _cut(images, patch).transpose(3, 4).flatten(4).flatten(2, 3)
@@ -425,15 +454,16 @@ sagan = Write(
     minutes=8,
     why="the table of weights is square, so the mistake passes every check of shapes, and nothing complains",
     asked=(
-        "repair: each pixel's query asks all keys, its weights sum to 1 over the pixels it looks at, and it gets its own numbers plus gamma "
-        "times the mix of the values"
+        "repair: each pixel's query asks all keys, its weights sum to 1 over the pixels it looks at, and it"
+        " gets its own numbers plus gamma times the mix of the values"
     ),
     given=_block(weights=lambda scores: scores.softmax(1)),
     stages=(
         Stage(
             "two pixels, (1, 0) and (0, 1), gamma 1; their scores are (0, log 3) and (0, 0)",
             lambda: [{**TWO_PIXELS, "gamma": 1.0}],
-            "The values are (4, 0) and (8, 0). The first pixel weighs them 1/4 and 3/4 and gets 7, the second 1/2 and 1/2 and gets 6.",
+            "The values are (4, 0) and (8, 0). The first pixel weighs them 1/4 and 3/4 and gets 7, the second"
+            " 1/2 and 1/2 and gets 6.",
         ),
         Stage(
             "the same with gamma 0, and with gamma 0.5",
@@ -443,7 +473,8 @@ sagan = Write(
         Stage(
             "2 x 3 pixels, three channels, queries and keys of two numbers",
             lambda: [_features(1, 1, 3, 2, 3, d_k=2, gamma=0.7)],
-            "In the table of scores, which axis belongs to the pixel that asks, which to the one that is looked at?",
+            "In the table of scores, which axis belongs to the pixel that asks, which to the one that is"
+            " looked at?",
         ),
         Stage(
             "two pictures",
@@ -453,19 +484,28 @@ sagan = Write(
     ),
     reference=_block_by_attend,
     hints=(
-        "query.mT is (b, n, d_k), key is (b, d_k, n). In the entry [b, i, j] of their product: which of i and j asks, which is looked at?",
+        (
+            "query.mT is (b, n, d_k), key is (b, d_k, n). In the entry [b, i, j] of their product: which of i"
+            " and j asks, which is looked at?"
+        ),
         "Print weights.sum(dim=1) and weights.sum(dim=2) for two pixels. Which of them must be 1?",
-        "value @ weights.mT puts into column i the sum over j of value j times weights[i, j]. Along which of the axes 0, 1, 2 must the softmax run?",
+        (
+            "value @ weights.mT puts into column i the sum over j of value j times weights[i, j]. Along which"
+            " of the axes 0, 1, 2 must the softmax run?"
+        ),
     ),
     solution=source_of(sagan_block),
-    remember="the softmax runs over the pixels that are looked at; a square table hides the mistake, its sums show it",
+    remember=(
+        "the softmax runs over the pixels that are looked at; a square table hides the mistake, its sums"
+        " show it"
+    ),
     slips={
         "this is still the function as it was given": _block(weights=lambda scores: scores.softmax(1)),
-        "your softmax runs over the pictures of the batch (dim=0); it must run over the pixels that are looked at": (
-            _block(weights=lambda scores: scores.softmax(0))
+        "your softmax runs over the pictures of the batch (dim=0); it must run over the pixels that are looked at": _block(
+            weights=lambda scores: scores.softmax(0)
         ),
-        "query and key have changed places: the keys ask now. With learned matrices that is the same block, but here w_q asks": (
-            _block(mixed=lambda value, weights: value @ weights, weights=lambda scores: scores.softmax(1))
+        "query and key have changed places: the keys ask now. With learned matrices that is the same block, but here w_q asks": _block(
+            mixed=lambda value, weights: value @ weights, weights=lambda scores: scores.softmax(1)
         ),
         "the softmax is right; now the mix is turned round: weights has a row per query, and values are columns": _block(
             mixed=lambda value, weights: value @ weights
@@ -594,8 +634,14 @@ match_a_set = Write(
     title="Who answers for which object?",
     stars=2,
     minutes=10,
-    why="a detector answers with a set; before its loss can be computed, somebody must say which answer belongs to which object",
-    asked="cost (objects, queries), never fewer queries than objects: give each object a query of its own, so that the sum of the costs is the smallest; the result names each object's query",
+    why=(
+        "a detector answers with a set; before its loss can be computed, somebody must say which answer"
+        " belongs to which object"
+    ),
+    asked=(
+        "cost (objects, queries), never fewer queries than objects: give each object a query of its own, so"
+        " that the sum of the costs is the smallest; the result names each object's query"
+    ),
     stages=(
         Stage(
             "two objects, two queries, and each object has a favourite of its own",
@@ -625,20 +671,31 @@ match_a_set = Write(
     ),
     reference=_cheapest,
     hints=(
-        "How many ways are there to give 2 objects different queries out of 3? Write them down as pairs of queries: what does permutations(range(3), 2) give?",
+        (
+            "How many ways are there to give 2 objects different queries out of 3? Write them down as pairs"
+            " of queries: what does permutations(range(3), 2) give?"
+        ),
         "For one way, such as (2, 0): which two numbers of the table do you add?",
-        "cost[torch.arange(objects), ways] takes these numbers for all ways at once. Which axis do you sum over, and which method finds the place of the smallest sum?",
+        (
+            "cost[torch.arange(objects), ways] takes these numbers for all ways at once. Which axis do you"
+            " sum over, and which method finds the place of the smallest sum?"
+        ),
     ),
     solution=source_of(cheapest_match),
-    remember="the match is decided for all objects at once, by the smallest sum; DETR uses the Hungarian algorithm, which need not try all ways",
+    remember=(
+        "the match is decided for all objects at once, by the smallest sum; DETR uses the Hungarian"
+        " algorithm, which need not try all ways"
+    ),
     slips={
-        "each object takes its favourite, so two objects can have one query; every object needs a query of its own": (
-            lambda cost: cost.argmin(1)
+        "each object takes its favourite, so two objects can have one query; every object needs a query of its own": lambda cost: (
+            cost.argmin(1)
         ),
         "you are greedy: the first object takes its favourite, and the others pay for it; compare whole ways": (
             _one_by_one
         ),
-        "you are greedy: the cheapest pair first; a later pair can cost more than was saved": _cheapest_pair_first,
+        "you are greedy: the cheapest pair first; a later pair can cost more than was saved": (
+            _cheapest_pair_first
+        ),
         "you look for the largest sum; these are costs": _by_trying(max),
         "you ask each query for its object; asked is, for each object, its query": _owners,
         "you take the smallest of each column (dim=0); objects are rows, and each needs a query of its own": (
@@ -647,19 +704,21 @@ match_a_set = Write(
         "only the first queries are tried, as many as there are objects; all queries may be chosen": (
             _first_queries_only
         ),
-        "these are the rows that scipy gives back, the objects themselves; the queries are its second result": (
-            lambda cost: torch.arange(len(cost), device=cost.device)
+        "these are the rows that scipy gives back, the objects themselves; the queries are its second result": lambda cost: (
+            torch.arange(len(cost), device=cost.device)
         ),
         "you make the highest single cost small; asked is the smallest sum": _by_trying(min, max),
-        "this is the sum of the costs; asked is which query each object gets": lambda cost: cost.gather(
-            1, _cheapest(cost)[:, None]
-        ).sum(),
+        "this is the sum of the costs; asked is which query each object gets": (
+            lambda cost: cost.gather(1, _cheapest(cost)[:, None]).sum()
+        ),
         "these are the costs of the pairs; asked is which query each object gets": lambda cost: cost.gather(
             1, _cheapest(cost)[:, None]
         )[:, 0],
-        "a table of ones and zeros is one way to say it; asked is one number per object, its query": _as_a_table,
-        "pairs (object, query) are one way to say it; asked is one number per object, its query": lambda cost: (
-            torch.stack([torch.arange(len(cost), device=cost.device), _cheapest(cost)], 1)
+        "a table of ones and zeros is one way to say it; asked is one number per object, its query": (
+            _as_a_table
+        ),
+        "pairs (object, query) are one way to say it; asked is one number per object, its query": (
+            lambda cost: torch.stack([torch.arange(len(cost), device=cost.device), _cheapest(cost)], 1)
         ),
         "you count queries from 1; the first is query 0": lambda cost: _cheapest(cost) + 1,
     },

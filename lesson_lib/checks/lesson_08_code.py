@@ -124,8 +124,14 @@ gru = Write(
     title="A gate the wrong way round",
     stars=2,
     minutes=8,
-    why="papers define this gate both ways; with weights learned the other way the shapes fit, and what should be kept is forgotten",
-    asked="repair: a GRU's state one token further, in torch's form: r, z, n as below, and then (1 - z) n + z state",
+    why=(
+        "papers define this gate both ways; with weights learned the other way the shapes fit, and what"
+        " should be kept is forgotten"
+    ),
+    asked=(
+        "repair: a GRU's state one token further, in torch's form: r, z, n as below, and then (1 - z) n + z"
+        " state"
+    ),
     given=_gru(mixed=_overwrite),
     stages=(
         Stage(
@@ -155,11 +161,17 @@ gru = Write(
     reference=lambda x, state, W, U, b, c: torch.gru_cell(x, state, W, U, b, c),
     hints=(
         "Take z = 1 in the formula (1 - z) n + z state. What is left? And in the function as it stands?",
-        "All numbers of z are between 0 and 1. Which of the two, n or the state, does a z near 1 keep here, and which does the asked form keep?",
+        (
+            "All numbers of z are between 0 and 1. Which of the two, n or the state, does a z near 1 keep"
+            " here, and which does the asked form keep?"
+        ),
         "Only the last line is wrong. Which two names in it must change places?",
     ),
     solution=source_of(gru_step),
-    remember="in torch's GRU z near 1 keeps the state; other papers call the opposite gate z, so look before you load weights",
+    remember=(
+        "in torch's GRU z near 1 keeps the state; other papers call the opposite gate z, so look before you"
+        " load weights"
+    ),
     slips={
         "this is still the function as it was given": _gru(mixed=_overwrite),
         "now r and z have changed places: in torch the blocks are r, z, n (Keras stores z first)": _gru(
@@ -213,7 +225,10 @@ def fading_attention(
     return torch.stack(outputs)
 
 
-STATE_GROWS = "the numbers are right, but a token costs more, the more tokens stand before it; keep S and z, and nothing else"
+STATE_GROWS = (
+    "the numbers are right, but a token costs more, the more tokens stand before it; keep S and z, and"
+    " nothing else"
+)
 
 
 def _grows(answer: Callable) -> str | None:
@@ -323,17 +338,20 @@ fading = Write(
     title="Attention that fades",
     stars=2,
     minutes=10,
-    why="one number makes linear attention forget as a recurrent network does: several language models of today keep a state that fades",
+    why=(
+        "one number makes linear attention forget as a recurrent network does: several language models of"
+        " today keep a state that fades"
+    ),
     asked=(
-        "S_i = decay S_(i-1) + phi(k_i) v_i^T, z_i = decay z_(i-1) + phi(k_i), output_i = phi(q_i) S_i / (phi(q_i) . z_i); S and z start at 0, "
-        "phi is feature_map; work and memory for a token do not grow"
+        "S_i = decay S_(i-1) + phi(k_i) v_i^T, z_i = decay z_(i-1) + phi(k_i), output_i = phi(q_i) S_i /"
+        " (phi(q_i) . z_i); S and z start at 0, phi is feature_map; work and memory for a token do not grow"
     ),
     stages=(
         Stage(
             "two tokens, keys and queries of ones, decay 0.25",
             lambda: [_flat(3.0, 5.0, decay=0.25, of=1.0)],
-            "After one token, S is phi(k) v^T and z is phi(k): what both have in common cancels, and the value is left, 3. Then its weight has "
-            "fallen to a quarter: (0.25 * 3 + 5) / 1.25 = 4.6.",
+            "After one token, S is phi(k) v^T and z is phi(k): what both have in common cancels, and the"
+            " value is left, 3. Then its weight has fallen to a quarter: (0.25 * 3 + 5) / 1.25 = 4.6.",
         ),
         Stage(
             "three tokens, keys and queries of zeros",
@@ -353,18 +371,28 @@ fading = Write(
         Stage(
             "five tokens with keys of three numbers, values of two; then seven; then one",
             lambda: [_tokens(11, 5, 3, 2, 1.0), _tokens(21, 7, 3, 2, 0.8), _tokens(1, 1, 2, 2, 0.5)],
-            "The weight of token j for token i is decay^(i - j) phi(q_i) . phi(k_j), for j up to i, divided by their sum.",
+            "The weight of token j for token i is decay^(i - j) phi(q_i) . phi(k_j), for j up to i, divided"
+            " by their sum.",
         ),
     ),
     reference=_fading_table,
     extra=_grows,
     hints=(
         "What are the shapes of S and z, and which of them is an outer product, a column times a row?",
-        "In which order: does a token first read the state, or first enter it? And does `decay` act on the token that enters?",
-        "k[:, None] * v is the outer product (d_k, d_v). With S in this shape, is the output q @ S or S @ q, and by what is it divided?",
+        (
+            "In which order: does a token first read the state, or first enter it? And does `decay` act on"
+            " the token that enters?"
+        ),
+        (
+            "k[:, None] * v is the outer product (d_k, d_v). With S in this shape, is the output q @ S or S @"
+            " q, and by what is it divided?"
+        ),
     ),
     solution=source_of(fading_attention),
-    remember="linear attention with a fading state is a recurrent network: take up, fade, read; with decay 1 it is causal linear attention",
+    remember=(
+        "linear attention with a fading state is a recurrent network: take up, fade, read; with decay 1 it is"
+        " causal linear attention"
+    ),
     slips={
         "decay is not used: this is linear attention that forgets nothing": lambda q, k, v, decay: (
             attend_linear(q, k, v, causal=True)
@@ -436,11 +464,17 @@ def states_at_once(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"]) -> Float[Te
 
 
 ONE_BY_ONE = (
-    "the numbers are right, but one addition waits for the other, token after token: double the reach in each round, "
-    "so that few rounds are enough"
+    "the numbers are right, but one addition waits for the other, token after token: double the reach in each"
+    " round, so that few rounds are enough"
 )
-WHOLE_TABLE = "the numbers are right, but there is a table with a row and a column for each token; n rows in each round are enough"
-UNSEEN = "the numbers are right, but torch does not see how they are made: compute with tensors, without .tolist(), .item() or .detach()"
+WHOLE_TABLE = (
+    "the numbers are right, but there is a table with a row and a column for each token; n rows in each round"
+    " are enough"
+)
+UNSEEN = (
+    "the numbers are right, but torch does not see how they are made: compute with tensors, without"
+    " .tolist(), .item() or .detach()"
+)
 ADDITIONS = re.compile(r"Add|Sub|Sum|Lerp|Mm|Mv|Bmm|Dot|CopySlices")
 
 
@@ -458,7 +492,8 @@ def longest_chain(end: Tensor) -> int:
 
 
 def _rounds(answer: Callable) -> str | None:
-    """A sentence, where it is not done in few rounds of n rows each. (2.5 log2 n: some right forms have two additions in a round.)"""
+    """A sentence, where it is not done in few rounds of n rows each. (2.5 log2 n: some right forms have two
+    additions in a round.)"""
     n = 128
     end = answer(drawn(1, n, 1, spread=0.3).requires_grad_(), drawn(2, n, 1).requires_grad_())
     if end.grad_fn is None:
@@ -565,8 +600,8 @@ at_once = Write(
     minutes=15,
     why="this is why some recurrent networks can be trained in parallel over time: 1,000 states in 10 rounds",
     asked=(
-        "h_i = a_i h_(i-1) + b_i, entry by entry, h before the first token is 0: all n states, in rounds whose reach doubles, about log2(n) of "
-        "them, no table (n, n)"
+        "h_i = a_i h_(i-1) + b_i, entry by entry, h before the first token is 0: all n states, in rounds"
+        " whose reach doubles, about log2(n) of them, no table (n, n)"
     ),
     stages=(
         Stage(
@@ -590,7 +625,8 @@ at_once = Write(
                 {"a": drawn(1, 5, 2), "b": drawn(2, 5, 2)},
                 {"a": drawn(3, 7, 2), "b": drawn(4, 7, 2)},
             ],
-            "n need not be a power of 2. After a round of reach r, b[i] must hold what tokens i - 2 r + 1 ... i have added up, and a[i] the product of their factors.",
+            "n need not be a power of 2. After a round of reach r, b[i] must hold what tokens i - 2 r + 1 ..."
+            " i have added up, and a[i] the product of their factors.",
         ),
         Stage(
             "factors of 0, which forget everything",
@@ -602,11 +638,20 @@ at_once = Write(
     extra=_rounds,
     hints=(
         "Two steps, h_2 = a_2 (a_1 h + b_1) + b_2, are again of the form A h + B. What are A and B?",
-        "Give every token the A and B of itself and the token before it, with h = 0 in front of the first. How far back must each look in the next round?",
-        "In a round each token looks `reach` places back, a * b_before + b and a * a_before. What stands there where nothing is before, and which of the two must be computed with the OLD a?",
+        (
+            "Give every token the A and B of itself and the token before it, with h = 0 in front of the"
+            " first. How far back must each look in the next round?"
+        ),
+        (
+            "In a round each token looks `reach` places back, a * b_before + b and a * a_before. What stands"
+            " there where nothing is before, and which of the two must be computed with the OLD a?"
+        ),
     ),
     solution=source_of(states_at_once),
-    remember="two linear steps make one linear step (a_2 a_1, a_2 b_1 + b_2); whatever can be joined in pairs needs log2(n) rounds, not n",
+    remember=(
+        "two linear steps make one linear step (a_2 a_1, a_2 b_1 + b_2); whatever can be joined in pairs"
+        " needs log2(n) rounds, not n"
+    ),
     slips={
         "a is replaced too early: b needs the factor from before this round": _doubling(joined=_new_a_first),
         "your factors stay as they were; a step over two tokens has the product of both, a * a_before": (
@@ -615,17 +660,17 @@ at_once = Write(
         "these are running sums of b: what comes from before must be multiplied by a": lambda a, b: b.cumsum(
             0
         ),
-        "what comes from before is multiplied by the factor of the wrong token: it is the later one's, a, not a_before": (
-            _doubling(joined=lambda a, b, a_before, b_before: (a * a_before, a_before * b_before + b))
+        "what comes from before is multiplied by the factor of the wrong token: it is the later one's, a, not a_before": _doubling(
+            joined=lambda a, b, a_before, b_before: (a * a_before, a_before * b_before + b)
         ),
         "you multiply what is new by a; a belongs to the state before": _doubling(
             joined=lambda a, b, a_before, b_before: (a * a_before, b_before + a * b)
         ),
-        "the last tokens come in again at the beginning: roll goes round, and before the first token is nothing": (
-            _doubling(shifted=lambda x, reach, fill: x.roll(reach, 0))
+        "the last tokens come in again at the beginning: roll goes round, and before the first token is nothing": _doubling(
+            shifted=lambda x, reach, fill: x.roll(reach, 0)
         ),
-        "before the first token the state is 0, but you fill b_before with ones; only factors are filled with 1": (
-            _doubling(shifted=lambda x, reach, fill: torch.cat([torch.ones_like(x[:reach]), x[:-reach]]))
+        "before the first token the state is 0, but you fill b_before with ones; only factors are filled with 1": _doubling(
+            shifted=lambda x, reach, fill: torch.cat([torch.ones_like(x[:reach]), x[:-reach]])
         ),
         "your states run from the last token to the first: shift towards the end, x[:-reach] behind a filling": (
             _backwards
@@ -633,8 +678,8 @@ at_once = Write(
         "only one round: the reach is 1, then 2, 4 and so on, while it is less than n": _doubling(
             goes_on=lambda reach, n: reach == 1
         ),
-        "your last round is missing: go on while the reach is less than n, not less than half of it": _doubling(
-            goes_on=lambda reach, n: 2 * reach <= n
+        "your last round is missing: go on while the reach is less than n, not less than half of it": (
+            _doubling(goes_on=lambda reach, n: 2 * reach <= n)
         ),
         "the reach grows by 1; after each round every number holds twice as many tokens, so double it": (
             _doubling(following=lambda reach: reach + 1)

@@ -86,8 +86,8 @@ until = Write(
     minutes=7,
     why="a model with too few layers cannot learn what is farther away, however long it is trained",
     asked=(
-        "in a layer each frame hears `before` frames before it, `after` frames behind it, and itself: the least number of layers after "
-        "which frame i has heard of frame j, for each pair; 0 where i is j"
+        "in a layer each frame hears `before` frames before it, `after` frames behind it, and itself: the"
+        " least number of layers after which frame i has heard of frame j, for each pair; 0 where i is j"
     ),
     stages=(
         Stage(
@@ -108,7 +108,8 @@ until = Write(
         Stage(
             "five frames before, two after",
             lambda: [_heard([10, 10, 10, 10], [0, 4, 14, 20], 5, 2), _heard([10, 3], [3, 10], 1, 4)],
-            "What comes later is heard by `after` alone, what was earlier by `before` alone: frame 20 takes 10 / 2 layers, frame 0 takes 10 / 5.",
+            "What comes later is heard by `after` alone, what was earlier by `before` alone: frame 20 takes"
+            " 10 / 2 layers, frame 0 takes 10 / 5.",
         ),
         Stage(
             "a frame and itself, and far ones",
@@ -118,12 +119,24 @@ until = Write(
     ),
     reference=_layer_by_layer,
     hints=(
-        "After one layer frame i holds what frames i - before ... i + after held. How far back do two layers reach, and three?",
-        "Seven frames away, three frames in a layer: why are two layers not enough? In which direction must 7 / 3 be rounded?",
-        "`//` rounds down, for negative numbers too. What does -(-7 // 3) give? And which of the two reaches belongs to a j that is greater than i?",
+        (
+            "After one layer frame i holds what frames i - before ... i + after held. How far back do two"
+            " layers reach, and three?"
+        ),
+        (
+            "Seven frames away, three frames in a layer: why are two layers not enough? In which direction"
+            " must 7 / 3 be rounded?"
+        ),
+        (
+            "`//` rounds down, for negative numbers too. What does -(-7 // 3) give? And which of the two"
+            " reaches belongs to a j that is greater than i?"
+        ),
     ),
     solution=source_of(layers_until),
-    remember="reach adds up: layers x radius frames on each side; to hear d frames far, d / radius layers are needed, rounded up",
+    remember=(
+        "reach adds up: layers x radius frames on each side; to hear d frames far, d / radius layers are"
+        " needed, rounded up"
+    ),
     slips={
         "you round down: a started layer is a whole one, since without it the frame is not heard": _layers(
             rounded=lambda distance, reach: distance // reach
@@ -131,11 +144,11 @@ until = Write(
         "you round to the nearest number; a started layer is a whole one: round up": _layers(
             rounded=lambda distance, reach: (distance / reach).round().to(distance.dtype)
         ),
-        "one layer too many where the distance is a multiple of the reach: d // reach + 1 is no rounding up": (
-            _layers(rounded=lambda distance, reach: distance // reach + (distance > 0))
+        "one layer too many where the distance is a multiple of the reach: d // reach + 1 is no rounding up": _layers(
+            rounded=lambda distance, reach: distance // reach + (distance > 0)
         ),
-        "one layer too many where the distance is a multiple of the reach, and a frame knows itself without any": (
-            _layers(rounded=lambda distance, reach: distance // reach + 1)
+        "one layer too many where the distance is a multiple of the reach, and a frame knows itself without any": _layers(
+            rounded=lambda distance, reach: distance // reach + 1
         ),
         "a frame knows itself before the first layer: 0, not 1": _layers(
             rounded=lambda distance, reach: _up(distance, reach).clamp(min=1)
@@ -143,8 +156,8 @@ until = Write(
         "these are distances in frames; divide by what a layer reaches": _layers(
             rounded=lambda distance, reach: distance
         ),
-        "before and after have changed places: a j greater than i comes later, and is heard by `after`": _layers(
-            reaches=lambda before, after: (after, before)
+        "before and after have changed places: a j greater than i comes later, and is heard by `after`": (
+            _layers(reaches=lambda before, after: (after, before))
         ),
         "you take `before` on both sides; a later frame is heard by `after` alone": _layers(
             reaches=lambda before, after: (before, before)
@@ -155,11 +168,11 @@ until = Write(
         "you divide by the whole window; towards one side a layer reaches only its own part of it": _layers(
             reaches=lambda before, after: (before + after, before + after)
         ),
-        "you divide by all frames of a window, itself included; towards one side a layer reaches only its own part of it": (
-            _layers(reaches=lambda before, after: (before + after + 1, before + after + 1))
+        "you divide by all frames of a window, itself included; towards one side a layer reaches only its own part of it": _layers(
+            reaches=lambda before, after: (before + after + 1, before + after + 1)
         ),
-        "a negative number of layers: for a j greater than i take j - i, and `after`": lambda i, j, before, after: (
-            _up(i - j, before)
+        "a negative number of layers: for a j greater than i take j - i, and `after`": (
+            lambda i, j, before, after: _up(i - j, before)
         ),
         "your reach doubles with each layer; a window adds its reach, once in each layer": _layers(
             rounded=_doubled
@@ -220,10 +233,14 @@ dilated = Write(
     title="A window with gaps",
     stars=2,
     minutes=8,
-    why="as many keys as before, a reach `step` times as far: this is how sparse attention hears far at the price of a small window",
+    why=(
+        "as many keys as before, a reach `step` times as far: this is how sparse attention hears far at the"
+        " price of a small window"
+    ),
     asked=(
-        "the mask (n, m) of a dilated window, True = may look: query frame i sees the key frames i - radius * step, ..., i - step, i, i + step, ..., "
-        "i + radius * step, those of them that are there. `queries` and `keys` hold the frames' numbers"
+        "the mask (n, m) of a dilated window, True = may look: query frame i sees the key frames i - radius *"
+        " step, ..., i - step, i, i + step, ..., i + radius * step, those of them that are there. `queries`"
+        " and `keys` hold the frames' numbers"
     ),
     stages=(
         Stage(
@@ -244,7 +261,8 @@ dilated = Write(
         Stage(
             "all frames of seven",
             lambda: [_frames(range(7), range(7), 2, 2), _frames(range(7), range(7), 0, 3)],
-            "Each row is its own query's window; at the ends some of it is missing. Radius 0 is the frame itself.",
+            "Each row is its own query's window; at the ends some of it is missing. Radius 0 is the frame"
+            " itself.",
         ),
         Stage(
             "a block of a long recording: frames 100 to 104, keys 97 to 107",
@@ -255,11 +273,20 @@ dilated = Write(
     reference=_offset_by_offset,
     hints=(
         "What does keys - queries[:, None] hold, and what shape has it?",
-        "Which of these differences are in the window for step 2 and radius 2? Write them down: what have they in common, and which is the largest?",
-        "Two conditions, joined by &: one with %, one with .abs(). What is (-4) % 2, and how far away is the farthest key?",
+        (
+            "Which of these differences are in the window for step 2 and radius 2? Write them down: what have"
+            " they in common, and which is the largest?"
+        ),
+        (
+            "Two conditions, joined by &: one with %, one with .abs(). What is (-4) % 2, and how far away is"
+            " the farthest key?"
+        ),
     ),
     solution=source_of(dilated_window),
-    remember="a dilated window asks 2 radius + 1 keys and reaches radius * step frames; what lies in its gaps it does not hear",
+    remember=(
+        "a dilated window asks 2 radius + 1 keys and reaches radius * step frames; what lies in its gaps it"
+        " does not hear"
+    ),
     slips={
         "radius counts steps, so the window reaches radius * step frames": _dilated(
             near=lambda away, radius, step: away.abs() <= radius
@@ -267,14 +294,14 @@ dilated = Write(
         "there are no gaps: this is a plain window that reaches radius * step": _dilated(
             kept=lambda away, i, j, step: torch.ones_like(away, dtype=torch.bool)
         ),
-        "there are no gaps, and it reaches only `radius` frames: `step` is not used": lambda i, j, radius, step: (
-            _away(i, j).abs() <= radius
+        "there are no gaps, and it reaches only `radius` frames: `step` is not used": (
+            lambda i, j, radius, step: _away(i, j).abs() <= radius
         ),
-        "you keep the keys whose NUMBER is a multiple of step; steps are counted from the query, so take the difference": (
-            _dilated(kept=lambda away, i, j, step: (j % step == 0).expand_as(away))
+        "you keep the keys whose NUMBER is a multiple of step; steps are counted from the query, so take the difference": _dilated(
+            kept=lambda away, i, j, step: (j % step == 0).expand_as(away)
         ),
-        "you keep the queries whose number is a multiple of step; every query has a window, and steps are counted from it": (
-            _dilated(kept=lambda away, i, j, step: (i % step == 0).expand_as(away))
+        "you keep the queries whose number is a multiple of step; every query has a window, and steps are counted from it": _dilated(
+            kept=lambda away, i, j, step: (i % step == 0).expand_as(away)
         ),
         "the farthest key on each side is missing: <=, not <": _dilated(
             near=lambda away, radius, step: away.abs() < radius * step
@@ -299,8 +326,8 @@ dilated = Write(
                 torch.arange(len(i), device=i.device), torch.arange(len(j), device=j.device)
             )
         ),
-        "between the steps there are gaps; you let whole groups of frames in, by // instead of %": lambda i, j, radius, step: (
-            (_away(i, j) // step).abs() <= radius
+        "between the steps there are gaps; you let whole groups of frames in, by // instead of %": (
+            lambda i, j, radius, step: (_away(i, j) // step).abs() <= radius
         ),
     },
     right=(_dilated(), _by_lists, _offset_by_offset),
@@ -326,8 +353,8 @@ def near_blocks(
 
 
 TABLE = (
-    "the numbers are right, but twice as many frames make four times the work: somewhere each frame meets every other, in scores "
-    "or in a mask; a frame has only 2 radius + 1 keys"
+    "the numbers are right, but twice as many frames make four times the work: somewhere each frame meets"
+    " every other, in scores or in a mask; a frame has only 2 radius + 1 keys"
 )
 
 
@@ -348,7 +375,8 @@ def _blockwise(
     blocks: range = range(3),
     inside: bool = False,
 ) -> Callable[..., Tensor]:
-    """The function of the repair with another mask of i, j, radius and n; `blocks` of the three are kept; `inside`: filler is a frame, too."""
+    """The function of the repair with another mask of i, j, radius and n; `blocks` of the three are kept;
+    `inside`: filler is a frame, too."""
 
     def layer(query: Tensor, key: Tensor, value: Tensor, radius: int) -> Tensor:
         n = len(query)
@@ -424,10 +452,13 @@ near = Write(
     title="Zeros that take weight",
     stars=2,
     minutes=10,
-    why="the middle of a long recording is right and its ends are not: a test that looks at shapes, or at the middle alone, lets it pass",
+    why=(
+        "the middle of a long recording is right and its ends are not: a test that looks at shapes, or at the"
+        " middle alone, lets it pass"
+    ),
     asked=(
-        "repair: attention with a window, cut into blocks of `radius` frames; the filler at the ends is no key and takes no weight. "
-        "The result is attend's with the mask window(n, radius)"
+        "repair: attention with a window, cut into blocks of `radius` frames; the filler at the ends is no"
+        " key and takes no weight. The result is attend's with the mask window(n, radius)"
     ),
     given=_blockwise(seen=_band),
     stages=(
@@ -449,18 +480,28 @@ near = Write(
         Stage(
             "seven frames, radius 2; nine, radius 3; eight, radius 2",
             lambda: [_spoken(1, 7, 3, 2, 2), _spoken(11, 9, 2, 3, 3), _spoken(21, 8, 2, 2, 2)],
-            "The first and the last `radius` frames are where filler comes in sight; frames in the middle have keys in three blocks.",
+            "The first and the last `radius` frames are where filler comes in sight; frames in the middle"
+            " have keys in three blocks.",
         ),
     ),
     reference=_by_mask,
     extra=lambda answer: _squared(lambda x: answer(x, x, x, 8)),
     hints=(
-        "Run it with queries of zeros and values of ones: each output should be 1. Where is it not, and how many keys had a part in it?",
+        (
+            "Run it with queries of zeros and values of ones: each output should be 1. Where is it not, and"
+            " how many keys had a part in it?"
+        ),
         "A filler key holds zeros, so its score is 0. What is exp(0), and is that no weight?",
-        "j holds the number of each key, counted from the first frame. Which numbers has the filler in front, and which that at the end? Hide both in `seen`.",
+        (
+            "j holds the number of each key, counted from the first frame. Which numbers has the filler in"
+            " front, and which that at the end? Hide both in `seen`."
+        ),
     ),
     solution=source_of(near_blocks),
-    remember="a key of zeros has the score 0, and its weight is exp(0) = 1 before the division: whatever is filled in must be hidden",
+    remember=(
+        "a key of zeros has the score 0, and its weight is exp(0) = 1 before the division: whatever is filled"
+        " in must be hidden"
+    ),
     slips={
         "this is still the function as it was given, or gives the same: the filler must be hidden among the KEYS, by j": _blockwise(
             seen=_band
@@ -471,8 +512,8 @@ near = Write(
         "the filler at the end is hidden, that in front is not: j >= 0": _blockwise(
             seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j < n)
         ),
-        "the filler behind the last block is hidden, but that inside it is not: frames end at n, not at count * radius": (
-            _blockwise(seen=_real, inside=True)
+        "the filler behind the last block is hidden, but that inside it is not: frames end at n, not at count * radius": _blockwise(
+            seen=_real, inside=True
         ),
         "frame n is filler, too: frames are counted from 0 to n - 1, so j < n": _blockwise(
             seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= 0) & (j <= n)
@@ -480,26 +521,26 @@ near = Write(
         "frame 0 is a real one: hide j below 0, not 0 itself": _blockwise(
             seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j > 0) & (j < n)
         ),
-        "the filler is hidden, but each frame now sees all of the three blocks: |i - j| <= radius must hold, too": (
-            _blockwise(seen=lambda i, j, radius, n: ((j >= 0) & (j < n)).expand(-1, radius, -1))
+        "the filler is hidden, but each frame now sees all of the three blocks: |i - j| <= radius must hold, too": _blockwise(
+            seen=lambda i, j, radius, n: ((j >= 0) & (j < n)).expand(-1, radius, -1)
         ),
         "frame n - 1 is a real one, the last: j < n": _blockwise(
             seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= 0) & (j < n - 1)
         ),
-        "j already counts from the first frame, not from the filler in front of it: real keys are 0 to n - 1": (
-            _blockwise(seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= radius) & (j < n + radius))
+        "j already counts from the first frame, not from the filler in front of it: real keys are 0 to n - 1": _blockwise(
+            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= radius) & (j < n + radius)
         ),
-        "the filler is hidden, but now the farthest key on each side is, too: |i - j| <= radius, not <": _blockwise(
-            seen=lambda i, j, radius, n: ((i - j).abs() < radius) & (j >= 0) & (j < n)
+        "the filler is hidden, but now the farthest key on each side is, too: |i - j| <= radius, not <": (
+            _blockwise(seen=lambda i, j, radius, n: ((i - j).abs() < radius) & (j >= 0) & (j < n))
         ),
-        "the filler is hidden, but later keys are seen however far they are: a distance has no sign, .abs()": (
-            _blockwise(seen=lambda i, j, radius, n: (i - j <= radius) & (j >= 0) & (j < n))
+        "the filler is hidden, but later keys are seen however far they are: a distance has no sign, .abs()": _blockwise(
+            seen=lambda i, j, radius, n: (i - j <= radius) & (j >= 0) & (j < n)
         ),
-        "the filler is hidden, but earlier keys are seen however far they are: a distance has no sign, .abs()": (
-            _blockwise(seen=lambda i, j, radius, n: (j - i <= radius) & (j >= 0) & (j < n))
+        "the filler is hidden, but earlier keys are seen however far they are: a distance has no sign, .abs()": _blockwise(
+            seen=lambda i, j, radius, n: (j - i <= radius) & (j >= 0) & (j < n)
         ),
-        "the filler is hidden, but later keys are hidden with it: the window reaches to both sides": _blockwise(
-            seen=lambda i, j, radius, n: _real(i, j, radius, n) & (j <= i)
+        "the filler is hidden, but later keys are hidden with it: the window reaches to both sides": (
+            _blockwise(seen=lambda i, j, radius, n: _real(i, j, radius, n) & (j <= i))
         ),
         "the block before is forgotten: its last frames are in reach": _blockwise(
             seen=_real, blocks=range(1, 3)
@@ -552,7 +593,8 @@ def _in_slices(
     numbered: bool = True,
     clipped: bool = True,
 ) -> Callable[..., Tensor]:
-    """The loop, with any of its parts replaced; `numbered`: i and j are the frames' numbers, not places in the slices;
+    """The loop, with any of its parts replaced; `numbered`: i and j are the frames' numbers, not places in
+    the slices;
 
     `clipped`: j counts the keys that are there, not those that were asked for.
     """
@@ -603,7 +645,10 @@ def _written_in_place(query: Tensor, key: Tensor, value: Tensor, radius: int, bl
     return made
 
 
-ONE_BY_ONE = "the numbers are right, but there is a call for each frame, as in an RNN; give `block` queries to one call, so that a large block makes few calls"
+ONE_BY_ONE = (
+    "the numbers are right, but there is a call for each frame, as in an RNN; give `block` queries to one"
+    " call, so that a large block makes few calls"
+)
 
 
 class _Calls(TorchFunctionMode):
@@ -617,7 +662,8 @@ class _Calls(TorchFunctionMode):
 
 
 def _few_calls(answer: Callable) -> str | None:
-    """A sentence, where a block that holds all frames takes more calls, the more frames, or where work grows with their square."""
+    """A sentence, where a block that holds all frames takes more calls, the more frames, or where work grows
+    with their square."""
     counts = []
     for n in (64, 512):
         x = drawn(1, n, 2)
@@ -638,19 +684,22 @@ by_block = Write(
     minutes=15,
     why="these ten lines are what makes an hour of speech fit: only what is in reach is ever computed",
     asked=(
-        "attention with the window `radius`, block after block: `block` queries at a time are given to `attend`, with the keys and values in their reach, "
-        "and no others; all outputs in one tensor (n, d_v); no table of n x n, no mask of n x n"
+        "attention with the window `radius`, block after block: `block` queries at a time are given to"
+        " `attend`, with the keys and values in their reach, and no others; all outputs in one tensor (n,"
+        " d_v); no table of n x n, no mask of n x n"
     ),
     stages=(
         Stage(
             "four frames in blocks of two, radius 1, all scores 0",
             lambda: [{**_equal([6.0, 12.0, 30.0, 18.0], 1), "block": 2}],
-            "The second frame, the last of its block, hears the first of the next: (6 + 12 + 30) / 3 = 16. All four: 9, 16, 20, 24.",
+            "The second frame, the last of its block, hears the first of the next: (6 + 12 + 30) / 3 = 16."
+            " All four: 9, 16, 20, 24.",
         ),
         Stage(
             "six frames, blocks of three, radius 1",
             lambda: [{**_equal([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1), "block": 3}],
-            "The keys of a block reach from start - radius up to, not including, end + radius; inside, each query has its own window.",
+            "The keys of a block reach from start - radius up to, not including, end + radius; inside, each"
+            " query has its own window.",
         ),
         Stage(
             "seven frames, blocks of three: the last one is short",
@@ -664,7 +713,8 @@ by_block = Write(
                 _in_blocks(11, 5, 2, 3, 20, 2),
                 _in_blocks(21, 5, 2, 2, 0, 3),
             ],
-            "A window may reach over several blocks. In front of the first frame and behind the last there is nothing: max(0, ...), min(n, ...).",
+            "A window may reach over several blocks. In front of the first frame and behind the last there is"
+            " nothing: max(0, ...), min(n, ...).",
         ),
         Stage(
             "eleven frames with drawn numbers, blocks of four; a block for all",
@@ -675,15 +725,24 @@ by_block = Write(
     reference=_by_mask,
     extra=_few_calls,
     hints=(
-        "A block holds the queries start ... end - 1. Which is the first key that any of them sees, and which the last?",
+        (
+            "A block holds the queries start ... end - 1. Which is the first key that any of them sees, and"
+            " which the last?"
+        ),
         "What does key[-2:5] give in Python, where start - radius is -2? And what key[3:12] of nine keys?",
-        "In the slice of keys, which row is frame number j? Make i and j as the frames' own numbers, and let (i[:, None] - j).abs() <= radius be the mask. What is its shape?",
+        (
+            "In the slice of keys, which row is frame number j? Make i and j as the frames' own numbers, and"
+            " let (i[:, None] - j).abs() <= radius be the mask. What is its shape?"
+        ),
     ),
     solution=source_of(block_by_block),
-    remember="a block of queries needs block + 2 radius keys: n / block calls, each of a fixed size, so time and memory grow as n, and the ends need no filler",
+    remember=(
+        "a block of queries needs block + 2 radius keys: n / block calls, each of a fixed size, so time and"
+        " memory grow as n, and the ends need no filler"
+    ),
     slips={
-        "the mask is missing: each query sees all keys of the slice; inside a block, too, each has its own window": (
-            _in_slices(seen=lambda i, j, radius, block: torch.ones_like(i - j, dtype=torch.bool))
+        "the mask is missing: each query sees all keys of the slice; inside a block, too, each has its own window": _in_slices(
+            seen=lambda i, j, radius, block: torch.ones_like(i - j, dtype=torch.bool)
         ),
         "each block hears only itself: frames of the neighbouring blocks are in reach": _in_slices(
             keys=lambda start, end, radius, n: (start, end)
@@ -697,16 +756,14 @@ by_block = Write(
         "one key too few on the right: a slice ends BEFORE its end, so end + radius": _in_slices(
             keys=lambda start, end, radius, n: (max(0, start - radius), min(n, end - 1 + radius))
         ),
-        "one key too few on the left: the first query sees back to start - radius, itself included": _in_slices(
-            keys=lambda start, end, radius, n: (max(0, start - radius + 1), min(n, end + radius))
+        "one key too few on the left: the first query sees back to start - radius, itself included": (
+            _in_slices(keys=lambda start, end, radius, n: (max(0, start - radius + 1), min(n, end + radius)))
         ),
-        "a slice that begins below 0 counts from the END, and one that ends behind the last frame is shorter than asked for: max(0, start - radius), min(n, end + radius)": (
-            _in_slices(
-                keys=lambda start, end, radius, n: (start - radius, min(n, end + radius)), clipped=False
-            )
+        "a slice that begins below 0 counts from the END, and one that ends behind the last frame is shorter than asked for: max(0, start - radius), min(n, end + radius)": _in_slices(
+            keys=lambda start, end, radius, n: (start - radius, min(n, end + radius)), clipped=False
         ),
-        "you count the mask's rows and columns from 0 in each slice; the first key is not the first query: use the frames' numbers": (
-            _in_slices(numbered=False)
+        "you count the mask's rows and columns from 0 in each slice; the first key is not the first query: use the frames' numbers": _in_slices(
+            numbered=False
         ),
         "the last frames are missing: the last block may be short, so go on while start < n": _in_slices(
             starts=lambda n, block: range(0, n - block + 1, block)
@@ -727,11 +784,13 @@ by_block = Write(
         "zeros at the ends take weight: in front of the first frame and behind the last there is no key at all": (
             _zeros_at_the_ends
         ),
-        "that is full attention: a key farther away than `radius` must be left out": lambda q, k, v, radius, block: (
-            attend(q, k, v).output
+        "that is full attention: a key farther away than `radius` must be left out": (
+            lambda q, k, v, radius, block: attend(q, k, v).output
         ),
-        "the window is there, but softmax is not: hidden scores of 0 take weight; give the mask to attend": lambda q, k, v, radius, block: (
-            ((q @ k.mT / q.shape[-1] ** 0.5) * window(len(q), radius, device=q.device)).softmax(-1) @ v
+        "the window is there, but softmax is not: hidden scores of 0 take weight; give the mask to attend": (
+            lambda q, k, v, radius, block: (
+                ((q @ k.mT / q.shape[-1] ** 0.5) * window(len(q), radius, device=q.device)).softmax(-1) @ v
+            )
         ),
         TABLE: _all_keys_each_time,
         ONE_BY_ONE: lambda query, key, value, radius, block: _sliced(query, key, value, radius),

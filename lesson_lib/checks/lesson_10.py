@@ -18,8 +18,8 @@ neighbours = Number(
     minutes=6,
     why="a whole layer of graph attention is this line, for every node",
     asked=(
-        "edges 1 -> 0, 2 -> 0, 3 -> 0, 0 -> 4, no self-loop; scores of node 0 with nodes 0 ... 4: ln 6, 0, ln 2, ln 3, ln 4; values 30, 60, 12, 4, 100: "
-        "the output of node 0?"
+        "edges 1 -> 0, 2 -> 0, 3 -> 0, 0 -> 4, no self-loop; scores of node 0 with nodes 0 ... 4: ln 6, 0, ln"
+        " 2, ln 3, ln 4; values 30, 60, 12, 4, 100: the output of node 0?"
     ),
     value=16,
     hints=(
@@ -28,24 +28,35 @@ neighbours = Number(
         "By what are they divided, so that the three weights sum to 1? And which values do they mix?",
     ),
     solution=(
-        "node 0 looks at 1, 2 and 3: exp makes 1, 2 and 3 of their scores, so the weights are 1/6, 2/6 and 3/6, and the output is "
-        "60/6 + 2*12/6 + 3*4/6 = 10 + 4 + 2 = 16."
+        "node 0 looks at 1, 2 and 3: exp makes 1, 2 and 3 of their scores, so the weights are 1/6, 2/6 and"
+        " 3/6, and the output is 60/6 + 2*12/6 + 3*4/6 = 10 + 4 + 2 = 16."
     ),
-    remember="a softmax over the nodes that an edge leads FROM, and nobody else: not itself without a self-loop, and a neighbour's score of 0 does count",
+    remember=(
+        "a softmax over the nodes that an edge leads FROM, and nobody else: not itself without a self-loop,"
+        " and a neighbour's score of 0 does count"
+    ),
     slips={
         "node 0 has no self-loop, so it does not look at itself": "(60 + 2*12 + 3*4 + 6*30) / 12",
         "node 0 has no self-loop: not even with a score of 0 does it look at itself": "(96 + 30) / 7",
-        "you gave the stranger, node 4, a score of 0; exp(0) is 1, so it gets weight. Its weight is 0: leave it out": "(96 + 100) / 7",
-        "you gave all without an edge to node 0 a score of 0; exp(0) is 1, so they get weight. Leave them out": "(96 + 100 + 30) / 8",
+        "you gave the stranger, node 4, a score of 0; exp(0) is 1, so it gets weight. Its weight is 0: leave it out": (
+            "(96 + 100) / 7"
+        ),
+        "you gave all without an edge to node 0 a score of 0; exp(0) is 1, so they get weight. Leave them out": (
+            "(96 + 100 + 30) / 8"
+        ),
         "the edge 0 -> 4 lets node 4 look at node 0, not the other way round": "(96 + 4*100) / 10",
-        "that is full attention over all five nodes; node 0 looks at those whose edges lead to it": "(96 + 400 + 180) / 16",
+        "that is full attention over all five nodes; node 0 looks at those whose edges lead to it": (
+            "(96 + 400 + 180) / 16"
+        ),
         "100 is what lies at the other end of the edge 0 -> 4; but an edge from j to i lets i look at j": 100,
         "that is the plain sum of the three values: weigh them by the softmax of their scores": 76,
         "that is the plain mean of the three values: weigh them by the softmax of their scores": "76 / 3",
         "divide by the sum of the exponentials: weights sum to 1": 96,
         "a score of 0 is not silence: exp(0) is 1, so node 1 has a weight of 1/6": "(2*12 + 3*4) / 5",
         "the scores themselves are no weights: take exp of them, and divide by the sum": "ln(2)*12 + ln(3)*4",
-        "exp is missing: the weights are exp of the scores, divided by their sum": "(ln(2)*12 + ln(3)*4) / ln(6)",
+        "exp is missing: the weights are exp of the scores, divided by their sum": (
+            "(ln(2)*12 + ln(3)*4) / ln(6)"
+        ),
         "divided by the number of neighbours; divide by the sum of the exponentials": "96 / 3",
     },
     right=(
@@ -84,10 +95,14 @@ def _isolated_picture() -> Any:
 
     return plots.heatmap(
         three_programs(),
-        alt="Three tables of weights. In the first all cells have colour; in the second only those of edges, and the whole last row; in the third only those of edges.",
+        alt=(
+            "Three tables of weights. In the first all cells have colour; in the second only those of edges,"
+            " and the whole last row; in the third only those of edges."
+        ),
         caption=(
-            "Weights of five nodes, by three programs; rows look. In the first table every stranger has weight. Node 4, to which no edge leads, gets a "
-            "fifth of everybody in the first two, and nothing in the third."
+            "Weights of five nodes, by three programs; rows look. In the first table every stranger has"
+            " weight. Node 4, to which no edge leads, gets a fifth of everybody in the first two, and nothing"
+            " in the third."
         ),
         row_axis="node that looks",
         column_axis="node looked at",
@@ -102,8 +117,9 @@ isolated = Choice(
     minutes=6,
     why="in real graphs some nodes have no edge; a program that was never tried on one fails silently",
     asked=(
-        "five nodes; to node 4 no edge leads, no self-loop either. Before the softmax, (1) scores of strangers are multiplied by 0, (2) they are set to -1e9, "
-        "(3) attend's mask hides them. What is the output of node 4?"
+        "five nodes; to node 4 no edge leads, no self-loop either. Before the softmax, (1) scores of"
+        " strangers are multiplied by 0, (2) they are set to -1e9, (3) attend's mask hides them. What is the"
+        " output of node 4?"
     ),
     options={
         "a": "(1) 0, (2) 0, (3) 0",
@@ -115,20 +131,37 @@ isolated = Choice(
     },
     hints=(
         "All five nodes are strangers to node 4. What stands in its row of scores, in program (1)?",
-        "In program (2) there are five equal numbers in the row. Does a softmax see how low they are, or only how much they differ?",
-        "In `attend` a hidden key has weight 0. If all are hidden, is there anything to divide by, and which output did lesson 03 settle on for such a row?",
+        (
+            "In program (2) there are five equal numbers in the row. Does a softmax see how low they are, or"
+            " only how much they differ?"
+        ),
+        (
+            "In `attend` a hidden key has weight 0. If all are hidden, is there anything to divide by, and"
+            " which output did lesson 03 settle on for such a row?"
+        ),
     ),
     solution=(
-        "c: all five scores of node 4 are equal, 0 in the first program and -1e9 in the second. A softmax sees differences only, so both give each node a fifth: the mean of "
-        "all values. `attend` hides with -inf and gives exactly 0 to a row with nothing to see; attention along a list of edges has nothing to add up there, 0 as well."
+        "c: all five scores of node 4 are equal, 0 in the first program and -1e9 in the second. A softmax"
+        " sees differences only, so both give each node a fifth: the mean of all values. `attend` hides with"
+        " -inf and gives exactly 0 to a row with nothing to see; attention along a list of edges has nothing"
+        " to add up there, 0 as well."
     ),
-    remember="a row whose scores are all -1e9 is a uniform row; a node without edges must get 0, and a self-loop lets it keep its own value",
+    remember=(
+        "a row whose scores are all -1e9 is a uniform row; a node without edges must get 0, and a self-loop"
+        " lets it keep its own value"
+    ),
     slips={
-        "a score of 0 is not a weight of 0: five equal scores share the weight equally, whatever they are": "a",
-        "-1e9 works as long as somebody in the row may be seen; five times -1e9 are five equal scores, and a softmax sees differences only": "b",
+        "a score of 0 is not a weight of 0: five equal scores share the weight equally, whatever they are": (
+            "a"
+        ),
+        "-1e9 works as long as somebody in the row may be seen; five times -1e9 are five equal scores, and a softmax sees differences only": (
+            "b"
+        ),
         "nan is what a plain softmax makes of a row of -inf; `attend` gives exactly 0 there": "d",
         "no self-loop is among the edges, and none of the programs adds one": "e",
-        "-1e9 is a finite number: five of them are equal scores, and nothing becomes nan; `attend` gives exactly 0": "f",
+        "-1e9 is a finite number: five of them are equal scores, and nothing becomes nan; `attend` gives exactly 0": (
+            "f"
+        ),
     },
     right=("c", " (C)"),
     picture=_isolated_picture,
@@ -139,32 +172,52 @@ mislead = Open(
     title="Where attention along edges harms",
     stars=2,
     minutes=7,
-    why="on such graphs a network that ignores all edges beats this layer; look at the edges before you choose the model",
+    why=(
+        "on such graphs a network that ignores all edges beats this layer; look at the edges before you"
+        " choose the model"
+    ),
     asked=(
-        "in two or three sentences: features hint at a node's class, edges were drawn by lot, so half of a node's neighbours are of the other class. Graph attention without self-loops "
-        "gives each node the weighted sum of its neighbours. Why is that not just as good as an MLP on the node alone, but worse; why can learned weights not repair it; what would help?"
+        "in two or three sentences: features hint at a node's class, edges were drawn by lot, so half of a"
+        " node's neighbours are of the other class. Graph attention without self-loops gives each node the"
+        " weighted sum of its neighbours. Why is that not just as good as an MLP on the node alone, but"
+        " worse; why can learned weights not repair it; what would help?"
     ),
     hints=(
-        "The weights of a softmax are positive and sum to 1. What kind of mix of the neighbours' values is the output, and where must it lie?",
-        "Take a node of each class. What do the neighbours of the one look like, and those of the other? So what do the two outputs look like?",
+        (
+            "The weights of a softmax are positive and sum to 1. What kind of mix of the neighbours' values"
+            " is the output, and where must it lie?"
+        ),
+        (
+            "Take a node of each class. What do the neighbours of the one look like, and those of the other?"
+            " So what do the two outputs look like?"
+        ),
         "What does the MLP read that is nowhere in the mix? How could it come in, beside the mix or into it?",
     ),
     solution=(
-        "Softmax weights are positive and sum to 1, so the output is an average of the neighbours, and here that is a mix of both classes, alike for nodes of either class. The node's own "
-        "features, the only hint at its class, are not in it, and weights among neighbours cannot put them in; at best they pick neighbours that resemble the node. What helps is to keep its own "
-        "features: a self-loop, or better a place beside the average (a skip connection, concatenation). If nearly every edge led across, by the way, the average would tell the class again, "
-        "turned round: the mix is the worst case."
+        "Softmax weights are positive and sum to 1, so the output is an average of the neighbours, and here"
+        " that is a mix of both classes, alike for nodes of either class. The node's own features, the only"
+        " hint at its class, are not in it, and weights among neighbours cannot put them in; at best they"
+        " pick neighbours that resemble the node. What helps is to keep its own features: a self-loop, or"
+        " better a place beside the average (a skip connection, concatenation). If nearly every edge led"
+        " across, by the way, the average would tell the class again, turned round: the mix is the worst"
+        " case."
     ),
-    remember="edges say who, not who is alike: attention averages neighbours, so keep the node's own features beside the average; a mix of classes is the worst case",
+    remember=(
+        "edges say who, not who is alike: attention averages neighbours, so keep the node's own features"
+        " beside the average; a mix of classes is the worst case"
+    ),
     wrong={
         "softmax weights are never negative, so the layer cannot subtract a neighbour": (
-            r"negative weights? (\w+ ){0,3}(learn|can|could|will|for|on|to)|learns? (\w+ ){0,2}negative weights?|weights? (can|could|may|will) (be|become) negative"
+            r"negative weights? (\w+ ){0,3}(learn|can|could|will|for|on|to)|learns? (\w+ ){0,2}negative"
+            r" weights?|weights? (can|could|may|will) (be|become) negative"
         ),
         "half of the neighbours are of the other class; were it all of them, the average would tell the class, turned round": (
-            r"\b(all|only|always|every|each) (of )?(\w+ ){0,5}(other|opposite|another|different|wrong) (class|kind|type|group)"
+            r"\b(all|only|always|every|each) (of )?(\w+ ){0,5}(other|opposite|another|different|wrong)"
+            r" (class|kind|type|group)"
         ),
         "it is not about the amount of data: with endless data the average of the neighbours would be the same": (
-            r"overfit|too (few|little) (data|labels?|examples|nodes)|more (data|labels|training)|too many parameters"
+            r"overfit|too (few|little) (data|labels?|examples|nodes)|more (data|labels|training)|too many"
+            r" parameters"
         ),
         "more layers only average more, until all nodes look alike; what is missing must come in from elsewhere": (
             r"(more|deeper|additional|further|extra) layers|a deeper (network|model|gat)|stack more"
@@ -173,7 +226,8 @@ mislead = Open(
             r"(more|additional|several|many) heads"
         ),
         "an MLP sees no edges at all; what it has is the node's own features, unmixed": (
-            r"mlp (\w+ ){0,2}(sees|looks at|uses|knows|reads) (\w+ )?(all|other|every|everything|neighbou?rs|edges)"
+            r"mlp (\w+ ){0,2}(sees|looks at|uses|knows|reads) (\w+"
+            r" )?(all|other|every|everything|neighbou?rs|edges)"
         ),
         "hiding the wrong neighbours would need the classes, which are asked for": (
             r"(set|give|mask|hide|remove|drop|cut) (\w+ ){0,6}(wrong|other class|different class|unlike)"
@@ -181,10 +235,13 @@ mislead = Open(
     },
     points={
         "what kind of mix do softmax weights make: which signs, which sum?": (
-            r"\baverag|\bmeans?\b|convex|sums? (up )?to (1|one)|summing to|positive|non-?negative|between (its |the |their )?neighbou?rs|smooth|\bblend|\bmix|combin|sum (of|holds|contains|has)\b"
+            r"\baverag|\bmeans?\b|convex|sums? (up )?to (1|one)|summing to|positive|non-?negative|between"
+            r" (its |the |their )?neighbou?rs|smooth|\bblend|\bmix|combin|sum (of|holds|contains|has)\b"
         ),
         "what is in that mix, for a node of the one class and of the other?": (
-            r"\bhalf\b|both (classes|kinds|types|groups)|two classes|alike|same (mix|average|mean|for|whatever|output)|cancel|blur|wash|indistinguish|similar|(other|another|opposite|different|either|any|wrong) (class|kind|type|group)|"
+            r"\bhalf\b|both (classes|kinds|types|groups)|two classes|alike|same"
+            r" (mix|average|mean|for|whatever|output)|cancel|blur|wash|indistinguish|similar|(other|another|opposite|different|either|any|wrong)"
+            r" (class|kind|type|group)|"
             r"random|by lot|unrelated|no(thing| information)|heterophil|50 ?%"
         ),
         "what does the MLP have that the mix has not, and how could it come in?": (
@@ -215,11 +272,20 @@ mislead = Open(
         ),
     },
     right=(
-        "The output is a convex combination of neighbours, half of which are of the other class, so it looks the same for both classes whatever the weights are. "
-        "A residual connection brings the node's own features back.",
-        "Weights that are positive and sum to one can only average. The neighbours are drawn by lot, so every average is a blur of the two classes; adding self-loops or concatenating "
-        "the node's features lets it stay what it is.",
-        "GAT smooths over neighbours that have nothing to do with the node's class. The MLP reads the node itself, and the layer throws that away; keep it beside the neighbours' mean.",
+        (
+            "The output is a convex combination of neighbours, half of which are of the other class, so it"
+            " looks the same for both classes whatever the weights are. A residual connection brings the"
+            " node's own features back."
+        ),
+        (
+            "Weights that are positive and sum to one can only average. The neighbours are drawn by lot, so"
+            " every average is a blur of the two classes; adding self-loops or concatenating the node's"
+            " features lets it stay what it is."
+        ),
+        (
+            "GAT smooths over neighbours that have nothing to do with the node's class. The MLP reads the"
+            " node itself, and the layer throws that away; keep it beside the neighbours' mean."
+        ),
     ),
 )
 

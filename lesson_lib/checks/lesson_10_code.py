@@ -17,7 +17,8 @@ from lesson_lib.masks import window
 
 
 class _Seen:
-    """A function of which something is overlooked, such as the order of edges; it has the other's name, parameters and code."""
+    """A function of which something is overlooked, such as the order of edges; it has the other's name,
+    parameters and code."""
 
     def __init__(self, answer: Callable, seen: Callable[..., Any]) -> None:
         self.answer, self.seen = answer, seen
@@ -32,7 +33,8 @@ class _Seen:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Alike(Write):
-    """A function to write of which several results are right; `seen(result, *inputs)` makes one of them all."""
+    """A function to write of which several results are right; `seen(result, *inputs)` makes one of
+    them all."""
 
     seen: Callable[..., Any]
 
@@ -57,7 +59,8 @@ def _edges(*pairs: tuple[int, int]) -> Tensor:
     return torch.tensor(pairs, dtype=torch.int64, device="cpu").T.contiguous()
 
 
-# A graph of six nodes: 4 has no edge at all, 5 none that leads to it, edges to 0 and 1 stand apart, and one node is the source of three.
+# A graph of six nodes: 4 has no edge at all, 5 none that leads to it, edges to 0 and 1 stand apart, and one
+# node is the source of three.
 MIXED = _edges((1, 0), (2, 1), (3, 0), (5, 3), (5, 1), (5, 0), (0, 2), (3, 1))
 
 
@@ -119,8 +122,14 @@ messages = Write(
     title="Who sends, who receives",
     stars=1,
     minutes=5,
-    why="libraries disagree on which row of an edge list is the source, and where edges go both ways nobody notices",
-    asked="repair: output_i = sum over the edges j -> i of w_ij value_j; edge_index[0] holds the sources j, edge_index[1] the targets i",
+    why=(
+        "libraries disagree on which row of an edge list is the source, and where edges go both ways nobody"
+        " notices"
+    ),
+    asked=(
+        "repair: output_i = sum over the edges j -> i of w_ij value_j; edge_index[0] holds the sources j,"
+        " edge_index[1] the targets i"
+    ),
     given=_summed(read=1, written=0),
     stages=(
         Stage(
@@ -137,7 +146,8 @@ messages = Write(
                     "edge_index": _edges((0, 1), (2, 1)),
                 }
             ],
-            "Node 1 receives 0.25 * 4 + 0.75 * 8 = 7; its own value plays no part, since no edge leads from it to itself.",
+            "Node 1 receives 0.25 * 4 + 0.75 * 8 = 7; its own value plays no part, since no edge leads from"
+            " it to itself.",
         ),
         Stage(
             "six nodes with two numbers each, eight edges",
@@ -147,12 +157,18 @@ messages = Write(
     ),
     reference=_messages_by_table,
     hints=(
-        "With one edge from 0 to 1: whose value should move, and at which node should it arrive? What does the function do with it?",
+        (
+            "With one edge from 0 to 1: whose value should move, and at which node should it arrive? What"
+            " does the function do with it?"
+        ),
         "`target, source = edge_index` unpacks the two rows. Which row comes first?",
         "Only the first line is wrong. Which two names in it must change places?",
     ),
     solution=source_of(sum_of_messages),
-    remember="edge_index[0] sends, edge_index[1] receives; value[source] gathers messages, index_add at target sums them up: this is message passing",
+    remember=(
+        "edge_index[0] sends, edge_index[1] receives; value[source] gathers messages, index_add at target"
+        " sums them up: this is message passing"
+    ),
     slips={
         "this is still the function as it was given": _summed(read=1, written=0),
         "the right values are sent, but they are added up at the nodes that sent them": _summed(written=0),
@@ -243,8 +259,14 @@ known = Write(
     title="A score of 0 is not silence",
     stars=2,
     minutes=8,
-    why='"set the score to 0 for those who are not connected" stands in slides, in this course\'s source, too, and the strangers get weight',
-    asked="repair: attention in which i looks only at those j with knows[i, j]; the weights of all others are 0, and who knows nobody gets zeros",
+    why=(
+        '"set the score to 0 for those who are not connected" stands in slides, in this course\'s source,'
+        " too, and the strangers get weight"
+    ),
+    asked=(
+        "repair: attention in which i looks only at those j with knows[i, j]; the weights of all others are"
+        " 0, and who knows nobody gets zeros"
+    ),
     given=_known(hidden=lambda scores, knows: scores * knows),
     stages=(
         Stage(
@@ -260,12 +282,14 @@ known = Write(
         Stage(
             "four members, all scores 0",
             lambda: [_nothing_asked([2.0, 8.0, 5.0, 1.0], ["xxx.", ".xx.", "x..x", "xxxx"])],
-            "All scores are equal, so each gets the mean of those it knows: 5, 6.5, 1.5, 4. A score of 0 is a score as any other.",
+            "All scores are equal, so each gets the mean of those it knows: 5, 6.5, 1.5, 4. A score of 0 is a"
+            " score as any other.",
         ),
         Stage(
             "five members with keys of three numbers",
             lambda: [_members(11, FIVE, 3, 2)],
-            "Among those it knows, each weighs by exp(q . k / sqrt(d_k)), divided by the sum over those it knows.",
+            "Among those it knows, each weighs by exp(q . k / sqrt(d_k)), divided by the sum over those it"
+            " knows.",
         ),
         Stage(
             "a member who does not know anybody, not even itself",
@@ -277,10 +301,16 @@ known = Write(
     hints=(
         "What is exp(0)? So which weight does a stranger get, before the division, whose score is 0?",
         "Which number must stand in the place of a score, so that exp makes exactly 0 of it?",
-        "~knows is True for strangers. Which tensor method writes -torch.inf where that is so: scores.masked_fill(..., ...)?",
+        (
+            "~knows is True for strangers. Which tensor method writes -torch.inf where that is so:"
+            " scores.masked_fill(..., ...)?"
+        ),
     ),
     solution=source_of(attend_to_known),
-    remember="weight 0 needs a score of -inf before the softmax; exp(0) is 1, so a score of 0 still attends, and among many strangers most of the weight is theirs",
+    remember=(
+        "weight 0 needs a score of -inf before the softmax; exp(0) is 1, so a score of 0 still attends, and"
+        " among many strangers most of the weight is theirs"
+    ),
     slips={
         "this is still the function as it was given": _known(hidden=lambda scores, knows: scores * knows),
         "the weights are set to 0 behind the softmax, so a row no longer sums to 1: hide the scores before it": _known(
@@ -296,8 +326,8 @@ known = Write(
         "knows is read the other way: knows[i, j] says that i looks at j, so it needs no transpose": _known(
             hidden=lambda scores, knows: scores.masked_fill(~knows.mT, -torch.inf)
         ),
-        "a product that happens to be 0 is no sign of a stranger: those are hidden, too; take knows itself": _known(
-            hidden=lambda scores, knows: (scores * knows).masked_fill(scores * knows == 0, -torch.inf)
+        "a product that happens to be 0 is no sign of a stranger: those are hidden, too; take knows itself": (
+            _known(hidden=lambda scores, knows: (scores * knows).masked_fill(scores * knows == 0, -torch.inf))
         ),
         "who knows nobody gets a mean of all here: your number is finite, and equal scores share the weight; write -torch.inf": _known(
             hidden=lambda scores, knows: scores.masked_fill(~knows, -1e9)
@@ -336,7 +366,8 @@ def path_edges(n: int, radius: int) -> Int[Tensor, "2 edges"]:
 
 
 def _in_order(edges: Any, n: int, radius: int) -> Any:
-    """Edges by their targets, then by their sources, whole numbers of any size as int64; anything else as it is."""
+    """Edges by their targets, then by their sources, whole numbers of any size as int64; anything else as it
+    is."""
     fits = isinstance(edges, Tensor) and edges.layout == torch.strided and edges.device.type != "meta"
     if not fits or edges.ndim != 2 or len(edges) != 2 or not edges.numel() or edges.is_complex():
         return edges
@@ -388,8 +419,8 @@ path = Alike(
     minutes=8,
     why="truncated attention of lesson 09 is graph attention on a path: one program for both",
     asked=(
-        "write: the edges, in any order and each once, for which masks.from_edges(edges, n) is masks.window(n, radius): (2, edges), whole numbers, "
-        "sources above targets"
+        "write: the edges, in any order and each once, for which masks.from_edges(edges, n) is"
+        " masks.window(n, radius): (2, edges), whole numbers, sources above targets"
     ),
     stages=(
         Stage(
@@ -406,27 +437,40 @@ path = Alike(
         Stage(
             "a radius beyond the path; a single node",
             lambda: [{"n": 4, "radius": 9}, {"n": 1, "radius": 3}],
-            "The path ends: no edge leads from or to a node that is not there. All pairs are left, and with one node its self-loop.",
+            "The path ends: no edge leads from or to a node that is not there. All pairs are left, and with"
+            " one node its self-loop.",
         ),
     ),
     reference=lambda n, radius: window(n, radius).nonzero().T.flip(0),
     seen=_in_order,
     hints=(
-        "Write down by hand which nodes node 0, node 1 and node 2 of three may look at. Does a window let a token see itself?",
-        "If i is the target, which sources j lie at most `radius` away? And which of those are not on the path?",
-        "With place = torch.arange(n) and step = torch.arange(-radius, radius + 1): what is place[:, None] + step, and which entries must go?",
+        (
+            "Write down by hand which nodes node 0, node 1 and node 2 of three may look at. Does a window let"
+            " a token see itself?"
+        ),
+        (
+            "If i is the target, which sources j lie at most `radius` away? And which of those are not on the"
+            " path?"
+        ),
+        (
+            "With place = torch.arange(n) and step = torch.arange(-radius, radius + 1): what is place[:,"
+            " None] + step, and which entries must go?"
+        ),
     ),
     solution=source_of(path_edges),
-    remember="a window is a path graph whose nodes also see themselves and those up to `radius` steps away; all pairs are the full graph, attention of lesson 02",
+    remember=(
+        "a window is a path graph whose nodes also see themselves and those up to `radius` steps away; all"
+        " pairs are the full graph, attention of lesson 02"
+    ),
     slips={
         "no node sees itself here; a window does let a token see itself: add the edges i -> i": _linked(
             lambda i, j, n, radius: i != j and abs(i - j) <= radius
         ),
-        "each node sees only itself and those before it: the edges back, from i + 1 to i, are missing": _linked(
-            lambda i, j, n, radius: 0 <= i - j <= radius
+        "each node sees only itself and those before it: the edges back, from i + 1 to i, are missing": (
+            _linked(lambda i, j, n, radius: 0 <= i - j <= radius)
         ),
-        "each node sees only itself and those behind it: the edges forward, from i to i + 1, are missing": _linked(
-            lambda i, j, n, radius: 0 <= j - i <= radius
+        "each node sees only itself and those behind it: the edges forward, from i to i + 1, are missing": (
+            _linked(lambda i, j, n, radius: 0 <= j - i <= radius)
         ),
         "your path is a ring: the ends see each other": _linked(
             lambda i, j, n, radius: min((i - j) % n, (j - i) % n) <= radius
@@ -446,13 +490,15 @@ path = Alike(
             lambda i, j, n, radius: abs(i - j) <= radius and radius <= i < n - radius
         ),
         "some edges lead to nodes that are not there: places run from 0 to n - 1": _over_the_ends,
-        "beyond the ends you link to the last node again and again: leave those edges out, clamp lists them twice": _clamped,
-        "edges stand in columns: one row of sources, one of targets; yours are in rows, take .T": lambda n, radius: (
-            _linked(_near)(n, radius).T
+        "beyond the ends you link to the last node again and again: leave those edges out, clamp lists them twice": (
+            _clamped
         ),
-        "each edge is listed twice, and would count twice": lambda n, radius: _linked(_near)(
-            n, radius
-        ).repeat(1, 2),
+        "edges stand in columns: one row of sources, one of targets; yours are in rows, take .T": (
+            lambda n, radius: _linked(_near)(n, radius).T
+        ),
+        "each edge is listed twice, and would count twice": (
+            lambda n, radius: _linked(_near)(n, radius).repeat(1, 2)
+        ),
         "your nodes are numbered from 1; the first is 0": _from_one,
     },
     right=(
@@ -477,7 +523,10 @@ def softmax_over_edges(
     return weights / total[target]
 
 
-NODE_TABLE = "the numbers are right, but there is a table with a row and a column for each node; a graph of a million nodes has few edges: one row per node is enough"
+NODE_TABLE = (
+    "the numbers are right, but there is a table with a row and a column for each node; a graph of a million"
+    " nodes has few edges: one row per node is enough"
+)
 
 
 def _no_table(answer: Callable) -> str | None:
@@ -508,7 +557,8 @@ def _segments(
     total: Callable[[Tensor], Tensor] = lambda sums: sums,
     lowered_by: int | None = None,
 ) -> Callable[..., Tensor]:
-    """The softmax, with any of its parts replaced; `lowered_by` is the row of edges whose highest score is subtracted."""
+    """The softmax, with any of its parts replaced; `lowered_by` is the row of edges whose highest score is
+    subtracted."""
 
     def weights(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
         groups = group(edge_index)
@@ -565,16 +615,20 @@ segments = Write(
     title="A softmax for each node",
     stars=3,
     minutes=12,
-    why="this is the heart of every graph attention layer: a softmax whose rows have different lengths, without a table of all pairs",
+    why=(
+        "this is the heart of every graph attention layer: a softmax whose rows have different lengths,"
+        " without a table of all pairs"
+    ),
     asked=(
-        "write: for each head, weight of edge j -> i = exp(score) / sum of exp over all edges to the SAME target i; finite for scores of 1,000, too; "
-        "no table (n, n)"
+        "write: for each head, weight of edge j -> i = exp(score) / sum of exp over all edges to the SAME"
+        " target i; finite for scores of 1,000, too; no table (n, n)"
     ),
     stages=(
         Stage(
             "four nodes, one head: two edges to node 0, one to node 2",
             lambda: [_on([[0.0], [LN_3], [2.0]], (1, 0), (2, 0), (3, 2), n=4)],
-            "exp makes 1 and 3 of the scores at node 0: weights 0.25 and 0.75. The only edge of node 2 has weight 1. Nodes 1 and 3 have none.",
+            "exp makes 1 and 3 of the scores at node 0: weights 0.25 and 0.75. The only edge of node 2 has"
+            " weight 1. Nodes 1 and 3 have none.",
         ),
         Stage(
             "six nodes, eight edges in no order, one head; then two edges alone",
@@ -592,12 +646,14 @@ segments = Write(
         Stage(
             "scores of 1,000",
             lambda: [_on([[1000.0], [1000.0], [999.0]], (1, 0), (2, 0), (0, 2), n=3)],
-            "Subtract the highest score of each target before exp: 0.5 and 0.5, and 1 for the edge to node 2.",
+            "Subtract the highest score of each target before exp: 0.5 and 0.5, and 1 for the edge to"
+            " node 2.",
         ),
         Stage(
             "scores of -1,000",
             lambda: [_on([[-1000.0], [-1000.0], [-999.0]], (1, 0), (2, 0), (0, 2), n=3)],
-            "The highest score may be negative. Subtracted, it leaves 0 and 0, so the weights are 0.5 and 0.5, and 1 for the edge to node 2.",
+            "The highest score may be negative. Subtracted, it leaves 0 and 0, so the weights are 0.5 and"
+            " 0.5, and 1 for the edge to node 2.",
         ),
         Stage(
             "1,000 at one node, -1,000 at the other",
@@ -608,15 +664,27 @@ segments = Write(
     reference=_node_by_node,
     extra=_no_table,
     hints=(
-        "The sums of exp, one for each node and head, are a tensor (n, h). How do you add up with index_add, and how does an edge read the sum of its target?",
-        "exp(1000) is inf. What may be subtracted from all scores of one target without changing a weight, and whose maximum is it?",
-        'scatter_reduce(0, index, scores, "amax") needs an index of the shape of scores and a tensor to begin with. Which number must stand there, if a maximum may be -1000?',
+        (
+            "The sums of exp, one for each node and head, are a tensor (n, h). How do you add up with"
+            " index_add, and how does an edge read the sum of its target?"
+        ),
+        (
+            "exp(1000) is inf. What may be subtracted from all scores of one target without changing a"
+            " weight, and whose maximum is it?"
+        ),
+        (
+            'scatter_reduce(0, index, scores, "amax") needs an index of the shape of scores and a tensor to'
+            " begin with. Which number must stand there, if a maximum may be -1000?"
+        ),
     ),
     solution=source_of(softmax_over_edges),
-    remember="gather, exp, index_add, divide: the softmax of a graph costs a number per edge and one per node; subtract each target's own maximum, begun at -inf",
+    remember=(
+        "gather, exp, index_add, divide: the softmax of a graph costs a number per edge and one per node;"
+        " subtract each target's own maximum, begun at -inf"
+    ),
     slips={
-        "your weights sum to 1 over the edges that LEAVE a node; each target shares out its own weight: edge_index[1]": (
-            _segments(group=lambda edge_index: edge_index[0])
+        "your weights sum to 1 over the edges that LEAVE a node; each target shares out its own weight: edge_index[1]": _segments(
+            group=lambda edge_index: edge_index[0]
         ),
         "your softmax runs over all edges of the graph; each target has its own": _segments(
             group=lambda edge_index: torch.zeros_like(edge_index[1])
@@ -630,11 +698,11 @@ segments = Write(
         "one maximum for the whole graph does not do: at a node whose scores are far below it, exp gives 0, and 0/0 is nan": _segments(
             highest=lambda scores, group, n: scores.amax(0)
         ),
-        "your maxima begin at 0, so scores of -1,000 give exp(-1000) = 0, and 0/0 is nan: begin at -inf": _segments(
-            highest=_highest_from_0
+        "your maxima begin at 0, so scores of -1,000 give exp(-1000) = 0, and 0/0 is nan: begin at -inf": (
+            _segments(highest=_highest_from_0)
         ),
-        "you subtract the maximum of each edge's SOURCE; edges to one target then lose different numbers, and that changes the weights": (
-            _segments(lowered_by=0)
+        "you subtract the maximum of each edge's SOURCE; edges to one target then lose different numbers, and that changes the weights": _segments(
+            lowered_by=0
         ),
         "the division is missing: divide by the sum over the edges to the same target": _exp_alone,
         "exp is missing: scores are shared out, and they may be negative": _segments(
@@ -661,7 +729,8 @@ def gcn_scores(edge_index: Int[Tensor, "2 edges"], n: int) -> Float[Tensor, " ed
 
 
 def _highest_0(scores: Any, edge_index: Tensor, n: int) -> Any:
-    """Scores, shifted so that the highest at each target is 0: what a softmax sees of them; anything else as it is."""
+    """Scores, shifted so that the highest at each target is 0: what a softmax sees of them; anything else as
+    it is."""
     fits = (
         isinstance(scores, Tensor) and scores.layout == torch.strided and scores.device == edge_index.device
     )
@@ -705,17 +774,22 @@ gcn = Alike(
     title="GCN is attention that never learns where to look",
     stars=3,
     minutes=10,
-    why="with it you can say in one sentence what graph attention adds to a GCN, and test whether it was worth it",
+    why=(
+        "with it you can say in one sentence what graph attention adds to a GCN, and test whether it was"
+        " worth it"
+    ),
     asked=(
-        "write: a score for each edge, so that the softmax over the edges to one node gives GCN's weights 1/sqrt(d_i d_j), divided by their sum at that node; "
-        "d counts the edges that lead to a node, its self-loop included"
+        "write: a score for each edge, so that the softmax over the edges to one node gives GCN's weights"
+        " 1/sqrt(d_i d_j), divided by their sum at that node; d counts the edges that lead to a node, its"
+        " self-loop included"
     ),
     stages=(
         Stage(
             "a path 0 - 1 - 2, with self-loops",
             lambda: [_both_ways((0, 1), (1, 2), n=3)],
-            "Degrees 2, 3, 2. At node 0, GCN's weights of 1 and of 0 itself are to each other as 1/sqrt(3) to 1/sqrt(2): the scores differ by "
-            "ln sqrt(3/2) = 0.2027. (Shown are your scores, moved so that the highest at each node is 0; only differences count.)",
+            "Degrees 2, 3, 2. At node 0, GCN's weights of 1 and of 0 itself are to each other as 1/sqrt(3) to"
+            " 1/sqrt(2): the scores differ by ln sqrt(3/2) = 0.2027. (Shown are your scores, moved so that"
+            " the highest at each node is 0; only differences count.)",
         ),
         Stage(
             "a star: 0 is linked to 1, 2, 3; node 4 has its self-loop alone",
@@ -725,23 +799,34 @@ gcn = Alike(
         Stage(
             "seven nodes",
             lambda: [_both_ways((0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (0, 5), (4, 5), n=7)],
-            "The score of an edge j -> i is ln(1/sqrt(d_i d_j)), or that plus any number that depends on i alone.",
+            "The score of an edge j -> i is ln(1/sqrt(d_i d_j)), or that plus any number that depends on i"
+            " alone.",
         ),
     ),
     reference=_log_of_weights,
     seen=_highest_0,
     hints=(
-        "Softmax computes exp(score) / sum of exp(score). Which score gives exp(score) = w, for a weight w that you know?",
-        "Which of the two degrees in 1/sqrt(d_i d_j) is the same for all edges that lead to i? What does a softmax do with a number that all scores have in common?",
-        "edge_index[1].bincount(minlength=n) counts the edges to each node, self-loops included. Is it the source's or the target's degree that an edge must read?",
+        (
+            "Softmax computes exp(score) / sum of exp(score). Which score gives exp(score) = w, for a weight"
+            " w that you know?"
+        ),
+        (
+            "Which of the two degrees in 1/sqrt(d_i d_j) is the same for all edges that lead to i? What does"
+            " a softmax do with a number that all scores have in common?"
+        ),
+        (
+            "edge_index[1].bincount(minlength=n) counts the edges to each node, self-loops included. Is it"
+            " the source's or the target's degree that an edge must read?"
+        ),
     ),
     solution=source_of(gcn_scores),
     remember=(
-        "GCN, with each row divided by its sum, is attention with the score -(1/2) ln d_j: the source's degree decides, the content never; score 0 is the mean version"
+        "GCN, with each row divided by its sum, is attention with the score -(1/2) ln d_j: the source's"
+        " degree decides, the content never; score 0 is the mean version"
     ),
     slips={
-        "your scores are alike for all edges to a node, which is the mean version, 1/d_i each: what depends on the target alone cancels, d_j must come in": (
-            _by_degree(lambda d_j, d_i: 0 * d_j)
+        "your scores are alike for all edges to a node, which is the mean version, 1/d_i each: what depends on the target alone cancels, d_j must come in": _by_degree(
+            lambda d_j, d_i: 0 * d_j
         ),
         "these are GCN's weights themselves, and softmax takes exp of them: give it their logarithm": (
             _by_degree(lambda d_j, d_i: 1 / (d_i * d_j).sqrt())

@@ -23,7 +23,8 @@ INF = torch.inf
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Two(Alike):
-    """A function that gives back two tensors, (n, d) and (n,); they are judged side by side, the second as the last column."""
+    """A function that gives back two tensors, (n, d) and (n,); they are judged side by side, the second as
+    the last column."""
 
     def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
         value = outcome.value
@@ -35,7 +36,10 @@ class Two(Alike):
             return f"your function gives back {described(value)}{inside}; {self._two(expected)}"
         if isinstance(value, Tensor) and value.layout == torch.strided and value.device == expected.device:
             if value.shape != expected.shape:
-                return f"your function gives back one tensor, which has shape {tuple(value.shape)}; {self._two(expected)}"
+                return (
+                    f"your function gives back one tensor, which has shape {tuple(value.shape)};"
+                    f" {self._two(expected)}"
+                )
             if not value.is_complex():  # -inf is right where no key was seen
                 empty = (value == -INF) & (expected == -INF)
                 outcome = changed(outcome, value=value.masked_fill(empty, 0))
@@ -179,16 +183,21 @@ two = Two(
     title="Two halves of the keys",
     stars=2,
     minutes=8,
-    why="tiles, rings of machines and split caches all rest on these five lines: attention to some keys and attention to the others, put together",
+    why=(
+        "tiles, rings of machines and split caches all rest on these five lines: attention to some keys and"
+        " attention to the others, put together"
+    ),
     asked=(
-        "write: (output, log_sum) of the attention to the keys of both parts; log_sum is ln of a query's sum of exp(score), -inf where it saw no key: then "
-        "its output is 0. Finite for log sums of 200, too. (Shown side by side: log_sum is the last column)"
+        "write: (output, log_sum) of the attention to the keys of both parts; log_sum is ln of a query's sum"
+        " of exp(score), -inf where it saw no key: then its output is 0. Finite for log sums of 200, too."
+        " (Shown side by side: log_sum is the last column)"
     ),
     stages=(
         Stage(
             "one query; its sums of exp are 2 and 6",
             lambda: [_parts([[4.0]], [LN_2], [[8.0]], [LN_6])],
-            "b's keys weigh 6 of 8, so the output is (2*4 + 6*8) / 8 = 7, and the sum of both is 8: log_sum = ln 8 = 2.0794.",
+            "b's keys weigh 6 of 8, so the output is (2*4 + 6*8) / 8 = 7, and the sum of both is 8: log_sum ="
+            " ln 8 = 2.0794.",
         ),
         Stage(
             "three queries with two numbers each",
@@ -196,12 +205,14 @@ two = Two(
                 _parts(drawn(1, 3, 2), drawn(2, 3), drawn(3, 3, 2), drawn(4, 3)),
                 _parts(drawn(5, 3, 2), drawn(6, 3) - 2, drawn(7, 3, 2), drawn(8, 3) + 1),
             ],
-            "Each query has its own two sums: output = (S_a output_a + S_b output_b) / (S_a + S_b), with S = exp(log_sum).",
+            "Each query has its own two sums: output = (S_a output_a + S_b output_b) / (S_a + S_b), with S ="
+            " exp(log_sum).",
         ),
         Stage(
             "log sums of 200",
             lambda: [_parts([[4.0], [1.0]], [200.0, 201.0], [[8.0], [3.0]], [200.0, 199.0])],
-            "exp(200) is more than float32 holds. Only the difference of the two counts: the first output is 6, its log_sum 200 + ln 2.",
+            "exp(200) is more than float32 holds. Only the difference of the two counts: the first output is"
+            " 6, its log_sum 200 + ln 2.",
         ),
         Stage(
             "one part far above the other",
@@ -222,12 +233,24 @@ two = Two(
     reference=_in_one_tensor,
     seen=_side_by_side,
     hints=(
-        "A part's output is its weighted sum divided by S, its sum of exp(score). How do you get the undivided sum back, and by what must both together be divided?",
-        "exp(200) overflows. By which number may S_a and S_b both be divided without changing the mix? What is that for log_sum_a and log_sum_b?",
-        "torch.logaddexp(a, b) is ln(exp a + exp b), safely. What is exp(log_sum_a - log_sum)? And how do you keep -inf - -inf from becoming nan?",
+        (
+            "A part's output is its weighted sum divided by S, its sum of exp(score). How do you get the"
+            " undivided sum back, and by what must both together be divided?"
+        ),
+        (
+            "exp(200) overflows. By which number may S_a and S_b both be divided without changing the mix?"
+            " What is that for log_sum_a and log_sum_b?"
+        ),
+        (
+            "torch.logaddexp(a, b) is ln(exp a + exp b), safely. What is exp(log_sum_a - log_sum)? And how do"
+            " you keep -inf - -inf from becoming nan?"
+        ),
     ),
     solution=source_of(merge_two),
-    remember="an output and its log sum are all that must be kept of keys that are gone: weigh each part by exp(log_sum_part - log_sum); exact, in any order",
+    remember=(
+        "an output and its log sum are all that must be kept of keys that are gone: weigh each part by"
+        " exp(log_sum_part - log_sum); exact, in any order"
+    ),
     slips={
         "that is the plain mean of both outputs; the part whose keys have the larger sum of exp counts more": _merged(
             lambda a, b: (0.5 + 0 * a, 0.5 + 0 * b)
@@ -247,11 +270,11 @@ two = Two(
         "you subtract the maximum but do not divide: the shares must sum to 1": _merged(
             _by_exp(_higher, divided=False)
         ),
-        "the output is right, but log_sum is still a's: the next merge would weigh this one too little": _merged(
-            log_sum=lambda a, b: a + 0
+        "the output is right, but log_sum is still a's: the next merge would weigh this one too little": (
+            _merged(log_sum=lambda a, b: a + 0)
         ),
-        "the output is right, but log_sum is still b's: the next merge would weigh this one too little": _merged(
-            log_sum=lambda a, b: b + 0
+        "the output is right, but log_sum is still b's: the next merge would weigh this one too little": (
+            _merged(log_sum=lambda a, b: b + 0)
         ),
         "logarithms that are added multiply their sums: log_sum is ln(exp a + exp b)": _merged(
             log_sum=lambda a, b: a + b
@@ -271,14 +294,14 @@ two = Two(
         "exp(200) is inf, and inf/inf is nan: subtract the larger log sum of the two before exp": _merged(
             _by_exp(_none), _log_by_exp(_none)
         ),
-        "the output takes exp of 200, which is inf: subtract the larger log sum of the two before exp": _merged(
-            _by_exp(_none)
+        "the output takes exp of 200, which is inf: subtract the larger log sum of the two before exp": (
+            _merged(_by_exp(_none))
         ),
         "you subtract a's log sum from both; where b's is larger by hundreds, exp overflows: subtract the larger one": _merged(
             _by_exp(lambda a, b: a), _log_by_exp(lambda a, b: a)
         ),
-        "one maximum for all queries does not do: a query far below it gets exp = 0 twice, and 0/0 is nan": _merged(
-            _by_exp(_highest), _log_by_exp(_highest)
+        "one maximum for all queries does not do: a query far below it gets exp = 0 twice, and 0/0 is nan": (
+            _merged(_by_exp(_highest), _log_by_exp(_highest))
         ),
         "a query that saw no key at all: -inf - -inf is nan, in both results; bound the maximum from below, and give 0 and -inf": _merged(
             _by_exp(_higher), _log_by_exp(_higher)
@@ -311,11 +334,15 @@ def one_pass(
     return mixed / total
 
 
-ALL_AT_ONCE = "the numbers are right, but an operation reads or makes the numbers of ALL keys at once; take `tile` keys at a time, and keep only what the next tile needs"
+ALL_AT_ONCE = (
+    "the numbers are right, but an operation reads or makes the numbers of ALL keys at once; take `tile` keys"
+    " at a time, and keep only what the next tile needs"
+)
 
 
 class _Wide(TorchFunctionMode):
-    """Notes whether anything is made that has an axis of `m`, or something reads a tensor with such an axis to reduce or multiply it."""
+    """Notes whether anything is made that has an axis of `m`, or something reads a tensor with such an axis
+    to reduce or multiply it."""
 
     def __init__(self, m: int) -> None:
         super().__init__()
@@ -442,10 +469,13 @@ running = Write(
     title="A softmax that never sees its row",
     stars=2,
     minutes=10,
-    why="these ten lines are the idea of FlashAttention: the exact softmax, read tile by tile, with nothing kept but two sums and a maximum",
+    why=(
+        "these ten lines are the idea of FlashAttention: the exact softmax, read tile by tile, with nothing"
+        " kept but two sums and a maximum"
+    ),
     asked=(
-        "write: softmax(scores) @ value, reading `tile` keys at a time from left to right (the last tile may be narrower); finite for scores of 200 and -200; "
-        "no operation on all keys at once"
+        "write: softmax(scores) @ value, reading `tile` keys at a time from left to right (the last tile may"
+        " be narrower); finite for scores of 200 and -200; no operation on all keys at once"
     ),
     stages=(
         Stage(
@@ -456,12 +486,14 @@ running = Write(
         Stage(
             "one query, four keys, two tiles; the maximum stays",
             lambda: [_scored([[LN_3, 0.0, 0.0, LN_3]], [[4.0], [8.0], [0.0], [16.0]], 2)],
-            "The sums of both tiles are added up, and divided once, at the end: (12 + 8 + 0 + 48) / (3 + 1 + 1 + 3) = 8.5.",
+            "The sums of both tiles are added up, and divided once, at the end: (12 + 8 + 0 + 48) / (3 + 1 +"
+            " 1 + 3) = 8.5.",
         ),
         Stage(
             "the maximum rises in the second tile",
             lambda: [_scored([[0.0, 0.0, LN_2, LN_4]], [[4.0], [8.0], [6.0], [2.0]], 2)],
-            "Both old sums are relative to the old maximum: times exp(old - new) they are relative to the new one. Here that is 1/4, and (4 + 8 + 12 + 8) / 8 = 4.",
+            "Both old sums are relative to the old maximum: times exp(old - new) they are relative to the new"
+            " one. Here that is 1/4, and (4 + 8 + 12 + 8) / 8 = 4.",
         ),
         Stage(
             "three queries, five keys, tiles of two: the last has one key",
@@ -470,7 +502,8 @@ running = Write(
                 {"scores": drawn(3, 2, 7, spread=2.0), "value": drawn(4, 7, 3), "tile": 3},
                 {"scores": drawn(5, 2, 3), "value": drawn(6, 3, 2), "tile": 8},
             ],
-            "Every key counts, those of the last, narrower tile, too; each query has its own maximum and sums.",
+            "Every key counts, those of the last, narrower tile, too; each query has its own maximum and"
+            " sums.",
         ),
         Stage(
             "scores of 200",
@@ -489,7 +522,8 @@ running = Write(
         Stage(
             "scores of -200",
             lambda: [_scored([[-200.0, -200.0, -200.0]], [[4.0], [8.0], [3.0]], 2)],
-            "Equal scores share the weight, however low they are: 5. Before the first tile there is no maximum: -inf.",
+            "Equal scores share the weight, however low they are: 5. Before the first tile there is no"
+            " maximum: -inf.",
         ),
         Stage(
             "scores of -200 for one query, of 200 for the other",
@@ -501,14 +535,23 @@ running = Write(
     extra=_reads_all,
     hints=(
         "Without any maximum: which two sums, over all tiles, would you divide at the end?",
-        "Both sums hold exp(score - old maximum). By which one factor do you multiply them so that they hold exp(score - new maximum)?",
-        "For each tile: new = torch.maximum(top, part.amax(1, keepdim=True)). In which order come shrinking the old sums, adding the new terms, and top = new? With what does top begin?",
+        (
+            "Both sums hold exp(score - old maximum). By which one factor do you multiply them so that they"
+            " hold exp(score - new maximum)?"
+        ),
+        (
+            "For each tile: new = torch.maximum(top, part.amax(1, keepdim=True)). In which order come"
+            " shrinking the old sums, adding the new terms, and top = new? With what does top begin?"
+        ),
     ),
     solution=source_of(one_pass),
-    remember="keep a maximum and two sums relative to it; when the maximum rises, shrink both by exp(old - new), and divide once, at the end: exact, and no row is ever held",
+    remember=(
+        "keep a maximum and two sums relative to it; when the maximum rises, shrink both by exp(old - new),"
+        " and divide once, at the end: exact, and no row is ever held"
+    ),
     slips={
-        "the old sums are not shrunk: when the maximum rises, multiply both by exp(old - new) first": _running(
-            of_total=_kept, of_mixed=_kept
+        "the old sums are not shrunk: when the maximum rises, multiply both by exp(old - new) first": (
+            _running(of_total=_kept, of_mixed=_kept)
         ),
         "the sum of weights is shrunk, the mixed values are not: multiply both by exp(old - new)": _running(
             of_mixed=_kept
@@ -532,8 +575,8 @@ running = Write(
         "the division is missing: divide by the sum of all weights at the end": _running(
             last=lambda mixed, total: mixed
         ),
-        "the last tile, with fewer keys, is left out: range(0, m, tile) reaches it, a slice may end early": _running(
-            starts=lambda m, tile: range(0, max(m - tile, 0) + 1, tile)
+        "the last tile, with fewer keys, is left out: range(0, m, tile) reaches it, a slice may end early": (
+            _running(starts=lambda m, tile: range(0, max(m - tile, 0) + 1, tile))
         ),
         "no maximum is subtracted: exp(200) is inf, and inf/inf is nan": _running(
             highest=lambda part, top: 0 * top, begin=0.0
@@ -544,8 +587,8 @@ running = Write(
         "your maximum is the first tile's for good: where scores rise far above it, exp overflows; take the larger one in each tile": _running(
             highest=lambda part, top: torch.where(top == -INF, part.amax(1, keepdim=True), top)
         ),
-        "your maximum begins at 0, so scores of -200 give exp(-200) = 0, and 0/0 is nan: begin at -inf": _running(
-            begin=0.0
+        "your maximum begins at 0, so scores of -200 give exp(-200) = 0, and 0/0 is nan: begin at -inf": (
+            _running(begin=0.0)
         ),
         "one maximum for all queries does not do: a query far below it gets exp = 0 everywhere, and 0/0 is nan": _running(
             highest=lambda part, top: torch.maximum(top, part.max())
@@ -556,8 +599,8 @@ running = Write(
         "exp is missing: scores are shared out, and they may be negative": lambda scores, value, tile: (
             scores @ value / scores.sum(1, keepdim=True)
         ),
-        "your softmax runs over the queries, axis 0; each query shares its weight out over the keys": lambda scores, value, tile: (
-            scores.softmax(0) @ value
+        "your softmax runs over the queries, axis 0; each query shares its weight out over the keys": (
+            lambda scores, value, tile: scores.softmax(0) @ value
         ),
         ALL_AT_ONCE: _whole_row,
     },
@@ -635,10 +678,13 @@ grouped = Write(
     title="Which heads share their keys?",
     stars=2,
     minutes=6,
-    why="programs that load a published model have made this mistake: every shape is right, no error comes, and the text is nonsense",
+    why=(
+        "programs that load a published model have made this mistake: every shape is right, no error comes,"
+        " and the text is nonsense"
+    ),
     asked=(
-        "repair: h query heads share g heads of keys and values in groups of NEIGHBOURS: with h = 4, g = 2, query heads 0 and 1 look at key head 0, "
-        "heads 2 and 3 at key head 1"
+        "repair: h query heads share g heads of keys and values in groups of NEIGHBOURS: with h = 4, g = 2,"
+        " query heads 0 and 1 look at key head 0, heads 2 and 3 at key head 1"
     ),
     given=_grouped(_in_turn),
     stages=(
@@ -665,12 +711,21 @@ grouped = Write(
     ),
     reference=_head_by_head,
     hints=(
-        "Four query heads, two key heads A and B. Write down which key head each query head should get. What order does x.repeat(2, 1, 1) make?",
-        "repeat puts whole copies behind each other: A B A B. Which order is asked for, and which method repeats each entry on the spot?",
+        (
+            "Four query heads, two key heads A and B. Write down which key head each query head should get."
+            " What order does x.repeat(2, 1, 1) make?"
+        ),
+        (
+            "repeat puts whole copies behind each other: A B A B. Which order is asked for, and which method"
+            " repeats each entry on the spot?"
+        ),
         "x.repeat_interleave(times, dim): what are `times` and `dim` here?",
     ),
     solution=source_of(grouped_query),
-    remember="groups are neighbours: repeat_interleave, 0 0 1 1; `repeat` gives 0 1 0 1, whose shapes fit just as well. A wrong order of heads gives no error",
+    remember=(
+        "groups are neighbours: repeat_interleave, 0 0 1 1; `repeat` gives 0 1 0 1, whose shapes fit just as"
+        " well. A wrong order of heads gives no error"
+    ),
     slips={
         "this is still the function as it was given": _grouped(_in_turn),
         "the keys are right, the values still go in turn, 0 1 0 1: both must be handed out alike": _grouped(
@@ -688,7 +743,9 @@ grouped = Write(
         "you take the mean over the key heads; each group has its own": _grouped(
             lambda x, shared: x.mean(0, keepdim=True).expand(len(x) * shared, -1, -1)
         ),
-        "now the queries go in turn, too, and so do your outputs: head 1's stands where head h/g's should": _turned_queries,
+        "now the queries go in turn, too, and so do your outputs: head 1's stands where head h/g's should": (
+            _turned_queries
+        ),
         "the keys still have g heads, the queries h: repeat the heads, axis 0, and not the tokens": _grouped(
             lambda x, shared: x.repeat_interleave(shared, 1)
         ),
@@ -715,7 +772,10 @@ def low_rank(
     return scores.softmax(-1) @ values
 
 
-SAVES_NOTHING = "the numbers are right, but there is a table (n, n): mix the keys first, E @ key, and every query meets only `rank` of them"
+SAVES_NOTHING = (
+    "the numbers are right, but there is a table (n, n): mix the keys first, E @ key, and every query meets"
+    " only `rank` of them"
+)
 
 
 def _grows_twice(answer: Callable) -> str | None:
@@ -779,36 +839,55 @@ mixtures = Write(
     title="Mixtures of keys",
     stars=2,
     minutes=6,
-    why="four lines make the cost of attention grow with n instead of n²; what they give up is worth knowing as exactly",
+    why=(
+        "four lines make the cost of attention grow with n instead of n²; what they give up is worth knowing"
+        " as exactly"
+    ),
     asked=(
-        "write: attention of all n queries to `rank` mixtures of the keys, E @ key, and of the values, F @ value; E and F have shape (rank, n); no table (n, n)"
+        "write: attention of all n queries to `rank` mixtures of the keys, E @ key, and of the values, F @"
+        " value; E and F have shape (rank, n); no table (n, n)"
     ),
     stages=(
         Stage(
             "three tokens of width 1, two mixtures",
             lambda: [_hand()],
-            "E picks the keys 1 and 0, F makes the values 4 and 12. Queries of 0 look at both alike: 8. The last has scores ln 3 and 0: (3*4 + 1*12) / 4 = 6.",
+            "E picks the keys 1 and 0, F makes the values 4 and 12. Queries of 0 look at both alike: 8. The"
+            " last has scores ln 3 and 0: (3*4 + 1*12) / 4 = 6.",
         ),
         Stage(
             "five tokens of width 3, two mixtures",
             lambda: [_mixed(1, 5, 2, 3, 2), _mixed(11, 7, 3, 5, 2)],
-            "The scores are those of attend, q . (E k) / sqrt(d_k), with `rank` columns; the softmax runs over the mixtures.",
+            "The scores are those of attend, q . (E k) / sqrt(d_k), with `rank` columns; the softmax runs"
+            " over the mixtures.",
         ),
         Stage(
             "as many mixtures as tokens, as wide as either",
             lambda: [_mixed(21, 3, 3, 3, 3)],
-            "Where all sizes are equal no error tells what was exchanged: row r of E says how much of each token is in mixture r.",
+            "Where all sizes are equal no error tells what was exchanged: row r of E says how much of each"
+            " token is in mixture r.",
         ),
     ),
     reference=lambda query, key, value, E, F: attend(query, E @ key, F @ value).output,
     extra=_grows_twice,
     hints=(
-        "E has shape (rank, n), the keys (n, d_k). What is the shape of E @ key, and what is one of its rows?",
-        "Each query still asks for itself. How many scores has it, and over which axis must they be shared out?",
-        "Take attention as you know it, softmax(q k^T / sqrt(d_k)) v. What stands in the place of k and of v, and does d_k change?",
+        (
+            "E has shape (rank, n), the keys (n, d_k). What is the shape of E @ key, and what is one of its"
+            " rows?"
+        ),
+        (
+            "Each query still asks for itself. How many scores has it, and over which axis must they be"
+            " shared out?"
+        ),
+        (
+            "Take attention as you know it, softmax(q k^T / sqrt(d_k)) v. What stands in the place of k and"
+            " of v, and does d_k change?"
+        ),
     ),
     solution=source_of(low_rank),
-    remember="attend(q, E k, F v): n queries, `rank` mixtures, so n x rank scores; the columns of E are places, so no sequence may be longer than the one it was learnt for",
+    remember=(
+        "attend(q, E k, F v): n queries, `rank` mixtures, so n x rank scores; the columns of E are places, so"
+        " no sequence may be longer than the one it was learnt for"
+    ),
     slips={
         "you mix the queries, too: then there are `rank` outputs; every token asks for itself": _low(
             queries=lambda query, E: E @ query
@@ -830,8 +909,8 @@ mixtures = Write(
         ),
         "the division by sqrt(d_k) is missing": _low(divided_by=lambda query, key, E: 1.0),
         "divide by sqrt(d_k), not by d_k": _low(divided_by=lambda query, key, E: query.shape[-1]),
-        "your softmax runs over the queries; each query shares its weight out over the mixtures, dim=-1": _low(
-            axis=-2
+        "your softmax runs over the queries; each query shares its weight out over the mixtures, dim=-1": (
+            _low(axis=-2)
         ),
         "you mix the values with E, too; theirs is F": _low(values=lambda value, E, F: E @ value),
         "you mix the keys with F, too; theirs is E": _low(keys=lambda key, E, F: F @ key),
@@ -847,7 +926,9 @@ mixtures = Write(
         "that is full attention; E and F are not used": _low(
             keys=lambda key, E, F: key, values=lambda value, E, F: value
         ),
-        "the weights are mixed behind the softmax: then a row need not sum to 1; mix the keys": _weights_mixed,
+        "the weights are mixed behind the softmax: then a row need not sum to 1; mix the keys": (
+            _weights_mixed
+        ),
         SAVES_NOTHING: _columns_mixed,
     },
     right=(

@@ -1,4 +1,5 @@
-"""Where a learner stands: tables for a terminal and for a notebook, and a file for an instructor's spreadsheet."""
+"""Where a learner stands: tables for a terminal and for a notebook, and a file for an instructor's
+spreadsheet."""
 
 import csv
 import io
@@ -75,10 +76,11 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """All lessons with their exercises, and what to do next; `said` is a sentence about the progress file, or ''.
+    """All lessons with their exercises, and what to do next; `said` is a sentence about the progress file, or
+    ''.
 
-    A terminal shows the exercises first, so that the lessons and what is next stand at its end; a notebook folds them,
-    but for the lesson that is next.
+    A terminal shows the exercises first, so that the lessons and what is next stand at its end; a notebook
+    folds them, but for the lesson that is next.
     """
 
     lessons: tuple[Lesson, ...]
@@ -128,8 +130,8 @@ class Overview:
             following = f"<code>{escape(name)}</code>, in {place.html}"
         said = f"<div>progress file: {escape(self.said)}</div>" if self.said else ""
         folds = "".join(
-            f"<details{' open' * (lesson is opened)}><summary style='cursor:pointer'>{escape(lesson.title)}</summary>"
-            f"{_html(*self._of(lesson))}</details>"
+            f"<details{' open' * (lesson is opened)}><summary"
+            f" style='cursor:pointer'>{escape(lesson.title)}</summary>{_html(*self._of(lesson))}</details>"
             for lesson in self.lessons
         )
         return (
@@ -160,7 +162,10 @@ def export(lessons: Sequence[Lesson], path: str) -> str:
             return f"{shown} cannot be written: its folder is not there; make it, or choose another"
         store.write_whole(target, _csv(lessons))
     except store.TROUBLES as error:
-        return f"it could not be written ({store.reason(error)}); nothing was changed. Choose another file or folder"
+        return (
+            f"it could not be written ({store.reason(error)}); nothing was changed. Choose another file or"
+            " folder"
+        )
     return ""
 
 
@@ -177,7 +182,8 @@ def _csv(lessons: Sequence[Lesson]) -> str:
 
 
 def _ours(path: Path) -> bool:
-    """Whether a file begins with our header; a spreadsheet may have written it again, with its own marks and separators."""
+    """Whether a file begins with our header; a spreadsheet may have written it again, with its own marks and
+    separators."""
     if not path.is_file():  # a device, a pipe
         return False
     with open(path, "rb") as file:
@@ -186,7 +192,8 @@ def _ours(path: Path) -> bool:
 
 
 def _link(lesson: Lesson) -> str:
-    """Where the lesson's notebook lies, seen from this one's folder, in which its kernel runs; '' where it is not there."""
+    """Where the lesson's notebook lies, seen from this one's folder, in which its kernel runs; '' where it is
+    not there."""
     for up in ("", "../"):
         if Path(f"{up}{lesson.notebook}.ipynb").is_file():
             return f"{up}{lesson.notebook}.ipynb"

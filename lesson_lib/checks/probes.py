@@ -1,7 +1,8 @@
-"""The probes of the property suite: each disturbs the inputs of an attention function in one way and looks what changes.
+"""The probes of the property suite: each disturbs the inputs of an attention function in one way and looks
+what changes.
 
-The weights are read off the outputs: with one-hot values the output IS the table of weights. So a function that returns
-no weights is judged as strictly as one that does.
+The weights are read off the outputs: with one-hot values the output IS the table of weights. So a function
+that returns no weights is judged as strictly as one that does.
 """
 
 import inspect
@@ -128,7 +129,10 @@ def _rows_and_scale(probe: Probe, scale: bool) -> None:
             f"a query's weights must sum to 1; here a row sums to {values.fixed(rows.flatten()[0].item())}"
         )
         if _is(columns, 1):
-            sentence = "the softmax runs over queries: columns of the weights sum to 1, rows do not; use dim=-1, the keys"
+            sentence = (
+                "the softmax runs over queries: columns of the weights sum to 1, rows do not; use dim=-1, the"
+                " keys"
+            )
     elif (table_ < -NEAR).any():
         sentence = "some weights are negative; softmax gives positive ones only"
     elif not values.close(table_ @ v, output, 1e-3):
@@ -191,7 +195,10 @@ def _permutes(probe: Probe, scale: bool) -> None:
     output = probe.call(q, k, v)[0]
     sentence = ""
     if not values.close(probe.call(q, k[..., columns, :], v[..., columns, :])[0], output, 1e-4):
-        sentence = "the output depends on the order of the keys, though each keeps its value: something counts positions"
+        sentence = (
+            "the output depends on the order of the keys, though each keeps its value: something counts"
+            " positions"
+        )
     elif not values.close(probe.call(q[..., rows, :], k, v)[0], output[..., rows, :], 1e-4):
         sentence = (
             "queries in another order do not give the same outputs in that order: they influence each other"
@@ -225,7 +232,8 @@ def _polarity(probe: Probe, scale: bool) -> None:
             "Invert it once, inside (~mask)"
         )
         probe.warnings.append(
-            "opposite mask polarity found: nn.MultiheadAttention has it, too; scaled_dot_product_attention has ours"
+            "opposite mask polarity found: nn.MultiheadAttention has it, too; scaled_dot_product_attention"
+            " has ours"
         )
     elif _is(masked - free, 0):
         sentence = "the mask changes nothing: it is ignored"
@@ -265,7 +273,10 @@ def _causality(probe: Probe, scale: bool) -> None:
     q2[..., cut:, :], k2[..., cut:, :], v2[..., cut:, :] = -3.0, 50.0, POISON
     after = probe.call(q2, k2, v2, mask)[0][..., :cut, :]
     leak = (after - before).abs().max().item() if after.isfinite().all() else math.inf
-    sentence = f"under a causal mask, later tokens change earlier outputs (by {values.fixed(leak)}): the future leaks"
+    sentence = (
+        f"under a causal mask, later tokens change earlier outputs (by {values.fixed(leak)}): the future"
+        " leaks"
+    )
     probe.found("causality", "" if leak < NEAR else sentence)
 
 
@@ -299,7 +310,10 @@ def _empty(probe: Probe, scale: bool) -> None:
     row, others = got[..., 1, :], [0, 2]
     sentence = ""
     if row.isnan().any():
-        sentence = "a query that may look at nothing gives nan (softmax of nothing but -inf is 0/0); make it exactly 0"
+        sentence = (
+            "a query that may look at nothing gives nan (softmax of nothing but -inf is 0/0); make it"
+            " exactly 0"
+        )
     elif (row != 0).any():
         given = "the average of all values" if values.close(row, v.mean(-2), 1e-3) else "something else"
         sentence = f"a query that may look at nothing must give exactly 0; here it gives {given}"

@@ -1,4 +1,5 @@
-"""What a check answers: a record that reads well in a terminal (text) and in a notebook (HTML), in any theme."""
+"""What a check answers: a record that reads well in a terminal (text) and in a notebook (HTML), in
+any theme."""
 
 import textwrap
 from dataclasses import dataclass, field
@@ -38,8 +39,8 @@ class Counterexample:
 class Result:
     """The outcome of one check.
 
-    `state` is passed, failed, open (not attempted yet) or unjudged (the check could not judge: the sentence says why).
-    `diagnosis` is one sentence; `counterexample` is None where there is nothing to show.
+    `state` is passed, failed, open (not attempted yet) or unjudged (the check could not judge: the sentence
+    says why). `diagnosis` is one sentence; `counterexample` is None where there is nothing to show.
     """
 
     name: str
@@ -110,7 +111,8 @@ def table_text(title: str, rows: dict[str, str]) -> str:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    """The line in parts of at most `width` columns, cut between words; a line that is short stays as it is."""
+    """The line in parts of at most `width` columns, cut between words; a line that is short stays as
+    it is."""
     if len(line) <= width:
         return [line]
     return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
@@ -119,9 +121,9 @@ def _wrapped(line: str, width: int) -> list[str]:
 def table_html(title: str, rows: dict[str, str], colour: str, below: str = "") -> str:
     """Title and rows as a small HTML table: no asset, no script; text keeps the colour of the page."""
     lines = "".join(
-        "<tr style='background:none'>"
-        f"<td style='text-align:left;vertical-align:top;padding:.1em 1em .1em 0;opacity:.75'>{escape(label)}</td>"
-        f"<td style='text-align:left;vertical-align:top;padding:.1em 0;white-space:pre-wrap{_font(text)}'>{escape(text)}</td></tr>"
+        "<tr style='background:none'><td style='text-align:left;vertical-align:top;padding:.1em 1em .1em"
+        f" 0;opacity:.75'>{escape(label)}</td><td style='text-align:left;vertical-align:top;padding:.1em"
+        f" 0;white-space:pre-wrap{_font(text)}'>{escape(text)}</td></tr>"
         for label, text in rows.items()
     )
     return (

@@ -1,8 +1,10 @@
-"""Running somebody else's function: with a deadline, with its inputs and the global state protected, whatever it does.
+"""Running somebody else's function: with a deadline, with its inputs and the global state protected, whatever
+it does.
 
-The answer runs in a daemon thread. When the deadline passes, an exception is raised inside that thread, which ends any
-loop written in Python, on every system and also where the caller is not the main thread; a signal does neither. What
-it cannot end is one call into C that never returns: that thread is left behind, and the sentence says so.
+The answer runs in a daemon thread. When the deadline passes, an exception is raised inside that thread, which
+ends any loop written in Python, on every system and also where the caller is not the main thread; a signal
+does neither. What it cannot end is one call into C that never returns: that thread is left behind, and the
+sentence says so.
 """
 
 import builtins
@@ -60,12 +62,14 @@ PRISTINE = {
 
 
 class Deadline(BaseException):
-    """Raised inside the learner's thread when its time is up. No Exception: `except Exception` must not swallow it."""
+    """Raised inside the learner's thread when its time is up. No Exception: `except Exception` must not
+    swallow it."""
 
 
 @dataclass
 class Call:
-    """One call of an answer: what came back, or a sentence on why nothing did, and which inputs it changed."""
+    """One call of an answer: what came back, or a sentence on why nothing did, and which inputs it
+    changed."""
 
     value: Any = None
     trouble: str | None = None
@@ -88,9 +92,11 @@ def call(answer: Callable, arguments: Mapping[str, Any]) -> Call:
 
 
 def within(seconds: float, work: Callable[[], Any]) -> Any:
-    """The result of `work()`, run in a thread of its own; raises TimeoutError with a sentence when time is up.
+    """The result of `work()`, run in a thread of its own; raises TimeoutError with a sentence when time is
+    up.
 
-    `seconds` are the processor's, and `PATIENCE` times as many the clock's. An exception of `work` is raised here. A KeyboardInterrupt (the stop button) ends the work, too.
+    `seconds` are the processor's, and `PATIENCE` times as many the clock's. An exception of `work` is raised
+    here. A KeyboardInterrupt (the stop button) ends the work, too.
     """
     torch.broadcast_shapes(
         (1,), (1,)
@@ -155,7 +161,8 @@ def _no_breakpoint(*arguments: Any, **options: Any) -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Whatever happens inside, random states, default dtype and recursion limit are afterwards as they were."""
+    """Whatever happens inside, random states, default dtype and recursion limit are afterwards as
+    they were."""
     numpy = sys.modules.get("numpy")
     python_state, torch_state = random.getstate(), torch.get_rng_state()
     gpu = None if device().type == "cpu" else torch.get_device_module(device())
@@ -179,7 +186,8 @@ def undisturbed() -> Iterator[None]:
 
 
 def replaced() -> str | None:
-    """Name of a torch function that is no longer torch's own in this session, such as 'torch.softmax'; else None."""
+    """Name of a torch function that is no longer torch's own in this session, such as 'torch.softmax'; else
+    None."""
     for (place, name), own in PRISTINE.items():
         if getattr(place, name, None) is not own:
             return f"{'torch.Tensor' if place is Tensor else place.__name__}.{name}"
@@ -196,7 +204,10 @@ def restore() -> None:
 def misfit(answer: Any, parameters: tuple[str, ...]) -> str | None:
     """A sentence on why `answer` cannot be called with these arguments by position; None where it can."""
     if isinstance(answer, type):
-        return f"you handed in the class {answer.__name__}; hand in a function (or an object made from the class)"
+        return (
+            f"you handed in the class {answer.__name__}; hand in a function (or an object made from the"
+            " class)"
+        )
     try:
         signature = inspect.signature(answer)
     except (TypeError, ValueError):

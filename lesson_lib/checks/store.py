@@ -1,7 +1,9 @@
-"""The learner's progress on disk: one small JSON file, written whole or not at all, shared by several kernels.
+"""The learner's progress on disk: one small JSON file, written whole or not at all, shared by several
+kernels.
 
-`home()/progress.json`: {"version": 1, "exercises": {NAME: {"attempts": 3, "first_pass": "2026-11-21" or null}}}.
-What could not be written is kept in this session and written with the next check, or the next look at the progress.
+`home()/progress.json`: {"version": 1, "exercises": {NAME: {"attempts": 3, "first_pass": "2026-11-21" or
+null}}}. What could not be written is kept in this session and written with the next check, or the next look
+at the progress.
 """
 
 import contextlib
@@ -29,12 +31,14 @@ _one_thread = threading.RLock()
 
 
 def record(name: str, passed: bool) -> str:
-    """Count an attempt at exercise `name`; returns a sentence where something is wrong with the file, else ''."""
+    """Count an attempt at exercise `name`; returns a sentence where something is wrong with the file, else
+    ''."""
     return _keep(name, passed)
 
 
 def forget(name: str) -> tuple[dict[str, Any] | None, str]:
-    """Drop the entry of exercise `name`; returns it (None: there was none), and a sentence where something is wrong, else ''."""
+    """Drop the entry of exercise `name`; returns it (None: there was none), and a sentence where something is
+    wrong, else ''."""
     entries, said = read()
     if name not in entries:
         return None, said
@@ -42,7 +46,8 @@ def forget(name: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def read() -> tuple[Entries, str]:
-    """All entries, those not yet written included, and a sentence where something is wrong with the file, else ''."""
+    """All entries, those not yet written included, and a sentence where something is wrong with the file,
+    else ''."""
     try:
         return load()
     except TROUBLES as error:
@@ -76,7 +81,8 @@ def _keep(name: str, passed: bool | None) -> str:
 
 
 def _save() -> str:
-    """Add to the file what is not in it yet, and set a damaged one aside; a sentence where something is wrong, else ''."""
+    """Add to the file what is not in it yet, and set a damaged one aside; a sentence where something is
+    wrong, else ''."""
     said = ""
     try:
         folder = home()
@@ -160,7 +166,8 @@ def _set_aside(path: Path) -> Path:
 
 
 def _written(path: Path, text: str, put: Callable[[Path], None]) -> None:
-    """Write `text` beside `path`, down to the disk, then let `put` move it there; in any trouble the new file goes."""
+    """Write `text` beside `path`, down to the disk, then let `put` move it there; in any trouble the new file
+    goes."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(fresh, "w", encoding="utf-8", newline="") as file:
@@ -187,8 +194,8 @@ def _replace(fresh: Path, path: Path) -> None:
 def _lock(path: Path) -> Iterator[Callable[[], bool]]:
     """Only one kernel at a time reads, adds and writes. A lock that never goes away is taken over.
 
-    Gives a function that says whether the lock is still ours: it is not where we were asleep for so long that another
-    kernel took it over.
+    Gives a function that says whether the lock is still ours: it is not where we were asleep for so long that
+    another kernel took it over.
     """
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:

@@ -11,7 +11,8 @@ from lesson_lib.checks.values import described
 
 @dataclass(frozen=True, eq=False)
 class Properties:
-    """The outcome: `.passed`, `.diagnosis` (the most telling fault in one sentence), and every finding by probe."""
+    """The outcome: `.passed`, `.diagnosis` (the most telling fault in one sentence), and every finding by
+    probe."""
 
     findings: dict[str, str]
     warnings: tuple[str, ...] = ()
@@ -66,13 +67,14 @@ TELLING = (
 
 
 def properties(attention_fn: Any, *, scale: bool = True) -> Properties:
-    """What holds and what fails for `attention_fn(query, key, value, mask=None) -> output or (output, weights)`.
+    """What holds and what fails for `attention_fn(query, key, value, mask=None) -> output or (output,
+    weights)`.
 
-    Queries are (2, 3, 5), keys and values (2, 7, 5), the mask is boolean (3, 7), True = may look; where a batch is
-    refused, the same is tried with one sequence. A query that may look at nothing must give exactly 0 and a finite
-    gradient, as torch's fused kernel does (nn.MultiheadAttention, too, with need_weights=False).
-    `scale=True` demands scores q.k / sqrt(d_k) where the scores are dot products at all; `scale=False` leaves the factor
-    free. Nothing raises, and the random state is left as it was.
+    Queries are (2, 3, 5), keys and values (2, 7, 5), the mask is boolean (3, 7), True = may look; where a
+    batch is refused, the same is tried with one sequence. A query that may look at nothing must give exactly
+    0 and a finite gradient, as torch's fused kernel does (nn.MultiheadAttention, too, with
+    need_weights=False). `scale=True` demands scores q.k / sqrt(d_k) where the scores are dot products at all;
+    `scale=False` leaves the factor free. Nothing raises, and the random state is left as it was.
 
     >>> from lesson_lib.attention import attend
     >>> properties(attend).passed

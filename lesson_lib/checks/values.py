@@ -1,4 +1,5 @@
-"""Values in words: how an answer is written down, compared, and what is wrong with it before its numbers are read."""
+"""Values in words: how an answer is written down, compared, and what is wrong with it before its numbers are
+read."""
 
 import math
 import sys
@@ -96,7 +97,8 @@ def same(x: Tensor, y: Tensor) -> bool:
 
 
 def close(x: Tensor, y: Tensor, tolerance: float | int) -> bool:
-    """True where two tensors have one shape and agree to `tolerance`, absolute and relative; nan agrees with nan."""
+    """True where two tensors have one shape and agree to `tolerance`, absolute and relative; nan agrees with
+    nan."""
     if x.shape != y.shape:
         return False
     return bool(torch.allclose(plain(x), plain(y), rtol=tolerance, atol=tolerance, equal_nan=True))
@@ -108,14 +110,17 @@ def unfit(value: Any, expected: Tensor) -> str | None:
         return f"your function gives back {described(value)}; is the `return` missing, or on the wrong line?"
     if is_numpy(value):
         return (
-            f"your function gives back {described(value)}; the lesson works with torch tensors from end to end, "
-            "since numpy keeps no gradients: use torch's operations (torch.exp, @, .sum) inside it"
+            f"your function gives back {described(value)}; the lesson works with torch tensors from end to"
+            " end, since numpy keeps no gradients: use torch's operations (torch.exp, @, .sum) inside it"
         )
     if isinstance(value, (tuple, list)):
         inside = ", ".join(described(part) for part in value[:3])
         return f"your function gives back {described(value)} ({inside}); give back one tensor alone"
     if not isinstance(value, Tensor):
-        return f"your function gives back {described(value)}; a tensor of shape {tuple(expected.shape)} is asked for"
+        return (
+            f"your function gives back {described(value)}; a tensor of shape {tuple(expected.shape)} is"
+            " asked for"
+        )
     if value.layout != torch.strided:
         return "your function gives back a sparse tensor; give back an ordinary one (.to_dense())"
     if value.device != expected.device:

@@ -1,12 +1,14 @@
-"""The exercises as nbgrader's assignments: notebooks/source/exercises/NN_name.py -> a course in a build folder.
+"""The exercises as nbgrader's assignments: notebooks/source/exercises/NN_name.py -> a course in a build
+folder.
 
     source/NN_name/NN_name.ipynb    with answers, points and hidden tests: for the instructor alone
     release/NN_name/NN_name.ipynb   what students get; nbgrader makes it from the first
     nbgrader_config.py, seed.txt    class/nbgrader_config.py, and the seed of the hidden tests
 
-In a source, `# %% tags=["exercise:NAME", "points:4"]` marks the cell that checks an exercise. The hidden tests stand in
-notebooks/source/grading: `hidden.py` judges, and NN_name.py has a function NAME(drawn) with further inputs.
-Below are also the rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
+In a source, `# %% tags=["exercise:NAME", "points:4"]` marks the cell that checks an exercise. The hidden
+tests stand in notebooks/source/grading: `hidden.py` judges, and NN_name.py has a function NAME(drawn) with
+further inputs. Below are also the rules by which class/nbgrader_config.py turns a graded notebook into
+feedback: what a student may see.
 """
 
 import ast
@@ -36,8 +38,8 @@ LEFT_OUT = "(left out: it repeats a part of the hidden test)"
 def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), seed: int | None = None) -> int:
     """0 where all assignments were made, 1 after a sentence for each other.
 
-    What students handed in and what was graded in `to` stays. Without `seed`, the hidden tests keep the seed in
-    `to`/seed.txt; the first time it is drawn, so that nobody can know it from the repository.
+    What students handed in and what was graded in `to` stays. Without `seed`, the hidden tests keep the seed
+    in `to`/seed.txt; the first time it is drawn, so that nobody can know it from the repository.
     """
     to = Path(to).resolve()
     if to.is_relative_to(ROOT / "notebooks"):
@@ -76,7 +78,8 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), see
 
 
 def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, int]]:
-    """The instructor's notebook with nbgrader's metadata, answers and hidden tests; and the points of each exercise.
+    """The instructor's notebook with nbgrader's metadata, answers and hidden tests; and the points of each
+    exercise.
 
     Raises BuildError where a tag, an answer or a hidden test is missing.
     """
@@ -111,7 +114,8 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
 
 
 def hidden_inputs(path: Path) -> dict[str, str]:
-    """Exercise -> Python text that defines a function of its name with further inputs: all of `path` but the other such functions."""
+    """Exercise -> Python text that defines a function of its name with further inputs: all of `path` but the
+    other such functions."""
     text = path.read_text(encoding="utf-8")
     parts = ast.parse(text).body[1:]  # behind the docstring
     pieces = {part: ast.get_source_segment(text, part) or "" for part in parts}
@@ -120,7 +124,8 @@ def hidden_inputs(path: Path) -> dict[str, str]:
 
 
 def _hidden_cell(name: str, points: int, seed: int, more: str, judge: str) -> str:
-    """One expression: a number of points. Its names are those of a namespace of its own, not the notebook's."""
+    """One expression: a number of points. Its names are those of a namespace of its own, not the
+    notebook's."""
     token = hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:16]
     given = f"answer, {name!r}, {points}, {seed}" + (f", {name}" if more else "")
     text = f"{more}\n\n{judge}\n\nverdict = Verdict(graded({given}) | {{'token': '{token}'}})\n"
@@ -130,9 +135,8 @@ def _hidden_cell(name: str, points: int, seed: int, more: str, judge: str) -> st
         )
     text = text.replace("\\", "\\\\").replace("'''", "\\'\\'\\'")
     return (
-        "import builtins\n\n"
-        f"(lambda own: builtins.exec(builtins.compile('''\n{text}''', '<hidden>', 'exec'), own) or own['verdict'])(\n"
-        f"    {{'__name__': 'hidden', 'answer': {name}}}\n)"
+        f"import builtins\n\n(lambda own: builtins.exec(builtins.compile('''\n{text}''', '<hidden>', 'exec'),"
+        f" own) or own['verdict'])(\n    {{'__name__': 'hidden', 'answer': {name}}}\n)"
     )
 
 
@@ -173,8 +177,8 @@ def _generate(name: str, to: Path) -> None:
         changed = re.search(r"Cannot add or remove cells[^\n]*", told)
         if changed:
             told = (
-                f"{changed[0]}. Cells were added or removed since students handed in; make it in another folder (--to), "
-                "or put the old exercises back"
+                f"{changed[0]}. Cells were added or removed since students handed in; make it in another"
+                " folder (--to), or put the old exercises back"
             )
         raise BuildError(told) from None
     finally:
@@ -192,7 +196,8 @@ def without_hidden(source: str) -> str:
 
 
 def judged(cell: NotebookNode) -> None:
-    """Put the verdict in the place of all outputs of a graded cell, in place: a card, and the points as nbgrader reads them.
+    """Put the verdict in the place of all outputs of a graded cell, in place: a card, and the points as
+    nbgrader reads them.
 
     Nothing else that the cell printed stays, nor a traceback. A verdict without the cell's own token is none.
     """
@@ -235,9 +240,11 @@ def _no_verdict(cell: NotebookNode) -> dict[str, Any]:
 
 
 def feedback(notebook: NotebookNode) -> None:
-    """Make of a graded notebook what its student may see, in place: answers, cards, the first line of an error.
+    """Make of a graded notebook what its student may see, in place: answers, cards, the first line of an
+    error.
 
-    No hidden test, no other output: a student's cell can print what a hidden test left in the kernel's history.
+    No hidden test, no other output: a student's cell can print what a hidden test left in the kernel's
+    history.
     """
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     hidden = secrets_of(code)

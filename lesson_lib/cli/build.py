@@ -1,14 +1,14 @@
 """Notebooks from text: notebooks/source/*.py (jupytext, py:percent) -> notebooks/*.ipynb, executed.
 
-One direction only. An exercise source gives two notebooks: the learner's (notebooks/exercises) and the one with
-answers (notebooks/solutions). In such a source,
+One direction only. An exercise source gives two notebooks: the learner's (notebooks/exercises) and the one
+with answers (notebooks/solutions). In such a source,
 
     ### BEGIN SOLUTION ... ### END SOLUTION    stands in the solution only, without the two marker lines
     ### STUB: code                             stands in the learner's notebook only, as `code`
 
-Normal form: kernelspec python3; a cell's metadata are its tags; its id is a hash of its source (and of how many equal
-ones stand before it); execution counts 1..n; no widget state, no standard error; a stored output that nbval finds equal
-to the new one is kept.
+Normal form: kernelspec python3; a cell's metadata are its tags; its id is a hash of its source (and of how
+many equal ones stand before it); execution counts 1..n; no widget state, no standard error; a stored output
+that nbval finds equal to the new one is kept.
 """
 
 import ast
@@ -82,7 +82,8 @@ def execute(notebook: NotebookNode, target: Target) -> None:
 def build(target: Target, *, fresh: bool = False) -> list[str]:
     """Execute one source and write its notebook; returns remarks. `fresh`: keep no stored output.
 
-    A picture that looks the same is kept as it is stored, and so is one of a cell tagged `measured`, whose seconds differ each time.
+    A picture that looks the same is kept as it is stored, and so is one of a cell tagged `measured`, whose
+    seconds differ each time.
     """
     notebook = read_source(target)
     target.path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +116,8 @@ def text_of(notebook: NotebookNode) -> str:
 
 
 def differences(target: Target) -> Iterator[str]:
-    """What is wrong with a built notebook: it differs from its source, is no normal form, or lacks an output."""
+    """What is wrong with a built notebook: it differs from its source, is no normal form, or lacks an
+    output."""
     if not target.path.exists():
         yield "it is not built"
         return
@@ -134,7 +136,10 @@ def differences(target: Target) -> Iterator[str]:
     for number, (have, want) in enumerate(pairs, 1):
         for what in ("cell_type", "source", "id", "metadata"):
             if have.get(what) != want[what]:
-                yield f"cell {number} differs from its source in its {what} ({want.source.strip().splitlines()[0][:60]!r})"
+                yield (
+                    f"cell {number} differs from its source in its {what}"
+                    f" ({want.source.strip().splitlines()[0][:60]!r})"
+                )
                 return
     if len(found.cells) != len(wanted.cells):
         yield f"it has {len(found.cells)} cells, its source {len(wanted.cells)}"

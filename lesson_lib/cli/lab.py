@@ -86,7 +86,8 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
     """Copy what is missing, say what happened, and run JupyterLab until it is stopped (Ctrl+C twice)."""
     if not lessons(root):
         print(
-            "There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip install -e ."
+            "There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip"
+            " install -e ."
         )
         return 1
     problem = port_problem(port) if port is not None else None
@@ -97,13 +98,15 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
         copied, outdated = copy_missing(root)
     except OSError as error:
         print(
-            f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start again."
+            f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start"
+            " again."
         )
         return 1
     print(f"work/ holds your copies ({len(copied)} new); an update never overwrites them.")
     for name in outdated:
         print(
-            f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside yours."
+            f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside"
+            " yours."
         )
     if copy_only:
         return 0

@@ -1,6 +1,7 @@
 """What must hold before anything is installed: `make setup` runs this file with whatever `python3` there is.
 
-Only the standard library, and only syntax that old Pythons can read, since its first job is to turn those away in one sentence.
+Only the standard library, and only syntax that old Pythons can read, since its first job is to turn those
+away in one sentence.
 """
 
 import os
@@ -15,11 +16,12 @@ torch comes next. On Linux the plain torch is the CUDA build: several GB to down
 ({free:.0f} GB are free). No NVIDIA GPU, a small disk or a slow line? Then stop here (Ctrl+C) and take the CPU build
 (about 0.2 GB): open PyTorch's installation selector (pytorch.org, "Get started"), choose Pip, Python and CPU, run the
 command that it shows with {venv}/bin/pip in place of pip3 and with {torch} in place of torch, and type your make
-command again. A torch that fits is kept."""
+command again. A torch that fits is kept."""  # noqa: E501
 
 
 def python_problem(version, found=()):
-    """A sentence for a Python that is too old or too new, else None. `found`: names of other Pythons that would do."""
+    """A sentence for a Python that is too old or too new, else None. `found`: names of other Pythons that
+    would do."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return None
     repair = (
@@ -35,8 +37,9 @@ def mac_problem(platform, processor):
     if platform != "darwin" or processor != "x86_64":
         return None
     return (
-        "This Mac has an Intel processor, or a Python made for one: PyTorch ended there with version 2.2.2, and the course needs "
-        "2.11. On a Mac with an Apple processor install Python for it from python.org; else take another machine."
+        "This Mac has an Intel processor, or a Python made for one: PyTorch ended there with version 2.2.2,"
+        " and the course needs 2.11. On a Mac with an Apple processor install Python for it from python.org;"
+        " else take another machine."
     )
 
 
@@ -45,7 +48,8 @@ def disk_problem(free_gib, need_gib=CPU_GIB):
     if free_gib >= need_gib:
         return None
     return (
-        "The disk has %.1f GB free where the course lies, and it needs %d GB: free some room, or move the folder."
+        "The disk has %.1f GB free where the course lies, and it needs %d GB: free some room, or move the"
+        " folder."
         % (
             free_gib,
             need_gib,
@@ -54,7 +58,8 @@ def disk_problem(free_gib, need_gib=CPU_GIB):
 
 
 def venv_problem(modules):
-    """A sentence where this Python cannot make a virtual environment, else None. `modules`: those that it has."""
+    """A sentence where this Python cannot make a virtual environment, else None. `modules`: those that it
+    has."""
     if "venv" in modules and "ensurepip" in modules:
         return None
     return (
@@ -64,7 +69,8 @@ def venv_problem(modules):
 
 
 def torch_warning(platform, torch_version, wanted, free_gib):
-    """The lines to show before torch's big download, or None where the installed torch fits or the build is small."""
+    """The lines to show before torch's big download, or None where the installed torch fits or the build is
+    small."""
     if not platform.startswith("linux") or (torch_version or "").split("+")[0] == wanted:
         return None
     venv = os.path.relpath(sys.prefix, ROOT) if sys.prefix.startswith(ROOT) else ".venv"
@@ -106,12 +112,13 @@ def free_gib(folder=ROOT):
 
 
 def main(arguments):
-    """0 where the installation can go on, else 1 after one sentence. Arguments: nothing | torch [VERSION] | failed."""
+    """0 where the installation can go on, else 1 after one sentence. Arguments: nothing | torch [VERSION] |
+    failed."""
     step, wanted = (list(arguments) + ["", ""])[:2]
     if step == "failed":
         print(
-            "The installation did not finish (pip's reason stands above; %.1f GB are free on the disk). Nothing is lost: "
-            "mend the reason, then type the same make command again." % free_gib()
+            "The installation did not finish (pip's reason stands above; %.1f GB are free on the disk)."
+            " Nothing is lost: mend the reason, then type the same make command again." % free_gib()
         )
         return 1
     found = other_pythons() if sys.version_info >= (3, 3) else ()

@@ -1,4 +1,5 @@
-"""`python -m lesson_lib ring`, started by torchrun: each process makes its own tokens, attends to all of them in a ring, and says what it took."""
+"""`python -m lesson_lib ring`, started by torchrun: each process makes its own tokens, attends to all of them
+in a ring, and says what it took."""
 
 import os
 import sys
@@ -9,7 +10,8 @@ START = "torchrun --standalone --local-addr localhost --nproc-per-node 4 -m less
 
 
 def main(*, tokens: int, heads: int, width: int, causal: bool, backward: bool) -> int:
-    """Print a line with what was measured, in process 0; 0 where all went well, 1 after a sentence that says what did not."""
+    """Print a line with what was measured, in process 0; 0 where all went well, 1 after a sentence that says
+    what did not."""
     small = [
         f"--{name} {x}" for name, x in {"tokens": tokens, "heads": heads, "width": width}.items() if x < 1
     ]
@@ -44,6 +46,7 @@ def line(row: dict) -> str:
     """A row of `experiments.ring.measured` in words."""
     of = "" if row["compared"] == row["tokens"] else f" (of {row['compared']:,} queries)"
     return (
-        f"processes {row['processes']} · tokens {row['tokens']:,} · {row['seconds']:5.1f} s · {row['mib']:6.1f} MiB per process · "
-        f"{row['sent_mib']:6.1f} MiB sent · largest difference {row['error']:.0e}{of}"
+        f"processes {row['processes']} · tokens {row['tokens']:,} · {row['seconds']:5.1f} s ·"
+        f" {row['mib']:6.1f} MiB per process · {row['sent_mib']:6.1f} MiB sent · largest difference"
+        f" {row['error']:.0e}{of}"
     )

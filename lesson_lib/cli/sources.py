@@ -1,4 +1,5 @@
-"""What people write: notebooks/source/*.py (jupytext, py:percent), and the notebooks that each of them describes."""
+"""What people write: notebooks/source/*.py (jupytext, py:percent), and the notebooks that each of them
+describes."""
 
 import hashlib
 from collections import Counter
@@ -37,7 +38,8 @@ class Target:
 
 
 def targets(names: Sequence[str] = (), *, root: Path = ROOT) -> list[Target]:
-    """The notebooks that the sources give, in order; with `names`, those only: 02_scoring, exercises/02_scoring, 02.
+    """The notebooks that the sources give, in order; with `names`, those only: 02_scoring,
+    exercises/02_scoring, 02.
 
     Raises BuildError for a name that fits nothing.
     """
@@ -65,19 +67,21 @@ def split_exercise(text: str, *, solved: bool) -> str:
 
     Raises BuildError where a region is opened twice, closed without being open, or left open.
 
-    >>> source = "def f(x):\\n    ### BEGIN SOLUTION\\n    return 2 * x\\n    ### END SOLUTION\\n    ### STUB: return None\\n"
+    >>> body = "    ### BEGIN SOLUTION\\n    return 2 * x\\n    ### END SOLUTION\\n    ### STUB: return None\\n"
+    >>> source = "def f(x):\\n" + body
     >>> split_exercise(source, solved=True)
     'def f(x):\\n    return 2 * x\\n'
     >>> split_exercise(source, solved=False)
     'def f(x):\\n    return None\\n'
-    """
+    """  # noqa: E501
     kept, inside = [], False
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         bare = line.strip()
         if bare in (BEGIN, END):
             if inside == (bare == BEGIN):
                 raise BuildError(
-                    f"line {number}: {bare!r} {'inside' if inside else 'outside'} a solution; pair {BEGIN} with {END}"
+                    f"line {number}: {bare!r} {'inside' if inside else 'outside'} a solution; pair {BEGIN}"
+                    f" with {END}"
                 )
             inside = not inside
         elif bare.startswith(STUB):

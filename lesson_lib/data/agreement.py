@@ -1,12 +1,15 @@
-"""Sentences in which a verb agrees in number with a subject that may stand far away: "the keys to the cabinet near the door are old".
+"""Sentences in which a verb agrees in number with a subject that may stand far away: "the keys to the cabinet
+near the door are old".
 
-Between the subject and its verb stand 0 to 3 *attractors*: nouns with a number of their own, each in a phrase ("near the doors") or a
-relative clause ("that the man holds", whose verb agrees with "man"). Now and then a phrase stands in front too ("near the doors the
-key falls"), so the first noun is not always the subject. Determiners say nothing of number; each noun is singular or plural
-with probability 1/2, whatever the others are. So nothing but the subject tells the number of the verb, and the right answer is known.
-A sentence *misleads* where there is an attractor and every noun before the verb, but the subject, has the other number.
+Between the subject and its verb stand 0 to 3 *attractors*: nouns with a number of their own, each in a phrase
+("near the doors") or a relative clause ("that the man holds", whose verb agrees with "man"). Now and then a
+phrase stands in front too ("near the doors the key falls"), so the first noun is not always the subject.
+Determiners say nothing of number; each noun is singular or plural with probability 1/2, whatever the others
+are. So nothing but the subject tells the number of the verb, and the right answer is known. A sentence
+*misleads* where there is an attractor and every noun before the verb, but the subject, has the other number.
 
-Source of the task: Linzen, Dupoux & Goldberg 2016, arXiv:1611.01368 (on real text). Grammar and words are ours.
+Source of the task: Linzen, Dupoux & Goldberg 2016, arXiv:1611.01368 (on real text). Grammar and words are
+ours.
 """
 
 import difflib
@@ -24,14 +27,18 @@ PAD, MASK = 0, 1
 
 NOUNS = tuple(
     tuple(pair.split("/"))
-    for pair in "key/keys cabinet/cabinets door/doors window/windows box/boxes man/men woman/women child/children teacher/teachers "
-    "sailor/sailors dog/dogs horse/horses house/houses garden/gardens bridge/bridges boat/boats lamp/lamps letter/letters "
-    "book/books tree/trees".split()
+    for pair in (
+        "key/keys cabinet/cabinets door/doors window/windows box/boxes man/men woman/women child/children "
+        "teacher/teachers sailor/sailors dog/dogs horse/horses house/houses garden/gardens bridge/bridges "
+        "boat/boats lamp/lamps letter/letters book/books tree/trees"
+    ).split()
 )
 VERBS = tuple(  # in turn: one followed by an adjective, by an object, by an adverb
     tuple(pair.split("/"))
-    for pair in "is/are has/have falls/fall was/were holds/hold moves/move seems/seem hides/hide waits/wait looks/look "
-    "needs/need rests/rest".split()
+    for pair in (
+        "is/are has/have falls/fall was/were holds/hold moves/move seems/seem hides/hide waits/wait "
+        "looks/look needs/need rests/rest"
+    ).split()
 )
 DETERMINERS = ("the", "my", "our")
 ADJECTIVES = tuple("old small red quiet heavy new".split())
@@ -44,7 +51,8 @@ VOCABULARY = (
 
 IN_FRONT, ADJECTIVE, RELATIVE = 0.4, 0.3, 0.3  # how often there is one
 BETWEEN = (0.3, 0.3, 0.25, 0.15)  # how often there are 0, 1, 2, 3 attractors
-# The longest sentence: a phrase in front, the subject with its adjective, three relative clauses, the verb, its object.
+# The longest sentence: a phrase in front, the subject with its adjective, three relative clauses, the verb,
+# its object.
 LONGEST = 3 + 3 + 3 * 4 + 1 + 2
 CHANCES = 40  # random numbers for a sentence, more than any uses
 SPLITS = {"test": (0,), "validation": (1,), "training": (2, 3, 4)}  # of five parts
@@ -59,7 +67,8 @@ for _forms in NOUNS:
 class Sentences(NamedTuple):
     """Sentences as numbers of words (PAD behind the shorter ones), and what is known of each.
 
-    `subject` and `verb` are places; `other` is the verb's form of the other number, as a word; `attractors` counts the nouns between.
+    `subject` and `verb` are places; `other` is the verb's form of the other number, as a word; `attractors`
+    counts the nouns between.
     """
 
     words: Int[Tensor, "b n"]
@@ -86,10 +95,12 @@ class Sentences(NamedTuple):
 
 
 def draw(generator: torch.Generator, count: int, split: str = "training") -> Sentences:
-    """`count` sentences of a split, on the CPU. No sentence is in two splits, not even with another number of its nouns and verbs.
+    """`count` sentences of a split, on the CPU. No sentence is in two splits, not even with another number of
+    its nouns and verbs.
 
-    The sentence with all its nouns and verbs in the singular decides the split: three fifths of those are "training", a fifth each
-    "validation" and "test". Raises ValueError for another split or fewer than one sentence.
+    The sentence with all its nouns and verbs in the singular decides the split: three fifths of those are
+    "training", a fifth each "validation" and "test". Raises ValueError for another split or fewer than one
+    sentence.
     """
     require.one_of(SPLITS, split=split)
     require.whole(count=count)
@@ -105,7 +116,8 @@ def draw(generator: torch.Generator, count: int, split: str = "training") -> Sen
 
 
 def _sentence(chance: Iterator[float]) -> tuple:
-    """Words of a sentence; places of subject and verb, the verb's other form, number of attractors, whether it misleads."""
+    """Words of a sentence; places of subject and verb, the verb's other form, number of attractors, whether
+    it misleads."""
     words, others = [], []  # `others` are the numbers of the nouns that are not the subject
     if next(chance) < IN_FRONT:
         number, words = _phrase(chance)
@@ -150,7 +162,8 @@ def _clause(chance: Iterator[float]) -> tuple[int, list[str]]:
 
 
 def _part(words: Sequence[str]) -> int:
-    """Which of five parts a sentence falls into: a remainder of its words' numbers, mixed; plurals count as their singulars."""
+    """Which of five parts a sentence falls into: a remainder of its words' numbers, mixed; plurals count as
+    their singulars."""
     mixed = 0
     for word in words:
         mixed = (mixed * 1_000_003 + _NUMBER[_SINGULAR.get(word, word)]) % 2_147_483_647
@@ -158,9 +171,11 @@ def _part(words: Sequence[str]) -> int:
 
 
 def rules(sentences: Sentences) -> dict[str, float]:
-    """The share of verbs whose number each simple rule gets right: what one can reach without knowing the subject. Ties count half.
+    """The share of verbs whose number each simple rule gets right: what one can reach without knowing the
+    subject. Ties count half.
 
-    "a coin"; "nearest noun", the last before the verb; "first noun" of the sentence; "most nouns", the majority of those before the verb.
+    "a coin"; "nearest noun", the last before the verb; "first noun" of the sentence; "most nouns", the
+    majority of those before the verb.
     """
     words = sentences.words.cpu()
     place = torch.arange(words.shape[1], device="cpu")
@@ -180,9 +195,11 @@ def rules(sentences: Sentences) -> dict[str, float]:
 
 
 def verb_limits() -> dict[str, float]:
-    """The least cross-entropy, in nats, with which a masked verb can be guessed: with its number known, and with all but that known.
+    """The least cross-entropy, in nats, with which a masked verb can be guessed: with its number known, and
+    with all but that known.
 
-    What follows a verb tells its kind, and every verb of a kind is equally likely: the logarithm of how many remain. Exact.
+    What follows a verb tells its kind, and every verb of a kind is equally likely: the logarithm of how many
+    remain. Exact.
     """
     verbs = len(VERBS) // 3
     return {"number known": math.log(verbs), "number unknown": math.log(2 * verbs)}
@@ -191,14 +208,16 @@ def verb_limits() -> dict[str, float]:
 def read(sentence: str) -> Int[Tensor, "1 n"]:
     """A typed sentence as numbers of words, [mask] allowed; on the CPU.
 
-    Raises ValueError for a word that the vocabulary lacks, for more than LONGEST words, and for what is no sentence.
+    Raises ValueError for a word that the vocabulary lacks, for more than LONGEST words, and for what is no
+    sentence.
 
     >>> text(read("The keys [MASK] old.")[0])
     'the keys [mask] old'
     """
     if not isinstance(sentence, str) or not sentence.split():
         raise ValueError(
-            f"a sentence is words with spaces between them, e.g. 'the keys to the cabinet [mask] old', got {sentence!r}"
+            "a sentence is words with spaces between them, e.g. 'the keys to the cabinet [mask] old', got"
+            f" {sentence!r}"
         )
     words = [word.lower() for word in sentence.strip(" .?!").split()]
     for word in words:

@@ -1,16 +1,19 @@
 """Pictures of thin paths with two marked ends: does a path join them?
 
-Every picture holds two long paths and two short ones that touch neither themselves nor each other (side by side; corners may meet).
-The ends that are marked are the two tips of one long path ("joined"), or one tip of each. The picture is drawn first, a coin decides the
-answer after that, and the two pairs of tips that it decides between are equally far apart: neither the number of pixels nor the ends'
-distance |dx| + |dy| tells the answer. The ends' places and what lies near them do tell a part: boosted trees that see both ends' places
-and 3 by 3 pixels round each were right in 75 of 100 pictures of 12 by 12. For the rest one has to follow the path.
+Every picture holds two long paths and two short ones that touch neither themselves nor each other (side by
+side; corners may meet). The ends that are marked are the two tips of one long path ("joined"), or one tip of
+each. The picture is drawn first, a coin decides the answer after that, and the two pairs of tips that it
+decides between are equally far apart: neither the number of pixels nor the ends' distance |dx| + |dy| tells
+the answer. The ends' places and what lies near them do tell a part: boosted trees that see both ends' places
+and 3 by 3 pixels round each were right in 75 of 100 pictures of 12 by 12. For the rest one has to follow the
+path.
 
-Pictures are drawn on the spot, so training never ends; test pictures come from generators with other seeds. A repeat is
-possible, and rare: among 50,000 pictures of 12 by 12 pixels none stood twice.
+Pictures are drawn on the spot, so training never ends; test pictures come from generators with other seeds. A
+repeat is possible, and rare: among 50,000 pictures of 12 by 12 pixels none stood twice.
 
-Source: Linsley et al. 2018, arXiv:1805.08715 (pathfinder: two curves always, marks on one or on both); as a sequence of pixels in Tay et
-al. 2021, Long Range Arena, arXiv:2011.04006. Theirs are drawn in dashes and grey; ours are smaller and have three kinds of pixels.
+Source: Linsley et al. 2018, arXiv:1805.08715 (pathfinder: two curves always, marks on one or on both); as a
+sequence of pixels in Tay et al. 2021, Long Range Arena, arXiv:2011.04006. Theirs are drawn in dashes and
+grey; ours are smaller and have three kinds of pixels.
 """
 
 from typing import NamedTuple
@@ -39,8 +42,8 @@ class Connected(NamedTuple):
 def draw(generator: torch.Generator, batch: int, *, size: int = 12) -> Connected:
     """A batch of pictures of `size` by `size` pixels, row after row; joined or not at equal odds; on the CPU.
 
-    Long paths have `size` to 1.5 `size` pixels, short ones `size` / 4 to `size` / 2. Raises TypeError where `generator` is none,
-    ValueError where `batch` is less than 1 or `size` outside of SIZES.
+    Long paths have `size` to 1.5 `size` pixels, short ones `size` / 4 to `size` / 2. Raises TypeError where
+    `generator` is none, ValueError where `batch` is less than 1 or `size` outside of SIZES.
     """
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {type(generator).__name__}")
@@ -67,17 +70,20 @@ def picture(tokens: Int[Tensor, "n"]) -> Int[Tensor, "size size"]:
     size = round(tokens.numel() ** 0.5)
     if tokens.ndim != 1 or size * size != tokens.numel() or size == 0:
         raise ValueError(
-            f"tokens must be one picture, (size * size,), got {tuple(tokens.shape)}; of a batch take tokens[0]"
+            f"tokens must be one picture, (size * size,), got {tuple(tokens.shape)}; of a batch take"
+            " tokens[0]"
         )
     return tokens.reshape(size, size)
 
 
 def joined(tokens: Int[Tensor, "n"]) -> bool:
-    """Whether the two ends of one picture are joined: whether one patch of path pixels, neighbours side by side, holds both.
+    """Whether the two ends of one picture are joined: whether one patch of path pixels, neighbours side by
+    side, holds both.
 
     Raises as `picture`, and ValueError where a token is none of the three kinds or the ends are not two.
 
-    >>> joined(torch.tensor([2, 0, 2,  1, 0, 1,  1, 1, 1])), joined(torch.tensor([2, 0, 0,  0, 2, 1,  1, 1, 1]))
+    >>> one_line, two = [2, 0, 2,  1, 0, 1,  1, 1, 1], [2, 0, 0,  0, 2, 1,  1, 1, 1]
+    >>> joined(torch.tensor(one_line)), joined(torch.tensor(two))
     (True, False)
     """
     pixels = picture(tokens).cpu().numpy()
@@ -130,9 +136,11 @@ def _pictures(rng: np.random.Generator, tries: int, size: int) -> tuple[np.ndarr
 def _grow(
     rng: np.random.Generator, count: np.ndarray, side: int, shortest: int, longest: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """First and last pixels of a new path in each picture, and whether it reached `shortest` pixels; changes `count`.
+    """First and last pixels of a new path in each picture, and whether it reached `shortest` pixels; changes
+    `count`.
 
-    A path goes on, in a random direction, to a pixel that has no other path pixel beside it than the one where the path stands.
+    A path goes on, in a random direction, to a pixel that has no other path pixel beside it than the one
+    where the path stands.
     """
     which = np.arange(len(count))
     steps = np.array([-side, -1, 1, side])

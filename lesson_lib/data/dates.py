@@ -1,12 +1,14 @@
 """Dates as fifteen languages write them, and as ISO 8601 writes them: "3. märz 2021" becomes "2021-03-03".
 
-Babel brings the languages' own patterns with it (CLDR data); nothing is downloaded. All fifteen count days in the Gregorian
-calendar and with the digits 0 to 9, and where a month is a number it stands behind the day, so that a text means one day only.
-Most write day, month, year; English starts with the month, Hungarian and Latvian with the year, and the weekday, where there
-is one, stands in front or behind. Several dates in a row may be in several languages.
+Babel brings the languages' own patterns with it (CLDR data); nothing is downloaded. All fifteen count days in
+the Gregorian calendar and with the digits 0 to 9, and where a month is a number it stands behind the day, so
+that a text means one day only. Most write day, month, year; English starts with the month, Hungarian and
+Latvian with the year, and the weekday, where there is one, stands in front or behind. Several dates in a row
+may be in several languages.
 
-The days from 1950 to 2049 are split once and for all: a tenth for testing, a tenth for validation, the rest for training. No
-text of a test day, in any language, is ever trained on. Writing a date takes about ten microseconds, so it is done on demand.
+The days from 1950 to 2049 are split once and for all: a tenth for testing, a tenth for validation, the rest
+for training. No text of a test day, in any language, is ever trained on. Writing a date takes about ten
+microseconds, so it is done on demand.
 """
 
 import re
@@ -48,7 +50,8 @@ class Reading(NamedTuple):
 def written(day: date, locale: str, style: str) -> str:
     """The day in that language, in lower case, with plain spaces.
 
-    Raises TypeError where `day` is no date, ValueError for a locale or style that is not in LOCALES or STYLES.
+    Raises TypeError where `day` is no date, ValueError for a locale or style that is not in LOCALES or
+    STYLES.
 
     >>> written(date(2021, 3, 3), "de", "long"), written(date(2021, 3, 3), "en", "full")
     ('3. märz 2021', 'wednesday, march 3, 2021')
@@ -72,9 +75,11 @@ def language(locale: str) -> str:
 
 
 def readings(text: str) -> list[list[Reading]]:
-    """For each date of a row, all its readings: which day it means, and who writes it so; an empty list where it is no date of ours.
+    """For each date of a row, all its readings: which day it means, and who writes it so; an empty list where
+    it is no date of ours.
 
-    Upper case and spaces more or less do not count. Years have four digits; those before 1950 and after 2049 are read too.
+    Upper case and spaces more or less do not count. Years have four digits; those before 1950 and after 2049
+    are read too.
     Raises TypeError where `text` is no text.
 
     >>> [[tuple(reading)[1:] for reading in one] for one in readings("Mar 3, 2021; 31. Februar 2021")]
@@ -87,7 +92,8 @@ def readings(text: str) -> list[list[Reading]]:
 
 @cache
 def characters() -> str:
-    """Every character that occurs in dates and answers, sorted. A leap year shows all the months, weekdays and days."""
+    """Every character that occurs in dates and answers, sorted. A leap year shows all the months, weekdays
+    and days."""
     year = range(date(2020, 1, 1).toordinal(), date(2021, 1, 1).toordinal())
     texts = (written(date.fromordinal(n), locale, s) for n in year for locale in LOCALES for s in STYLES)
     return "".join(sorted(set("0123456789- ").union(SEPARATOR, *texts)))
@@ -108,7 +114,8 @@ def days(split: str) -> Int[Tensor, " days"]:
 
 
 def draw(generator: torch.Generator, count: int, *, dates: int = 1, split: str = "training") -> list[Pair]:
-    """`count` pairs, each of `dates` dates in a row; day, language and style of every date are drawn on their own.
+    """`count` pairs, each of `dates` dates in a row; day, language and style of every date are drawn on their
+    own.
 
     Raises ValueError where `count` or `dates` is less than 1, and for an unknown split.
     """
@@ -126,7 +133,8 @@ def draw(generator: torch.Generator, count: int, *, dates: int = 1, split: str =
 
 
 def _read(text: str) -> list[Reading]:
-    """Readings of one date. Every language writes day and year as numbers, so that only the month is to be tried."""
+    """Readings of one date. Every language writes day and year as numbers, so that only the month is to be
+    tried."""
     numbers = re.findall("[0-9]+", text)
     if len(numbers) > 3:
         return []

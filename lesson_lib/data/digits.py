@@ -1,7 +1,7 @@
 """Handwritten digits of 8 by 8 pixels, bundled with scikit-learn, placed anywhere on a larger empty canvas.
 
-1,797 pictures, about 180 of each digit, brightness 0 to 1. They are split by PICTURE before they are placed: a picture of the
-test split is never trained on, wherever it lies. The same writers are in all three splits.
+1,797 pictures, about 180 of each digit, brightness 0 to 1. They are split by PICTURE before they are placed:
+a picture of the test split is never trained on, wherever it lies. The same writers are in all three splits.
 
 Source: Alpaydin & Kaynak 1998, Optical Recognition of Handwritten Digits, UCI; scikit-learn's `load_digits`.
 """
@@ -21,7 +21,8 @@ SPLITS = ("training", "validation", "test")
 
 
 class Placed(NamedTuple):
-    """Canvases with one digit each: what is to be seen, what it is, where it is, and which picture of its split it is."""
+    """Canvases with one digit each: what is to be seen, what it is, where it is, and which picture of its
+    split it is."""
 
     canvas: Float[Tensor, "b size size"]
     label: Int[Tensor, "b"]
@@ -51,20 +52,21 @@ def place(
 ) -> Float[Tensor, "b {size} {size}"]:
     """Canvases of zeros with an image each, its top left pixel at `corner`, (column, row).
 
-    Raises TypeError for what is no tensor, ValueError for other shapes and where an image would not lie wholly on its canvas.
+    Raises TypeError for what is no tensor, ValueError for other shapes and where an image would not lie
+    wholly on its canvas.
     """
     for name, x in (("images", images), ("corner", corner)):
         if not isinstance(x, Tensor):
             raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
     if images.ndim != 3 or images.shape[1:] != (SIDE, SIDE) or corner.shape != (len(images), 2):
         raise ValueError(
-            f"images must be (b, {SIDE}, {SIDE}) and corner (b, 2), got {tuple(images.shape)} and {tuple(corner.shape)}; "
-            "one image is image[None]"
+            f"images must be (b, {SIDE}, {SIDE}) and corner (b, 2), got {tuple(images.shape)} and"
+            f" {tuple(corner.shape)}; one image is image[None]"
         )
     if corner.min() < 0 or corner.max() > size - SIDE:
         raise ValueError(
-            f"corner must be in 0 ... {size - SIDE}, so that {SIDE} by {SIDE} pixels fit on a canvas of {size}, "
-            f"got {corner.min().item()} ... {corner.max().item()}"
+            f"corner must be in 0 ... {size - SIDE}, so that {SIDE} by {SIDE} pixels fit on a canvas of"
+            f" {size}, got {corner.min().item()} ... {corner.max().item()}"
         )
     canvas = images.new_zeros(len(images), size, size)
     which = torch.arange(len(images), device=images.device)[:, None, None]
@@ -74,13 +76,15 @@ def place(
 
 
 def draw(split: str, batch: int, generator: torch.Generator, *, size: int = 24) -> Placed:
-    """A batch of a split: pictures chosen at random, placed at random; drawn with a CPU generator, on the CPU.
+    """A batch of a split: pictures chosen at random, placed at random; drawn with a CPU generator, on the
+    CPU.
 
     Raises ValueError for an unknown split, and where `size` is less than 8 or `batch` less than 1.
     """
     if not isinstance(size, int) or size < SIDE:
         raise ValueError(
-            f"size must be a whole number of at least {SIDE} pixels, got {size!r}; a digit has {SIDE} by {SIDE}"
+            f"size must be a whole number of at least {SIDE} pixels, got {size!r}; a digit has {SIDE} by"
+            f" {SIDE}"
         )
     if not isinstance(batch, int) or batch < 1:
         raise ValueError(f"batch must be a whole number of at least 1, got {batch!r}")

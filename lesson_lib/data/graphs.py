@@ -1,8 +1,12 @@
-"""Graphs whose nodes have classes, few of them known: a real one, and generated ones in which edges mean what they are told to.
+"""Graphs whose nodes have classes, few of them known: a real one, and generated ones in which edges mean what
+they are told to.
 
-    karate      34 members of a karate club and who met whom outside it (78 pairs); a quarrel split them in two. Known: the two leaders
-    blocks      a stochastic block model: most edges lead to the own class; a node's features only say which node it is
-    opposites   the same, but most edges lead to ANOTHER class (heterophily), and features carry the class, with noise
+    karate      34 members of a karate club and who met whom outside it (78 pairs); a quarrel split them in
+                two. Known: the two leaders
+    blocks      a stochastic block model: most edges lead to the own class; a node's features only say which
+                node it is
+    opposites   the same, but most edges lead to ANOTHER class (heterophily), and features carry the class,
+                with noise
 
 Every edge is listed both ways, once, and there are no self-loops. Drawn with a CPU generator, on the CPU.
 Source: Zachary 1977, An information flow model for conflict and fission in small groups, as networkx has it;
@@ -19,15 +23,20 @@ from torch import Tensor
 from lesson_lib import require
 
 LEADERS = (0, 33)
-PLACES = [  # of the 34 members, for pictures: their Kamada-Kawai layout, written down so that it is the same everywhere
-    (3, 33), (-15, 25), (7, 0), (15, 23), (19, 57), (19, 68), (0, 69), (28, 21), (-18, -1), (7, -29), (38, 53), (-19, 63),
-    (43, 38), (-9, 5), (-50, -31), (-47, -43), (16, 100), (-28, 51), (-40, -53), (-28, 7), (-29, -62), (-37, 44), (-16, -64),
-    (24, -52), (57, -30), (55, -17), (-5, -76), (28, -29), (19, -29), (7, -62), (-38, -9), (20, -7), (-17, -31), (-10, -34),
+# of the 34 members, for pictures: their Kamada-Kawai layout, written down so that it is the same everywhere
+PLACES = [
+    (3, 33), (-15, 25), (7, 0), (15, 23), (19, 57), (19, 68), (0, 69), (28, 21), (-18, -1), (7, -29),
+    (38, 53), (-19, 63),
+    (43, 38), (-9, 5), (-50, -31), (-47, -43), (16, 100), (-28, 51), (-40, -53), (-28, 7), (-29, -62),
+    (-37, 44), (-16, -64),
+    (24, -52), (57, -30), (55, -17), (-5, -76), (28, -29), (19, -29), (7, -62), (-38, -9), (20, -7),
+    (-17, -31), (-10, -34),
 ]  # fmt: skip
 
 
 class NodeTask(NamedTuple):
-    """A graph, its nodes' features and classes, and which nodes' classes may be trained on; all others are to be found."""
+    """A graph, its nodes' features and classes, and which nodes' classes may be trained on; all others are to
+    be found."""
 
     name: str
     edge_index: Int[Tensor, "2 edges"]  # sources, targets
@@ -39,7 +48,8 @@ class NodeTask(NamedTuple):
 
 
 def karate(known: Sequence[int] = LEADERS) -> NodeTask:
-    """The karate club: which of its two leaders does each member follow after the split? Features say who a member is, no more.
+    """The karate club: which of its two leaders does each member follow after the split? Features say who a
+    member is, no more.
 
     `known` are the members whose side may be trained on. Raises ValueError where one is no member.
     """
@@ -69,9 +79,11 @@ def blocks(
     within: int | float = 0.7,
     labelled: int = 5,
 ) -> NodeTask:
-    """n nodes in classes of equal size, of mean degree `degree`; the share `within` of the edges stays, on average, inside a class.
+    """n nodes in classes of equal size, of mean degree `degree`; the share `within` of the edges stays, on
+    average, inside a class.
 
-    Features are the unit vectors: they tell nodes apart and nothing else. `labelled` nodes of each class are known, drawn at random.
+    Features are the unit vectors: they tell nodes apart and nothing else. `labelled` nodes of each class are
+    known, drawn at random.
     Raises ValueError for numbers that no such graph can have.
     """
     _check(n, n_classes, degree, within, labelled)
@@ -93,9 +105,11 @@ def opposites(
     noise: int | float = 1.0,
     labelled: int = 10,
 ) -> NodeTask:
-    """As `blocks`, with features that carry the class: its unit vector, and normal noise of that standard deviation.
+    """As `blocks`, with features that carry the class: its unit vector, and normal noise of that standard
+    deviation.
 
-    So a node could be judged by itself, edges apart. Raises ValueError for numbers that no such graph can have.
+    So a node could be judged by itself, edges apart. Raises ValueError for numbers that no such graph can
+    have.
     """
     task = blocks(seed, n, n_classes=n_classes, degree=degree, within=within, labelled=labelled)
     require.number(noise=noise)
@@ -147,7 +161,8 @@ def _check(n: int, n_classes: int, degree: int | float, within: int | float, lab
     require.whole(labelled=labelled)
     if n_classes > 26 or n % n_classes or n < 2 * n_classes:
         raise ValueError(
-            f"n = {n} nodes cannot be cut into {n_classes} equal classes of two or more (26 classes at most); change n or n_classes"
+            f"n = {n} nodes cannot be cut into {n_classes} equal classes of two or more (26 classes at most);"
+            " change n or n_classes"
         )
     if labelled > n // n_classes:
         raise ValueError(f"labelled = {labelled} is more than a class has nodes ({n // n_classes})")
@@ -156,6 +171,6 @@ def _check(n: int, n_classes: int, degree: int | float, within: int | float, lab
     size = n // n_classes
     if within > 1 or degree * within > size - 1 or degree * (1 - within) > n - size:
         raise ValueError(
-            f"degree = {degree} with the share within = {within} (0 to 1) asks for more neighbours than there are "
-            f"({size - 1} of the own class, {n - size} others); lower degree"
+            f"degree = {degree} with the share within = {within} (0 to 1) asks for more neighbours than there"
+            f" are ({size - 1} of the own class, {n - size} others); lower degree"
         )

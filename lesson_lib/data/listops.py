@@ -6,10 +6,12 @@
     MED        the middle one; of an even number of arguments, the mean of the two in the middle, rounded down
     SM         the sum modulo 10
 
-So the answer is a digit, one of 10 classes. What a digit counts for depends on all brackets around it, however far away they were opened.
-Expressions are drawn with at most n tokens, and filled up with FILLER behind their end. Drawn from a CPU generator, on the CPU.
-Source: Nangia & Bowman 2018, "ListOps", arXiv:1804.06028; as in Tay et al. 2021, "Long Range Arena", arXiv:2011.04006, whose lengths are
-500 to 2000 tokens. Ours grow another way: from one list, a digit drawn at random is replaced by a new list, until they are long enough.
+So the answer is a digit, one of 10 classes. What a digit counts for depends on all brackets around it,
+however far away they were opened. Expressions are drawn with at most n tokens, and filled up with FILLER
+behind their end. Drawn from a CPU generator, on the CPU.
+Source: Nangia & Bowman 2018, "ListOps", arXiv:1804.06028; as in Tay et al. 2021, "Long Range Arena",
+arXiv:2011.04006, whose lengths are 500 to 2000 tokens. Ours grow another way: from one list, a digit drawn at
+random is replaced by a new list, until they are long enough.
 """
 
 import math
@@ -59,9 +61,11 @@ def draw(
 ) -> ListOps:
     """A batch of expressions of n/2 to n tokens, filled up to n.
 
-    Lists lie at most `max_depth` deep in each other, 1 being a list of digits, and have 2 to `max_args` arguments. Their lengths, operators, digits and
-    numbers of arguments are drawn evenly, as far as there is room.
-    Raises ValueError where a number is too small, where `max_depth` leaves no room for n/2 tokens, and for an operator that is none of OPERATORS.
+    Lists lie at most `max_depth` deep in each other, 1 being a list of digits, and have 2 to `max_args`
+    arguments. Their lengths, operators, digits and numbers of arguments are drawn evenly, as far as there is
+    room.
+    Raises ValueError where a number is too small, where `max_depth` leaves no room for n/2 tokens, and for an
+    operator that is none of OPERATORS.
     """
     require.whole(batch=batch, max_depth=max_depth)
     require.whole(least=SMALLEST, n=n)
@@ -70,8 +74,8 @@ def draw(
     least = (n + 1) // 2
     if 3 * 2 ** min(max_depth, 60) - 2 < least:
         raise ValueError(
-            f"max_depth={max_depth} is too small for n={n}: lists of two are full with {3 * 2**max_depth - 2} tokens then, "
-            f"and n/2 are due; max_depth={math.ceil(math.log2((least + 2) / 3))} is enough"
+            f"max_depth={max_depth} is too small for n={n}: lists of two are full with {3 * 2**max_depth - 2}"
+            f" tokens then, and n/2 are due; max_depth={math.ceil(math.log2((least + 2) / 3))} is enough"
         )
     numbers = [TOKENS.index(f"[{name}") for name in names]
     random = Random(torch.randint(2**62, (), generator=generator, device="cpu").item()).random
@@ -124,7 +128,8 @@ def value(text: str) -> int:
 
 
 def text(tokens: Int[Tensor, " n"]) -> str:
-    """An expression as text, without its filler. Raises TypeError for anything but a tensor (n), ValueError for a number that is no token's.
+    """An expression as text, without its filler. Raises TypeError for anything but a tensor (n), ValueError
+    for a number that is no token's.
 
     >>> text(torch.tensor([11, 4, 3, 14, 15, 15]))
     '[MAX 4 3 ]'
@@ -140,7 +145,8 @@ def text(tokens: Int[Tensor, " n"]) -> str:
 def _grown(
     random: Callable[[], float], least: int, n: int, max_depth: int, max_args: int, numbers: list[int]
 ) -> list[Any]:
-    """A tree of nested lists, each its operator's number and its arguments, that is written with `least` to n tokens."""
+    """A tree of nested lists, each its operator's number and its arguments, that is written with `least` to n
+    tokens."""
     root: list[Any] = [0]
     places = [(root, 0, 1)]  # digits that may become lists: where they stand, and how deep the list would be
     length, wanted = 1, least + int(random() * (n - least + 1))

@@ -1,17 +1,19 @@
 """Passages of four packages' documentation, character by character: which package does a passage speak of?
 
-The texts are the docstrings of PACKAGES, which come with the course's dependencies; they are read from the source files, and nothing is
-imported. The packages' names and usual short names (`np`, `nx`, ...) are replaced by `***`; their subjects, their habits of
-writing and the names of their modules are not. Tables and underlines are left out and rare characters are replaced as in `topics.clean`.
+The texts are the docstrings of PACKAGES, which come with the course's dependencies; they are read from the
+source files, and nothing is imported. The packages' names and usual short names (`np`, `nx`, ...) are
+replaced by `***`; their subjects, their habits of writing and the names of their modules are not. Tables and
+underlines are left out and rare characters are replaced as in `topics.clean`.
 
-Whole files are split by a checksum of their modules' names, so that no file is in two splits. Of each package files are read in the order
-of these checksums until each split has `ENOUGH` characters; files above `LARGEST` are left out. A paragraph is dropped where it shares
-`QUOTED` characters in a row, blanks and line ends taken as one, with an earlier split: test comes first, then validation, then
-training. Within a split repeats stay.
-Text differs from version to version, so nothing may depend on its words.
-Licence of the texts: see `licences`.
+Whole files are split by a checksum of their modules' names, so that no file is in two splits. Of each package
+files are read in the order of these checksums until each split has `ENOUGH` characters; files above `LARGEST`
+are left out. A paragraph is dropped where it shares `QUOTED` characters in a row, blanks and line ends taken
+as one, with an earlier split: test comes first, then validation, then training. Within a split repeats stay.
+Text differs from version to version, so nothing may depend on its words. Licence of the texts: see
+`licences`.
 
-Task: classification of text by bytes, as in Tay et al. 2021, Long Range Arena, arXiv:2011.04006; theirs are reviews of films.
+Task: classification of text by bytes, as in Tay et al. 2021, Long Range Arena, arXiv:2011.04006; theirs are
+reviews of films.
 """
 
 import ast
@@ -57,8 +59,9 @@ class Passages(NamedTuple):
 def licences() -> str:
     """Whose texts these are, and under which terms; a sentence to show beside them."""
     return (
-        "Documentation of NumPy, SciPy, scikit-learn and NetworkX, (c) their developers, each under the 3-clause BSD License; "
-        "it comes with these packages and is read where they are installed, not copied into this project."
+        "Documentation of NumPy, SciPy, scikit-learn and NetworkX, (c) their developers, each under the"
+        " 3-clause BSD License; it comes with these packages and is read where they are installed, not copied"
+        " into this project."
     )
 
 
@@ -83,7 +86,8 @@ def hide(text: str) -> str:
 
 
 def texts(split: str) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The passages of a split by package and by module; a passage is what is left of one docstring, SHORTEST characters at least.
+    """The passages of a split by package and by module; a passage is what is left of one docstring, SHORTEST
+    characters at least.
 
     Raises ValueError for another split, ModuleNotFoundError where a package is missing.
     """
@@ -92,10 +96,11 @@ def texts(split: str) -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def draw(split: str, batch: int, generator: torch.Generator, *, n: int = 256) -> Passages:
-    """A batch of a split: each package equally likely, then any of its passages, then any `n` characters in a row of it; on the CPU.
+    """A batch of a split: each package equally likely, then any of its passages, then any `n` characters in a
+    row of it; on the CPU.
 
-    A shorter passage is filled with blanks at its end. Raises ValueError for an unknown split and where a count is less than 1,
-    TypeError where `generator` is none.
+    A shorter passage is filled with blanks at its end. Raises ValueError for an unknown split and where a
+    count is less than 1, TypeError where `generator` is none.
     """
     require.one_of(SPLITS, split=split)
     require.whole(batch=batch, n=n)
@@ -118,11 +123,13 @@ def draw(split: str, batch: int, generator: torch.Generator, *, n: int = 256) ->
 
 @cache
 def _stream(split: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """All characters' numbers; each passage's first character and length; how many passages stand before each package."""
+    """All characters' numbers; each passage's first character and length; how many passages stand before each
+    package."""
     by_package = [[p for passages in modules.values() for p in passages] for modules in texts(split).values()]
     if short := [name for name, some in zip(PACKAGES, by_package, strict=True) if not some]:
         raise ValueError(
-            f"no docstrings were found in {', '.join(short)}; install the package with its source files (*.py)"
+            f"no docstrings were found in {', '.join(short)}; install the package with its source files"
+            " (*.py)"
         )
     flat = [passage for some in by_package for passage in some]
     codes = torch.frombuffer(bytearray("".join(flat), "ascii"), dtype=torch.uint8).long()
@@ -160,7 +167,8 @@ def _kept() -> dict[str, dict[str, dict[str, tuple[str, ...]]]]:
 def _fresh(paragraphs: list[str], rank: np.ndarray) -> np.ndarray:
     """Which paragraphs share no QUOTED characters in a row with one of a lower rank.
 
-    Each run is known by a number of 64 bits; that two of a few million differ and have the same is less likely than 1 in a million.
+    Each run is known by a number of 64 bits; that two of a few million differ and have the same is less
+    likely than 1 in a million.
     """
     codes = np.frombuffer("\n".join([*paragraphs, ""]).encode("ascii"), dtype=np.uint8)
     owner = np.repeat(np.arange(len(paragraphs)), [len(p) + 1 for p in paragraphs])
@@ -182,7 +190,8 @@ def _fresh(paragraphs: list[str], rank: np.ndarray) -> np.ndarray:
 
 
 def _docstrings(package: str) -> dict[str, list[str]]:
-    """Docstrings of a package by module, in the order of the modules' checksums, until each split has ENOUGH."""
+    """Docstrings of a package by module, in the order of the modules' checksums, until each split has
+    ENOUGH."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         name = {"sklearn": "scikit-learn"}.get(package, package)
@@ -217,7 +226,8 @@ def _docstrings(package: str) -> dict[str, list[str]]:
 
 
 def _texts(node: Any) -> Iterator[str]:
-    """The docstrings of a module, of its classes and functions and of the classes' methods, from top to bottom."""
+    """The docstrings of a module, of its classes and functions and of the classes' methods, from top to
+    bottom."""
     yield ast.get_docstring(node) or ""
     if not isinstance(node, ast.FunctionDef):
         for child in node.body:

@@ -2,15 +2,17 @@
 
     B g d a d h c ?   ->   B
 
-The filler says nothing, and is drawn from letters of its own. So the answer is known to whoever still knows the symbol, and to
-nobody else: chance is 1 of 8. More filler may stand before the symbol, so that it is far from both ends. Drawn with a CPU generator, on the CPU.
+The filler says nothing, and is drawn from letters of its own. So the answer is known to whoever still knows
+the symbol, and to nobody else: chance is 1 of 8. More filler may stand before the symbol, so that it is far
+from both ends. Drawn with a CPU generator, on the CPU.
 
 Recall by a key (associative recall), `pairs`: which value was written beside this key?
 
     17=C 3=A 92=C 3?   ->   A
 
-Now the whole sequence counts, and which part of it is known at the last token only. Chance is 1 of 8 again. A pair is ONE token here, and there is
-one question: in the paper key and value are two tokens, so that a model must also learn which follows which, and several keys are asked for.
+Now the whole sequence counts, and which part of it is known at the last token only. Chance is 1 of 8 again. A
+pair is ONE token here, and there is one question: in the paper key and value are two tokens, so that a model
+must also learn which follows which, and several keys are asked for.
 Source: Arora et al. 2023, "Zoology", arXiv:2312.04927.
 """
 
@@ -30,9 +32,11 @@ PAIR_TOKENS = PAIR_KEYS * (PAIR_VALUES + 1)  # each key with each value, and wit
 
 
 class Recall(NamedTuple):
-    """Tokens, numbers of CHARACTERS: (filler,) symbol, filler, question; and the symbol once more, as the answer (0 to 7).
+    """Tokens, numbers of CHARACTERS: (filler,) symbol, filler, question; and the symbol once more, as the
+    answer (0 to 7).
 
-    Of `pairs`: count pairs and the question, numbers below PAIR_TOKENS; and the value beside the key that is asked for (0 to 7).
+    Of `pairs`: count pairs and the question, numbers below PAIR_TOKENS; and the value beside the key that is
+    asked for (0 to 7).
     """
 
     tokens: Int[Tensor, "b n"]
@@ -40,9 +44,11 @@ class Recall(NamedTuple):
 
 
 def draw(generator: torch.Generator, batch: int, distance: int, *, before: int = 0) -> Recall:
-    """A batch of sequences in which the question stands `distance` tokens behind the symbol, and `before` filler in front of it.
+    """A batch of sequences in which the question stands `distance` tokens behind the symbol, and `before`
+    filler in front of it.
 
-    So n = before + distance + 1. Raises ValueError where `batch` or `distance` is less than 1, or `before` less than 0.
+    So n = before + distance + 1. Raises ValueError where `batch` or `distance` is less than 1, or `before`
+    less than 0.
     """
     require.whole(batch=batch, distance=distance)
     require.whole(least=0, before=before)
@@ -64,7 +70,8 @@ def text(tokens: Int[Tensor, " n"]) -> str:
 
 
 def pairs(generator: torch.Generator, batch: int, count: int) -> Recall:
-    """A batch of sequences of `count` pairs, no key twice in one, and a question for a key that stands in it: n = count + 1.
+    """A batch of sequences of `count` pairs, no key twice in one, and a question for a key that stands in it:
+    n = count + 1.
 
     A pair's number is key · PAIR_VALUES + value, a question's PAIR_KEYS · PAIR_VALUES + key.
     Raises ValueError where `batch` or `count` is less than 1, or there are fewer keys than `count`.
@@ -80,7 +87,8 @@ def pairs(generator: torch.Generator, batch: int, count: int) -> Recall:
 
 
 def pair_text(tokens: Int[Tensor, " n"]) -> str:
-    """A sequence of `pairs` as text, values as letters. Raises TypeError for anything but a tensor (n), ValueError for a number that is no token's.
+    """A sequence of `pairs` as text, values as letters. Raises TypeError for anything but a tensor (n),
+    ValueError for a number that is no token's.
 
     >>> pair_text(torch.tensor([138, 24, 1041]))
     '17=C 3=A 17?'

@@ -1,8 +1,11 @@
-"""Scenes drawn by a rule, as many as one likes: shapes on a noisy canvas, to be found one by one, or to be compared across it.
+"""Scenes drawn by a rule, as many as one likes: shapes on a noisy canvas, to be found one by one, or to be
+compared across it.
 
-Two tasks share the shapes. `objects`: one to three shapes of different sizes; what are they, and where? `pairs`: two shapes of
-one size, anywhere on the canvas; are they of one kind? No small piece of the canvas can answer that: one shape alone says nothing.
-Shapes are drawn where the middle of a pixel lies inside of them, so a triangle of even width leaves the first line of its box empty; no two touch. Drawn with a CPU generator, on the CPU.
+Two tasks share the shapes. `objects`: one to three shapes of different sizes; what are they, and where?
+`pairs`: two shapes of one size, anywhere on the canvas; are they of one kind? No small piece of the canvas
+can answer that: one shape alone says nothing. Shapes are drawn where the middle of a pixel lies inside of
+them, so a triangle of even width leaves the first line of its box empty; no two touch. Drawn with a CPU
+generator, on the CPU.
 """
 
 from typing import NamedTuple
@@ -21,7 +24,8 @@ NOISE = 0.1  # standard deviation of each pixel; shapes have brightness 0.5 to 1
 
 
 class Objects(NamedTuple):
-    """Canvases with 1 to MOST shapes each: `kind` is an index into KINDS, or NONE; a box is (left, top, right, bottom) in pixels, 0 where there is none."""
+    """Canvases with 1 to MOST shapes each: `kind` is an index into KINDS, or NONE; a box is (left, top,
+    right, bottom) in pixels, 0 where there is none."""
 
     canvas: Float[Tensor, "b size size"]
     kind: Int[Tensor, "b most"]
@@ -29,7 +33,8 @@ class Objects(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Canvases with two shapes each; `label` is 1 where they are of one kind, and `distance` lies between their middles, in pixels."""
+    """Canvases with two shapes each; `label` is 1 where they are of one kind, and `distance` lies between
+    their middles, in pixels."""
 
     canvas: Float[Tensor, "b size size"]
     label: Int[Tensor, " b"]
@@ -39,7 +44,8 @@ class Pairs(NamedTuple):
 
 
 def objects(generator: torch.Generator, batch: int, *, size: int = SIZE) -> Objects:
-    """A batch of canvases with one, two or three shapes (equally often), 5 to 9 pixels wide, present ones first.
+    """A batch of canvases with one, two or three shapes (equally often), 5 to 9 pixels wide, present ones
+    first.
 
     Raises ValueError where `batch` is less than 1 or `size` so small that three shapes do not fit (24).
     """
@@ -59,14 +65,16 @@ def pairs(
 ) -> Pairs:
     """A batch of canvases with two shapes, 7 pixels wide; half of them, by chance, show one kind twice.
 
-    Shapes are of `kinds` alone: the fewer, the easier. Raises ValueError where `batch` is less than 1, `size` less than 16, or
-    `kinds` are not two or more different names of KINDS.
+    Shapes are of `kinds` alone: the fewer, the easier. Raises ValueError where `batch` is less than 1, `size`
+    less than 16, or `kinds` are not two or more different names of KINDS.
     """
     require.whole(batch=batch, size=size)
     if size < 16:
         raise ValueError(f"size must be at least 16 pixels, so that two shapes of 7 fit, got {size}")
     if not isinstance(kinds, tuple) or len(set(kinds)) < max(2, len(kinds)) or not set(kinds) <= set(KINDS):
-        raise ValueError(f"kinds must be two or more different ones of {', '.join(KINDS)}, in a tuple, got {kinds!r}")  # fmt: skip
+        raise ValueError(
+            f"kinds must be two or more different ones of {', '.join(KINDS)}, in a tuple, got {kinds!r}"
+        )
     label = _integers(0, 2, (batch,), generator)
     first = _integers(0, len(kinds), (batch,), generator)
     other = (first + _integers(1, len(kinds), (batch,), generator)) % len(kinds)

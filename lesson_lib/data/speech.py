@@ -1,11 +1,12 @@
 """Speech: frames of 10 ms, and for each the sound that was being spoken.
 
-A frame is a row of 40 numbers: how loud 40 bands of pitch are, on a logarithmic scale, in the 25 ms around it (a log-mel spectrogram). A
-sound is a *phoneme*, written as in a dictionary; "_" is silence. One second is 100 frames.
-The sentences were spoken by fourteen voices of a speech synthesiser, at several paces and pitches, with noise added; `speech_maker.py` made the file. Its voices are English
-(General American), its phonemes those of the synthesiser. The voice of the test split is in no other split, nor is that of the validation split;
-no sentence is in two splits.
-Source of the frames: Davis & Mermelstein 1980 (mel bands); of the voices: espeak-ng.
+A frame is a row of 40 numbers: how loud 40 bands of pitch are, on a logarithmic scale, in the 25 ms around it
+(a log-mel spectrogram). A sound is a *phoneme*, written as in a dictionary; "_" is silence. One second is 100
+frames. The sentences were spoken by fourteen voices of a speech synthesiser, at several paces and pitches,
+with noise added; `speech_maker.py` made the file. Its voices are English (General American), its phonemes
+those of the synthesiser. The voice of the test split is in no other split, nor is that of the validation
+split; no sentence is in two splits. Source of the frames: Davis & Mermelstein 1980 (mel bands); of the
+voices: espeak-ng.
 """
 
 import functools
@@ -29,8 +30,10 @@ N_MELS = 40
 SPLITS = ("training", "validation", "test")
 LABELS = (  # the phonemes, "_" is silence; ː is long, ɹ an r at the end of a vowel
     "_",
-    "aɪ", "aɪə", "aɪɚ", "aʊ", "b", "d", "dʒ", "eɪ", "f", "h", "i", "iə", "iː", "j", "k", "l", "m", "n", "n̩", "oʊ",
-    "p", "s", "t", "tʃ", "uː", "v", "w", "z", "æ", "ð", "ŋ", "ɐ", "ɑː", "ɑːɹ", "ɔ", "ɔɪ", "ɔː", "ɔːɹ", "ə", "əl", "ɚ",
+    "aɪ", "aɪə", "aɪɚ", "aʊ", "b", "d", "dʒ", "eɪ", "f", "h", "i", "iə", "iː", "j", "k", "l", "m", "n", "n̩",
+    "oʊ",
+    "p", "s", "t", "tʃ", "uː", "v", "w", "z", "æ", "ð", "ŋ", "ɐ", "ɑː", "ɑːɹ", "ɔ", "ɔɪ", "ɔː", "ɔːɹ", "ə",
+    "əl", "ɚ",
     "ɛ", "ɛɹ", "ɜː", "ɡ", "ɪ", "ɪɹ", "ɹ", "ɾ", "ʃ", "ʊ", "ʊɹ", "ʌ", "ʒ", "ʔ", "θ", "ᵻ",
 )  # fmt: skip
 LONGEST_S = 600
@@ -41,7 +44,8 @@ _HERE = Path(__file__).parent
 
 
 class Utterance(NamedTuple):
-    """A spoken sentence: its frames, the phoneme of each (a number of `LABELS`), its text, and the name of the voice."""
+    """A spoken sentence: its frames, the phoneme of each (a number of `LABELS`), its text, and the name of
+    the voice."""
 
     frames: Float[Tensor, "n 40"]
     labels: Int[Tensor, " n"]
@@ -56,7 +60,8 @@ def _file() -> dict[str, Any]:
 
 
 def load(split: str) -> list[Utterance]:
-    """The utterances of a split, "training", "validation" or "test", on the CPU. Raises ValueError for another."""
+    """The utterances of a split, "training", "validation" or "test", on the CPU. Raises ValueError for
+    another."""
     require.one_of(SPLITS, split=split)
     stored = _file()
     ends = stored["frames_in"].cumsum()
@@ -75,7 +80,8 @@ def load(split: str) -> list[Utterance]:
 def log_mel(samples: Float[Tensor, " samples"]) -> Float[Tensor, "n 40"]:
     """The frames of a recording at RATE: n = 1 + samples // HOP, frame t is centred at t · 10 ms.
 
-    The recording is first brought to a common loudness; that is the only thing that a frame knows of the others.
+    The recording is first brought to a common loudness; that is the only thing that a frame knows of the
+    others.
     Raises ValueError where there are fewer samples than one frame looks at.
     """
     if not isinstance(samples, Tensor) or samples.ndim != 1 or not samples.is_floating_point():
@@ -98,7 +104,8 @@ def log_mel(samples: Float[Tensor, " samples"]) -> Float[Tensor, "n 40"]:
 
 @functools.cache
 def _mel_bands() -> Float[Tensor, "257 40"]:
-    """Triangles over the 257 frequencies of the spectrum; their tips are equally far apart in mel, 2595 log10(1 + f / 700)."""
+    """Triangles over the 257 frequencies of the spectrum; their tips are equally far apart in mel, 2595
+    log10(1 + f / 700)."""
     highest = 2595 * math.log10(1 + RATE / 2 / 700)
     tips = 700 * (10 ** (torch.linspace(0, highest, N_MELS + 2, device="cpu") / 2595) - 1)
     frequencies = torch.linspace(0, RATE / 2, 257, device="cpu")[:, None]
@@ -108,9 +115,11 @@ def _mel_bands() -> Float[Tensor, "257 40"]:
 
 
 def read_wav(recording: str | Path | bytes) -> Float[Tensor, " samples"]:
-    """The samples of a WAV file, -1 to 1, at RATE; of several channels the mean. `recording` is a path, or the file's bytes.
+    """The samples of a WAV file, -1 to 1, at RATE; of several channels the mean. `recording` is a path, or
+    the file's bytes.
 
-    Raises ValueError, with what to do, where the file is missing, is no WAV of whole numbers, is empty, is longer than ten minutes, or has another rate.
+    Raises ValueError, with what to do, where the file is missing, is no WAV of whole numbers, is empty, is
+    longer than ten minutes, or has another rate.
     """
     if not isinstance(recording, str | Path | bytes):
         raise TypeError(f"recording must be the path of a WAV file, got {type(recording).__name__}")
@@ -127,7 +136,8 @@ def read_wav(recording: str | Path | bytes) -> Float[Tensor, " samples"]:
         raise ValueError(f"there is no file {name}; check its name and folder") from None
     except (wave.Error, EOFError, OSError) as error:
         raise ValueError(
-            f"{name} is no WAV file that can be read here ({error or 'it ends too early'}); save it as WAV, 16 bit, {RATE} Hz"
+            f"{name} is no WAV file that can be read here ({error or 'it ends too early'}); save it as WAV,"
+            f" 16 bit, {RATE} Hz"
         ) from None
     if rate != RATE:
         raise ValueError(

@@ -1,8 +1,10 @@
-"""Makes speech.npz and speech.wav from the sentences in speech.txt: python -m lesson_lib.data.speech_maker LIBRARY DATA
+"""Makes speech.npz and speech.wav from the sentences in speech.txt: python -m lesson_lib.data.speech_maker
+LIBRARY DATA
 
-LIBRARY is espeak-ng's shared library (libespeak-ng.so), DATA its folder espeak-ng-data; both come with any installation of espeak-ng (made with
-1.52). Nobody else needs it: the course reads the files, and never the engine, whose licence is the GPL.
-The engine says at which sample each phoneme begins. Noise of 10 to 30 dB below the voice is added, another for each sentence.
+LIBRARY is espeak-ng's shared library (libespeak-ng.so), DATA its folder espeak-ng-data; both come with any
+installation of espeak-ng (made with 1.52). Nobody else needs it: the course reads the files, and never the
+engine, whose licence is the GPL. The engine says at which sample each phoneme begins. Noise of 10 to 30 dB
+below the voice is added, another for each sentence.
 """
 
 import ctypes
@@ -33,8 +35,10 @@ class Event(ctypes.Structure):
     """espeak_EVENT of speak_lib.h."""
 
     _fields_ = (
-        ("type", ctypes.c_int), ("identifier", ctypes.c_uint), ("text", ctypes.c_int), ("length", ctypes.c_int),
-        ("audio", ctypes.c_int), ("sample", ctypes.c_int), ("user", ctypes.c_void_p), ("name", ctypes.c_char * 8),
+        ("type", ctypes.c_int), ("identifier", ctypes.c_uint), ("text", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("audio", ctypes.c_int), ("sample", ctypes.c_int), ("user", ctypes.c_void_p),
+        ("name", ctypes.c_char * 8),
     )  # fmt: skip
 
 

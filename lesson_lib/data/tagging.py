@@ -1,13 +1,13 @@
 """Sentences with the part of speech of every word, from a small grammar in which "I saw a saw" matters.
 
-`saw` is a noun or a past form, `watch` a noun or a base form, `cut` all three. The word before often tells; but a base form
-may hang on an auxiliary many words back: "did the man that saw the duck near the house cut the nail". Nouns may stand in
-front of nouns ("the garden saw"), so that now and then only a later word tells.
+`saw` is a noun or a past form, `watch` a noun or a base form, `cut` all three. The word before often tells;
+but a base form may hang on an auxiliary many words back: "did the man that saw the duck near the house cut
+the nail". Nouns may stand in front of nouns ("the garden saw"), so that now and then only a later word tells.
 
-A *class* is a set of words that the grammar treats alike; it is named after one of them. A *pattern* is a sentence with classes
-in the place of words. There are few enough patterns to list them all, with their probabilities. So the best that a tagger can
-reach that sees only so much is computed, not estimated: see `limit`. Within a class every word is equally likely, so a word
-says nothing beyond its class.
+A *class* is a set of words that the grammar treats alike; it is named after one of them. A *pattern* is a
+sentence with classes in the place of words. There are few enough patterns to list them all, with their
+probabilities. So the best that a tagger can reach that sees only so much is computed, not estimated: see
+`limit`. Within a class every word is equally likely, so a word says nothing beyond its class.
 
 Source of the example sentence: Hung-yi Lee's lecture on self-attention, 2021. Grammar and words are ours.
 """
@@ -23,7 +23,8 @@ from torch import Tensor
 from lesson_lib import require
 
 TAGS = (
-    "pronoun", "determiner", "adjective", "noun", "past", "base", "auxiliary", "preposition", "relative", "conjunction",
+    "pronoun", "determiner", "adjective", "noun", "past", "base", "auxiliary", "preposition", "relative",
+    "conjunction",
 )  # fmt: skip
 
 WORDS = {
@@ -31,8 +32,10 @@ WORDS = {
     "me": "me him us them",
     "the": "the a every this some each my your our their",
     "old": "old small red quiet heavy sharp bright broken new tired wooden strange",
-    "man": "man woman child teacher dog cat garden river house friend doctor farmer baker sailor window table letter bottle basket "
-    "ladder kitchen village engine kettle",
+    "man": (
+        "man woman child teacher dog cat garden river house friend doctor farmer baker sailor window table"
+        " letter bottle basket ladder kitchen village engine kettle"
+    ),
     "saw": "saw bit felt ground wound bore shot thought spoke bound drove stole",  # noun, or past form
     "watch": "watch duck hammer nail plant drill paint brush comb book hand shelter",  # noun, or base form
     "cut": "cut hit cast set hurt spread split shed read upset",  # noun, past form or base form
@@ -49,8 +52,9 @@ VOCABULARY = tuple(word for words in WORDS.values() for word in words)
 AMBIGUOUS = ("saw", "watch", "cut")  # the classes with more than one tag
 PADDING = -1
 
-# What is written on the left in capitals is written out in one of the ways on the right, with that probability. "saw/noun" is a
-# word of the class saw, used as a noun; a class alone has the one tag that `ONLY` gives it.
+# What is written on the left in capitals is written out in one of the ways on the right, with that
+# probability. "saw/noun" is a word of the class saw, used as a noun; a class alone has the one tag that
+# `ONLY` gives it.
 GRAMMAR = {
     "SENTENCE": {"STATEMENT": 0.5, "QUESTION": 0.3, "COMMAND": 0.1, "SHORT and SHORT": 0.1},
     "STATEMENT": {"BIG VERB OBJECT": 0.5, "SUBJECT VERB BIG": 0.3, "SUBJECT VERB OBJECT": 0.2},
@@ -73,7 +77,8 @@ GRAMMAR = {
     "BASE": {"find": 0.25, "watch/base": 0.25, "cut/base": 0.5},
 }
 ONLY = {
-    "I": "pronoun", "me": "pronoun", "the": "determiner", "old": "adjective", "man": "noun", "found": "past", "find": "base",
+    "I": "pronoun", "me": "pronoun", "the": "determiner", "old": "adjective", "man": "noun", "found": "past",
+    "find": "base",
     "will": "auxiliary", "with": "preposition", "that": "relative", "and": "conjunction",
 }  # fmt: skip
 SPLITS = {"test": (0,), "validation": (1,), "training": tuple(range(2, 10))}  # of ten parts
@@ -88,7 +93,8 @@ class Patterns(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """Sentences as numbers of words (of VOCABULARY), their classes and tags; PADDING behind the shorter ones."""
+    """Sentences as numbers of words (of VOCABULARY), their classes and tags; PADDING behind the
+    shorter ones."""
 
     words: Int[Tensor, "b n"]
     classes: Int[Tensor, "b n"]
@@ -118,7 +124,8 @@ def _cpu(numbers: Sequence, dtype: torch.dtype = torch.float64) -> Tensor:
 
 @cache
 def _written_out(symbol: str) -> tuple[Tensor, Tensor]:
-    """Codes (ways, n) of class and tag, and the probability of each way; padding may stand anywhere in a row."""
+    """Codes (ways, n) of class and tag, and the probability of each way; padding may stand anywhere
+    in a row."""
     if symbol not in GRAMMAR:
         name, _, tag = symbol.partition("/")
         code = CLASSES.index(name) * len(TAGS) + TAGS.index(tag or ONLY[name])
@@ -136,11 +143,13 @@ def _written_out(symbol: str) -> tuple[Tensor, Tensor]:
     return torch.cat(padded), torch.cat([probability for _, probability in ways])
 
 
-# What a tagger sees of a pattern, as one number per token: equal numbers, equal sights. Four bits hold a class.
+# What a tagger sees of a pattern, as one number per token: equal numbers, equal sights. Four bits hold a
+# class.
 
 
 def window(radius: int) -> Callable[[Tensor], Tensor]:
-    """Sight of a token, its class and those of the `radius` tokens on either side; raises ValueError beyond 7."""
+    """Sight of a token, its class and those of the `radius` tokens on either side; raises ValueError beyond
+    7."""
     if not 0 <= radius <= 7:
         raise ValueError(
             f"radius must be 0 to 7 tokens, got {radius}: 2 * 7 + 1 classes of four bits fill a number"
@@ -178,10 +187,12 @@ def whole(classes: Tensor) -> Tensor:
 
 
 def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -> float:
-    """The best share of right tags, over words of the classes `among`, for any tagger that sees no more than `sight`.
+    """The best share of right tags, over words of the classes `among`, for any tagger that sees no more than
+    `sight`.
 
-    Tokens that look the same must get the same tag; the best one is the most probable. So: the probability of each pair of a sight
-    and a tag, the largest of each sight, all added up, over the probability of all tokens. Exact.
+    Tokens that look the same must get the same tag; the best one is the most probable. So: the probability of
+    each pair of a sight and a tag, the largest of each sight, all added up, over the probability of all
+    tokens. Exact.
     Source: the Bayes classifier.
     """
     unknown = [name for name in among if name not in CLASSES]
@@ -201,8 +212,8 @@ def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -
 def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sentences:
     """`batch` sentences of a split, drawn with the grammar's probabilities; no sentence is in two splits.
 
-    The words of a sentence, and nothing else, decide its split: eight tenths of all sentences are "training", a tenth each
-    "validation" and "test". Raises ValueError for another split or fewer than one sentence.
+    The words of a sentence, and nothing else, decide its split: eight tenths of all sentences are "training",
+    a tenth each "validation" and "test". Raises ValueError for another split or fewer than one sentence.
     """
     require.one_of(SPLITS, split=split)
     if batch < 1:
@@ -261,7 +272,8 @@ def text(words: Int[Tensor, " n"]) -> str:
 
 
 def count_sentences() -> int:
-    """How many different sentences the grammar can write: for each pattern the product of its classes' sizes."""
+    """How many different sentences the grammar can write: for each pattern the product of its
+    classes' sizes."""
     classes, _, _ = patterns()
     sizes = _cpu([len(words) for words in WORDS.values()])
     return int(torch.where(classes == PADDING, 1.0, sizes[classes]).prod(1).sum())

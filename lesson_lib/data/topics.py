@@ -1,15 +1,17 @@
 """Python's own manual as text to learn from: the topics of `help()`, which come with the interpreter.
 
-The text is `pydoc_data.topics`, about 450,000 characters in 80 topics; its words differ from one Python version to the next, so nothing may
-depend on them. What does not differ is the alphabet, `CHARACTERS`: a newline and the 95 printable characters of ASCII. Typographic
-quotes and dashes become plain ones, anything else beyond ASCII a question mark; tables and the lines under headings are left out, since they
-are runs of one sign.
+The text is `pydoc_data.topics`, about 450,000 characters in 80 topics; its words differ from one Python
+version to the next, so nothing may depend on them. What does not differ is the alphabet, `CHARACTERS`: a
+newline and the 95 printable characters of ASCII. Typographic quotes and dashes become plain ones, anything
+else beyond ASCII a question mark; tables and the lines under headings are left out, since they are runs of
+one sign.
 
-Whole topics are split by a hash of their names: about a tenth for testing, a tenth for validation, the rest for training. Topics
-quote each other ("compound" holds most of "for", "if" and "while"), so a paragraph is dropped where it shares `QUOTED` characters in a row,
-blanks and line ends taken as one, with one that was kept before. Test topics are read first, then validation, then training: what stands in a test topic
-is never trained on, and nothing is trained on twice. Shorter formulas ("See also:") stay in all splits.
-Licence of the text: see `licence`.
+Whole topics are split by a hash of their names: about a tenth for testing, a tenth for validation, the rest
+for training. Topics quote each other ("compound" holds most of "for", "if" and "while"), so a paragraph is
+dropped where it shares `QUOTED` characters in a row, blanks and line ends taken as one, with one that was
+kept before. Test topics are read first, then validation, then training: what stands in a test topic is never
+trained on, and nothing is trained on twice. Shorter formulas ("See also:") stay in all splits. Licence of the
+text: see `licence`.
 """
 
 import re
@@ -38,7 +40,8 @@ def licence() -> str:
 
 
 def clean(text: str) -> str:
-    """The text in CHARACTERS only, without tables, underlines, blanks at line ends and more than one empty line in a row.
+    """The text in CHARACTERS only, without tables, underlines, blanks at line ends and more than one empty
+    line in a row.
 
     Raises TypeError where `text` is no text.
 
@@ -64,7 +67,8 @@ def split_of(topic: str) -> str:
 
 @cache
 def texts(split: str) -> dict[str, str]:
-    """The topics of a split ("test", "validation", "training") by name, in the order of their names, without what stands in an earlier split.
+    """The topics of a split ("test", "validation", "training") by name, in the order of their names, without
+    what stands in an earlier split.
 
     Raises ValueError for another split, ModuleNotFoundError where this Python came without its manual.
     """
@@ -74,7 +78,8 @@ def texts(split: str) -> dict[str, str]:
 
 @cache
 def stream(split: str) -> Int[Tensor, " characters"]:
-    """All topics of a split, one after the other with an empty line between, as numbers of CHARACTERS; on the CPU."""
+    """All topics of a split, one after the other with an empty line between, as numbers of CHARACTERS; on the
+    CPU."""
     joined = "\n\n".join(texts(split).values()) + "\n"
     codes = torch.frombuffer(bytearray(joined, "ascii"), dtype=torch.uint8).long()
     return (codes - ord(" ") + 1).clamp(min=0)  # a newline is 0, a blank 1
@@ -85,8 +90,8 @@ def draw(
 ) -> Int[Tensor, "batch length_and_one"]:
     """Windows of `length` + 1 characters from anywhere in a split, as numbers of CHARACTERS, on the CPU.
 
-    The first `length` are a model's inputs, the last `length` the characters to predict. Raises ValueError where a count is less than 1
-    and where the split is shorter than a window.
+    The first `length` are a model's inputs, the last `length` the characters to predict. Raises ValueError
+    where a count is less than 1 and where the split is shorter than a window.
     """
     require.whole(batch=batch, length=length)
     known = stream(split)
@@ -101,8 +106,9 @@ def _manual() -> dict[str, str]:
         from pydoc_data.topics import topics
     except ImportError:
         raise ModuleNotFoundError(
-            "this Python came without pydoc_data, the text of its manual; install the full standard library "
-            "(on Debian and Ubuntu: apt install python3; on Fedora: python3-libs) or Python from python.org or conda"
+            "this Python came without pydoc_data, the text of its manual; install the full standard library"
+            " (on Debian and Ubuntu: apt install python3; on Fedora: python3-libs) or Python from python.org"
+            " or conda"
         ) from None
     return topics
 

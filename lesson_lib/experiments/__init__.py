@@ -1,11 +1,12 @@
 """Experiments: a recipe, a run per seed, and the results of a long run beside them.
 
-Each module here holds `RECIPE` (plain numbers and names) and `run(seed) -> list of rows`. `make experiments` runs them
-for all seeds of the recipe and writes `results/NAME.json`; a lesson reads that with `results(NAME)` and draws it beside
-its own live run. A file whose recipe is not the code's any more is refused.
+Each module here holds `RECIPE` (plain numbers and names) and `run(seed) -> list of rows`. `make experiments`
+runs them for all seeds of the recipe and writes `results/NAME.json`; a lesson reads that with `results(NAME)`
+and draws it beside its own live run. A file whose recipe is not the code's any more is refused.
 
-A module whose seconds belong to one device says so: `DEVICE = "cpu"` is run there on every machine, `DEVICE = "gpu"` only
-where the lessons compute on a GPU, and has no results before that. All others run on the lessons' device.
+A module whose seconds belong to one device says so: `DEVICE = "cpu"` is run there on every machine, `DEVICE =
+"gpu"` only where the lessons compute on a GPU, and has no results before that. All others run on the lessons'
+device.
 """
 
 import importlib
@@ -30,7 +31,8 @@ def names() -> list[str]:
 
 
 def results(name: str) -> dict[str, Any]:
-    """The stored results of an experiment: recipe, rows (one dict per seed and setting), date, machine; and the GPU, if there was one.
+    """The stored results of an experiment: recipe, rows (one dict per seed and setting), date, machine; and
+    the GPU, if there was one.
 
     Raises ValueError for an unknown name, and where the stored recipe differs from the code's.
     """
@@ -69,7 +71,8 @@ def gpu_name() -> str:
 
 
 def main(chosen: list[str] | None = None) -> int:
-    """Run experiments by name (default: all) for every seed of their recipes and write their results; 1 where a chosen one cannot run, else 0.
+    """Run experiments by name (default: all) for every seed of their recipes and write their results; 1 where
+    a chosen one cannot run, else 0.
 
     What needs a GPU is left out where there is none, and said to be.
     """

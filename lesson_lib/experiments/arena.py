@@ -1,24 +1,29 @@
-"""A small Long Range Arena: one classifier, five kinds of attention, five tasks; how often is each right, and what does a step cost?
+"""A small Long Range Arena: one classifier, five kinds of attention, five tasks; how often is each right, and
+what does a step cost?
 
-    pairs      which value stands beside this key? 32 pairs of key and value, one token each; only the pair that is asked for matters
-    digits     which digit is on the canvas? its pixels row after row, in 17 greys; it lies in one of 3 by 3 places, so not far from the middle
+    pairs      which value stands beside this key? 32 pairs of key and value, one token each; only the pair
+               that is asked for matters
+    digits     which digit is on the canvas? its pixels row after row, in 17 greys; it lies in one of 3 by 3
+               places, so not far from the middle
     text       which package's documentation is it? a passage, character by character; a few words are enough
     listops    what is the value of this expression in brackets?
     connected  does a path join the two ends? pixels row after row
 
-All kinds have the same sizes, batches and steps; the rate is each kind's best of `rates` on VALIDATION after a third of the steps, first seed. Two tasks
-have their rates after all steps: of "pairs" nothing is learnt in the first third, and of "text" the quickest rate is not the best in the end.
-A window of `radius` in two layers reaches 2 · `radius` tokens. Of all looks at VALIDATION the best weights are kept. The kinds of rows:
+All kinds have the same sizes, batches and steps; the rate is each kind's best of `rates` on VALIDATION after
+a third of the steps, first seed. Two tasks have their rates after all steps: of "pairs" nothing is learnt in
+the first third, and of "text" the quickest rate is not the best in the end. A window of `radius` in two
+layers reaches 2 · `radius` tokens. Of all looks at VALIDATION the best weights are kept. The kinds of rows:
 
     point    accuracy on the test, for each task of the comparison, kind and seed
     dropped  the same of a task that stays at chance, with some of the kinds, and is no part of the comparison
     rate     accuracy on VALIDATION with each rate, first seed only
     guess    always the most frequent class of the training
-    cost     steps per second and MiB at the peak of forward and backward, for one sequence of each length; a "seed" is a repeat
+    cost     steps per second and MiB at the peak of forward and backward, for one sequence of each length; a
+             "seed" is a repeat
 
-`cost` has one kind more: "full, with its table" is the same numbers as "full", whose fused kernel does not hold the table of n x n weights.
-Tasks and comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006. Theirs have 1,000 to 16,000 tokens; the order of the kinds need not
-be the same there.
+`cost` has one kind more: "full, with its table" is the same numbers as "full", whose fused kernel does not
+hold the table of n x n weights. Tasks and comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006.
+Theirs have 1,000 to 16,000 tokens; the order of the kinds need not be the same there.
 """
 
 import statistics
@@ -74,7 +79,8 @@ RECIPE = {
 
 
 class Task(NamedTuple):
-    """What the classifier must know of a task: tokens of a sequence, how many there are of tokens and of classes, where it is read."""
+    """What the classifier must know of a task: tokens of a sequence, how many there are of tokens and of
+    classes, where it is read."""
 
     n: int
     n_tokens: int
@@ -83,7 +89,8 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "pairs": Task(RECIPE["count"] + 1, RECIPE["count"] * (recall.PAIR_VALUES + 1), recall.PAIR_VALUES, "last"),
+    "pairs": Task(RECIPE["count"] + 1, RECIPE["count"] * (recall.PAIR_VALUES + 1), recall.PAIR_VALUES,
+    "last"),
     "digits": Task(RECIPE["canvas"] ** 2, GREYS, digits.CLASSES, "mean"),
     "text": Task(RECIPE["characters"], len(passages.CHARACTERS), len(passages.PACKAGES), "mean"),
     "listops": Task(RECIPE["expression"], len(listops.TOKENS), 10, "mean"),
@@ -94,7 +101,8 @@ TASKS = {
 def draw(task: str, split: str, batch: int, generator: torch.Generator) -> Labelled:
     """A batch of a task, drawn with a CPU generator, on the CPU.
 
-    Digits and texts of different splits are different pictures and files. The others are made on the spot: there, splits differ by the generator's seed.
+    Digits and texts of different splits are different pictures and files. The others are made on the spot:
+    there, splits differ by the generator's seed.
     Raises ValueError for an unknown task or split.
     """
     require.one_of(TASKS, task=task)
@@ -114,7 +122,8 @@ def draw(task: str, split: str, batch: int, generator: torch.Generator) -> Label
 def train(
     task: str, kind: str, seed: int = 0, *, lr: float | None = None, steps: int | None = None
 ) -> tuple[Classifier, History]:
-    """Train a classifier with that kind of attention; the score is accuracy on VALIDATION. Raises ValueError for an unknown task or kind."""
+    """Train a classifier with that kind of attention; the score is accuracy on VALIDATION. Raises ValueError
+    for an unknown task or kind."""
     require.one_of(TASKS, task=task)
     require.one_of(KINDS, kind=kind)
     torch.manual_seed(seed)
@@ -124,7 +133,8 @@ def train(
     history = fit(
         model, lambda generator: draw(task, "training", RECIPE["batch"], generator), arena.loss,
         steps=steps, lr=lr or RECIPE["lr"][task][kind], seed_number=seed,
-        validate=lambda model: accuracy(model, task, split="validation"), every=max(1, steps // RECIPE["looks"]),
+        validate=lambda model: accuracy(model, task, split="validation"),
+        every=max(1, steps // RECIPE["looks"]),
         name=f"{task}, {kind}",
     )  # fmt: skip
     return model, history
@@ -132,7 +142,8 @@ def train(
 
 @torch.no_grad()
 def accuracy(model: nn.Module, task: str, *, seed: int = 0, split: str = "test") -> float:
-    """The share of sequences classified rightly; of the test, another sample for each seed; VALIDATION is always the same.
+    """The share of sequences classified rightly; of the test, another sample for each seed; VALIDATION is
+    always the same.
 
     Raises ValueError for an unknown task, and for a split that is none of "validation" and "test".
     """
@@ -154,13 +165,15 @@ def table(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Mean test accuracy over the seeds, by kind and task, of the rows of kind "point"."""
     rows = [row for row in rows if row["kind"] == "point"]
     return {
-        kind: {task: _mean(rows, "accuracy", task=task, attention=kind) for task in TASKS if any(r["task"] == task for r in rows)}
+        kind: {task: _mean(rows, "accuracy", task=task,
+        attention=kind) for task in TASKS if any(r["task"] == task for r in rows)}
         for kind in KINDS
     }  # fmt: skip
 
 
 def best_rate(rows: Iterable[dict[str, Any]], task: str, kind: str) -> float:
-    """The rate of the row of kind "rate" with the highest accuracy on VALIDATION; of equals, the middle one (of four, the second) if it is among them.
+    """The rate of the row of kind "rate" with the highest accuracy on VALIDATION; of equals, the middle one
+    (of four, the second) if it is among them.
 
     What is less than 0.05 above the guess counts as the guess: there, one rate learns no more than another.
     """
@@ -177,7 +190,8 @@ def best_rate(rows: Iterable[dict[str, Any]], task: str, kind: str) -> float:
 
 
 def costs(rows: Iterable[dict[str, Any]]) -> dict[str, dict[int, tuple[float, float]]]:
-    """Steps per processor-second (of the repeats, the median) and MiB at the peak, by kind and by number of tokens, of the rows of kind "cost"."""
+    """Steps per processor-second (of the repeats, the median) and MiB at the peak, by kind and by number of
+    tokens, of the rows of kind "cost"."""
     rows = [row for row in rows if row["kind"] == "cost"]
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for row in rows:
@@ -231,7 +245,8 @@ def point(task: str, attention: str, seed: int) -> dict[str, Any]:
     return {
         "task": task, "attention": attention, "seed": seed, "lr": RECIPE["lr"][task][attention],
         "steps": history.rows[-1]["step"], "best_step": best["step"],
-        "accuracy": round(accuracy(model, task, seed=seed), 4), "validation_accuracy": round(best["score"], 4),
+        "accuracy": round(accuracy(model, task, seed=seed), 4),
+        "validation_accuracy": round(best["score"], 4),
         "loss": round(history.rows[-1]["loss"], 4), "cpu_s": round(history.cpu_s, 1),
         "steps_per_s": round(history.rows[-1]["step"] / history.cpu_s, 1),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -239,7 +254,8 @@ def point(task: str, attention: str, seed: int) -> dict[str, Any]:
 
 
 def rate(task: str, attention: str, lr: float) -> dict[str, Any]:
-    """A row of kind "rate", with the first seed. Where the loss is not finite any more, the accuracy is 0: such a rate is never chosen."""
+    """A row of kind "rate", with the first seed. Where the loss is not finite any more, the accuracy is 0:
+    such a rate is never chosen."""
     seed, steps = RECIPE["seeds"][0], RECIPE["rate_steps"][task]
     start = time.process_time()
     try:
@@ -260,7 +276,8 @@ def guessed(task: str, seed: int) -> dict[str, Any]:
 
 
 def cost(attention: str, n: int, seed: int) -> dict[str, Any]:
-    """A row of kind "cost": steps of training (forward, backward, Adam) per second, and the peak of forward and backward.
+    """A row of kind "cost": steps of training (forward, backward, Adam) per second, and the peak of forward
+    and backward.
 
     Seconds are `measure.clock`'s: of the processor, on CUDA by the clock. Sequences are random tokens.
     """
@@ -303,7 +320,8 @@ def _logits(model: Classifier, tokens: Tensor, held: bool) -> Tensor:
 
 
 def _pairs(generator: torch.Generator, batch: int) -> Labelled:
-    """`recall.pairs` with its keys numbered anew in each sequence, 0 ... count - 1 by their size: with 128 keys a training takes much longer."""
+    """`recall.pairs` with its keys numbered anew in each sequence, 0 ... count - 1 by their size: with 128
+    keys a training takes much longer."""
     tokens, answer = recall.pairs(generator, batch, RECIPE["count"])
     first = recall.PAIR_KEYS * recall.PAIR_VALUES
     keys, values = tokens[:, :-1] // recall.PAIR_VALUES, tokens[:, :-1] % recall.PAIR_VALUES

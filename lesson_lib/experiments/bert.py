@@ -1,10 +1,12 @@
-"""A small BERT on the grammar of agreement: what it guesses, which head looks at the subject, and whether that head matters.
+"""A small BERT on the grammar of agreement: what it guesses, which head looks at the subject, and whether
+that head matters.
 
-The masked words of test sentences are guessed by the model and by counting, and so is the number of each masked verb: right where
-its true form gets more probability than its form of the other number. The probe reads the weights of the masked verb. The
-interference asks what they are for: the subject is hidden from one head, or the head's weights are made uniform, and the number is
-guessed again. The rate is the one of `rates` with the lowest cross-entropy on VALIDATION, the mean over the seeds: the lowest of them.
-Source of the measure of agreement: Linzen, Dupoux & Goldberg 2016, arXiv:1611.01368.
+The masked words of test sentences are guessed by the model and by counting, and so is the number of each
+masked verb: right where its true form gets more probability than its form of the other number. The probe
+reads the weights of the masked verb. The interference asks what they are for: the subject is hidden from one
+head, or the head's weights are made uniform, and the number is guessed again. The rate is the one of `rates`
+with the lowest cross-entropy on VALIDATION, the mean over the seeds: the lowest of them. Source of the
+measure of agreement: Linzen, Dupoux & Goldberg 2016, arXiv:1611.01368.
 """
 
 import math
@@ -85,7 +87,8 @@ def make() -> Bert:
 
 
 def train(seed: int = 0, *, lr: float = RECIPE["lr"], steps: int = RECIPE["steps"]) -> tuple[Bert, History]:
-    """Train one model. Its history's score is exp(-cross-entropy) of the words hidden in validation sentences, "agreement" their verbs'."""
+    """Train one model. Its history's score is exp(-cross-entropy) of the words hidden in validation
+    sentences, "agreement" their verbs'."""
     torch.manual_seed(seed)
     model, agreed = to_device(make()), []
 
@@ -103,7 +106,8 @@ def train(seed: int = 0, *, lr: float = RECIPE["lr"], steps: int = RECIPE["steps
 
 @torch.no_grad()
 def logits(guesser: Bert | str, seen: Tensor, lengths: Tensor) -> Tensor:
-    """Logits (b, n, words) on the CPU, of a model or of the guess by counting with that sight ("nothing", "left", "both")."""
+    """Logits (b, n, words) on the CPU, of a model or of the guess by counting with that sight ("nothing",
+    "left", "both")."""
     if isinstance(guesser, str):
         return counts().logits(seen, guesser)
     made = []
@@ -115,7 +119,8 @@ def logits(guesser: Bert | str, seen: Tensor, lengths: Tensor) -> Tensor:
 
 
 def guessed(guesser: Bert | str, split: str = "test") -> dict[str, float]:
-    """How well the words hidden in a split are guessed where [mask] stands: "accuracy", and "cross_entropy" in nats."""
+    """How well the words hidden in a split are guessed where [mask] stands: "accuracy", and "cross_entropy"
+    in nats."""
     batch = hidden(split)
     asked = batch.chosen & (batch.seen == MASK)
     scores, words = logits(guesser, batch.seen, batch.lengths)[asked], batch.words[asked]
@@ -130,16 +135,18 @@ def at_verb(guesser: Bert | str, given: Sentences) -> Tensor:
 
 
 def agrees(scores: Tensor, given: Sentences) -> Tensor:
-    """For each sentence 1 where the masked verb's true form is likelier than its other form, 0 where less, 1/2 where equal."""
+    """For each sentence 1 where the masked verb's true form is likelier than its other form, 0 where less,
+    1/2 where equal."""
     true, other = (scores.gather(1, word[:, None])[:, 0] for word in (given.right(), given.other))
     return (1 + (true - other).sign()) / 2
 
 
 def agreement(guesser: Bert | str, given: Sentences | None = None) -> dict[str, Any]:
-    """The share of test verbs (or the given ones) in the right number: "all", "misleading", and by number of attractors.
+    """The share of test verbs (or the given ones) in the right number: "all", "misleading", and by number of
+    attractors.
 
-    "by_attractors" and "misleading_by_attractors" hold [attractors, sentences, share]; "cross_entropy" is that of the verbs themselves,
-    whose limits are those of `data.verb_limits`.
+    "by_attractors" and "misleading_by_attractors" hold [attractors, sentences, share]; "cross_entropy" is
+    that of the verbs themselves, whose limits are those of `data.verb_limits`.
     """
     given = sentences("test") if given is None else given
     scores = at_verb(guesser, given)
@@ -179,10 +186,12 @@ def looks(model: Bert, given: Sentences) -> Tensor:
 
 
 def probe(model: Bert, given: Sentences | None = None) -> list[dict[str, Any]]:
-    """A row per head: the weight of the masked verb on the subject, and how often the subject has the largest one, on `probed` sentences.
+    """A row per head: the weight of the masked verb on the subject, and how often the subject has the largest
+    one, on `probed` sentences.
 
-    "weight" and "largest" stand beside "even" (1/n, what each would be without a preference) and "offset": how often the head's own
-    favourite distance, chosen on these very sentences, happens to hit the subject; a head that goes by place alone gets no more.
+    "weight" and "largest" stand beside "even" (1/n, what each would be without a preference) and "offset":
+    how often the head's own favourite distance, chosen on these very sentences, happens to hit the subject; a
+    head that goes by place alone gets no more.
     """
     given = probed() if given is None else given
     tables, rows = looks(model, given), []
@@ -203,7 +212,8 @@ def probe(model: Bert, given: Sentences | None = None) -> list[dict[str, Any]]:
 
 
 def best_offset(given: Sentences | None = None) -> float:
-    """How often the one best distance from the verb hits the subject: the most that looking by distance alone can do."""
+    """How often the one best distance from the verb hits the subject: the most that looking by distance alone
+    can do."""
     given = probed() if given is None else given
     distances = given.verb - given.subject
     return (distances == distances.mode().values).double().mean().item()
@@ -212,7 +222,8 @@ def best_offset(given: Sentences | None = None) -> float:
 def blind(given: Sentences, how: str) -> Tensor:
     """Which queries may not see which keys (b, n, n); the ways are those of `interfere`.
 
-    "verb": the masked verb may not see the subject; "all": no word may; "control": no word may see the one before the verb.
+    "verb": the masked verb may not see the subject; "all": no word may; "control": no word may see the one
+    before the verb.
     """
     n = given.words.shape[1]
     places = torch.arange(n, device="cpu")
@@ -222,11 +233,13 @@ def blind(given: Sentences, how: str) -> Tensor:
 
 
 def interfere(model: Bert, given: Sentences | None = None) -> list[dict[str, Any]]:
-    """A row per head, per layer (head None) and for all (layer None too): agreement on `probed` sentences after each interference.
+    """A row per head, per layer (head None) and for all (layer None too): agreement on `probed` sentences
+    after each interference.
 
-    "before" is the model as it is; "verb" hides the subject from the masked verb in that head, "all" hides it from every word there,
-    "uniform" makes the head's weights even, "control" hides the word before the verb (an attractor, or the verb of its clause) in the
-    place of the subject. Each is [share of all, share of the misleading ones].
+    "before" is the model as it is; "verb" hides the subject from the masked verb in that head, "all" hides it
+    from every word there, "uniform" makes the head's weights even, "control" hides the word before the verb
+    (an attractor, or the verb of its clause) in the place of the subject. Each is [share of all, share of the
+    misleading ones].
     """
     given = probed() if given is None else given
     layers, heads = range(RECIPE["n_layers"]), range(RECIPE["n_heads"])
@@ -258,7 +271,8 @@ def _interfered(model: Bert, given: Sentences, layer: int | None, head: int | No
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """Rows of kind "rate" (each rate on validation), "trained" (the chosen one on test), "probe" and "interference" (a row per head)."""
+    """Rows of kind "rate" (each rate on validation), "trained" (the chosen one on test), "probe" and
+    "interference" (a row per head)."""
     rows: list[dict[str, Any]] = []
     for lr in RECIPE["rates"]:
         model, history = train(seed, lr=lr)
@@ -275,7 +289,8 @@ def run(seed: int) -> list[dict[str, Any]]:
             "parameters": sum(p.numel() for p in model.parameters()),
             "guessed": {name: guessed(one) for name, one in everyone.items()},
             "agreement": {name: agreement(one) for name, one in everyone.items()},
-            "rules": data.rules(sentences("test")), "verb_limits": data.verb_limits(), "best_offset": best_offset(), "curve": history.rows,
+            "rules": data.rules(sentences("test")), "verb_limits": data.verb_limits(),
+            "best_offset": best_offset(), "curve": history.rows,
         }  # fmt: skip
         rows.append(trained)
         rows += [{"kind": "probe"} | one for one in probe(model)]

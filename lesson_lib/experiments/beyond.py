@@ -1,16 +1,21 @@
-"""Recall beyond the radius: attention with a window, in one layer or more, is asked for a symbol at distances inside its reach and beyond.
+"""Recall beyond the radius: attention with a window, in one layer or more, is asked for a symbol at distances
+inside its reach and beyond.
 
-With each layer the symbol comes `radius` tokens nearer to the question, so the reach is radius · layers. Beyond it the gradient at the symbol
-is exactly 0, before training and after: nothing can be learnt there. Inside it may be learnt. The kinds of rows:
+With each layer the symbol comes `radius` tokens nearer to the question, so the reach is radius · layers.
+Beyond it the gradient at the symbol is exactly 0, before training and after: nothing can be learnt there.
+Inside it may be learnt. The kinds of rows:
 
-    rate     accuracy on VALIDATION with each rate, at the pilot's radius: how the rates were chosen, for each number of layers
-    point    a model for each radius, number of layers and distance, distances lengthening from 1 to that one ("curriculum"):
+    rate     accuracy on VALIDATION with each rate, at the pilot's radius: how the rates were chosen, for each
+             number of layers
+    point    a model for each radius, number of layers and distance, distances lengthening from 1 to that one
+             ("curriculum"):
              all distances of the reach, and the first beyond it
     plain    the same at the reach without the curriculum: what may be learnt need not be
     full     one layer without a window, at the last distance
 
-A training ends as soon as all VALIDATION sequences are answered rightly; accuracies are on test sequences. Data, batches and judges
-are those of `experiments.recall`; rates are chosen as there, and what guesses with one rate as with another (below 0.2) counts as equal.
+A training ends as soon as all VALIDATION sequences are answered rightly; accuracies are on test sequences.
+Data, batches and judges are those of `experiments.recall`; rates are chosen as there, and what guesses with
+one rate as with another (below 0.2) counts as equal.
 """
 
 import itertools
@@ -42,7 +47,8 @@ RECIPE = {
 
 
 def reach(radius: int | None, layers: int) -> int | float:
-    """How far behind a symbol may stand for the last token to know of it: radius · layers; without a radius, any distance.
+    """How far behind a symbol may stand for the last token to know of it: radius · layers; without a radius,
+    any distance.
 
     >>> reach(4, 2)
     8
@@ -69,10 +75,12 @@ def train(
     curriculum: bool = True,
     lr: float | None = None,
 ) -> tuple[Recaller, History]:
-    """Train layers of window attention to name the symbol that stood `distance` tokens ago; the score is accuracy on VALIDATION.
+    """Train layers of window attention to name the symbol that stood `distance` tokens ago; the score is
+    accuracy on VALIDATION.
 
-    With the curriculum, distances are drawn from 1 up to a bound, which reaches `distance` at half of the steps. Another number of layers
-    than the recipe's learns at the rate of the next smaller one. Raises ValueError as `Recaller` does, and for a distance below 1.
+    With the curriculum, distances are drawn from 1 up to a bound, which reaches `distance` at half of the
+    steps. Another number of layers than the recipe's learns at the rate of the next smaller one. Raises
+    ValueError as `Recaller` does, and for a distance below 1.
     """
     model, steps = start(radius, layers, seed), RECIPE["steps"]
     history = fit(
@@ -85,7 +93,8 @@ def train(
 
 
 def gradient(model: Recaller, distance: int) -> float:
-    """How strongly a symbol `distance` tokens ago moves the right answer's logit, in float64; exactly 0 where it is out of reach."""
+    """How strongly a symbol `distance` tokens ago moves the right answer's logit, in float64; exactly 0 where
+    it is out of reach."""
     return recall.gradients(model, distance)[0]
 
 
@@ -122,7 +131,8 @@ def point(kind: str, radius: int | None, layers: int, distance: int, seed: int) 
     untrained = gradient(start(radius, layers, seed), distance)
     model, history = train(radius, layers, distance, seed, curriculum=curriculum)
     return {
-        "kind": kind, "seed": seed, "radius": radius, "layers": layers, "distance": distance, "curriculum": curriculum,
+        "kind": kind, "seed": seed, "radius": radius, "layers": layers, "distance": distance,
+        "curriculum": curriculum,
         "lr": _rate(layers, curriculum), "steps": history.rows[-1]["step"],
         "accuracy": round(recall.accuracy(model, distance, seed=seed), 4),
         "validation_accuracy": round(max(history.column("score")), 4),
@@ -136,8 +146,10 @@ def pilot(curriculum: bool, layers: int, distance: int, lr: float) -> dict[str, 
     seed, radius = RECIPE["seeds"][0], RECIPE["pilot"]
     history = train(radius, layers, distance, seed, curriculum=curriculum, lr=lr)[1]
     return {
-        "kind": "rate", "seed": seed, "radius": radius, "layers": layers, "distance": distance, "curriculum": curriculum, "lr": lr,
-        "steps": history.rows[-1]["step"], "validation_accuracy": round(max(history.column("score")), 4), "cpu_s": round(history.cpu_s, 2),
+        "kind": "rate", "seed": seed, "radius": radius, "layers": layers, "distance": distance,
+        "curriculum": curriculum, "lr": lr,
+        "steps": history.rows[-1]["step"], "validation_accuracy": round(max(history.column("score")), 4),
+        "cpu_s": round(history.cpu_s, 2),
     }  # fmt: skip
 
 

@@ -1,13 +1,18 @@
-"""Classes of nodes, most of them unknown: who looks at whom, and does it help? All kinds of `models.nodes` are trained alike, on whole graphs.
+"""Classes of nodes, most of them unknown: who looks at whom, and does it help? All kinds of `models.nodes`
+are trained alike, on whole graphs.
 
-The tasks are a club with its two leaders known, the same club with one other member known of each side (drawn anew for each seed), and two
-generated graphs, drawn anew for each seed. Steps are the same for all kinds; the rate is each kind's best of `rates` on VALIDATION, of
-equals the nearest to 1e-2. Validation graphs are other graphs. The club has no member to spare, so its rates are chosen on generated clubs
-(`stand_in`): two blocks of 17 with as many edges, as many of them within a side, and the best connected member of each side known. Parts:
+The tasks are a club with its two leaders known, the same club with one other member known of each side (drawn
+anew for each seed), and two generated graphs, drawn anew for each seed. Steps are the same for all kinds; the
+rate is each kind's best of `rates` on VALIDATION, of equals the nearest to 1e-2. Validation graphs are other
+graphs. The club has no member to spare, so its rates are chosen on generated clubs (`stand_in`): two blocks
+of 17 with as many edges, as many of them within a side, and the best connected member of each side known.
+Parts:
 
     rate     accuracy on VALIDATION graphs with each rate: how the rates were chosen
-    point    each kind on each task: accuracy on nodes that were not known, and where the weights of the first layer lie, before and after training
-    even     GAT whose scores stay 0, so that a node takes equally from all its neighbours and itself: what do learnt weights add?
+    point    each kind on each task: accuracy on nodes that were not known, and where the weights of the first
+             layer lie, before and after training
+    even     GAT whose scores stay 0, so that a node takes equally from all its neighbours and itself: what do
+             learnt weights add?
     within   on `opposites` over the share of edges inside a class, for two and for four classes
 
 The networks of the paper have dropout and weight decay, these have none.
@@ -112,7 +117,8 @@ def validation(name: str) -> list[NodeTask]:
 
 
 def start(kind: str, task: NodeTask, seed: int = 0) -> NodeClassifier:
-    """The untrained model that `train` begins with, on the lessons' device. Raises ValueError for a kind that is none of KINDS."""
+    """The untrained model that `train` begins with, on the lessons' device. Raises ValueError for a kind that
+    is none of KINDS."""
     torch.manual_seed(seed)
     with torch.device("cpu"):
         model = NodeClassifier(
@@ -131,7 +137,8 @@ def train(
     model = start(kind, task, seed)
     if lr is None and task.name not in RECIPE["lr"]:
         raise ValueError(
-            f"there is a rate for tasks named {', '.join(RECIPE['lr'])}, not for {task.name!r}; give lr=..., say 1e-2"
+            f"there is a rate for tasks named {', '.join(RECIPE['lr'])}, not for {task.name!r}; give lr=...,"
+            " say 1e-2"
         )
     if even:
         _hold_even(model)
@@ -143,7 +150,8 @@ def train(
 
 
 def loss(model: nn.Module, task: NodeTask) -> Tensor:
-    """Mean cross-entropy of the known nodes. The whole graph is read, and the other nodes' classes are not."""
+    """Mean cross-entropy of the known nodes. The whole graph is read, and the other nodes' classes
+    are not."""
     return F.cross_entropy(model(task.x, task.edge_index)[task.known], task.y[task.known])
 
 
@@ -158,15 +166,18 @@ def accuracy(model: nn.Module, task: NodeTask) -> float:
 
 
 def weight_on_strangers(model: nn.Module, task: NodeTask) -> float:
-    """The share of all weight, in the first layer, that lies on pairs of nodes without an edge; a node is no stranger to itself."""
+    """The share of all weight, in the first layer, that lies on pairs of nodes without an edge; a node is no
+    stranger to itself."""
     weights, joined = _looked(model, task)
     return (weights * ~joined).sum().item() / weights.sum().item()
 
 
 def evenness(model: nn.Module, task: NodeTask) -> float:
-    """How evenly weights are spread over those that a node may look at: entropy over its highest value, 1 where all are equal.
+    """How evenly weights are spread over those that a node may look at: entropy over its highest value, 1
+    where all are equal.
 
-    The mean over heads of the first layer and over nodes; those that see but one node have no choice and are left out.
+    The mean over heads of the first layer and over nodes; those that see but one node have no choice and are
+    left out.
     Raises ValueError where none has.
     """
     weights, joined = _looked(model, task)
@@ -180,7 +191,8 @@ def evenness(model: nn.Module, task: NodeTask) -> float:
 
 
 def weight_on_own_class(model: nn.Module, task: NodeTask) -> float:
-    """The share of weight, in the first layer, on nodes of the own class, of all that does not stay with the node itself.
+    """The share of weight, in the first layer, on nodes of the own class, of all that does not stay with the
+    node itself.
 
     Raises ValueError where all of it does.
     """
@@ -226,7 +238,8 @@ def pilot(name: str, kind: str, lr: float) -> dict[str, Any]:
 
 
 def point(task: NodeTask, kind: str, seed: int, *, even: bool = False) -> dict[str, Any]:
-    """A row of part "point", or "even": what was found, and where the first layer's weights lie, before training and after it."""
+    """A row of part "point", or "even": what was found, and where the first layer's weights lie, before
+    training and after it."""
     model, history = train(kind, task, seed, even=even)
     row = {
         "part": "even" if even else "point", "seed": seed, "task": task.name, "kind": kind,
@@ -240,7 +253,8 @@ def point(task: NodeTask, kind: str, seed: int, *, even: bool = False) -> dict[s
     return row | {
         "strangers_start": round(weight_on_strangers(begun, task), 4),
         "evenness_start": round(evenness(begun, task), 4), "evenness": round(evenness(model, task), 4),
-        "own_start": round(weight_on_own_class(begun, task), 4), "own": round(weight_on_own_class(model, task), 4),
+        "own_start": round(weight_on_own_class(begun, task), 4),
+        "own": round(weight_on_own_class(model, task), 4),
     }  # fmt: skip
 
 
@@ -249,8 +263,10 @@ def within(kind: str, share: float, n_classes: int, seed: int) -> dict[str, Any]
     task = graphs.opposites(seed, n_classes=n_classes, within=share)
     model, history = train(kind, task, seed)
     return {
-        "part": "within", "seed": seed, "task": task.name, "kind": kind, "within": share, "n_classes": n_classes,
-        "accuracy": round(accuracy(model, task), 4), "lr": RECIPE["lr"][task.name][kind], "cpu_s": round(history.cpu_s, 2),
+        "part": "within", "seed": seed, "task": task.name, "kind": kind, "within": share,
+        "n_classes": n_classes,
+        "accuracy": round(accuracy(model, task), 4), "lr": RECIPE["lr"][task.name][kind],
+        "cpu_s": round(history.cpu_s, 2),
     }  # fmt: skip
 
 

@@ -1,9 +1,11 @@
-"""What a layer costs: multiplications by formula and counted, seconds and memory measured, and how all of them grow with n and d.
+"""What a layer costs: multiplications by formula and counted, seconds and memory measured, and how all of
+them grow with n and d.
 
-Real layers of width d on ONE sequence of n tokens, float32, one thread. Operations are exact, and counted on the CPU, as MiB are measured there.
-Seconds are processor seconds (on a GPU: seconds by the clock, once it has finished), each the median of several rounds in which all layers take
-turns, so that a busy moment hits all alike; what is stored was measured on the CPU, and `experiments.devices` has a GPU's.
-`run` has a repeat of the whole sweep per "seed"; nothing but the machine differs between them.
+Real layers of width d on ONE sequence of n tokens, float32, one thread. Operations are exact, and counted on
+the CPU, as MiB are measured there. Seconds are processor seconds (on a GPU: seconds by the clock, once it has
+finished), each the median of several rounds in which all layers take turns, so that a busy moment hits all
+alike; what is stored was measured on the CPU, and `experiments.devices` has a GPU's. `run` has a repeat of
+the whole sweep per "seed"; nothing but the machine differs between them.
 
     convolution                 a kernel of 3, zeros beyond the ends
     RNN, GRU, LSTM              torch's own loops, with the products that bring the token in
@@ -12,8 +14,8 @@ turns, so that a busy moment hits all alike; what is stored was measured on the 
     attention with its table    the same numbers, but the table of n x n weights is held in memory
     linear attention            causal, without projections, in chunks
 
-Source of the comparison: Vaswani et al. 2017, arXiv:1706.03762, table 1.
-It gives orders of growth, and the attention without its projections; here every multiplication is counted, and both forms of attention.
+Source of the comparison: Vaswani et al. 2017, arXiv:1706.03762, table 1. It gives orders of growth, and the
+attention without its projections; here every multiplication is counted, and both forms of attention.
 """
 
 import math
@@ -43,13 +45,15 @@ RECIPE = {
     "rounds": 7,
     "generation": {"n": 4096, "d": 64, "rounds": 3, "near": 16},
     "chunks": {"sizes": [1024, 4096], "heads": [1, 8], "d": 64, "rounds": 3},
-    "threads": {"kinds": ["RNN", "LSTM", "self-attention"], "n": 512, "d": 256, "batches": [1, 32], "counts": [1, 2], "rounds": 7},
+    "threads": {"kinds": ["RNN", "LSTM", "self-attention"], "n": 512, "d": 256, "batches": [1, 32],
+    "counts": [1, 2], "rounds": 7},
     "seeds": [0, 1, 2],
 }  # fmt: skip
 
 
 class Formula(NamedTuple):
-    """What theory says of a layer: its multiplications, and the powers with which they grow in n and in d (of a sum, the larger)."""
+    """What theory says of a layer: its multiplications, and the powers with which they grow in n and in d (of
+    a sum, the larger)."""
 
     multiplications: str
     in_n: int
@@ -71,7 +75,8 @@ TABLES = ("self-attention", "attention alone", "attention with its table")  # th
 
 
 def layer(kind: str, d: int) -> Callable[[Tensor], Tensor]:
-    """A layer of that kind and width, on the lessons' device: a function of tokens (b, n, d) that gives as many.
+    """A layer of that kind and width, on the lessons' device: a function of tokens (b, n, d) that gives as
+    many.
 
     Raises ValueError for another kind, and where d is no whole number >= 1.
     """
@@ -91,7 +96,8 @@ def layer(kind: str, d: int) -> Callable[[Tensor], Tensor]:
 
 
 def formula(kind: str, n: int, d: int) -> int:
-    """Multiplications of one forward pass over n tokens, by theory: what THEORY says in words, and for an n that leaves a chunk unfilled."""
+    """Multiplications of one forward pass over n tokens, by theory: what THEORY says in words, and for an n
+    that leaves a chunk unfilled."""
     _check(kind, n=n, d=d)
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}
     if kind in gates:
@@ -109,7 +115,8 @@ def formula(kind: str, n: int, d: int) -> int:
 
 @on("cpu")
 def counted(kind: str, n: int, d: int) -> int:
-    """Multiplications of one forward pass over n tokens, counted while the real layer runs on the CPU: equal to `formula`."""
+    """Multiplications of one forward pass over n tokens, counted while the real layer runs on the CPU: equal
+    to `formula`."""
     require.whole(n=n)
     call, x = layer(kind, d), _tokens(1, n, d)
     with torch.no_grad():
@@ -119,9 +126,11 @@ def counted(kind: str, n: int, d: int) -> int:
 def seconds(
     kinds: Sequence[str], n: int, d: int, *, backward: bool = False, rounds: int = RECIPE["rounds"]
 ) -> dict[str, float]:
-    """Seconds of one pass of each layer over n tokens: the median of several rounds in which the layers take turns.
+    """Seconds of one pass of each layer over n tokens: the median of several rounds in which the layers take
+    turns.
 
-    `backward` adds the gradients of all parameters and of the tokens. Raises ValueError where `rounds` is less than 1.
+    `backward` adds the gradients of all parameters and of the tokens. Raises ValueError where `rounds` is
+    less than 1.
     """
     return measure.seconds_in_turn(
         {kind: _pass(kind, n, d, backward=backward) for kind in kinds}, repeats=rounds
@@ -130,14 +139,16 @@ def seconds(
 
 @on("cpu")
 def mib(kind: str, n: int, d: int, *, backward: bool = False) -> float:
-    """MiB that a pass on the CPU allocates at its peak, beyond its tokens and parameters; with `backward`, the gradients too. Deterministic."""
+    """MiB that a pass on the CPU allocates at its peak, beyond its tokens and parameters; with `backward`,
+    the gradients too. Deterministic."""
     return measure.peak_mib(_pass(kind, n, d, backward=backward))
 
 
 def sweep(
     over: str, kinds: Sequence[str] = KINDS, *, backward: bool = False, rounds: int = RECIPE["rounds"]
 ) -> list[dict[str, Any]]:
-    """A row for each layer and size, over the recipe's sizes of "n" or "d": {"kind", "n", "d", "operations", "seconds"}.
+    """A row for each layer and size, over the recipe's sizes of "n" or "d": {"kind", "n", "d", "operations",
+    "seconds"}.
 
     `operations` are those of `formula`, without the backward pass. Raises ValueError for another axis.
     """
@@ -151,9 +162,11 @@ def sweep(
 def exponents(
     rows: Sequence[dict[str, Any]], over: str, of: str = "seconds"
 ) -> dict[str, tuple[float, float]]:
-    """The powers with which `of` grows in rows of `sweep(over)`: {kind: (over all sizes, over the upper half of them)}.
+    """The powers with which `of` grows in rows of `sweep(over)`: {kind: (over all sizes, over the upper half
+    of them)}.
 
-    A call has costs that do not grow; over small sizes they flatten the curve, so the upper half is nearer to the theory.
+    A call has costs that do not grow; over small sizes they flatten the curve, so the upper half is nearer to
+    the theory.
     """
     found = {}
     for kind in dict.fromkeys(row["kind"] for row in rows):
@@ -164,17 +177,21 @@ def exponents(
 
 
 def crossing(sizes: Sequence[float], first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The size from which `first` costs more than `second`, as far as it was measured; None where it never does.
+    """The size from which `first` costs more than `second`, as far as it was measured; None where it never
+    does.
 
-    Read from straight lines between the points, on log scales; exact for power laws. The first of the sizes where it always does.
-    Raises ValueError for lengths that differ, for sizes that do not rise, and for numbers that are not positive.
+    Read from straight lines between the points, on log scales; exact for power laws. The first of the sizes
+    where it always does.
+    Raises ValueError for lengths that differ, for sizes that do not rise, and for numbers that are not
+    positive.
 
     >>> round(crossing([1, 4], [1, 16], [2, 8]), 6)
     2.0
     """
     if not len(sizes) == len(first) == len(second) or [*sizes] != sorted(set(sizes)) or not sizes:
         raise ValueError(
-            f"need rising sizes and two values for each, got sizes {[*sizes]}, {len(first)} and {len(second)} values"
+            f"need rising sizes and two values for each, got sizes {[*sizes]}, {len(first)} and {len(second)}"
+            " values"
         )
     if min(*sizes, *first, *second) <= 0:
         raise ValueError("sizes and values must be positive; log scales have no zero")
@@ -190,10 +207,12 @@ def crossing(sizes: Sequence[float], first: Sequence[float], second: Sequence[fl
 
 
 def generation(n: int = RECIPE["generation"]["n"]) -> list[dict[str, Any]]:
-    """A row for each system at tokens 1, 2, 4 ... n: {"system", "token", "seconds", "numbers"}, of taking up one token after the other.
+    """A row for each system at tokens 1, 2, 4 ... n: {"system", "token", "seconds", "numbers"}, of taking up
+    one token after the other.
 
-    `numbers` is what the system must keep to go on: a state, or a cache of all keys and values. `seconds` is the least of the recipe's
-    rounds for each token, then the median over the last few tokens up to this one. Raises ValueError where n is less than 1.
+    `numbers` is what the system must keep to go on: a state, or a cache of all keys and values. `seconds` is
+    the least of the recipe's rounds for each token, then the median over the last few tokens up to this one.
+    Raises ValueError where n is less than 1.
     """
     require.whole(n=n)
     recipe, tokens, rows = RECIPE["generation"], _tokens(n, 1, RECIPE["generation"]["d"]), []
@@ -212,12 +231,20 @@ def generation(n: int = RECIPE["generation"]["n"]) -> list[dict[str, Any]]:
             least = [min(times) for times in zip(*taken, strict=True)]
             for token in (2**i for i in range(n.bit_length())):
                 near = least[max(0, token - recipe["near"]) : token]
-                rows.append({"system": system, "token": token, "seconds": statistics.median(near), "numbers": numbers[token - 1]})  # fmt: skip
+                rows.append(
+                    {
+                        "system": system,
+                        "token": token,
+                        "seconds": statistics.median(near),
+                        "numbers": numbers[token - 1],
+                    }
+                )
     return rows
 
 
 def chunks(n: int, heads: int = 1) -> dict[str, float]:
-    """Tokens per second of causal linear attention, forward and backward, in both forms: {"chunked", "loop"}."""
+    """Tokens per second of causal linear attention, forward and backward, in both forms: {"chunked",
+    "loop"}."""
     require.whole(n=n, heads=heads)
     x = _tokens(heads, n, RECIPE["chunks"]["d"]).requires_grad_()
 
@@ -235,9 +262,11 @@ def chunks(n: int, heads: int = 1) -> dict[str, float]:
 
 
 def threads() -> list[dict[str, Any]]:
-    """A row for each layer, batch and number of threads: {"kind", "batch", "threads", "seconds"}, by the clock, forward and backward.
+    """A row for each layer, batch and number of threads: {"kind", "batch", "threads", "seconds"}, by the
+    clock, forward and backward.
 
-    By the clock, since two threads share the work: the best of several rounds in which the numbers of threads take turns.
+    By the clock, since two threads share the work: the best of several rounds in which the numbers of threads
+    take turns.
     """
     recipe, rows, before = RECIPE["threads"], [], torch.get_num_threads()
     for kind in recipe["kinds"]:
@@ -259,10 +288,12 @@ def threads() -> list[dict[str, Any]]:
 
 
 def crossings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """From which n on attention costs more than another layer, in rows of `sweep("n")`: {"kind", "other", "operations", "seconds"}.
+    """From which n on attention costs more than another layer, in rows of `sweep("n")`: {"kind", "other",
+    "operations", "seconds"}.
 
-    The last two are lengths, or None where attention stays cheaper to the end of what was measured. Operations are asked at every n: the
-    length from which on they are as many or more, 1 where they always are. Seconds: see `crossing`.
+    The last two are lengths, or None where attention stays cheaper to the end of what was measured.
+    Operations are asked at every n: the length from which on they are as many or more, 1 where they always
+    are. Seconds: see `crossing`.
     """
     kinds = dict.fromkeys(row["kind"] for row in rows)
     found = []
@@ -278,7 +309,8 @@ def crossings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """A row for each number of one repeat of everything; "part" says what it belongs to. The seed only tells the repeats apart.
+    """A row for each number of one repeat of everything; "part" says what it belongs to. The seed only tells
+    the repeats apart.
 
     What is the same in every repeat, operations counted and MiB, is measured in the first alone.
     """

@@ -1,9 +1,10 @@
 """One, two, three dates in a row into ISO 8601: the input in one vector, or a decoder that looks back at it?
 
-Systems: attention with Bahdanau's additive score, attention with the scaled dot product, a fixed vector. The fixed vector is 1.5
-times as wide as the states that the others look at, and its model has the most parameters. It also gets more steps than the
-others, to tell apart what it cannot do and what it is slow to learn. Rates are chosen for each system and number of steps, on two
-dates in a row, by the cross-entropy on VALIDATION days of one seed. A text counts as right if no character of the answer is wrong.
+Systems: attention with Bahdanau's additive score, attention with the scaled dot product, a fixed vector. The
+fixed vector is 1.5 times as wide as the states that the others look at, and its model has the most
+parameters. It also gets more steps than the others, to tell apart what it cannot do and what it is slow to
+learn. Rates are chosen for each system and number of steps, on two dates in a row, by the cross-entropy on
+VALIDATION days of one seed. A text counts as right if no character of the answer is wrong.
 """
 
 import functools
@@ -62,7 +63,8 @@ def make(system: str) -> Translator:
 
 
 def texts(dates: int, split: str) -> list[data.Pair]:
-    """The pairs that judge: days of the split "validation" or "test", the same every time; ValueError for another split."""
+    """The pairs that judge: days of the split "validation" or "test", the same every time; ValueError for
+    another split."""
     seeds = {"validation": VALIDATION_SEED, "test": TEST_SEED}
     if split not in seeds:
         raise ValueError(f"split must be validation or test, got {split!r}; training days judge nothing")
@@ -94,10 +96,12 @@ def cross_entropy(model: nn.Module, pairs: Sequence[data.Pair]) -> float:
 
 
 def judge(model: nn.Module, dates: int, split: str = "test", **options: int) -> dict[str, Any]:
-    """What the model gets right on that many dates in a row: "exact", "single dates" and "by_length". Options are those of `translate`.
+    """What the model gets right on that many dates in a row: "exact", "single dates" and "by_length". Options
+    are those of `translate`.
 
-    "exact" is the share of texts without a wrong character, "single dates" the share of dates, each in its place. "by_length" holds,
-    for inputs of every `bin` characters, [first length, number of texts, share of them without a wrong character].
+    "exact" is the share of texts without a wrong character, "single dates" the share of dates, each in its
+    place. "by_length" holds, for inputs of every `bin` characters, [first length, number of texts, share of
+    them without a wrong character].
     """
     pairs = texts(dates, split)
     made = [translation.text for translation in translate(model, [pair.source for pair in pairs], **options)]
@@ -113,7 +117,8 @@ def judge(model: nn.Module, dates: int, split: str = "test", **options: int) -> 
 
 
 def run(seed: int) -> list[dict]:
-    """A row for each system, number of steps and number of dates; on the seed that tunes, one for each rate and one map too.
+    """A row for each system, number of steps and number of dates; on the seed that tunes, one for each rate
+    and one map too.
 
     The other seeds train with the rates that are best on the tuning seed's validation days.
     """
@@ -134,18 +139,21 @@ def run(seed: int) -> list[dict]:
 
 
 def best_rows(rows: list[dict]) -> list[dict]:
-    """Of the rates of one system, number of steps, of dates, and seed, the one with the lowest cross-entropy on VALIDATION."""
+    """Of the rates of one system, number of steps, of dates, and seed, the one with the lowest cross-entropy
+    on VALIDATION."""
     trained = [row for row in rows if row["kind"] == "trained"]
     return summary.best(trained, ("system", "steps", "dates", "seed"), by=lambda row: -row["validation_loss"])
 
 
 def by_dates(rows: list[dict], column: str = "exact") -> dict[tuple[str, int], tuple[list, list, list, list]]:
-    """{(system, steps): (numbers of dates, lowest, middle, highest value of the column over the seeds)} of `best_rows`."""
+    """{(system, steps): (numbers of dates, lowest, middle, highest value of the column over the seeds)} of
+    `best_rows`."""
     return summary.bands(best_rows(rows), ("system", "steps"), "dates", column)
 
 
 def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list, list, list, list]]]:
-    """{dates: {system: (input lengths, lowest, middle, highest exact match over the seeds)}} of `best_rows` with that many steps.
+    """{dates: {system: (input lengths, lowest, middle, highest exact match over the seeds)}} of `best_rows`
+    with that many steps.
 
     A bin is told by the middle of its lengths; bins with fewer than 30 texts are left out.
     """
@@ -178,7 +186,8 @@ def stored_map(rows: list[dict]) -> tuple[Tensor, str, str]:
 
 @functools.cache
 def _grid() -> list[dict]:
-    """Every system, number of steps and rate on the tuning seed and dates; cached, since every seed asks for its choice."""
+    """Every system, number of steps and rate on the tuning seed and dates; cached, since every seed asks for
+    its choice."""
     dates, seed = RECIPE["tuning_dates"], RECIPE["tuning_seed"]
     return [
         _trained(system=system, dates=dates, steps=steps, seed=seed, lr=lr)[0]

@@ -1,8 +1,10 @@
-"""A small DETR on scenes of one to three shapes: how much it finds, what its queries specialise in, and two ablations.
+"""A small DETR on scenes of one to three shapes: how much it finds, what its queries specialise in, and two
+ablations.
 
-"no matching" gives object k of the list to query k; the list has no order, so a query cannot know which object is meant. "no encoder" leaves the
-encoder out. Each step draws new scenes; the rate, the steps and the weights of the loss were chosen by recall and precision on the VALIDATION scenes,
-with seed 0; the scores of the rows are those of test scenes, drawn by another generator and seen by nobody before.
+"no matching" gives object k of the list to query k; the list has no order, so a query cannot know which
+object is meant. "no encoder" leaves the encoder out. Each step draws new scenes; the rate, the steps and the
+weights of the loss were chosen by recall and precision on the VALIDATION scenes, with seed 0; the scores of
+the rows are those of test scenes, drawn by another generator and seen by nobody before.
 """
 
 from functools import cache, partial
@@ -40,7 +42,8 @@ AT_ONCE = 250  # scenes that are judged together
 
 @cache
 def scenes(split: str) -> Objects:
-    """The scenes of "validation" or "test", always the same ones, on the CPU. Raises ValueError for another split."""
+    """The scenes of "validation" or "test", always the same ones, on the CPU. Raises ValueError for another
+    split."""
     require.one_of(RECIPE["scenes"], split=split)
     generator = torch.Generator("cpu").manual_seed(RECIPE["data_seeds"][split])
     return data.objects(generator, RECIPE["scenes"][split])
@@ -60,7 +63,8 @@ def make(system: str = "DETR") -> Detr:
 
 
 def train(seed: int = 0, *, system: str = "DETR", steps: int = RECIPE["steps"]) -> tuple[Detr, History]:
-    """Train one model. Its history's score is 2 · recall · precision / (recall + precision) on validation scenes; both have columns of their own."""
+    """Train one model. Its history's score is 2 · recall · precision / (recall + precision) on validation
+    scenes; both have columns of their own."""
     torch.manual_seed(seed)
     model, seen = to_device(make(system)), []
 
@@ -104,7 +108,8 @@ def by_objects(found: Found, given: Objects) -> list[dict[str, float]]:
 
 
 def by_query(found: Found) -> list[dict[str, Any]]:
-    """A row per query: how often it found something, and for the first scenes that are kept: the middle of its box in pixels, and 1 where it found something."""
+    """A row per query: how often it found something, and for the first scenes that are kept: the middle of
+    its box in pixels, and 1 where it found something."""
     kept, queries = RECIPE["kept"], range(found.boxes.shape[1])
     times = torch.zeros(len(found.boxes), len(queries), dtype=torch.long, device="cpu")
     for image, row in enumerate(detr.detections(found)):
@@ -123,7 +128,8 @@ def by_query(found: Found) -> list[dict[str, Any]]:
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """A row per system: its history, and on test scenes the score, also by the number of objects and after each decoder layer; of seed 0 its queries."""
+    """A row per system: its history, and on test scenes the score, also by the number of objects and after
+    each decoder layer; of seed 0 its queries."""
     return [_row(seed, system) for system in RECIPE["systems"]]
 
 

@@ -1,16 +1,19 @@
-"""Seconds on a GPU beside those on the CPU: what the lessons measure live, once more on a GPU, and at lengths that fill one.
+"""Seconds on a GPU beside those on the CPU: what the lessons measure live, once more on a GPU, and at lengths
+that fill one.
 
-    scores        lesson 02: attention with a score by products, and with an additive one, in pieces and at once
+    scores        lesson 02: attention with a score by products, and with an additive one, in pieces and at
+                  once
     loop          lesson 03: self-attention pair by pair in Python, and as products
     layers        lesson 08: `costs.layer`, one sequence of width 64
     speech        lesson 09: `lengths.layer`, n frames, eight heads of width 64
     graph         lesson 10: `GraphAttention` along the edges of a graph of degree 10, and with its table
     next token    lesson 11: one more token behind n kept ones, with 8, 2 or 1 heads of keys
 
-Float32, without gradients. On a GPU a call is timed by the clock until the GPU has finished, on the CPU in processor seconds; the median of a
-few rounds after one to warm up. Every length is twice the one before. A kind ends at its longest length, and before it where it no longer
-fits into memory or a call takes more than `longest_call_s`, so that a lesson can measure all of a series on any GPU.
-`run` is a repeat of everything for each "seed", on the GPU and on the CPU beside it; it needs a GPU.
+Float32, without gradients. On a GPU a call is timed by the clock until the GPU has finished, on the CPU in
+processor seconds; the median of a few rounds after one to warm up. Every length is twice the one before. A
+kind ends at its longest length, and before it where it no longer fits into memory or a call takes more than
+`longest_call_s`, so that a lesson can measure all of a series on any GPU. `run` is a repeat of everything for
+each "seed", on the GPU and on the CPU beside it; it needs a GPU.
 """
 
 from collections.abc import Callable
@@ -30,15 +33,18 @@ from lesson_lib.scores import Additive, dot
 
 DEVICE = "gpu"
 RECIPE = {
-    "scores": {"d": 64, "shortest": 64, "longest": {"dot": 2048, "additive, in pieces": 2048, "additive, at once": 2048}},
+    "scores": {"d": 64, "shortest": 64,
+    "longest": {"dot": 2048, "additive, in pieces": 2048, "additive, at once": 2048}},
     "loop": {"d": 64, "shortest": 16, "longest": {"loop": 256, "product": 4096}},
     "layers": {
         "d": 64,
         "shortest": 64,
-        "longest": {"convolution": 16384, "RNN": 4096, "LSTM": 4096, "attention alone": 16384, "self-attention": 16384},
+        "longest": {"convolution": 16384, "RNN": 4096, "LSTM": 4096, "attention alone": 16384,
+        "self-attention": 16384},
     },
     "speech": {"shortest": 500, "longest": {"fused": 32000, "window": 64000}},
-    "graph": {"degree": 10, "d": 16, "d_head": 8, "heads": 4, "shortest": 250, "longest": {"edges": 32000, "table": 4000}},
+    "graph": {"degree": 10, "d": 16, "d_head": 8, "heads": 4, "shortest": 250,
+    "longest": {"edges": 32000, "table": 4000}},
     "next token": {
         "d": 512,
         "heads": 8,
@@ -52,14 +58,16 @@ RECIPE = {
 
 
 class Beside(NamedTuple):
-    """What stands beside a CPU's curve: rows {"kind", "n", "seconds"} of a GPU, and what to write over them, or in their place."""
+    """What stands beside a CPU's curve: rows {"kind", "n", "seconds"} of a GPU, and what to write over them,
+    or in their place."""
 
     rows: list[dict[str, Any]]
     label: str
 
 
 def beside(series: str) -> Beside:
-    """The GPU's seconds for a lesson's figure: measured now where `device()` is a GPU, else the stored ones, else none and a label that says so.
+    """The GPU's seconds for a lesson's figure: measured now where `device()` is a GPU, else the stored ones,
+    else none and a label that says so.
 
     Raises ValueError for an unknown series.
     """
@@ -74,7 +82,8 @@ def beside(series: str) -> Beside:
 
 
 def measured(series: str) -> list[dict[str, Any]]:
-    """Rows {"series", "kind", "n", "device", "seconds"} of a series, measured now on the lessons' device, which is a "cpu" or a "gpu".
+    """Rows {"series", "kind", "n", "device", "seconds"} of a series, measured now on the lessons' device,
+    which is a "cpu" or a "gpu".
 
     Raises ValueError for an unknown series.
     """
@@ -87,14 +96,17 @@ def measured(series: str) -> list[dict[str, Any]]:
                     taken = measure.seconds(call(series, kind, n), repeats=RECIPE["rounds"])
             except torch.OutOfMemoryError:
                 break
-            rows.append({"series": series, "kind": kind, "n": n, "device": where, "seconds": float(f"{taken:.4g}")})  # fmt: skip
+            rows.append(
+                {"series": series, "kind": kind, "n": n, "device": where, "seconds": float(f"{taken:.4g}")}
+            )
             if taken > RECIPE["longest_call_s"]:
                 break
     return rows
 
 
 def call(series: str, kind: str, n: int) -> Callable[[], Tensor]:
-    """One call of that kind at length n, its layer and its numbers on the lessons' device; it gives its output.
+    """One call of that kind at length n, its layer and its numbers on the lessons' device; it gives its
+    output.
 
     Raises ValueError for an unknown series, and for a kind that it has not.
     """
@@ -103,13 +115,15 @@ def call(series: str, kind: str, n: int) -> Callable[[], Tensor]:
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """A row for each series, kind and length of one repeat, on the GPU and on the CPU: {"series", "kind", "n", "device", "seconds", "seed"}.
+    """A row for each series, kind and length of one repeat, on the GPU and on the CPU: {"series", "kind",
+    "n", "device", "seconds", "seed"}.
 
     Raises RuntimeError where the lessons' device is no GPU.
     """
     if device().type == "cpu":
         raise RuntimeError(
-            "the experiment 'devices' needs a GPU, and the lessons compute on the CPU here; run it on a machine with a GPU"
+            "the experiment 'devices' needs a GPU, and the lessons compute on the CPU here; run it on a"
+            " machine with a GPU"
         )
     rows = [row for series in MAKERS for row in measured(series)]
     with on("cpu"):

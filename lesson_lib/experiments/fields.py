@@ -1,10 +1,11 @@
 """Attention that learns where to look: heads imitate a hidden convolution whose taps lie three pixels away.
 
-The hidden convolution mixes three channels at four places, above, below, left and right. Its pictures are noise, fresh ones for each
-step, so what is learned is the places and nothing else. The heads' centres start at random, blunt enough to feel a pull from afar.
-Convolutions learn from the same pictures: one with a kernel of 3 x 3, which cannot reach the places, and one of 7 x 7, which has
-them among its 49. The measure is the unexplained share of the output's variance on pictures that were never seen.
-Source of heads that learn their centres: Cordonnier, Loukas & Jaggi 2019, arXiv:1911.03584.
+The hidden convolution mixes three channels at four places, above, below, left and right. Its pictures are
+noise, fresh ones for each step, so what is learned is the places and nothing else. The heads' centres start
+at random, blunt enough to feel a pull from afar. Convolutions learn from the same pictures: one with a kernel
+of 3 x 3, which cannot reach the places, and one of 7 x 7, which has them among its 49. The measure is the
+unexplained share of the output's variance on pictures that were never seen. Source of heads that learn their
+centres: Cordonnier, Loukas & Jaggi 2019, arXiv:1911.03584.
 """
 
 from typing import Any
@@ -68,7 +69,8 @@ def pictures(generator: torch.Generator, count: int = RECIPE["batch"]) -> Tensor
 def train(
     seed: int = 0, *, n_heads: int | None = None, kernel: int | None = None
 ) -> tuple[nn.Module, History]:
-    """Train attention with that many heads, or else a convolution with that kernel, to imitate the hidden one.
+    """Train attention with that many heads, or else a convolution with that kernel, to imitate the hidden
+    one.
 
     Raises ValueError where both are given, or none.
     """
@@ -90,7 +92,8 @@ def train(
 
 
 def unexplained(model: nn.Module, target: nn.Module, x: Tensor) -> Tensor:
-    """The mean squared error as a share of the target's variance: 0 is perfect, 1 is no better than the mean."""
+    """The mean squared error as a share of the target's variance: 0 is perfect, 1 is no better than
+    the mean."""
     wanted = target(x)
     return F.mse_loss(model(x), wanted) / wanted.var()
 

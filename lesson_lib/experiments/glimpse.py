@@ -1,9 +1,11 @@
-"""Where to look: learned, by chance, or always at the centre, and what single choices around the learning are worth.
+"""Where to look: learned, by chance, or always at the centre, and what single choices around the learning are
+worth.
 
-A digit lies anywhere on a canvas of 24 by 24 pixels; four glimpses, the first at the centre. The policies share everything
-else. "told" is a model that knows where the digit is, and two networks see the whole canvas at once: both bound what looking
-can bring. `departures` are single changes of the learned model, some towards the paper, some away from it, at its own
-learning rate. On a canvas of 8 by 8 the digit fills the canvas, and there is nothing to search for.
+A digit lies anywhere on a canvas of 24 by 24 pixels; four glimpses, the first at the centre. The policies
+share everything else. "told" is a model that knows where the digit is, and two networks see the whole canvas
+at once: both bound what looking can bring. `departures` are single changes of the learned model, some towards
+the paper, some away from it, at its own learning rate. On a canvas of 8 by 8 the digit fills the canvas, and
+there is nothing to search for.
 
 Departures of the miniature from the paper: see models/glimpse.py.
 """
@@ -68,7 +70,8 @@ def train(
 ) -> tuple[Glimpser, History]:
     """Train one model; its history's score is the accuracy of the last guess on the validation split.
 
-    `departure` is one of the recipe's; `watch(model, report)` is called before the first step and at each of ten reports.
+    `departure` is one of the recipe's; `watch(model, report)` is called before the first step and at each of
+    ten reports.
     Raises ValueError for another departure.
     """
     require.one_of([None, *RECIPE["departures"]], departure=departure)
@@ -92,7 +95,8 @@ def train(
         model,
         partial(draw, batch=changed.get("batch", RECIPE["batch"]), size=size),
         partial(loss, **{key: value for key, value in changed.items() if key in IN_LOSS}),
-        steps=steps or changed.get("steps", RECIPE["steps"]), lr=lr, seed_number=seed, validate=validate, name=policy,
+        steps=steps or changed.get("steps", RECIPE["steps"]), lr=lr, seed_number=seed, validate=validate,
+        name=policy,
     )  # fmt: skip
     return model, history
 
@@ -140,10 +144,12 @@ def pixels_off(model: Glimpser, split: str) -> list[float]:
 def gradient_noise(
     model: Glimpser, batch: digits.Placed, paths: int = RECIPE["noise"]["paths"]
 ) -> dict[str, float]:
-    """Spread of REINFORCE's estimate of the location network's gradient, over `paths` paths on the SAME canvases.
+    """Spread of REINFORCE's estimate of the location network's gradient, over `paths` paths on the SAME
+    canvases.
 
-    "noise" is the root of the summed variances of one batch's estimate, with the learned baseline, "noise without" that
-    without one. "signal squared" is the squared length of the mean estimate less what chance adds to it, so it may be negative.
+    "noise" is the root of the summed variances of one batch's estimate, with the learned baseline, "noise
+    without" that without one. "signal squared" is the squared length of the mean estimate less what chance
+    adds to it, so it may be negative.
     Raises ValueError for fewer than 2 paths, which have no spread.
     """
     if paths < 2:
@@ -172,13 +178,16 @@ def gradient_noise(
 
 
 def whole(kind: str) -> nn.Module:
-    """A network that sees the whole canvas: "fully connected" (two layers of 256, as in the paper) or "convolution"."""
+    """A network that sees the whole canvas: "fully connected" (two layers of 256, as in the paper) or
+    "convolution"."""
     known = {
         "fully connected": lambda: [
-            nn.Flatten(), nn.Linear(RECIPE["size"] ** 2, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, digits.CLASSES),
+            nn.Flatten(), nn.Linear(RECIPE["size"] ** 2, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(),
+            nn.Linear(256, digits.CLASSES),
         ],
         "convolution": lambda: [
-            nn.Unflatten(1, (1, RECIPE["size"])), nn.Conv2d(1, 16, 5, stride=2), nn.ReLU(), nn.Conv2d(16, 64, 3), nn.ReLU(),
+            nn.Unflatten(1, (1, RECIPE["size"])), nn.Conv2d(1, 16, 5, stride=2), nn.ReLU(),
+            nn.Conv2d(16, 64, 3), nn.ReLU(),
             nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, digits.CLASSES),
         ],
     }  # fmt: skip
@@ -194,7 +203,8 @@ def train_whole(
     model = to_device(whole(kind))
     history = fit(
         model, draw, lambda model, batch: F.cross_entropy(model(batch.canvas), batch.label),
-        steps=steps, lr=lr, seed_number=seed, validate=lambda model: whole_accuracy(model, "validation"), name=kind,
+        steps=steps, lr=lr, seed_number=seed, validate=lambda model: whole_accuracy(model, "validation"),
+        name=kind,
     )  # fmt: skip
     return model, history
 
@@ -207,10 +217,12 @@ def whole_accuracy(model: nn.Module, split: str) -> float:
 
 
 def run(seed: int) -> list[dict]:
-    """All rows of a seed, by "kind": policy, plain, whole, departure, glimpses, noise, and on the tuning seed paths.
+    """All rows of a seed, by "kind": policy, plain, whole, departure, glimpses, noise, and on the tuning seed
+    paths.
 
-    Learning rates of policies (on both canvases) and of whole networks are tuned on one seed's validation split; every rate's
-    row of that seed is kept. Departures and other numbers of glimpses run at the rate of their policy.
+    Learning rates of policies (on both canvases) and of whole networks are tuned on one seed's validation
+    split; every rate's row of that seed is kept. Departures and other numbers of glimpses run at the rate of
+    their policy.
     """
     tuned = _grid()
     chosen = {(row["kind"], row["name"]): row["lr"] for row in best_rows(tuned)}
@@ -226,7 +238,8 @@ def run(seed: int) -> list[dict]:
 
 
 def best_rows(rows: list[dict]) -> list[dict]:
-    """Of the learning rates of one kind, name, number of glimpses and seed, the row that is best on VALIDATION."""
+    """Of the learning rates of one kind, name, number of glimpses and seed, the row that is best on
+    VALIDATION."""
     tuned = [row for row in rows if "validation" in row]
     return summary.best(tuned, ("kind", "name", "n_glimpses", "seed"), by=itemgetter("validation"))
 
@@ -241,7 +254,8 @@ def by_name(rows: list[dict], kind: str) -> dict[str, list[float]]:
 
 
 def by_glimpses(rows: list[dict]) -> dict[str, dict[int, list[float]]]:
-    """Test accuracies of the seeds, {policy: {number of glimpses: [accuracy of each seed]}}; one glimpse is shared."""
+    """Test accuracies of the seeds, {policy: {number of glimpses: [accuracy of each seed]}}; one glimpse is
+    shared."""
     chosen = [row for row in best_rows(rows) if row["kind"] in ("policy", "glimpses")]
     curves = {}
     for policy in ("learned", "random"):
@@ -286,7 +300,8 @@ def _row(kind: str, name: str, *, lr: float, seed: int, n_glimpses: int = RECIPE
 
 
 def _watched(seed: int, lr: float, plain_lr: float) -> list[dict]:
-    """Rows of the gradient's noise while the learned model trains on either canvas; on the tuning seed its paths too."""
+    """Rows of the gradient's noise while the learned model trains on either canvas; on the tuning seed its
+    paths too."""
     plain, noise, rows = RECIPE["plain"], RECIPE["noise"], []
     for size, options in (
         (RECIPE["size"], {"lr": lr}),
@@ -307,12 +322,14 @@ def _watched(seed: int, lr: float, plain_lr: float) -> list[dict]:
 
 
 def _paths(model: Glimpser, seed: int) -> dict:
-    """The first test canvases as a row: which picture lies where, where the model looked, and what it said."""
+    """The first test canvases as a row: which picture lies where, where the model looked, and what it
+    said."""
     looked, batch = seen(model, "test")
     some = slice(0, RECIPE["pictures"])
     return {
         "kind": "paths", "seed": seed,
         "pictures": batch.picture[some].tolist(), "corners": batch.corner[some].tolist(),
         "places": [[[round(c, 4) for c in place] for place in path] for path in looked.places[some].tolist()],
-        "probabilities": [[[round(p, 3) for p in row] for row in rows] for rows in looked.probabilities()[some].tolist()],
+        "probabilities": [[[round(p,
+        3) for p in row] for row in rows] for rows in looked.probabilities()[some].tolist()],
     }  # fmt: skip

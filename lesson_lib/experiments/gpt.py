@@ -1,9 +1,11 @@
-"""Python's manual, continued: a small GPT of half a minute, a larger one of minutes, and n-gram models, on topics that none has seen.
+"""Python's manual, continued: a small GPT of half a minute, a larger one of minutes, and n-gram models, on
+topics that none has seen.
 
-Bits per character (perplexity is 2 to their power) on the test topics, each character given those before it: at most n - 1 of them for an
-n-gram model, half of the context to all of it for a GPT. N-grams are counted on the same training topics; their discounts, the short GPT's rate, and whether its
-positions are rotary or learned, are chosen on the VALIDATION topics, with one seed. The long GPT's rate was not tuned; of its weights, those
-of the report with the fewest bits on the validation topics are kept.
+Bits per character (perplexity is 2 to their power) on the test topics, each character given those before it:
+at most n - 1 of them for an n-gram model, half of the context to all of it for a GPT. N-grams are counted on
+the same training topics; their discounts, the short GPT's rate, and whether its positions are rotary or
+learned, are chosen on the VALIDATION topics, with one seed. The long GPT's rate was not tuned; of its
+weights, those of the report with the fewest bits on the validation topics are kept.
 """
 
 import time
@@ -20,18 +22,23 @@ from lesson_lib.training import History, fit
 
 RECIPE = {
     "short": {
-        "sizes": {"n_layers": 2, "d_model": 64, "n_heads": 4, "context": 64, "dropout": 0.0, "positions": "rotary"},
+        "sizes": {"n_layers": 2, "d_model": 64, "n_heads": 4, "context": 64, "dropout": 0.0,
+        "positions": "rotary"},
         "batch": 8, "steps": 2600, "lr": 8e-3,
     },
     "long": {
-        "sizes": {"n_layers": 3, "d_model": 96, "n_heads": 4, "context": 128, "dropout": 0.1, "positions": "rotary"},
+        "sizes": {"n_layers": 3, "d_model": 96, "n_heads": 4, "context": 128, "dropout": 0.1,
+        "positions": "rotary"},
         "batch": 8, "steps": 4000, "lr": 5e-3,
     },
     "tuning_seed": 0,
-    "tried": [[4e-3, "rotary"], [1.6e-2, "rotary"], [4e-3, "learned"], [8e-3, "learned"], [1.6e-2, "learned"]],  # beside the short one's rate and positions
+    # beside the short one's rate and positions
+    "tried": [[4e-3, "rotary"], [1.6e-2, "rotary"], [4e-3, "learned"], [8e-3, "learned"],
+    [1.6e-2, "learned"]],
     "n": [1, 2, 3, 4, 5, 6, 7, 8],
     "discounts": [0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
-    "samples": {"text": "The ", "length": 300, "settings": [[0, None], [0.5, None], [0.8, None], [1.0, None], [1.0, 5], [1.5, None]]},
+    "samples": {"text": "The ", "length": 300,
+    "settings": [[0, None], [0.5, None], [0.8, None], [1.0, None], [1.0, 5], [1.5, None]]},
     "lengths": [200, 500, 1000],  # characters generated with and without the cache
     "seeds": [0, 1, 2],
     "long_seeds": [0],
@@ -41,7 +48,8 @@ RECIPE = {
 def train(
     seed: int = 0, *, size: str = "short", lr: float | None = None, positions: str | None = None
 ) -> tuple[GPT, History]:
-    """Train a GPT on the training topics: the "short" one (what a lesson does live), or the "long" one, which takes minutes.
+    """Train a GPT on the training topics: the "short" one (what a lesson does live), or the "long" one, which
+    takes minutes.
 
     `lr` and `positions` are the recipe's unless given. Raises ValueError for another size.
     """
@@ -79,7 +87,8 @@ def n_gram(n: int) -> NGrams:
 
 
 def run(seed: int) -> list[dict]:
-    """Rows of kind "trained" for every seed; on the tuning seed also those of other rates and positions, "n-gram", "sample" and "cost"."""
+    """Rows of kind "trained" for every seed; on the tuning seed also those of other rates and positions,
+    "n-gram", "sample" and "cost"."""
     rows, models = [], {}
     for size in ("short", "long") if seed in RECIPE["long_seeds"] else ("short",):
         row, models[size] = _trained(seed, size)
@@ -102,7 +111,8 @@ def tuning(seed: int) -> list[dict]:
 
 
 def beaten(rows: list[dict], size: str) -> int:
-    """The largest n such that the GPTs of that size, all seeds, have fewer bits on the test topics than every n-gram model up to n; 0: none."""
+    """The largest n such that the GPTs of that size, all seeds, have fewer bits on the test topics than every
+    n-gram model up to n; 0: none."""
     worst = max(row["bits"] for row in rows if row["kind"] == "trained" and row["size"] == size)
     count = 0
     for row in sorted((row for row in rows if row["kind"] == "n-gram"), key=lambda row: row["n"]):
@@ -125,7 +135,8 @@ def _trained(seed: int, size: str, **options: Any) -> tuple[dict, GPT]:
     model, history = train(seed, size=size, **options)
     recipe = RECIPE[size]
     row = {
-        "kind": "trained", "seed": seed, "size": size, "lr": recipe["lr"], "positions": recipe["sizes"]["positions"],
+        "kind": "trained", "seed": seed, "size": size, "lr": recipe["lr"],
+        "positions": recipe["sizes"]["positions"],
         **options, **_judged(model), "cpu_s": round(history.cpu_s, 1),
         "parameters": sum(p.numel() for p in model.parameters()), "loss": history.column("loss"),
     }  # fmt: skip
@@ -147,7 +158,8 @@ def _sample(model: GPT, size: str, seed: int, temperature: float | int, top_k: i
 
 
 def _cost(model: GPT, size: str, seed: int, length: int, cached: bool) -> dict:
-    """Processor seconds of a generation, and how many rows (characters of a window) went through the layers."""
+    """Processor seconds of a generation, and how many rows (characters of a window) went through the
+    layers."""
     rows = []
     hook = model.encoder.register_forward_pre_hook(lambda _, inputs: rows.append(inputs[0].shape[1]))
     start = time.process_time()

@@ -1,4 +1,5 @@
-"""What attention costs at any length: laws fitted to short sequences, checked on longer ones, and how many machines a ring needs.
+"""What attention costs at any length: laws fitted to short sequences, checked on longer ones, and how many
+machines a ring needs.
 
 One layer's heads without projections, (1, 8, n, 64), float32, one thread, no gradients:
 
@@ -10,11 +11,13 @@ One layer's heads without projections, (1, 8, n, 64), float32, one thread, no gr
     low rank          `efficient.LowRank`, 256 mixtures of keys and of values
     random features   `attend_linear` with 256 of `efficient.RandomFeatures`
 
-Seconds are processor seconds (on CUDA: seconds by the clock, once it has finished), the median of a few calls. MiB are what a call allocates at its
-peak beyond queries, keys and values, and with them the layer's own matrices: low rank's grow with n. A law has the parts that theory names
-(`DEGREES`). The last two lengths of a kind are `held_out`, and say how well the law predicts; it is fitted to the three before them. Shorter ones are
-drawn, not fitted: there single tiles, and tensors below 32 MiB that are cheaper to come by, bend the curves. With them the laws predicted worse.
-`run` is a repeat of everything for each "seed"; nothing but the machine differs between them, and MiB not even then.
+Seconds are processor seconds (on CUDA: seconds by the clock, once it has finished), the median of a few
+calls. MiB are what a call allocates at its peak beyond queries, keys and values, and with them the layer's
+own matrices: low rank's grow with n. A law has the parts that theory names (`DEGREES`). The last two lengths
+of a kind are `held_out`, and say how well the law predicts; it is fitted to the three before them. Shorter
+ones are drawn, not fitted: there single tiles, and tensors below 32 MiB that are cheaper to come by, bend the
+curves. With them the laws predicted worse. `run` is a repeat of everything for each "seed"; nothing but the
+machine differs between them, and MiB not even then.
 """
 
 import math
@@ -64,7 +67,8 @@ MIB = 2**20
 
 
 def layer(kind: str, n: int) -> tuple[Callable[[Tensor, Tensor, Tensor], Tensor], float]:
-    """That kind of attention, for n tokens: a function of queries, keys and values that gives the outputs, and the MiB of its own matrices.
+    """That kind of attention, for n tokens: a function of queries, keys and values that gives the outputs,
+    and the MiB of its own matrices.
 
     Raises ValueError for another kind.
     """
@@ -87,7 +91,8 @@ def layer(kind: str, n: int) -> tuple[Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def lengths(kind: str) -> list[int]:
-    """The lengths that are measured, shortest first; the last two are held out. Raises ValueError for another kind."""
+    """The lengths that are measured, shortest first; the last two are held out. Raises ValueError for another
+    kind."""
     require.one_of(KINDS, kind=kind)
     count = round(math.log2(RECIPE["longest"][kind] / RECIPE["shortest"])) + 1
     return [RECIPE["shortest"] * 2**i for i in range(count)]
@@ -103,7 +108,8 @@ def seconds(kind: str, n: int, *, rounds: int = RECIPE["rounds"]) -> float:
 
 
 def mib(kind: str, n: int) -> float:
-    """MiB that a pass over n tokens allocates at its peak, beyond queries, keys and values, and of the layer's matrices. On the CPU, so the same everywhere.
+    """MiB that a pass over n tokens allocates at its peak, beyond queries, keys and values, and of the
+    layer's matrices. On the CPU, so the same everywhere.
 
     Raises ValueError for another kind, and where n is no whole number >= 1.
     """
@@ -128,7 +134,8 @@ def run(seed: int) -> list[dict[str, Any]]:
 def points(
     rows: Sequence[Mapping[str, Any]], of: str = "cpu_s", *, held_out: bool | None = None
 ) -> dict[str, dict[int, float]]:
-    """The measured points, the median of the repeats: {kind: {n: value}}; those held out, or not, or (None) all. `of` is "cpu_s" or "mib"."""
+    """The measured points, the median of the repeats: {kind: {n: value}}; those held out, or not, or (None)
+    all. `of` is "cpu_s" or "mib"."""
     require.one_of(DEGREES, of=of)
     wanted = [row for row in rows if held_out in (None, row["held_out"])]
     found = summary.gathered(wanted, "kind", "n", of)
@@ -136,7 +143,8 @@ def points(
 
 
 def laws(rows: Sequence[Mapping[str, Any]], of: str = "cpu_s") -> dict[str, measure.Law]:
-    """The law of each kind, fitted to the longest three lengths that are not held out: {kind: Law}. `of` is "cpu_s" or "mib"."""
+    """The law of each kind, fitted to the longest three lengths that are not held out: {kind: Law}. `of` is
+    "cpu_s" or "mib"."""
     return {
         kind: measure.fit_law([*at][-FITTED:], [*at.values()][-FITTED:], degree=DEGREES[of][kind])
         for kind, at in points(rows, of, held_out=False).items()
@@ -155,7 +163,8 @@ def checked(
 
 
 def machine_laws(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[measure.Law, measure.Law]]:
-    """What one machine needs for the whole of it: {kind: (law of seconds, law of MiB)}, MiB with queries, keys and values themselves."""
+    """What one machine needs for the whole of it: {kind: (law of seconds, law of MiB)}, MiB with queries,
+    keys and values themselves."""
     inputs = 3 * tokens_mib(1) / 4
     seconds, mibs = laws(rows, "cpu_s"), laws(rows, "mib")
     return {
@@ -168,7 +177,8 @@ def machine_laws(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[measure.L
 
 
 def tokens_mib(n: int, heads: int = RECIPE["heads"], width: int = RECIPE["d_k"]) -> float:
-    """MiB of queries, keys, values and outputs of n tokens, computed: the least that one machine holds which has them all.
+    """MiB of queries, keys, values and outputs of n tokens, computed: the least that one machine holds which
+    has them all.
 
     >>> tokens_mib(1024)
     8.0
@@ -178,7 +188,8 @@ def tokens_mib(n: int, heads: int = RECIPE["heads"], width: int = RECIPE["d_k"])
 
 
 def ring_mib(n: int, machines: int, heads: int = RECIPE["heads"], width: int = RECIPE["d_k"]) -> float:
-    """MiB that a process of `attend_ring` holds at the peak of a pass without gradients over n tokens in all, computed; its own tokens included.
+    """MiB that a process of `attend_ring` holds at the peak of a pass without gradients over n tokens in all,
+    computed; its own tokens included.
 
     In tensors as large as the queries of its own tokens, n / machines of them rounded up:
 
@@ -187,8 +198,9 @@ def ring_mib(n: int, machines: int, heads: int = RECIPE["heads"], width: int = R
         the block that comes meanwhile, from 2 machines on          2
         outputs                                                     1
 
-    That is 8, and with 1 machine 6. A logarithm for each query and head is added, and what a tile takes, whatever n is: two tables of
-    scores, and four times the tile's queries. Raises ValueError where a number is no whole number >= 1.
+    That is 8, and with 1 machine 6. A logarithm for each query and head is added, and what a tile takes,
+    whatever n is: two tables of scores, and four times the tile's queries. Raises ValueError where a number
+    is no whole number >= 1.
     """
     require.whole(n=n, machines=machines, heads=heads, width=width)
     own = math.ceil(n / machines)
@@ -204,7 +216,8 @@ def machines_needed(
 ) -> int:
     """The smallest number of machines whose `ring_mib` is at most `memory_mib` each.
 
-    Raises ValueError where even a machine for each token would not be enough, and for a memory that is no positive number.
+    Raises ValueError where even a machine for each token would not be enough, and for a memory that is no
+    positive number.
     """
     require.number(above=0, memory_mib=memory_mib)
     require.whole(n=n)
@@ -213,7 +226,8 @@ def machines_needed(
     if found is None:
         least = ring_mib(n, n, heads, width)
         raise ValueError(
-            f"memory_mib must be at least {least:.3g}, which one token in each machine takes, got {memory_mib:g}"
+            f"memory_mib must be at least {least:.3g}, which one token in each machine takes, got"
+            f" {memory_mib:g}"
         )
     return found
 

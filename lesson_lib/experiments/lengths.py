@@ -1,4 +1,5 @@
-"""What attention over speech costs: seconds and MiB over the seconds of a recording, with the whole table and with a window.
+"""What attention over speech costs: seconds and MiB over the seconds of a recording, with the whole table and
+with a window.
 
 A second of speech is 100 frames. One layer's heads without projections, (1, 8, n, 64), float32, one thread:
 
@@ -7,10 +8,11 @@ A second of speech is 100 frames. One layer's heads without projections, (1, 8, 
     fused                   all pairs by torch's kernel, which never holds the table
     window                  `attend_window`: only the pairs within the radius
 
-Both with a window look 15 frames, 150 ms, to each side, and give the same numbers. Seconds are processor seconds (on a GPU: seconds by the clock,
-once it has finished), the median of a few calls; what is stored was measured on the CPU, as MiB always are, and `experiments.devices` has a GPU's
-seconds. Each kind goes as far as its recipe says, and its memory allows.
-`run` is a repeat of everything for each "seed"; nothing but the machine differs between them, and MiB not even then.
+Both with a window look 15 frames, 150 ms, to each side, and give the same numbers. Seconds are processor
+seconds (on a GPU: seconds by the clock, once it has finished), the median of a few calls; what is stored was
+measured on the CPU, as MiB always are, and `experiments.devices` has a GPU's seconds. Each kind goes as far
+as its recipe says, and its memory allows. `run` is a repeat of everything for each "seed"; nothing but the
+machine differs between them, and MiB not even then.
 """
 
 import statistics
@@ -46,7 +48,8 @@ KINDS = tuple(RECIPE["longest_s"])
 
 
 def layer(kind: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """That kind of attention: a function of queries, keys and values (*b, n, d) that gives the outputs. Raises ValueError for another kind."""
+    """That kind of attention: a function of queries, keys and values (*b, n, d) that gives the outputs.
+    Raises ValueError for another kind."""
     require.one_of(KINDS, kind=kind)
     radius = RECIPE["radius"]
     if kind == "window":
@@ -57,7 +60,8 @@ def layer(kind: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def seconds(kind: str, n: int, *, backward: bool = False, rounds: int = RECIPE["rounds"]) -> float:
-    """Seconds of one pass over n frames, the median of `rounds` after one to warm up; `backward` adds the gradients of queries, keys and values.
+    """Seconds of one pass over n frames, the median of `rounds` after one to warm up; `backward` adds the
+    gradients of queries, keys and values.
 
     Raises ValueError for another kind, and where n or `rounds` is no whole number >= 1.
     """
@@ -67,7 +71,8 @@ def seconds(kind: str, n: int, *, backward: bool = False, rounds: int = RECIPE["
 
 @on("cpu")
 def mib(kind: str, n: int, *, backward: bool = False) -> float:
-    """MiB that a pass over n frames allocates on the CPU, at its peak, beyond its queries, keys and values. Deterministic.
+    """MiB that a pass over n frames allocates on the CPU, at its peak, beyond its queries, keys and values.
+    Deterministic.
 
     Raises ValueError for another kind, and where n is no whole number >= 1.
     """
@@ -87,7 +92,8 @@ def table_mib(n: int, heads: int = RECIPE["heads"]) -> float:
 def exponents(
     rows: Sequence[dict[str, Any]], of: str = "cpu_s", *, backward: bool = False
 ) -> dict[str, float]:
-    """The power of n with which `of` ("cpu_s" or "mib") grows over the upper half of each kind's lengths: {kind: power}.
+    """The power of n with which `of` ("cpu_s" or "mib") grows over the upper half of each kind's lengths:
+    {kind: power}.
 
     Below, what a call costs at any length flattens the curve. Of several repeats, the median at each length.
     """
@@ -100,7 +106,8 @@ def exponents(
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """A row for each kind, length and direction of one repeat: {"kind", "seed", "speech_s", "n", "backward", "cpu_s", "mib"}."""
+    """A row for each kind, length and direction of one repeat: {"kind", "seed", "speech_s", "n", "backward",
+    "cpu_s", "mib"}."""
     rows = []
     for backward in (False, True):
         for speech_s in RECIPE["speech_s"]:

@@ -1,8 +1,9 @@
-"""The same look-up, trained with each score at each width: how many steps does it need, and does it get there?
+"""The same look-up, trained with each score at each width: how many steps does it need, and does it get
+there?
 
-A list holds 16 pairs (symbol, answer), drawn from 64 symbols and 8 answers. Asked for one of its symbols, the model must
-say the answer. Query and key of a symbol are separate learned vectors of width d with unit variance at the start, so that
-nothing but training makes the right pair match.
+A list holds 16 pairs (symbol, answer), drawn from 64 symbols and 8 answers. Asked for one of its symbols, the
+model must say the answer. Query and key of a symbol are separate learned vectors of width d with unit
+variance at the start, so that nothing but training makes the right pair match.
 """
 
 import torch
@@ -39,7 +40,8 @@ VALIDATION_SEED, TEST_SEED = (
 
 
 class LookUp(nn.Module):
-    """Soft look-up: logits of the answer from `attend(query of the symbol, keys of the list, values of the list)`."""
+    """Soft look-up: logits of the answer from `attend(query of the symbol, keys of the list, values of the
+    list)`."""
 
     def __init__(self, score: str, d: int) -> None:
         super().__init__()
@@ -65,7 +67,8 @@ def make_score(name: str, d: int):
 
 
 def draw(generator: torch.Generator, batch: int = RECIPE["batch"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A batch: the symbol asked for (b,), the list's symbols (b, pairs) and answers (b, pairs), the right answer (b,)."""
+    """A batch: the symbol asked for (b,), the list's symbols (b, pairs) and answers (b, pairs), the right
+    answer (b,)."""
     options = {"generator": generator, "device": "cpu"}
     symbols = torch.rand(batch, RECIPE["symbols"], **options).argsort(-1)[:, : RECIPE["pairs"]]
     answers = torch.randint(RECIPE["answers"], (batch, RECIPE["pairs"]), **options)
@@ -100,7 +103,8 @@ def train(
     torch.manual_seed(seed)
     model = to_device(LookUp(score, d))
     history = fit(
-        model, draw, loss, steps=steps, lr=lr, schedule=RECIPE["schedule"], every=RECIPE["every"], seed_number=seed,
+        model, draw, loss, steps=steps, lr=lr, schedule=RECIPE["schedule"], every=RECIPE["every"],
+        seed_number=seed,
         validate=lambda m: accuracy(m, VALIDATION_SEED), stop_at=RECIPE["stop_at"], name=f"{score}, d = {d}",
     )  # fmt: skip
     return model, history
@@ -134,8 +138,8 @@ def run(seed: int) -> list[dict[str, float | str | int]]:
 
 
 def best_rows(rows: list[dict]) -> list[dict]:
-    """Of the learning rates of one score, width and seed, the one that is best on VALIDATION: fewest steps to the target,
-    else the highest accuracy."""
+    """Of the learning rates of one score, width and seed, the one that is best on VALIDATION: fewest steps to
+    the target, else the highest accuracy."""
 
     def rank(row: dict) -> tuple:
         return row["validation"] >= RECIPE["stop_at"], -row["steps"], row["validation"]

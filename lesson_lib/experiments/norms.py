@@ -1,11 +1,14 @@
-"""LayerNorm beside BatchNorm over batch sizes, and norms behind or before the sub-layers over depth, on one small task.
+"""LayerNorm beside BatchNorm over batch sizes, and norms behind or before the sub-layers over depth, on one
+small task.
 
-The task is the tagging of lesson 01, with one Transformer encoder. All sentences of a batch have the same length, so that no padding
-enters BatchNorm's means. "batch" rows: both norms, two post-norm layers, batches of 2 to 128 sentences, the same number of steps.
-"depth" rows: LayerNorm, 2 to 12 layers, post-norm and pre-norm, with and without a warm-up of the learning rate; with it the rate
-rises for a tenth of the steps and then falls with the root of the step, as published, without it, it starts at its largest value.
-Every rate is trained on every seed; the rate to report is chosen by the VALIDATION sentences, seed by seed.
-Accuracy is the share of right tags among the words of the classes `saw`, `watch` and `cut`, whose tag their neighbours decide.
+The task is the tagging of lesson 01, with one Transformer encoder. All sentences of a batch have the same
+length, so that no padding enters BatchNorm's means. "batch" rows: both norms, two post-norm layers, batches
+of 2 to 128 sentences, the same number of steps. "depth" rows: LayerNorm, 2 to 12 layers, post-norm and
+pre-norm, with and without a warm-up of the learning rate; with it the rate rises for a tenth of the steps and
+then falls with the root of the step, as published, without it, it starts at its largest value. Every rate is
+trained on every seed; the rate to report is chosen by the VALIDATION sentences, seed by seed. Accuracy is the
+share of right tags among the words of the classes `saw`, `watch` and `cut`, whose tag their neighbours
+decide.
 """
 
 from collections.abc import Callable
@@ -92,7 +95,8 @@ def accuracy(model: nn.Module, split: str) -> float:
 
 
 def rate(step: int, warm: int, *, rise: bool) -> float:
-    """Factor on the learning rate, at most 1: the published schedule; without `rise` it starts at 1 and falls from step `warm` on."""
+    """Factor on the learning rate, at most 1: the published schedule; without `rise` it starts at 1 and falls
+    from step `warm` on."""
     return warmup(step, 1, warm) * warm**0.5 if rise else min(1.0, (warm / step) ** 0.5)
 
 
@@ -147,7 +151,8 @@ def _row(kind: str, setting: dict, n_layers: int, **options) -> dict:
 
 
 def best(rows: list[dict], kind: str, keys: tuple[str, ...]) -> dict[tuple, list[float]]:
-    """{values of `keys`: test accuracies, one per seed, sorted}, each at the rate that is best on that seed's VALIDATION sentences."""
+    """{values of `keys`: test accuracies, one per seed, sorted}, each at the rate that is best on that seed's
+    VALIDATION sentences."""
     rows = [row for row in rows if row["kind"] == kind]
     found: dict[tuple, list[float]] = {}
     for row in summary.best(rows, (*keys, "seed"), by=itemgetter("validation")):

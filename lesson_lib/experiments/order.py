@@ -1,8 +1,10 @@
-"""Which token stood three places back? One layer of attention, one system of positions after another, also at other lengths.
+"""Which token stood three places back? One layer of attention, one system of positions after another, also at
+other lengths.
 
-16 symbols, drawn at random, so that nothing but the order of the tokens tells the answer; the first three tokens have no
-answer and are not counted. All systems are trained at length 32 and tested at 32, 48, 64 and 128. At the start every
-entry of a token's vector has variance 1, and so has every entry of a code that is added to it: neither drowns the other.
+16 symbols, drawn at random, so that nothing but the order of the tokens tells the answer; the first three
+tokens have no answer and are not counted. All systems are trained at length 32 and tested at 32, 48, 64 and
+128. At the start every entry of a token's vector has variance 1, and so has every entry of a code that is
+added to it: neither drowns the other.
 """
 
 import functools
@@ -32,7 +34,8 @@ RECIPE = {
     "steps": [400, 1200],
     "schedule": "one-cycle",
     "kinds": [
-        "none", "learned", "sinusoidal", "shaw", "floater", "rotary", "alibi", "none, causal", "alibi, causal",
+        "none", "learned", "sinusoidal", "shaw", "floater", "rotary", "alibi", "none, causal",
+        "alibi, causal",
     ],
     "rates": [3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1],
     "tuning_seed": 0,
@@ -42,10 +45,11 @@ VALIDATION_SEED, TEST_SEED = 10_000, 20_000  # generators of the two splits; tra
 
 
 class Order(nn.Module):
-    """Logits of the token three back, (b, n, symbols): tokens with positions, one layer of attention, a linear read-out.
+    """Logits of the token three back, (b, n, symbols): tokens with positions, one layer of attention, a
+    linear read-out.
 
-    `kind` is one of "none", "learned", "sinusoidal", "shaw", "floater", "rotary", "alibi"; with ", causal" after it,
-    no token looks at later ones. Raises ValueError for another kind.
+    `kind` is one of "none", "learned", "sinusoidal", "shaw", "floater", "rotary", "alibi"; with ", causal"
+    after it, no token looks at later ones. Raises ValueError for another kind.
     """
 
     def __init__(self, kind: str) -> None:
@@ -76,7 +80,8 @@ class Order(nn.Module):
         return self.read(self.layer(x, x, x, mask=mask, score_bias=bias).output)
 
     def added(self, n: int) -> Tensor:
-        """The codes that are added to n tokens, (n, d_model), their entries of variance 1 at the start; zeros for other kinds."""
+        """The codes that are added to n tokens, (n, d_model), their entries of variance 1 at the start; zeros
+        for other kinds."""
         d, device = RECIPE["d_model"], self.tokens.weight.device
         if self.kind == "sinusoidal":  # a sine squared is 1/2 on average
             return 2**0.5 * sinusoidal(n, d, device=device)
@@ -100,7 +105,8 @@ def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def right_by_position(model: nn.Module, length: int, split: int) -> Tensor:
-    """Share of right answers at each token but the first three, (length - 3,), on `sequences` sequences of a split."""
+    """Share of right answers at each token but the first three, (length - 3,), on `sequences` sequences of a
+    split."""
     tokens, right = to_device(
         draw(torch.Generator().manual_seed(split + length), RECIPE["sequences"], length)
     )
@@ -146,7 +152,8 @@ def run(seed: int) -> list[dict]:
 
 
 def best_rows(rows: list[dict]) -> list[dict]:
-    """Of the learning rates of one kind, number of steps and seed, the one with the lowest cross-entropy on VALIDATION.
+    """Of the learning rates of one kind, number of steps and seed, the one with the lowest cross-entropy on
+    VALIDATION.
 
     Not the highest accuracy: that is 1 for many rates. Of equal ones the first, which is the smallest rate.
     """
@@ -154,7 +161,8 @@ def best_rows(rows: list[dict]) -> list[dict]:
 
 
 def by_length(rows: list[dict], steps: int) -> dict[str, tuple[list[int], list, list, list]]:
-    """What a figure draws: {kind: (lengths, lowest, middle, highest test accuracy over the seeds)} of `best_rows`."""
+    """What a figure draws: {kind: (lengths, lowest, middle, highest test accuracy over the seeds)} of
+    `best_rows`."""
     chosen = [row for row in best_rows(rows) if row["steps"] == steps]
     curves = {}
     for kind in dict.fromkeys(row["kind"] for row in chosen):
@@ -165,7 +173,8 @@ def by_length(rows: list[dict], steps: int) -> dict[str, tuple[list[int], list, 
 
 @functools.cache
 def _grid() -> list[dict]:
-    """Every kind, number of steps and rate on the tuning seed; cached, since every other seed asks for its choice."""
+    """Every kind, number of steps and rate on the tuning seed; cached, since every other seed asks for its
+    choice."""
     seed = RECIPE["tuning_seed"]
     return [
         _row(kind, lr=lr, seed=seed, steps=steps)

@@ -1,8 +1,9 @@
-"""Which unit of a network needs which: the steps that cannot run at once, and the way a token's signal takes, counted in real networks.
+"""Which unit of a network needs which: the steps that cannot run at once, and the way a token's signal takes,
+counted in real networks.
 
-Each network reads n tokens and is called position by position, on those inputs alone that the position may use; what was computed from
-what is then read from autograd's graph (`measure.dependencies`). A node is (row, position): a token of the input, a state, a token behind
-a layer. Every edge is one unit, so
+Each network reads n tokens and is called position by position, on those inputs alone that the position may
+use; what was computed from what is then read from autograd's graph (`measure.dependencies`). A node is (row,
+position): a token of the input, a state, a token behind a layer. Every edge is one unit, so
 
     steps   edges of the longest path: units that must wait for each other, however many processors there are
     path    edges of the shortest path from an input to an output, at its largest over all pairs that have one
@@ -29,7 +30,8 @@ Units = dict[tuple[str, int], Tensor]
 
 
 class Counted(NamedTuple):
-    """What a network's graph says: `steps`, `path`, and how many pairs of input and output have `no_path` at all."""
+    """What a network's graph says: `steps`, `path`, and how many pairs of input and output have `no_path` at
+    all."""
 
     steps: int
     path: int
@@ -37,7 +39,8 @@ class Counted(NamedTuple):
 
 
 def network(name: str, n: int = 8) -> networkx.DiGraph:
-    """The dependencies of one of NETWORKS on n tokens: nodes (row, position), rows in the order of computing, inputs first, outputs last.
+    """The dependencies of one of NETWORKS on n tokens: nodes (row, position), rows in the order of computing,
+    inputs first, outputs last.
 
     Raises ValueError for another name, and where n is no whole number from 1 to 256.
     """
@@ -115,8 +118,8 @@ def _stack(x: list[Tensor]) -> Units:
 
 
 def _dilated(x: list[Tensor]) -> Units:
-    """Each layer's taps stand twice as far apart as those below. (Three times as far apart, for the paper's log_k n, a way from end to end
-    may lead over positions beyond the border, which are not there.)"""
+    """Each layer's taps stand twice as far apart as those below. (Three times as far apart, for the paper's
+    log_k n, a way from end to end may lead over positions beyond the border, which are not there.)"""
     dilations = [1]
     while sum(dilations) * (RECIPE["kernel"] // 2) < len(x) - 1:
         dilations.append(2 * dilations[-1])

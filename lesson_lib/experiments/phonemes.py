@@ -1,19 +1,23 @@
-"""Phonemes from 10 ms frames: how far must a frame look? The same network is trained with windows of several radii, and with the whole utterance.
+"""Phonemes from 10 ms frames: how far must a frame look? The same network is trained with windows of several
+radii, and with the whole utterance.
 
-Whole utterances are trained on, padded, so that no radius sees less in training than it does in the test. All radii have the same steps, 33
-times through the sentences: in the last sixth accuracy on VALIDATION hardly rises any more (but the rate falls, too). Of all looks at VALIDATION
-the best weights are kept. The rate is each radius's best of `rates` on VALIDATION, after a third of the steps. The kinds of rows, all of them with
+Whole utterances are trained on, padded, so that no radius sees less in training than it does in the test. All
+radii have the same steps, 33 times through the sentences: in the last sixth accuracy on VALIDATION hardly
+rises any more (but the rate falls, too). Of all looks at VALIDATION the best weights are kept. The rate is
+each radius's best of `rates` on VALIDATION, after a third of the steps. The kinds of rows, all of them with
 accuracies on sentences never trained on, spoken by a voice never heard:
 
     point    two layers
     layer    one layer: there the radius is all that a frame hears
     shorter  two layers, a third of the steps: what would a comparison say that stops too early?
-    rate     as `shorter` with a rate that was not chosen, first seed only; rates are chosen by the validation accuracy of these two kinds
+    rate     as `shorter` with a rate that was not chosen, first seed only; rates are chosen by the validation
+             accuracy of these two kinds
     live     as `shorter` with half of its steps, as the lesson trains it
     guess    the most frequent label of the training frames, always
 
-`curve` holds, for every look, the step, the loss on training batches since the last look, and the validation accuracy: `matched` reads from it how
-good the radii are where they have learnt the training sentences equally well. The validation voice is in no training sentence, nor is the test's.
+`curve` holds, for every look, the step, the loss on training batches since the last look, and the validation
+accuracy: `matched` reads from it how good the radii are where they have learnt the training sentences equally
+well. The validation voice is in no training sentence, nor is the test's.
 """
 
 import functools
@@ -34,7 +38,8 @@ from lesson_lib.training import History, fit
 RADII = (0, 2, 5, 15, 50, None)  # frames of 10 ms on each side; None is the whole utterance
 SILENCE = 0
 KINDS = {  # of sounds, with the letters that their names begin with; affricates (tʃ, dʒ) count as stops
-    "silence": "_", "vowel": "", "stop": "pbtdkɡgʔ", "fricative": "fvθðszʃʒhxç", "nasal": "mnŋ", "approximant": "lɹrwjɾɫ",
+    "silence": "_", "vowel": "", "stop": "pbtdkɡgʔ", "fricative": "fvθðszʃʒhxç", "nasal": "mnŋ",
+    "approximant": "lɹrwjɾɫ",
 }  # fmt: skip
 RECIPE = {
     "d_model": 48,
@@ -67,9 +72,11 @@ def train(
     steps: int | None = None,
     lr: float | None = None,
 ) -> tuple[PhonemeRecogniser, History]:
-    """Train a recogniser whose layers look `radius` frames around (None: everywhere); the score is accuracy on VALIDATION.
+    """Train a recogniser whose layers look `radius` frames around (None: everywhere); the score is accuracy
+    on VALIDATION.
 
-    In a lesson, `steps=RECIPE["live"]["steps"]` is enough. Raises ValueError for a radius that is none of RADII.
+    In a lesson, `steps=RECIPE["live"]["steps"]` is enough. Raises ValueError for a radius that is none of
+    RADII.
     """
     require.one_of(RADII, radius=radius)
     torch.manual_seed(seed)
@@ -79,7 +86,8 @@ def train(
             n_layers=n_layers or RECIPE["n_layers"],
         )  # fmt: skip
     history = fit(
-        model, batches(speech.load("training")), phonemes.loss, steps=steps or RECIPE["steps"], lr=lr or RECIPE["lr"][_name(radius)],
+        model, batches(speech.load("training")), phonemes.loss, steps=steps or RECIPE["steps"],
+        lr=lr or RECIPE["lr"][_name(radius)],
         seed_number=seed, validate=lambda model: accuracy(model, "validation").frames, every=RECIPE["every"],
         name=f"radius {_name(radius)}",
     )  # fmt: skip
@@ -108,7 +116,8 @@ def by_kind(model: PhonemeRecogniser) -> dict[str, float]:
     found, labels = _named(model, "test")
     kinds = [kind_of(name) for name in speech.LABELS]
     of_kind = {
-        kind: torch.isin(labels, torch.tensor([i for i, one in enumerate(kinds) if one == kind], device=labels.device))
+        kind: torch.isin(labels,
+        torch.tensor([i for i, one in enumerate(kinds) if one == kind], device=labels.device))
         for kind in KINDS if kind in kinds
     }  # fmt: skip
     return {kind: _share((found == labels)[rows]) for kind, rows in of_kind.items() if rows.any()}
@@ -121,7 +130,8 @@ def kind_of(name: str) -> str:
 
 @torch.no_grad()
 def mean_loss(model: PhonemeRecogniser, split: str) -> float:
-    """Cross-entropy per frame of a split, for how well sentences are learnt: smaller on those of the training."""
+    """Cross-entropy per frame of a split, for how well sentences are learnt: smaller on those of the
+    training."""
     parts = [
         (phonemes.loss(model, some), int((some.labels != phonemes.FILLER).sum())) for some in _padded(split)
     ]
@@ -129,7 +139,8 @@ def mean_loss(model: PhonemeRecogniser, split: str) -> float:
 
 
 def guess() -> tuple[str, Accuracy]:
-    """The most frequent label of the training frames, and how often it is right on the test sentences: what a recogniser must beat.
+    """The most frequent label of the training frames, and how often it is right on the test sentences: what a
+    recogniser must beat.
 
     In its second share stands the most frequent phoneme of speech, on frames that are not silence.
     """
@@ -142,7 +153,8 @@ def guess() -> tuple[str, Accuracy]:
 
 @torch.no_grad()
 def near(model: PhonemeRecogniser, radius: int, count: int = 8) -> list[float]:
-    """For each layer, the share of its weights that lies within `radius` frames, over the first utterances of the validation split."""
+    """For each layer, the share of its weights that lies within `radius` frames, over the first utterances of
+    the validation split."""
     shares = []
     for one in speech.load("validation")[:count]:
         tables = model.look(to_device(one.frames[None])).weights
@@ -180,8 +192,10 @@ def point(kind: str, radius: int | None, n_layers: int, steps: int, lr: float, s
     best = max(history.rows, key=lambda row: row["score"])
     frames, spoken = accuracy(model)
     return {
-        "kind": kind, "seed": seed, "radius": radius, "n_layers": n_layers, "lr": lr, "steps": steps, "best_step": best["step"],
-        "accuracy": round(frames, 4), "accuracy_speech": round(spoken, 4), "accuracy_validation": round(best["score"], 4),
+        "kind": kind, "seed": seed, "radius": radius, "n_layers": n_layers, "lr": lr, "steps": steps,
+        "best_step": best["step"],
+        "accuracy": round(frames, 4), "accuracy_speech": round(spoken, 4),
+        "accuracy_validation": round(best["score"], 4),
         "loss_train": round(mean_loss(model, "training"), 4), "loss_test": round(mean_loss(model, "test"), 4),
         "by_kind": {name: round(share, 3) for name, share in by_kind(model).items()},
         "near": [round(share, 3) for share in near(model, 15)],
@@ -191,7 +205,8 @@ def point(kind: str, radius: int | None, n_layers: int, steps: int, lr: float, s
 
 
 def saturates(rows: list[dict[str, Any]], *, kind: str = "point") -> int | None:
-    """The smallest radius whose test accuracy, the mean over seeds, lies within one point (0.01) of the best radius's; None is the whole utterance."""
+    """The smallest radius whose test accuracy, the mean over seeds, lies within one point (0.01) of the best
+    radius's; None is the whole utterance."""
     means = {}
     for radius in RADII:
         found = [row["accuracy"] for row in rows if row["kind"] == kind and row["radius"] == radius]
@@ -200,9 +215,11 @@ def saturates(rows: list[dict[str, Any]], *, kind: str = "point") -> int | None:
 
 
 def matched(rows: list[dict[str, Any]], level: float) -> dict[int | None, list[float]]:
-    """For each radius, the validation accuracies (a seed each) at the first look where the loss on training batches was no more than `level`.
+    """For each radius, the validation accuracies (a seed each) at the first look where the loss on training
+    batches was no more than `level`.
 
-    A training that never came so far is left out. So differences in how far training went are taken out of the comparison.
+    A training that never came so far is left out. So differences in how far training went are taken out of
+    the comparison.
     """
     found: dict[int | None, list[float]] = {radius: [] for radius in RADII}
     for row in rows:

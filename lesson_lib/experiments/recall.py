@@ -1,20 +1,24 @@
-"""Recall over a distance: recurrent networks and attention are trained alike, a model for each distance, and asked at all distances.
+"""Recall over a distance: recurrent networks and attention are trained alike, a model for each distance, and
+asked at all distances.
 
-Steps, batches and data are the same for all systems; the rate is each system's best of `rates` on VALIDATION, over a few distances (of
-equals the middle one). The kinds of rows:
+Steps, batches and data are the same for all systems; the rate is each system's best of `rates` on VALIDATION,
+over a few distances (of equals the middle one). The kinds of rows:
 
     rate     accuracy on VALIDATION with each rate: how the rates were chosen
     point    a model for each system and distance, after the same few steps
-    middle   the same, with as much filler before the symbol as behind it: to begin reading at the other end is no help any more;
+    middle   the same, with as much filler before the symbol as behind it: to begin reading at the other end
+             is no help any more;
              without aids, and for the RNN and the LSTM with all three
-    aid      further chances for the recurrent networks; attention has one of them, for what it does at other distances
+    aid      further chances for the recurrent networks; attention has one of them, for what it does at other
+             distances
 
-The aids ask whether a network CANNOT or DID NOT learn: "longer", up to ten times the steps; "start", weights that keep what was there
-(`models.recaller.start_to_keep`); "curriculum", distances that lengthen from 1 to the one that is asked; "all three".
-A long training ends as soon as all VALIDATION sequences are answered rightly. All rows hold accuracies on test sequences, at the model's own
-distance and at all others: `asked`, `kept` (were its answers renamed) and `moved` (the symbol stands in the middle, or else no more).
-At distance 5 many test sequences were trained on; that helps nobody, since filler says nothing. Gradients are in float64: in float32
-the smallest would be 0.
+The aids ask whether a network CANNOT or DID NOT learn: "longer", up to ten times the steps; "start", weights
+that keep what was there (`models.recaller.start_to_keep`); "curriculum", distances that lengthen from 1 to
+the one that is asked; "all three". A long training ends as soon as all VALIDATION sequences are answered
+rightly. All rows hold accuracies on test sequences, at the model's own distance and at all others: `asked`,
+`kept` (were its answers renamed) and `moved` (the symbol stands in the middle, or else no more). At distance
+5 many test sequences were trained on; that helps nobody, since filler says nothing. Gradients are in float64:
+in float32 the smallest would be 0.
 """
 
 import copy
@@ -79,7 +83,8 @@ SPLIT_SEEDS = {"validation": 10_000, "test": 20_000}
 
 
 def start(system: str, distance: int, seed: int = 0, *, aid: str = "none") -> Recaller:
-    """The untrained model that `train` begins with, on the lessons' device. Raises ValueError as `train` does."""
+    """The untrained model that `train` begins with, on the lessons' device. Raises ValueError as `train`
+    does."""
     options = _aid(system, aid)
     torch.manual_seed(seed)
     with torch.device("cpu"):
@@ -92,23 +97,27 @@ def start(system: str, distance: int, seed: int = 0, *, aid: str = "none") -> Re
 def train(
     system: str, distance: int, seed: int = 0, *, before: int = 0, aid: str = "none", lr: float | None = None
 ) -> tuple[Recaller, History]:
-    """Train one of SYSTEMS to name the symbol that stood `distance` tokens ago, behind `before` filler; the score is accuracy on VALIDATION.
+    """Train one of SYSTEMS to name the symbol that stood `distance` tokens ago, behind `before` filler; the
+    score is accuracy on VALIDATION.
 
-    `aid` is one of AIDS, for the systems that have them in RECIPE["lr"]. Raises ValueError for another system or aid.
+    `aid` is one of AIDS, for the systems that have them in RECIPE["lr"]. Raises ValueError for another system
+    or aid.
     """
     options, model = _aid(system, aid), start(system, distance, seed, aid=aid)
     steps = options.get("steps", RECIPE["steps"])
     history = fit(
         model, batches(distance, before, steps if options.get("curriculum") else 0), recaller.loss,
         steps=steps, lr=lr or RECIPE["lr"][system][aid], seed_number=seed,
-        validate=lambda model: accuracy(model, distance, split="validation", before=before), every=RECIPE["every"],
+        validate=lambda model: accuracy(model, distance, split="validation", before=before),
+        every=RECIPE["every"],
         stop_at=1.0 if "steps" in options else None, name=f"{system}, distance {distance}",
     )  # fmt: skip
     return model, history
 
 
 def batches(distance: int, before: int, lengthening: int = 0) -> Callable[[torch.Generator], Recall]:
-    """What draws batches of that distance. With `lengthening`, the distance is anything from 1 to a bound, which reaches `distance` at half of that many steps."""
+    """What draws batches of that distance. With `lengthening`, the distance is anything from 1 to a bound,
+    which reaches `distance` at half of that many steps."""
     done = 0
 
     def some(generator: torch.Generator) -> Recall:
@@ -122,15 +131,18 @@ def batches(distance: int, before: int, lengthening: int = 0) -> Callable[[torch
 
 
 def accuracy(model: Recaller, distance: int, *, seed: int = 0, split: str = "test", before: int = 0) -> float:
-    """The share of right answers on a split's sequences, which are always the same for a seed. Raises ValueError for another split."""
+    """The share of right answers on a split's sequences, which are always the same for a seed. Raises
+    ValueError for another split."""
     found, answer = _asked(model, distance, seed, split, before)
     return (found == answer).double().mean().item()
 
 
 def kept(model: Recaller, distance: int, *, seed: int = 0, before: int = 0) -> float:
-    """The share of test answers that are right once each has been renamed: what the model still knows, were it to say so in other names.
+    """The share of test answers that are right once each has been renamed: what the model still knows, were
+    it to say so in other names.
 
-    The name is the symbol that most often went with the answer on validation sequences. Chance is 1 of 8, as for `accuracy`.
+    The name is the symbol that most often went with the answer on validation sequences. Chance is 1 of 8, as
+    for `accuracy`.
     """
     found, answer = _asked(model, distance, seed, "validation", before)
     together = torch.zeros(len(SYMBOLS), len(SYMBOLS), device=found.device)
@@ -149,14 +161,16 @@ def _asked(model: Recaller, distance: int, seed: int, split: str, before: int) -
 
 
 def gradients(model: Recaller, distance: int, *, before: int = 0) -> list[float]:
-    """For each token, how strongly it moves the right answer's logit (`models.recaller.gradients`), in float64, on validation sequences."""
+    """For each token, how strongly it moves the right answer's logit (`models.recaller.gradients`), in
+    float64, on validation sequences."""
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS["validation"])
     batch = to_device(draw(generator, RECIPE["judged"], distance, before=before))
     return recaller.gradients(copy.deepcopy(model).double(), batch).tolist()
 
 
 def looked(model: Recaller, distance: int, *, before: int = 0) -> float | None:
-    """The weight that the question puts on the symbol, averaged, in the head that puts most there. None where there is no attention."""
+    """The weight that the question puts on the symbol, averaged, in the head that puts most there. None where
+    there is no attention."""
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS["validation"])
     tokens = to_device(draw(generator, RECIPE["judged"], distance, before=before).tokens)
     with torch.no_grad():
@@ -194,12 +208,16 @@ def rates() -> list[dict[str, Any]]:
     """What `pilot` is called with."""
     return [
         {"system": system, "aid": aid, "distance": distance, "lr": lr}
-        for system in SYSTEMS for aid in RECIPE["lr"][system] for distance in RECIPE["pilot"][aid] for lr in RECIPE["rates"]
-    ]  # fmt: skip
+        for system in SYSTEMS
+        for aid in RECIPE["lr"][system]
+        for distance in RECIPE["pilot"][aid]
+        for lr in RECIPE["rates"]
+    ]
 
 
 def point(kind: str, system: str, distance: int, before: int, aid: str, seed: int) -> dict[str, Any]:
-    """A model is trained, judged at its own distance and at all others, and asked where the symbol has moved."""
+    """A model is trained, judged at its own distance and at all others, and asked where the symbol
+    has moved."""
     untrained = start(system, distance, seed, aid=aid)
     model, history = train(system, distance, seed, before=before, aid=aid)
 
@@ -210,7 +228,8 @@ def point(kind: str, system: str, distance: int, before: int, aid: str, seed: in
     known = [row["step"] for row in history.rows if row["score"] >= RECIPE["known"]]
     row = {
         "kind": kind, "seed": seed, "system": system, "distance": distance, "before": before, "aid": aid,
-        "lr": RECIPE["lr"][system][aid], "steps": history.rows[-1]["step"], "known_at": min(known, default=None),
+        "lr": RECIPE["lr"][system][aid], "steps": history.rows[-1]["step"],
+        "known_at": min(known, default=None),
         "accuracy": asked(distance, before), "validation_accuracy": round(max(history.column("score")), 4),
         "asked": {str(d): asked(d, b) for d, b in others},
         "kept": {str(d): round(kept(model, d, seed=seed, before=b), 4) for d, b in others},
@@ -231,8 +250,10 @@ def pilot(system: str, aid: str, distance: int, lr: float) -> dict[str, Any]:
     seed = RECIPE["seeds"][0]
     history = train(system, distance, seed, aid=aid, lr=lr)[1]
     return {
-        "kind": "rate", "seed": seed, "system": system, "distance": distance, "before": 0, "aid": aid, "lr": lr,
-        "steps": history.rows[-1]["step"], "validation_accuracy": round(max(history.column("score")), 4), "cpu_s": round(history.cpu_s, 2),
+        "kind": "rate", "seed": seed, "system": system, "distance": distance, "before": 0, "aid": aid,
+        "lr": lr,
+        "steps": history.rows[-1]["step"], "validation_accuracy": round(max(history.column("score")), 4),
+        "cpu_s": round(history.cpu_s, 2),
     }  # fmt: skip
 
 

@@ -1,9 +1,11 @@
-"""Ring attention over 1 to 4 processes: seconds, MiB in each of them, MiB sent, and how far it is from attention in one process.
+"""Ring attention over 1 to 4 processes: seconds, MiB in each of them, MiB sent, and how far it is from
+attention in one process.
 
-The processes are started by torchrun, as `make ring` starts them, on the CPU, with gloo and one thread each. Each makes its own rows only. Where there are
-fewer cores than processes they share them: seconds then say nothing of what more machines would give. Memory is what is claimed, and it is exact:
-torch's allocator is asked in each process, inputs, outputs and gradients included.
-`run` has a repeat of all sizes per "seed"; the tokens are different in each.
+The processes are started by torchrun, as `make ring` starts them, on the CPU, with gloo and one thread each.
+Each makes its own rows only. Where there are fewer cores than processes they share them: seconds then say
+nothing of what more machines would give. Memory is what is claimed, and it is exact: torch's allocator is
+asked in each process, inputs, outputs and gradients included. `run` has a repeat of all sizes per "seed"; the
+tokens are different in each.
 """
 
 import json
@@ -51,12 +53,15 @@ def rows_of(rank: int, processes: int, tokens: int) -> range:
 def held_mib(
     tokens: int, processes: int, *, heads: int, width: int, backward: bool = False, size: int = 4
 ) -> float:
-    """MiB that the busiest process must hold at the peak, by counting its tensors; what is measured comes to that, and a few tiles of scores.
+    """MiB that the busiest process must hold at the peak, by counting its tensors; what is measured comes to
+    that, and a few tiles of scores.
 
-    One unit is a tensor (heads, its tokens, width), `size` bytes a number. Query, key, value and output are 4; the block of keys and values that it
-    computes with 2, the one that comes 2: together 8. Backward 14: the gradients of the output and of the queries 2 more, those of the block 2, and
-    2 of the block that comes. A single process gets no block from elsewhere: 6 and 10. And one number for each query and head: its log_sum.
-    Causal with backward, up to 2 more were measured from two processes on; which ones is not known.
+    One unit is a tensor (heads, its tokens, width), `size` bytes a number. Query, key, value and output are
+    4; the block of keys and values that it computes with 2, the one that comes 2: together 8. Backward 14:
+    the gradients of the output and of the queries 2 more, those of the block 2, and 2 of the block that
+    comes. A single process gets no block from elsewhere: 6 and 10. And one number for each query and head:
+    its log_sum. Causal with backward, up to 2 more were measured from two processes on; which ones is not
+    known.
     """
     rows = -(-tokens // processes)
     alone = processes == 1
@@ -67,19 +72,29 @@ def held_mib(
 def sent_mib(
     tokens: int, processes: int, *, heads: int, width: int, backward: bool = False, size: int = 4
 ) -> float:
-    """MiB that each process sends, on average: its block of keys and values p - 1 times; backward once more, and p times the gradients of one."""
+    """MiB that each process sends, on average: its block of keys and values p - 1 times; backward once more,
+    and p times the gradients of one."""
     times = (processes - 1) * (2 if backward else 1) + (processes if backward and processes > 1 else 0)
     return 2 * heads * tokens / processes * width * size * times / 2**20
 
 
 def measured(
-    tokens: int, heads: int, width: int, *, causal: bool = False, backward: bool = False, seed: int = 0, compare: int = 0
-) -> dict[str, Any] | None:  # fmt: skip
-    """One call of `attend_ring` over that many tokens, measured in all processes: a row, in process 0, and None in the others.
+    tokens: int,
+    heads: int,
+    width: int,
+    *,
+    causal: bool = False,
+    backward: bool = False,
+    seed: int = 0,
+    compare: int = 0,
+) -> dict[str, Any] | None:
+    """One call of `attend_ring` over that many tokens, measured in all processes: a row, in process 0, and
+    None in the others.
 
-    To be called in every process of an initialised group. {"processes", "tokens", "causal", "backward", "seconds" by the clock until the slowest is done,
-    "cpu_s" of a process on average, "mib" of the one that held most, "sent_mib" of a process on average, "error", "compared"}.
-    "error" is the largest difference from `attend` over all tokens in one process, of outputs and gradients, in the first `compare` queries;
+    To be called in every process of an initialised group. {"processes", "tokens", "causal", "backward",
+    "seconds" by the clock until the slowest is done, "cpu_s" of a process on average, "mib" of the one that
+    held most, "sent_mib" of a process on average, "error", "compared"}. "error" is the largest difference
+    from `attend` over all tokens in one process, of outputs and gradients, in the first `compare` queries;
     None where that is 0. Gradients of keys and values need all queries, so they are compared where all are.
     """
     rank, processes = dist.get_rank(), dist.get_world_size()
@@ -113,17 +128,20 @@ def measured(
     seconds, cpu_s, peaks = zip(*told, strict=True)
     return {
         "processes": processes, "tokens": tokens, "causal": causal, "backward": backward,
-        "seconds": round(max(seconds), 3), "cpu_s": round(sum(cpu_s) / processes, 3), "mib": round(max(peaks), 3),
+        "seconds": round(max(seconds), 3), "cpu_s": round(sum(cpu_s) / processes, 3),
+        "mib": round(max(peaks), 3),
         "sent_mib": round(sent_mib(tokens, processes, heads=heads, width=width, backward=backward), 3),
         "error": error, "compared": compared,
     }  # fmt: skip
 
 
 def join(tokens: int, heads: int, width: int) -> None:
-    """Begin the process group of a process that torchrun has started: nccl where there is a GPU for each process, else gloo on the CPU.
+    """Begin the process group of a process that torchrun has started: nccl where there is a GPU for each
+    process, else gloo on the CPU.
 
-    A process that dies is noticed at once. One that is silent is waited for: two minutes, and as long as a single slow core would need for all the
-    work (a thousand million multiplications a second), so that a slow one is not taken for dead.
+    A process that dies is noticed at once. One that is silent is waited for: two minutes, and as long as a
+    single slow core would need for all the work (a thousand million multiplications a second), so that a slow
+    one is not taken for dead.
     """
     from datetime import timedelta
 
@@ -134,8 +152,9 @@ def join(tokens: int, heads: int, width: int) -> None:
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     work = 7 * tokens**2 * heads * width / 1e9  # forward 2 products of n x n x width, backward 5
-    # The profiler's first start imports modules of torch whose functions have the group, where there is one, as a default argument. It could then not
-    # be destroyed, and its threads, alive at the end, abort the process.
+    # The profiler's first start imports modules of torch whose functions have the group, where there is one,
+    # as a default argument. It could then not be destroyed, and its threads, alive at the end, abort the
+    # process.
     measure.peak_mib(lambda: None)
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(seconds=120 + work))
 
@@ -143,11 +162,13 @@ def join(tokens: int, heads: int, width: int) -> None:
 def torchrun(
     processes: int, *arguments: str, environment: Mapping[str, str] | None = None, wait_s: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`torchrun --standalone --local-addr localhost --nproc-per-node PROCESSES ARGUMENTS`, of this Python, with one thread in each; what it printed, and how it ended.
+    """`torchrun --standalone --local-addr localhost --nproc-per-node PROCESSES ARGUMENTS`, of this Python,
+    with one thread in each; what it printed, and how it ended.
 
     The processes' own output comes with it. Raises subprocess.TimeoutExpired after `wait_s` seconds.
     """
-    # on an unconnected computer nobody may know the computer's own name, which torchrun would look for during minutes
+    # on an unconnected computer nobody may know the computer's own name, which torchrun would look for during
+    # minutes
     alone = ["--standalone", "--local-addr", "localhost"]
     command = [sys.executable, "-m", "torch.distributed.run", *alone, "--nproc-per-node", str(processes)]
     # torch for Windows is built without libuv, which torchrun would use
@@ -156,20 +177,23 @@ def torchrun(
     )
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.run(
-        [*command, *arguments], cwd=ROOT, env=os.environ | own | {"PYTHONPATH": path} | dict(environment or {}),
+        [*command, *arguments], cwd=ROOT,
+        env=os.environ | own | {"PYTHONPATH": path} | dict(environment or {}),
         capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=wait_s,
     )  # fmt: skip
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """A row of `measured` for each number of processes, of tokens, and for causal or not, backward or not. The first seed's are compared, all queries."""
+    """A row of `measured` for each number of processes, of tokens, and for causal or not, backward or not.
+    The first seed's are compared, all queries."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="lesson_ring_") as folder:
         for processes in RECIPE["processes"]:
             file = Path(folder) / f"{processes}.json"
             recipe = json.dumps(RECIPE)
             done = torchrun(
-                processes, "-m", "lesson_lib.experiments.ring", str(seed), str(file), recipe, environment={"LESSON_DEVICE": "cpu"},
+                processes, "-m", "lesson_lib.experiments.ring", str(seed), str(file), recipe,
+                environment={"LESSON_DEVICE": "cpu"},
             )  # fmt: skip
             if done.returncode:
                 raise RuntimeError(f"torchrun ended with {done.returncode}; it said: {done.stderr[-2000:]}")
@@ -180,7 +204,8 @@ def run(seed: int) -> list[dict[str, Any]]:
 def memory(
     rows: Sequence[Mapping[str, Any]], *, causal: bool = False
 ) -> dict[tuple[int, bool], dict[int, float]]:
-    """MiB of the process that held most, by processes: {(tokens, backward): {processes: MiB}}; of several repeats the most."""
+    """MiB of the process that held most, by processes: {(tokens, backward): {processes: MiB}}; of several
+    repeats the most."""
     found: dict[tuple[int, bool], dict[int, float]] = {}
     for row in rows:
         if row["causal"] == causal:
@@ -216,7 +241,8 @@ def _now() -> float:
 def _error(
     found: list[Tensor], tokens: int, heads: int, width: int, causal: bool, seed: int, compared: int
 ) -> float | None:
-    """The largest difference from `attend`, in process 0, which draws everybody's tokens once more for it. All processes must call this."""
+    """The largest difference from `attend`, in process 0, which draws everybody's tokens once more for it.
+    All processes must call this."""
     rank, processes = dist.get_rank(), dist.get_world_size()
     told: list[Any] | None = [None] * processes if rank == 0 else None
     dist.gather_object([x.cpu() for x in found], told)

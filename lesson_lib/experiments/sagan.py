@@ -1,18 +1,25 @@
-"""Attention in a GAN of pictures whose far parts must agree: with it, without it, and with a convolution in its place.
+"""Attention in a GAN of pictures whose far parts must agree: with it, without it, and with a convolution in
+its place.
 
-A canvas of 8 x 24 pixels holds two different pictures of one digit, a 0 or a 1, left and right, with 8 empty columns between them. A small
-classifier, which was trained on single digits, reads both halves of what a generator makes.
+A canvas of 8 x 24 pixels holds two different pictures of one digit, a 0 or a 1, left and right, with 8 empty
+columns between them. A small classifier, which was trained on single digits, reads both halves of what a
+generator makes.
 
-- agreement: the share of canvases whose halves are read as one digit; chance: what it would be if the same halves were paired at random;
-  kappa = (agreement - chance) / (1 - chance), so that a generator that makes one digit only has 0 and not 1 (Cohen 1960).
-- distance: the Frechet distance between made and real canvases, features of both halves side by side; and of halves alone, which does
+- agreement: the share of canvases whose halves are read as one digit; chance: what it would be if the same
+  halves were paired at random;
+  kappa = (agreement - chance) / (1 - chance), so that a generator that makes one digit only has 0 and not 1
+  (Cohen 1960).
+- distance: the Frechet distance between made and real canvases, features of both halves side by side; and of
+  halves alone, which does
   not see whether they agree. `floor` is that of real training canvases in the place of made ones.
 
-"own" noise gives each place its own, "shared" all places the same. Rates, steps and networks were settled beforehand, by hand, in about 14
-short trainings of single seeds, judged on the VALIDATION split, most of them without attention; they are the same for all systems and were not
-searched. All ten digits, and four of them, brought no agreement in one short training each, with attention; so the digits were cut to
-two. The long trainings were added after the short ones had been seen, whose kappa was still rising. Distances in the rows are to the TEST split.
-Source of the distance: Heusel et al. 2017, arXiv:1706.08500 (there in the features of Inception).
+"own" noise gives each place its own, "shared" all places the same. Rates, steps and networks were settled
+beforehand, by hand, in about 14 short trainings of single seeds, judged on the VALIDATION split, most of them
+without attention; they are the same for all systems and were not searched. All ten digits, and four of them,
+brought no agreement in one short training each, with attention; so the digits were cut to two. The long
+trainings were added after the short ones had been seen, whose kappa was still rising. Distances in the rows
+are to the TEST split. Source of the distance: Heusel et al. 2017, arXiv:1706.08500 (there in the features of
+Inception).
 """
 
 import time
@@ -81,7 +88,8 @@ class Gan(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What the classifier makes of halves, left ones first: features (2 b, 32) and the digits it reads (2, b)."""
+    """What the classifier makes of halves, left ones first: features (2 b, 32) and the digits it reads (2,
+    b)."""
 
     features: Float[Tensor, "b2 d"]
     digit: Int[Tensor, "2 b"]
@@ -96,7 +104,8 @@ def _pictures(split: str) -> tuple[Tensor, Tensor]:
 
 
 def draw(split: str, batch: int, generator: torch.Generator) -> Twins:
-    """Canvases of a split: a picture at random on the left, another one of the same digit on the right; on the CPU."""
+    """Canvases of a split: a picture at random on the left, another one of the same digit on the right; on
+    the CPU."""
     images, labels = _pictures(split)
     left = torch.randint(len(images), (batch,), generator=generator, device="cpu")
     other = (labels[left, None] == labels) & (left[:, None] != torch.arange(len(images), device="cpu"))
@@ -113,11 +122,13 @@ def halves(canvas: Float[Tensor, "b 8 24"]) -> Float[Tensor, "b2 8 8"]:
 @cache
 @torch.enable_grad()
 def classifier() -> tuple[nn.Sequential, float]:
-    """A small network that reads single digits, trained on the training split, and its accuracy on validation."""
+    """A small network that reads single digits, trained on the training split, and its accuracy on
+    validation."""
     recipe = RECIPE["classifier"]
     torch.manual_seed(recipe["seed"])
     model = nn.Sequential(
-        nn.Unflatten(1, (1, SIDE)), nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
+        nn.Unflatten(1, (1, SIDE)), nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
+        nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
         nn.Flatten(), nn.Linear(32 * (SIDE // 2) ** 2, 32), nn.ReLU(), nn.Linear(32, CLASSES),
     )  # fmt: skip
     images, labels = digits.pictures("training")
@@ -137,7 +148,8 @@ def classifier() -> tuple[nn.Sequential, float]:
 
 @torch.no_grad()
 def read(canvas: Float[Tensor, "b 8 24"]) -> Read:
-    """What the classifier sees in both halves of canvases, on the CPU: its last hidden layer, and the likeliest digit."""
+    """What the classifier sees in both halves of canvases, on the CPU: its last hidden layer, and the
+    likeliest digit."""
     model, _ = classifier()
     features = model[:-1](halves(to_device(canvas)))
     return Read(features.cpu(), model[-1](features).argmax(-1).unflatten(0, (2, -1)).cpu())
@@ -146,7 +158,8 @@ def read(canvas: Float[Tensor, "b 8 24"]) -> Read:
 def agreement(digit: Int[Tensor, "2 b"]) -> dict[str, float]:
     """How often both halves are read as one digit, how often they would if paired at random, and kappa.
 
-    kappa is 1 where all agree, 0 where they agree as often as chance does, and 0 where there is one digit only.
+    kappa is 1 where all agree, 0 where they agree as often as chance does, and 0 where there is one digit
+    only.
     Source: Cohen 1960, "A coefficient of agreement for nominal scales".
 
     >>> agreement(torch.tensor([[0, 0, 1, 1], [0, 0, 1, 0]]))
@@ -163,9 +176,11 @@ def agreement(digit: Int[Tensor, "2 b"]) -> dict[str, float]:
 
 
 def frechet(one: Float[Tensor, "n d"], other: Float[Tensor, "m d"]) -> float:
-    """Frechet distance of two normal distributions with the means and covariances of these rows: `|mu - nu|² + tr(S + T - 2 (S T)^½)`.
+    """Frechet distance of two normal distributions with the means and covariances of these rows: `|mu - nu|²
+    + tr(S + T - 2 (S T)^½)`.
 
-    The trace of (S T)^½ is that of (S^½ T S^½)^½, whose eigenvalues are real and not negative. 0 for equal distributions.
+    The trace of (S T)^½ is that of (S^½ T S^½)^½, whose eigenvalues are real and not negative. 0 for equal
+    distributions.
     Raises ValueError for fewer than 2 rows. Source: Heusel et al. 2017, arXiv:1706.08500, equation 6.
     """
     if min(len(one), len(other)) < 2:
@@ -187,7 +202,8 @@ def real(split: str) -> Read:
 
 
 def compared(made: Read, split: str) -> dict[str, float]:
-    """Agreement of what was read, how many digits have a share of 1 % at least, and its Frechet distances to real canvases of a split."""
+    """Agreement of what was read, how many digits have a share of 1 % at least, and its Frechet distances to
+    real canvases of a split."""
     true = real(split)
     shares = torch.bincount(made.digit.flatten(), minlength=CLASSES) / made.digit.numel()
     return agreement(made.digit) | {
@@ -232,10 +248,12 @@ def train(
     split: str = "validation",
     rates: dict[str, float] | None = None,
 ) -> tuple[Gan, History]:
-    """Train both networks in turn, a step each; the history has both losses, both gammas, and how the generator's canvases compare.
+    """Train both networks in turn, a step each; the history has both losses, both gammas, and how the
+    generator's canvases compare.
 
-    `cpu_s` counts training alone. A bar shows progress unless LESSON_PROGRESS=off; LESSON_STEPS=quick does at most 20 steps; stopping
-    the kernel ends training, with the history so far. Raises ValueError for an unknown middle or noise.
+    `cpu_s` counts training alone. A bar shows progress unless LESSON_PROGRESS=off; LESSON_STEPS=quick does at
+    most 20 steps; stopping the kernel ends training, with the history so far. Raises ValueError for an
+    unknown middle or noise.
     """
     fixed_noise(noises, 1)
     real(split)  # trains the classifier, before the seed is set
@@ -308,10 +326,11 @@ def gammas(gan: Gan) -> dict[str, float]:
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """Rows of a seed: "system" with its parameters and its `reports` (a row each), "long" likewise, and "real" once, for seed 0.
+    """Rows of a seed: "system" with its parameters and its `reports` (a row each), "long" likewise, and
+    "real" once, for seed 0.
 
-    "shown", for seed 0 and the long trainings, holds 16 canvases, and where there is attention `mapped` canvases with the maps of the
-    generator's query `places`.
+    "shown", for seed 0 and the long trainings, holds 16 canvases, and where there is attention `mapped`
+    canvases with the maps of the generator's query `places`.
     """
     rows = [] if seed else [_real()]
     for noises, middles in RECIPE["systems"].items():
@@ -328,7 +347,8 @@ def _system(kind: str, middle: str, noises: str, seed: int, steps: int) -> list[
     named = {"noises": noises, "middle": middle, "seed": seed}
     rows: list[dict[str, Any]] = [
         {"kind": kind} | named | {
-            "parameters": {name: sum(p.numel() for p in network.parameters()) for name, network in gan._asdict().items()},
+            "parameters": {name: sum(p.numel() for p in network.parameters()) for name,
+            network in gan._asdict().items()},
             "cpu_s": round(history.cpu_s, 2),
             "reports": [{key: _short(value) for key, value in row.items()} for row in history.rows],
         }
@@ -350,7 +370,8 @@ def _shown(generator: Generator, noises: str) -> dict:
 
 
 def _real() -> dict:
-    """How well the classifier reads, what real test canvases score, and the distances of real training canvases: the floor."""
+    """How well the classifier reads, what real test canvases score, and the distances of real training
+    canvases: the floor."""
     return {
         "kind": "real", "seed": 0, "validation accuracy": _short(classifier()[1]),
         "test": {key: _short(value) for key, value in agreement(real("test").digit).items()},
@@ -362,7 +383,8 @@ Ended = dict[tuple[str, str], list[float]]
 
 
 def at_the_end(rows: list[dict], column: str, kind: str = "system") -> Ended:
-    """{(noises, middle): [value of each seed]} of a column of the last reports: all systems after the same number of steps.
+    """{(noises, middle): [value of each seed]} of a column of the last reports: all systems after the same
+    number of steps.
 
     `kind` is "system" for the short trainings, "long" for the long ones.
     """
@@ -370,7 +392,8 @@ def at_the_end(rows: list[dict], column: str, kind: str = "system") -> Ended:
 
 
 def at_equal_time(rows: list[dict], column: str, kind: str = "system") -> Ended:
-    """The same after the same processor time: each system's last report within the time that the quickest one of that noise and seed took."""
+    """The same after the same processor time: each system's last report within the time that the quickest one
+    of that noise and seed took."""
     quickest = {}
     for row in _of_kind(rows, kind):
         key = row["noises"], row["seed"]

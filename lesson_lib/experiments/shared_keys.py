@@ -1,9 +1,10 @@
 """Heads that share their keys: what it costs a GPT in bits per character, and what it saves in the cache.
 
-The short GPT of `experiments.gpt`, its data, batches, steps and judge, with 4 heads of queries and 4, 2 or 1 of keys and values. Fewer heads of keys mean
-fewer parameters too, so a fourth layer gives them back: one head of keys, and a feed-forward network wider by as many numbers as were saved, to within 0.1 %.
-Each layer's rate is the best of three on the VALIDATION topics, with one seed. Bytes of the cache are counted in the Cache objects of all layers once
-the context is full.
+The short GPT of `experiments.gpt`, its data, batches, steps and judge, with 4 heads of queries and 4, 2 or 1
+of keys and values. Fewer heads of keys mean fewer parameters too, so a fourth layer gives them back: one head
+of keys, and a feed-forward network wider by as many numbers as were saved, to within 0.1 %. Each layer's rate
+is the best of three on the VALIDATION topics, with one seed. Bytes of the cache are counted in the Cache
+objects of all layers once the context is full.
 """
 
 import torch
@@ -32,7 +33,8 @@ RECIPE = {
 
 
 def train(n_key_heads: int, *, d_inner: int = 256, lr: float = 8e-3, seed: int = 0) -> tuple[GPT, History]:
-    """A trained GPT whose 4 heads share `n_key_heads` heads of keys and values, and its history; `d_inner` is its feed-forward networks' width."""
+    """A trained GPT whose 4 heads share `n_key_heads` heads of keys and values, and its history; `d_inner` is
+    its feed-forward networks' width."""
     recipe = RECIPE["gpt"]
     torch.manual_seed(seed)
     model = GPT(topics.CHARACTERS, **recipe["sizes"], n_key_heads=n_key_heads)
@@ -67,7 +69,8 @@ def cache_bytes(model: GPT) -> int:
 
 
 def run(seed: int) -> list[dict]:
-    """A row of kind "trained" for each layer; on the tuning seed also one of kind "tried" for each of the other rates."""
+    """A row of kind "trained" for each layer; on the tuning seed also one of kind "tried" for each of the
+    other rates."""
     rows = []
     for layer in RECIPE["layers"]:
         rates = RECIPE["rates"] if seed == RECIPE["tuning_seed"] else [layer["lr"]]
@@ -84,7 +87,8 @@ def row(n_key_heads: int, d_inner: int, lr: float, seed: int, *, kind: str = "tr
     return {
         "kind": kind, "n_key_heads": n_key_heads, "d_inner": d_inner, "lr": lr, "seed": seed,
         "validation_bits": round(short.bits_per_character(model, "validation"), 4), "bits": round(test, 4),
-        "perplexity": round(2**test, 4), "parameters": sum(p.numel() for p in model.parameters()), "cache_bytes": cache_bytes(model),
+        "perplexity": round(2**test, 4), "parameters": sum(p.numel() for p in model.parameters()),
+        "cache_bytes": cache_bytes(model),
         "cpu_s": round(history.cpu_s, 1), "loss": history.column("loss"),
     }  # fmt: skip
 

@@ -1,7 +1,8 @@
 """Part-of-speech tagging with "I saw a saw": what a tagger sees decides what it can reach.
 
-Every system trains on the same 10,000 sentences. Beside its share of right tags on sentences never seen stands the limit that the
-grammar sets to anything that sees as much, over all words and over each ambiguous class.
+Every system trains on the same 10,000 sentences. Beside its share of right tags on sentences never seen
+stands the limit that the grammar sets to anything that sees as much, over all words and over each ambiguous
+class.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from lesson_lib.training import History, fit
 
 RECIPE = {
     "systems": [
-        "one word", "window 1", "window 2", "window 3", "window 5", "window 7", "recurrent", "recurrent, both ways",
+        "one word", "window 1", "window 2", "window 3", "window 5", "window 7", "recurrent",
+        "recurrent, both ways",
         "attention, no positions", "attention",
     ],
     "sentences": {"training": 10_000, "validation": 2_000, "test": 4_000},

@@ -1,13 +1,15 @@
 """Dates into ISO 8601 by a small Transformer: how well, how fast, where it looks, and what it cannot do.
 
-For each seed one model is trained on single dates, for as long as a lesson can wait, and another, longer, on one to three dates in a row,
-mixed. Both are judged on days that were never trained on, and also on more dates in a row than they were trained on. The rate was chosen
-by the cross-entropy on VALIDATION days of seed 0, on single dates ("rate" rows); the decoder layer whose weights count as the alignment by
-the share of its weights on the right digits, on validation days too ("alignment" rows). A text counts as right if no character of the
-answer is wrong. Days, texts and judgement are those of `experiments.dates`, whose GRU with attention had 500 steps of 16 texts.
+For each seed one model is trained on single dates, for as long as a lesson can wait, and another, longer, on
+one to three dates in a row, mixed. Both are judged on days that were never trained on, and also on more dates
+in a row than they were trained on. The rate was chosen by the cross-entropy on VALIDATION days of seed 0, on
+single dates ("rate" rows); the decoder layer whose weights count as the alignment by the share of its weights
+on the right digits, on validation days too ("alignment" rows). A text counts as right if no character of the
+answer is wrong. Days, texts and judgement are those of `experiments.dates`, whose GRU with attention had 500
+steps of 16 texts.
 
-Departures from Vaswani et al. 2017, arXiv:1706.03762, beside the size: pre-norm, no dropout, no label smoothing, Adam with its usual
-betas, and a cosine in the place of the root behind the warm-up.
+Departures from Vaswani et al. 2017, arXiv:1706.03762, beside the size: pre-norm, no dropout, no label
+smoothing, Adam with its usual betas, and a cosine in the place of the root behind the warm-up.
 """
 
 import functools
@@ -55,7 +57,8 @@ def make() -> TransformerTranslator:
 def train(
     *, dates: Sequence[int] = (1,), seed: int = 0, lr: float = RECIPE["lr"], steps: int = RECIPE["runs"][0][1]
 ) -> tuple[TransformerTranslator, History]:
-    """Train a model on texts of those numbers of dates in a row, equally many of each, and keep its last weights."""
+    """Train a model on texts of those numbers of dates in a row, equally many of each, and keep its last
+    weights."""
     torch.manual_seed(seed)
     model = to_device(make())
     draw = functools.partial(mixed, dates=dates)
@@ -73,7 +76,8 @@ def mixed(generator: torch.Generator, count: int, *, dates: Sequence[int]) -> li
 
 
 def run(seed: int) -> list[dict]:
-    """Rows "trained", "test", "language" and "alignment"; of the tuning seed also "rate", "map" and "speed"."""
+    """Rows "trained", "test", "language" and "alignment"; of the tuning seed also "rate", "map" and
+    "speed"."""
     rows, tuning = [], seed == RECIPE["tuning_seed"]
     for dates, steps, judged in RECIPE["runs"]:
         model, history = train(dates=dates, seed=seed, steps=steps)
@@ -92,7 +96,8 @@ def run(seed: int) -> list[dict]:
 
 def _trained(model: TransformerTranslator, history: History) -> dict:
     return {
-        "kind": "trained", "lr": RECIPE["lr"], "cpu_s": history.cpu_s, "parameters": sum(p.numel() for p in model.parameters()),
+        "kind": "trained", "lr": RECIPE["lr"], "cpu_s": history.cpu_s,
+        "parameters": sum(p.numel() for p in model.parameters()),
         "validation_loss": cross_entropy(model, texts(1, "validation")),
     }  # fmt: skip
 
@@ -110,7 +115,8 @@ def _test(model: TransformerTranslator, dates: int, width: int) -> dict:
 
 
 def by_language(model: TransformerTranslator) -> list[dict]:
-    """A row for each language: how many texts of test days, in all styles, the model gets wrong; and up to three of them."""
+    """A row for each language: how many texts of test days, in all styles, the model gets wrong; and up to
+    three of them."""
     rows, days = [], [date.fromordinal(n) for n in data.days("test")[: RECIPE["days"]].tolist()]
     for locale in data.LOCALES:
         pairs = [
@@ -126,8 +132,9 @@ def by_language(model: TransformerTranslator) -> list[dict]:
 
 
 def alignments(model: TransformerTranslator) -> list[dict]:
-    """A row for each decoder layer: the share of its weights that lies on the input's year while the model writes the year, on its day
-    while it writes the day. Over right answers to single dates of validation days; months, which may be words, are left out.
+    """A row for each decoder layer: the share of its weights that lies on the input's year while the model
+    writes the year, on its day while it writes the day. Over right answers to single dates of validation
+    days; months, which may be words, are left out.
     """
     pairs, chosen, rows = texts(1, "validation"), model.aligned, []
     for layer in range(len(model.transformer.decoder.layers)):
@@ -137,7 +144,8 @@ def alignments(model: TransformerTranslator) -> list[dict]:
         shares = torch.tensor([_on_digits(pair, one.weights) for pair, one in right], device="cpu")
         year, day = shares.mean(0).tolist() if right else (0.0, 0.0)
         rows.append(
-            {"kind": "alignment", "layer": layer, "texts": len(right), "on_year": round(year, 4), "on_day": round(day, 4)}
+            {"kind": "alignment", "layer": layer, "texts": len(right), "on_year": round(year, 4),
+            "on_day": round(day, 4)}
         )  # fmt: skip
     model.aligned = chosen
     return rows
@@ -149,14 +157,16 @@ def _on_digits(pair: data.Pair, weights: torch.Tensor) -> tuple[float, float]:
     at = re.search(
         rf"(?<![0-9])0?{int(day)}(?![0-9])", pair.source
     )  # where a month is a number it stands behind the day
-    return weights[:4, first : first + 4].sum(1).mean().item(), weights[8:, at.start() : at.end()].sum(
-        1
-    ).mean().item()
+    return (
+        weights[:4, first : first + 4].sum(1).mean().item(),
+        weights[8:, at.start() : at.end()].sum(1).mean().item(),
+    )
 
 
 def timing(n: int) -> dict:
-    """Seconds of processor time for answers of n characters with the key/value cache, and without: everything said so far goes through
-    the decoder again. The model is untrained, the encoder's output is kept in both."""
+    """Seconds of processor time for answers of n characters with the key/value cache, and without: everything
+    said so far goes through the decoder again. The model is untrained, the encoder's output is kept in both.
+    """
     torch.manual_seed(0)
     model = to_device(make()).eval()
     with torch.no_grad():
@@ -191,10 +201,14 @@ def uncached(
 
 
 def by_dates(rows: list[dict], width: int = 1) -> dict[str, tuple[list, list, list, list]]:
-    """{"trained on 1": (numbers of dates, lowest, middle, highest exact match over the seeds)} of the test rows with that beam width."""
+    """{"trained on 1": (numbers of dates, lowest, middle, highest exact match over the seeds)} of the test
+    rows with that beam width."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:
         if (row["kind"], row.get("width")) == ("test", width):
-            label = f"trained on {' to '.join(str(n) for n in sorted({row['trained_on'][0], row['trained_on'][-1]}))}"
+            label = (
+                "trained on"
+                f" {' to '.join(str(n) for n in sorted({row['trained_on'][0], row['trained_on'][-1]}))}"
+            )
             found.setdefault(label, {}).setdefault(row["dates"], []).append(row["exact"])
     return {label: summary.band(values) for label, values in found.items()}

@@ -1,8 +1,9 @@
 """Two relations at once: each token must name the token one place back AND the token three places back.
 
-Both come from the same alphabet, and they may be equal. Queries and keys see tokens and places, values see tokens only, and
-the read-out is linear: so the two names must both be read from what the heads bring. The number of heads is all that changes; an
-MLP behind one head, in place of the linear read-out, is the way round.
+Both come from the same alphabet, and they may be equal. Queries and keys see tokens and places, values see
+tokens only, and the read-out is linear: so the two names must both be read from what the heads bring. The
+number of heads is all that changes; an MLP behind one head, in place of the linear read-out, is the way
+round.
 """
 
 from operator import itemgetter
@@ -34,7 +35,8 @@ VALIDATION_SEED, TEST_SEED = 10_000, 20_000
 
 
 class TwoNames(nn.Module):
-    """Logits (b, n, relation, symbol) from one attention layer; `weights=True` returns the heads' weights as well."""
+    """Logits (b, n, relation, symbol) from one attention layer; `weights=True` returns the heads' weights as
+    well."""
 
     def __init__(self, n_heads: int, *, mlp: bool = False) -> None:
         super().__init__()

@@ -1,12 +1,16 @@
-"""A Vision Transformer and a convolutional network of one size: accuracy against the number of training pictures, after few steps and after many.
+"""A Vision Transformer and a convolutional network of one size: accuracy against the number of training
+pictures, after few steps and after many.
 
-Two tasks on noisy canvases. "digit": which handwritten digit lies somewhere on it; test pictures are of digits never seen. "pair": do two shapes
-that lie anywhere show one kind; no place of the canvas can tell. `n` counts canvases, placed and noisy, drawn before training and
-used again and again; None: fresh ones at every step. Both models take batches of one size, and their steps are such that a training takes about as
-many processor seconds. A training is judged ten times on VALIDATION canvases and its best weights are kept; accuracies are of test canvases.
-Rates are the best of `rates` on VALIDATION, for each model and task, at the n of `pilot_n`, one seed, after the long training; the short one is stored beside it.
-Two further budgets show what a comparison hangs on, with digits: a CNN that was stopped after 50 steps ("tiny"), and a ViT with 3,200 ("longest").
-Departures from the paper: see models/vit.py; its curve is of pre-training on up to 300 million pictures (arXiv:2010.11929, figures 3 and 4).
+Two tasks on noisy canvases. "digit": which handwritten digit lies somewhere on it; test pictures are of
+digits never seen. "pair": do two shapes that lie anywhere show one kind; no place of the canvas can tell. `n`
+counts canvases, placed and noisy, drawn before training and used again and again; None: fresh ones at every
+step. Both models take batches of one size, and their steps are such that a training takes about as many
+processor seconds. A training is judged ten times on VALIDATION canvases and its best weights are kept;
+accuracies are of test canvases. Rates are the best of `rates` on VALIDATION, for each model and task, at the
+n of `pilot_n`, one seed, after the long training; the short one is stored beside it. Two further budgets show
+what a comparison hangs on, with digits: a CNN that was stopped after 50 steps ("tiny"), and a ViT with 3,200
+("longest"). Departures from the paper: see models/vit.py; its curve is of pre-training on up to 300 million
+pictures (arXiv:2010.11929, figures 3 and 4).
 """
 
 from functools import cache
@@ -49,7 +53,8 @@ SPLIT_SEEDS = {"validation": 10_000, "test": 20_000}
 
 
 def draw(task: str, batch: int, generator: torch.Generator, split: str = "training") -> tuple[Tensor, Tensor]:
-    """Canvases (b, 1, size, size) of a task and their labels, on the CPU. The splits of "digit" share no handwritten picture.
+    """Canvases (b, 1, size, size) of a task and their labels, on the CPU. The splits of "digit" share no
+    handwritten picture.
 
     Raises ValueError for another task.
     """
@@ -93,9 +98,11 @@ def start(model: str, task: str, seed: int) -> VisionTransformer | ConvNet:
 def train(
     model: str, task: str, n: int | None, seed: int = 0, *, budget: str = "long", lr: float | None = None
 ) -> tuple[VisionTransformer | ConvNet, History]:
-    """Train "vit" or "cnn" on `n` canvases of "pair" or "digit" (None: fresh ones at every step); the score is accuracy on VALIDATION.
+    """Train "vit" or "cnn" on `n` canvases of "pair" or "digit" (None: fresh ones at every step); the score
+    is accuracy on VALIDATION.
 
-    Raises ValueError for another model, task, or budget (those of RECIPE["steps"]), and where n is less than 1.
+    Raises ValueError for another model, task, or budget (those of RECIPE["steps"]), and where n is less than
+    1.
     """
     require.one_of(tuple(RECIPE["steps"].get(model, BUDGETS)), budget=budget)
     network, batch = start(model, task, seed), RECIPE["batch"]
@@ -110,7 +117,8 @@ def train(
         return pool[0][rows], pool[1][rows]
 
     history = fit(
-        network, some, vit.loss, steps=RECIPE["steps"][model][budget], lr=lr or RECIPE["lr"][model][task], seed_number=seed,
+        network, some, vit.loss, steps=RECIPE["steps"][model][budget], lr=lr or RECIPE["lr"][model][task],
+        seed_number=seed,
         validate=lambda network: accuracy(network, *held_out(task, "validation")), name=f"{model}, {task}",
     )  # fmt: skip
     return network, history
@@ -127,7 +135,8 @@ def accuracy(model: VisionTransformer | ConvNet, x: Tensor, label: Tensor) -> fl
 
 
 def by_distance(model: VisionTransformer | ConvNet) -> list[list[float]]:
-    """Rows [from, to, pairs, share of right answers] of the test pairs whose middles are that many pixels apart."""
+    """Rows [from, to, pairs, share of right answers] of the test pairs whose middles are that many pixels
+    apart."""
     size, kinds = RECIPE["size"], tuple(RECIPE["kinds"])
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS["test"])
     apart = scenes.pairs(generator, RECIPE["test"], size=size, kinds=kinds).distance
@@ -154,7 +163,8 @@ def even_distance() -> float:
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """Rows of kind "point" (a training), and of the largest n "apart" (accuracy by distance) and "distance" (a head's, before and after).
+    """Rows of kind "point" (a training), and of the largest n "apart" (accuracy by distance) and "distance"
+    (a head's, before and after).
 
     The first seed has rows of kind "rate" too: each rate on VALIDATION.
     """
@@ -182,21 +192,32 @@ def pilot(seed: int, tasks: tuple[str, ...] = TASKS) -> list[dict[str, Any]]:
                     history = train(model, task, RECIPE["pilot_n"], seed, budget=budget, lr=lr)[1]
                     rows.append(
                         {
-                            "kind": "rate", "seed": seed, "model": model, "task": task, "n": RECIPE["pilot_n"], "budget": budget, "lr": lr,
-                            "validation_accuracy": round(max(history.column("score")), 4), "cpu_s": round(history.cpu_s, 2),
+                            "kind": "rate", "seed": seed, "model": model, "task": task,
+                            "n": RECIPE["pilot_n"], "budget": budget, "lr": lr,
+                            "validation_accuracy": round(max(history.column("score")), 4),
+                            "cpu_s": round(history.cpu_s, 2),
                         }
                     )  # fmt: skip
     return rows
 
 
 def point(model: str, task: str, n: int | None, budget: str, seed: int) -> list[dict[str, Any]]:
-    """A row of kind "point"; after a long training with the largest n also rows of kind "apart" (a pair's) and "distance" (a ViT's)."""
+    """A row of kind "point"; after a long training with the largest n also rows of kind "apart" (a pair's)
+    and "distance" (a ViT's)."""
     network, history = train(model, task, n, seed, budget=budget)
     steps = history.rows[-1]["step"]
     known = None if n is None else [table[: RECIPE["test"]] for table in training(task, n, seed)]
-    same = {"seed": seed, "model": model, "task": task, "n": n or steps * RECIPE["batch"], "fresh": n is None, "budget": budget}  # fmt: skip
+    same = {
+        "seed": seed,
+        "model": model,
+        "task": task,
+        "n": n or steps * RECIPE["batch"],
+        "fresh": n is None,
+        "budget": budget,
+    }
     row = {
-        "kind": "point", **same, "steps": steps, "accuracy": round(accuracy(network, *held_out(task, "test")), 4),
+        "kind": "point", **same, "steps": steps,
+        "accuracy": round(accuracy(network, *held_out(task, "test")), 4),
         "training_accuracy": None if known is None else round(accuracy(network, *to_device(known)), 4),
         "validation_accuracy": round(max(history.column("score")), 4),
         "curve": [[one["step"], round(one["score"], 3)] for one in history.rows],
@@ -210,7 +231,8 @@ def point(model: str, task: str, n: int | None, budget: str, seed: int) -> list[
     if model == "vit":
         before, after = distances(start(model, task, seed), task), distances(network, task)
         rows += [
-            {"kind": "distance", **same, "layer": layer, "head": head, "before": round(b, 3), "after": round(a, 3), "even": round(even_distance(), 3)}
+            {"kind": "distance", **same, "layer": layer, "head": head, "before": round(b, 3),
+            "after": round(a, 3), "even": round(even_distance(), 3)}
             for layer, both in enumerate(zip(before, after, strict=True))
             for head, (b, a) in enumerate(zip(*both, strict=True))
         ]  # fmt: skip

@@ -1,11 +1,13 @@
 """One classifier of sequences for the small arena: the same network with another attention inside.
 
-    tokens -> embedding + sinusoidal positions -> pre-norm encoder layers -> read-out: the tokens' mean, or the last token -> logits
+    tokens -> embedding + sinusoidal positions -> pre-norm encoder layers -> read-out: the tokens' mean, or
+    the last token -> logits
 
-KINDS: "full" is `attend`, "window" sees `radius` tokens around, "linear" is elu + 1, "low rank" mixes keys and values down to `rank`,
-"random features" draws `n_features` of them. Positions, widths, layers and read-out are the same for all; "low rank" alone has parameters of its own.
-All sequences of a task have the same length; where a text is shorter, filler is a token as any other, seen by all kinds alike.
-Tasks and comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006; all sizes here are smaller.
+KINDS: "full" is `attend`, "window" sees `radius` tokens around, "linear" is elu + 1, "low rank" mixes keys
+and values down to `rank`, "random features" draws `n_features` of them. Positions, widths, layers and
+read-out are the same for all; "low rank" alone has parameters of its own. All sequences of a task have the
+same length; where a text is shorter, filler is a token as any other, seen by all kinds alike. Tasks and
+comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006; all sizes here are smaller.
 """
 
 from typing import Any, NamedTuple
@@ -35,8 +37,8 @@ class Labelled(NamedTuple):
 class Classifier(nn.Module):
     """Logits (b, n_classes) of sequences of `n` tokens, numbers below n_tokens.
 
-    `read` is where the answer is read: at "mean" of all tokens, or at the "last" one. Raises ValueError for a kind that is none of KINDS and where
-    sizes do not fit.
+    `read` is where the answer is read: at "mean" of all tokens, or at the "last" one. Raises ValueError for a
+    kind that is none of KINDS and where sizes do not fit.
     """
 
     def __init__(
@@ -103,7 +105,8 @@ def attention(kind: str, *, n: int, d_k: int, radius: int, rank: int, n_features
 
 
 class Features(nn.Module):
-    """Attention with random features, `attend_linear` on them: one draw, the same in each layer and model, kept with its weights."""
+    """Attention with random features, `attend_linear` on them: one draw, the same in each layer and model,
+    kept with its weights."""
 
     def __init__(self, d_k: int, n_features: int) -> None:
         super().__init__()

@@ -1,8 +1,10 @@
-"""A small BERT: an encoder that guesses hidden words from both sides; guesses by counting beside it; and ways to look at its heads.
+"""A small BERT: an encoder that guesses hidden words from both sides; guesses by counting beside it; and ways
+to look at its heads.
 
-As published: learned positions, GELU, masks on 15 % of the words, logits from the table of embeddings. Departures: pre-norm (it needs
-no warm-up of thousands of steps; the paper has post-norm), words and no word pieces, no second sentence and no next-sentence task, no
-norm behind the embeddings, no extra layer before the logits, no biases in attention, masks drawn anew for each batch.
+As published: learned positions, GELU, masks on 15 % of the words, logits from the table of embeddings.
+Departures: pre-norm (it needs no warm-up of thousands of steps; the paper has post-norm), words and no word
+pieces, no second sentence and no next-sentence task, no norm behind the embeddings, no extra layer before the
+logits, no biases in attention, masks drawn anew for each batch.
 Source: Devlin, Chang, Lee & Toutanova 2018, arXiv:1810.04805.
 """
 
@@ -26,7 +28,8 @@ from lesson_lib.scores import scaled_dot
 
 
 class Hidden(NamedTuple):
-    """A batch with hidden words: what the model sees, the lengths, the words that were there, and which places it must guess."""
+    """A batch with hidden words: what the model sees, the lengths, the words that were there, and which
+    places it must guess."""
 
     seen: Int[Tensor, "b n"]
     lengths: Int[Tensor, " b"]
@@ -51,7 +54,8 @@ class Maps(NamedTuple):
 class Bert(nn.Module):
     """Scores of every word for every place, from the words on both sides.
 
-    Parameters: (n_words + n_max) · d_model, those of an Encoder of that size, and n_words biases of the logits.
+    Parameters: (n_words + n_max) · d_model, those of an Encoder of that size, and n_words biases of the
+    logits.
     Raises ValueError where d_model is no multiple of n_heads, or a count is less than 1.
     """
 
@@ -83,7 +87,8 @@ class Bert(nn.Module):
     def stack(
         self, seen: Int[Tensor, "b n"], lengths: Int[Tensor, " b"], *, weights: bool = False
     ) -> Stacked:
-        """What the encoder leaves: its output; and each layer's weights and the residual stream if they are asked for."""
+        """What the encoder leaves: its output; and each layer's weights and the residual stream if they are
+        asked for."""
         return self.encoder(self.embedding(seen), mask=padding(lengths, seen.shape[1]), weights=weights)
 
 
@@ -95,11 +100,14 @@ def hide(
     n_words: int = len(VOCABULARY),
     share: float | int = 0.15,
 ) -> Hidden:
-    """A batch with 15 % of each sentence's words chosen, one at least: 80 % of those become [mask], 10 % a random word, 10 % stay.
+    """A batch with 15 % of each sentence's words chosen, one at least: 80 % of those become [mask], 10 % a
+    random word, 10 % stay.
 
-    On the CPU, as everything that is drawn. The model must guess all that are chosen; it cannot tell which words were left or
-    replaced, so it must have an opinion about each. Raises ValueError where `share` is not in 0 ... 1.
-    Source: Devlin et al. 2018, arXiv:1810.04805, section 3.1; at least one, as in the code that they published.
+    On the CPU, as everything that is drawn. The model must guess all that are chosen; it cannot tell which
+    words were left or replaced, so it must have an opinion about each. Raises ValueError where `share` is not
+    in 0 ... 1.
+    Source: Devlin et al. 2018, arXiv:1810.04805, section 3.1; at least one, as in the code that they
+    published.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be over 0 and at most 1, got {share}; 0.15 is the published one")
@@ -121,10 +129,12 @@ def loss(model: Bert, batch: Hidden) -> Float[Tensor, ""]:
 
 
 class Counts:
-    """Guesses by counting: how often each word stood at a hidden place, beside these neighbours, in training batches of `hide`.
+    """Guesses by counting: how often each word stood at a hidden place, beside these neighbours, in training
+    batches of `hide`.
 
-    `logits(seen, "nothing")` knows how frequent words are, "left" also the word before the place, "both" the words on either side; a hidden
-    neighbour is [mask], as for the model. Rare neighbours lean on the guess that sees less, which counts as `prior` further observations.
+    `logits(seen, "nothing")` knows how frequent words are, "left" also the word before the place, "both" the
+    words on either side; a hidden neighbour is [mask], as for the model. Rare neighbours lean on the guess
+    that sees less, which counts as `prior` further observations.
     """
 
     def __init__(self, batch: Hidden, *, n_words: int = len(VOCABULARY), prior: float | int = 1.0) -> None:
@@ -156,7 +166,8 @@ def _neighbours(seen: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _blend(counts: Tensor, wider: Tensor, prior: float) -> Tensor:
-    """Shares of the words: counts, and `prior` observations more of which the wider guess says what they are."""
+    """Shares of the words: counts, and `prior` observations more of which the wider guess says what
+    they are."""
     return (counts + prior * wider) / (counts.sum(-1, keepdim=True) + prior)
 
 
@@ -170,7 +181,8 @@ def fill(model: Bert, sentence: str, *, top: int = 5) -> list[Guess]:
     places = (words[0] == MASK).nonzero().flatten().tolist()
     if len(places) != 1:
         raise ValueError(
-            f"the sentence has {len(places) or 'no'} [mask]; write [mask] once, in the place of the word to guess: 'the keys [mask] old'"
+            f"the sentence has {len(places) or 'no'} [mask]; write [mask] once, in the place of the word to"
+            " guess: 'the keys [mask] old'"
         )
     require.whole(top=top)
     shares = model.eval()(*_one(words))[0, places[0]].softmax(-1).cpu()
@@ -183,7 +195,8 @@ def fill(model: Bert, sentence: str, *, top: int = 5) -> list[Guess]:
 
 @torch.no_grad()
 def maps(model: Bert, sentence: str) -> Maps:
-    """Where every word of a typed sentence looks, in every layer and head; on the CPU. Raises ValueError for an unknown word."""
+    """Where every word of a typed sentence looks, in every layer and head; on the CPU. Raises ValueError for
+    an unknown word."""
     words = read(sentence)
     tables = model.eval().stack(*_one(words), weights=True).weights
     return Maps([VOCABULARY[i] for i in words[0].tolist()], torch.cat(tables).cpu())
@@ -197,10 +210,12 @@ def changed(
     *,
     blind: Bool[Tensor, "b n m"] | None = None,
 ) -> Iterator[Bert]:
-    """The model while one head of one layer (None: every head of it) is interfered with, for a `with` statement.
+    """The model while one head of one layer (None: every head of it) is interfered with, for a `with`
+    statement.
 
-    `blind` says which queries may not see which keys, beyond the padding. Without it the head's weights become uniform: it looks, but has
-    no preference. Everything else is computed as ever, from what that head now says. Raises ValueError for a head there is not.
+    `blind` says which queries may not see which keys, beyond the padding. Without it the head's weights
+    become uniform: it looks, but has no preference. Everything else is computed as ever, from what that head
+    now says. Raises ValueError for a head there is not.
     """
     attention = _attention(model, layer)
     if head is not None and not 0 <= head < attention.n_heads:

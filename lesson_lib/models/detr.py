@@ -1,19 +1,26 @@
-"""A small DETR: all objects of a picture found at once, by learned queries that look at a grid of a CNN's features.
+"""A small DETR: all objects of a picture found at once, by learned queries that look at a grid of a CNN's
+features.
 
-Convolutions make a grid of features; an encoder lets its cells look at each other; a decoder turns learned object queries into one
-guess each: a kind, or "no object", and a box. Nothing says which query is to find which object: while it trains, each object goes to
-one query of its own, so that the sum of the costs is the smallest (the Hungarian method), and the other queries learn to say
-"no object". So the loss does not depend on the order in which objects are listed, and no step removes duplicates afterwards.
+Convolutions make a grid of features; an encoder lets its cells look at each other; a decoder turns learned
+object queries into one guess each: a kind, or "no object", and a box. Nothing says which query is to find
+which object: while it trains, each object goes to one query of its own, so that the sum of the costs is the
+smallest (the Hungarian method), and the other queries learn to say "no object". So the loss does not depend
+on the order in which objects are listed, and no step removes duplicates afterwards.
 
-    cost(query, object) = 5 · |box - box'|_1 - 2 · GIoU(box, box') - 4 · p(kind)                what the matching makes small
-    loss                = 5 · |box - box'|_1 + 2 · (1 - GIoU(box, box')) + 4 · cross-entropy    of the pairs that it found
+    what the matching makes small:
+        cost(query, object) = 5 · |box - box'|_1 - 2 · GIoU(box, box') - 4 · p(kind)
+    of the pairs that it found:
+        loss = 5 · |box - box'|_1 + 2 · (1 - GIoU(box, box')) + 4 · cross-entropy
 
-As published: the matching by probabilities (the loss takes their logarithms), weights 5 and 2, boxes divided by the number of objects, the same
-heads and a loss for every decoder layer. Departures: kinds count 4 (published 1), since here boxes are learned long before kinds; "no object"
-counts 0.7 of a kind (published 0.1), since two of five queries find something; a stem of four convolutions, trained from scratch, for a ResNet;
-pre-norm; learned positions, small, added once to the features (so also to values), where the paper adds sines to the queries and keys of each layer;
-the queries are the decoder's input, where the paper adds them in each layer to an input of zeros; no dropout.
-Source: Carion, Massa, Synnaeve, Usunier, Kirillov & Zagoruyko 2020, arXiv:2005.12872; GIoU: Rezatofighi et al. 2019, arXiv:1902.09630.
+As published: the matching by probabilities (the loss takes their logarithms), weights 5 and 2, boxes divided
+by the number of objects, the same heads and a loss for every decoder layer. Departures: kinds count 4
+(published 1), since here boxes are learned long before kinds; "no object" counts 0.7 of a kind (published
+0.1), since two of five queries find something; a stem of four convolutions, trained from scratch, for a
+ResNet; pre-norm; learned positions, small, added once to the features (so also to values), where the paper
+adds sines to the queries and keys of each layer; the queries are the decoder's input, where the paper adds
+them in each layer to an input of zeros; no dropout.
+Source: Carion, Massa, Synnaeve, Usunier, Kirillov & Zagoruyko 2020, arXiv:2005.12872; GIoU: Rezatofighi et
+al. 2019, arXiv:1902.09630.
 """
 
 from typing import NamedTuple
@@ -36,10 +43,12 @@ OVERLAP = 0.5  # the IoU from which on a box is right
 
 
 class Found(NamedTuple):
-    """What the queries found: logits of the kinds, the last one of "no object"; boxes (centre x, centre y, width, height) in 0 ... 1.
+    """What the queries found: logits of the kinds, the last one of "no object"; boxes (centre x, centre y,
+    width, height) in 0 ... 1.
 
-    `weights` says where each query looked in the last decoder layer, cell by cell, row by row (None where that was not asked for); `maps` makes
-    pictures of it. `earlier` holds what the heads make of the decoder layers before the last.
+    `weights` says where each query looked in the last decoder layer, cell by cell, row by row (None where
+    that was not asked for); `maps` makes pictures of it. `earlier` holds what the heads make of the decoder
+    layers before the last.
     """
 
     logits: Float[Tensor, "b q kinds_and_none"]
@@ -49,7 +58,8 @@ class Found(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """A batch to learn from: canvases, their objects' kinds (NONE where there is none) and boxes as in Found."""
+    """A batch to learn from: canvases, their objects' kinds (NONE where there is none) and boxes as
+    in Found."""
 
     canvas: Float[Tensor, "b c side side"]
     kind: Int[Tensor, "b most"]
@@ -57,14 +67,16 @@ class Truth(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """Where queries looked, as pictures: of each head (b, h, q, rows, columns), and the mean over heads (b, q, rows, columns)."""
+    """Where queries looked, as pictures: of each head (b, h, q, rows, columns), and the mean over heads (b,
+    q, rows, columns)."""
 
     heads: Float[Tensor, "b h q rows columns"]
     mean: Float[Tensor, "b q rows columns"]
 
 
 class Detection(NamedTuple):
-    """An object found: its kind (an index into KINDS), the probability, a box (left, top, right, bottom) in pixels, and the query that found it."""
+    """An object found: its kind (an index into KINDS), the probability, a box (left, top, right, bottom) in
+    pixels, and the query that found it."""
 
     kind: int
     confidence: float
@@ -73,7 +85,8 @@ class Detection(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A detection that is right: its number in the list, the number of the object, and the IoU of their boxes."""
+    """A detection that is right: its number in the list, the number of the object, and the IoU of their
+    boxes."""
 
     detection: int
     object: int
@@ -81,7 +94,8 @@ class Hit(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Shares of objects found and of detections that are right, and the mean IoU of the right ones; 0 where there is nothing to count."""
+    """Shares of objects found and of detections that are right, and the mean IoU of the right ones; 0 where
+    there is nothing to count."""
 
     recall: float
     precision: float
@@ -89,11 +103,12 @@ class Score(NamedTuple):
 
 
 class Detr(nn.Module):
-    """Kinds and boxes of the objects on a square canvas: `n_queries` guesses, from a grid of cells 4 pixels wide.
+    """Kinds and boxes of the objects on a square canvas: `n_queries` guesses, from a grid of cells 4 pixels
+    wide.
 
-    Kernels of the stem are 3 x 3; `n_encoder=0` leaves the encoder out. Parameters: those of the stem, the Encoder and the Decoder;
-    (cells + n_queries + 2) · d_model for positions, queries and the stem's norm; (d_model + 1) · (kinds + 1) and
-    d_model · (d_model + 1) + 4 · (d_model + 1) in the heads.
+    Kernels of the stem are 3 x 3; `n_encoder=0` leaves the encoder out. Parameters: those of the stem, the
+    Encoder and the Decoder; (cells + n_queries + 2) · d_model for positions, queries and the stem's norm;
+    (d_model + 1) · (kinds + 1) and d_model · (d_model + 1) + 4 · (d_model + 1) in the heads.
     Raises ValueError where `side` is no multiple of 4, d_model none of n_heads, or a count is too small.
     """
 
@@ -127,12 +142,14 @@ class Detr(nn.Module):
         self.box = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, 4))
 
     def forward(self, canvas: Float[Tensor, "b c side side"], *, weights: bool = False) -> Found:
-        """What each query found, and where it looked if `weights` is True. Raises ValueError for canvases of another shape."""
+        """What each query found, and where it looked if `weights` is True. Raises ValueError for canvases of
+        another shape."""
         wanted = (self.stem[0].in_channels, self.side, self.side)
         if not isinstance(canvas, Tensor) or canvas.ndim != 4 or canvas.shape[1:] != wanted:
             got = tuple(canvas.shape) if isinstance(canvas, Tensor) else type(canvas).__name__
             raise ValueError(
-                f"canvas must have the shape (batch, {', '.join(map(str, wanted))}), got {got}; the scenes' need an axis: canvas[:, None]"
+                f"canvas must have the shape (batch, {', '.join(map(str, wanted))}), got {got}; the scenes'"
+                " need an axis: canvas[:, None]"
             )
         memory = self.memory(canvas)
         queries = self.queries.expand(len(canvas), -1, -1)
@@ -151,7 +168,8 @@ class Detr(nn.Module):
 
 
 def truth(scenes: Objects) -> Truth:
-    """Scenes as the loss takes them: an axis for channels, boxes as centre, width and height, in shares of the canvas' side.
+    """Scenes as the loss takes them: an axis for channels, boxes as centre, width and height, in shares of
+    the canvas' side.
 
     >>> scenes = Objects(torch.zeros(1, 24, 24), torch.tensor([[2]]), torch.tensor([[[6, 0, 12, 6]]]))
     >>> truth(scenes).boxes.tolist()
@@ -170,7 +188,8 @@ def corners(boxes: Float[Tensor, "*b 4"]) -> Float[Tensor, "*b 4"]:
 
 
 def iou(one: Float[Tensor, "*#b 4"], other: Float[Tensor, "*#b 4"]) -> Float[Tensor, "*b"]:
-    """Area in both boxes over the area in either, box by box; 0 where they do not touch. Boxes are (left, top, right, bottom).
+    """Area in both boxes over the area in either, box by box; 0 where they do not touch. Boxes are (left,
+    top, right, bottom).
 
     >>> iou(torch.tensor([0.0, 0, 2, 1]), torch.tensor([1.0, 0, 2, 1])).item()
     0.5
@@ -180,7 +199,8 @@ def iou(one: Float[Tensor, "*#b 4"], other: Float[Tensor, "*#b 4"]) -> Float[Ten
 
 
 def giou(one: Float[Tensor, "*#b 4"], other: Float[Tensor, "*#b 4"]) -> Float[Tensor, "*b"]:
-    """IoU minus the share of the smallest box around both that lies in neither: -1 ... 1, and lower the farther apart they are.
+    """IoU minus the share of the smallest box around both that lies in neither: -1 ... 1, and lower the
+    farther apart they are.
 
     Where two boxes do not touch, IoU is 0 and has no gradient; this has one.
     Source: Rezatofighi et al. 2019, arXiv:1902.09630.
@@ -194,7 +214,8 @@ def costs(
 ) -> Float[Tensor, "b q most"]:
     """What it costs to give each object to each query; the columns where there is no object mean nothing.
 
-    Raises ValueError for kinds and boxes that do not belong together, or for more places than there are queries.
+    Raises ValueError for kinds and boxes that do not belong together, or for more places than there are
+    queries.
     """
     _fits(found, kind, boxes)
     shares = F.log_softmax(found.logits, -1).exp()
@@ -208,7 +229,8 @@ def costs(
 def match(
     found: Found, kind: Int[Tensor, "b most"], boxes: Float[Tensor, "b most 4"]
 ) -> Int[Tensor, "b most"]:
-    """The query of each object, another one for each, so that the sum of the costs is the smallest; NONE where there is no object.
+    """The query of each object, another one for each, so that the sum of the costs is the smallest; NONE
+    where there is no object.
 
     Raises ValueError as `costs` does, and where a cost is not finite.
     """
@@ -226,7 +248,8 @@ def match(
 
 
 def in_order(kind: Int[Tensor, "b most"]) -> Int[Tensor, "b most"]:
-    """The ablation in the place of `match`: object k of the list goes to query k, whatever that query found."""
+    """The ablation in the place of `match`: object k of the list goes to query k, whatever that query
+    found."""
     return torch.arange(kind.shape[1], device=kind.device).expand_as(kind).where(kind != NONE, NONE)
 
 
@@ -235,13 +258,15 @@ def set_loss(
 ) -> Float[Tensor, ""]:
     """The loss of one decoder layer, where `query` (from `match`) says which query is to find each object.
 
-    Cross-entropy runs over all queries, those without an object count NO_OBJECT each; boxes over the objects. Without any object
-    only the cross-entropy is left. Raises ValueError as `costs` does, and where an object has no query.
+    Cross-entropy runs over all queries, those without an object count NO_OBJECT each; boxes over the objects.
+    Without any object only the cross-entropy is left. Raises ValueError as `costs` does, and where an object
+    has no query.
     """
     _fits(found, kind, boxes)
     if query.shape != kind.shape or (query[kind != NONE] < 0).any():
         raise ValueError(
-            f"query must name a query for each object, shape {tuple(kind.shape)}, got {query.tolist()}; use match(found, kind, boxes)"
+            f"query must name a query for each object, shape {tuple(kind.shape)}, got {query.tolist()}; use"
+            " match(found, kind, boxes)"
         )
     image, place = (kind != NONE).nonzero(as_tuple=True)
     at = image, query[image, place]
@@ -257,7 +282,8 @@ def set_loss(
 
 
 def loss(model: Detr, batch: Truth, *, matched: bool = True) -> Float[Tensor, ""]:
-    """Sum of the layers' losses, each layer matched for itself; `matched=False` gives the objects to the queries `in_order`."""
+    """Sum of the layers' losses, each layer matched for itself; `matched=False` gives the objects to the
+    queries `in_order`."""
     found = model(batch.canvas)
     objects = batch.kind, batch.boxes
     return sum(
@@ -267,7 +293,8 @@ def loss(model: Detr, batch: Truth, *, matched: bool = True) -> Float[Tensor, ""
 
 
 def maps(weights: Float[Tensor, "b h q cells"], grid: tuple[int, int]) -> Maps:
-    """`Found.weights` on the grid of the model (`model.grid`: rows, columns), by head and averaged. A cell is CELL pixels wide.
+    """`Found.weights` on the grid of the model (`model.grid`: rows, columns), by head and averaged. A cell is
+    CELL pixels wide.
 
     Raises ValueError where there are no weights, or not as many as cells.
     """
@@ -284,7 +311,8 @@ def maps(weights: Float[Tensor, "b h q cells"], grid: tuple[int, int]) -> Maps:
 
 
 def detections(found: Found, *, threshold: float | int = 0.5, size: int = SIZE) -> list[list[Detection]]:
-    """The objects found in each image, the surest first: queries whose likeliest kind has more than `threshold` of the probability.
+    """The objects found in each image, the surest first: queries whose likeliest kind has more than
+    `threshold` of the probability.
 
     `size` is the side of the canvas in pixels. Raises ValueError where the threshold is not in 0 ... 1.
     """
@@ -306,9 +334,11 @@ def detections(found: Found, *, threshold: float | int = 0.5, size: int = SIZE) 
 
 
 def hits(detected: list[Detection], kind: Int[Tensor, " most"], box: Int[Tensor, "most 4"]) -> list[Hit]:
-    """Which detections of ONE image are right: of the right kind, IoU at least 0.5, and the first to claim their object.
+    """Which detections of ONE image are right: of the right kind, IoU at least 0.5, and the first to claim
+    their object.
 
-    Detections come in their order, the surest first, and take the free object that they overlap most; so a second box on an object is wrong.
+    Detections come in their order, the surest first, and take the free object that they overlap most; so a
+    second box on an object is wrong.
     """
     free = {place for place, one in enumerate(kind.tolist()) if one != NONE}
     right = []
@@ -323,7 +353,8 @@ def hits(detected: list[Detection], kind: Int[Tensor, " most"], box: Int[Tensor,
 
 
 def score(detected: list[list[Detection]], scenes: Objects) -> Score:
-    """Recall, precision and mean IoU over all images together. Raises ValueError unless there is a list for each scene."""
+    """Recall, precision and mean IoU over all images together. Raises ValueError unless there is a list for
+    each scene."""
     if len(detected) != len(scenes.kind):
         raise ValueError(
             f"there are {len(detected)} lists of detections and {len(scenes.kind)} scenes; one list per scene"
@@ -339,7 +370,8 @@ def score(detected: list[list[Detection]], scenes: Objects) -> Score:
 
 
 def _stem(c_in: int, d_model: int) -> nn.Sequential:
-    """Four convolutions, the second and third with stride 2: cells of 4 pixels, each of which sees 17 x 17."""
+    """Four convolutions, the second and third with stride 2: cells of 4 pixels, each of which sees 17
+    x 17."""
     widths = (c_in, (d_model + 2) // 3, (2 * d_model + 2) // 3, d_model, d_model)
     layers = []
     for width, wider, stride in zip(widths, widths[1:], (1, 2, 2, 1), strict=False):
@@ -368,10 +400,11 @@ def _fits(found: Found, kind: Tensor, boxes: Tensor) -> None:
     batch, queries = found.logits.shape[:2]
     if kind.ndim != 2 or len(kind) != batch or boxes.shape != (*kind.shape, 4):
         raise ValueError(
-            f"kind must have the shape ({batch}, most) and boxes ({batch}, most, 4), got {tuple(kind.shape)} and {tuple(boxes.shape)}; "
-            "truth(scenes) makes both"
+            f"kind must have the shape ({batch}, most) and boxes ({batch}, most, 4), got {tuple(kind.shape)}"
+            f" and {tuple(boxes.shape)}; truth(scenes) makes both"
         )
     if kind.shape[1] > queries:
         raise ValueError(
-            f"there are {kind.shape[1]} places for objects and only {queries} queries; each object needs a query of its own: n_queries={kind.shape[1]}"
+            f"there are {kind.shape[1]} places for objects and only {queries} queries; each object needs a"
+            f" query of its own: n_queries={kind.shape[1]}"
         )

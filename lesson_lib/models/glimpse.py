@@ -1,16 +1,19 @@
-"""Recurrent Models of Visual Attention (RAM) in miniature: look at a few small places of a picture, one after the other.
+"""Recurrent Models of Visual Attention (RAM) in miniature: look at a few small places of a picture, one after
+the other.
 
-A retina brings a patch that is sharp in the middle and coarse around it. A recurrent core remembers. Two read-outs say what the
-picture shows, and where to look next. A crop is made of whole pixels: move its centre by a hair and nothing changes, or a
-whole column does. So no gradient reaches the place through the crop; places are learned from reward alone.
+A retina brings a patch that is sharp in the middle and coarse around it. A recurrent core remembers. Two
+read-outs say what the picture shows, and where to look next. A crop is made of whole pixels: move its centre
+by a hair and nothing changes, or a whole column does. So no gradient reaches the place through the crop;
+places are learned from reward alone.
 
-As in the paper: the retina with patches twice as wide from scale to scale; what and where side by side in the glimpse network;
-a normal distribution of fixed width about the location network's mean; a loss and a reward after the last glimpse only, the
-reward 1 if the answer is right and 0 otherwise; a learned baseline; loss and REINFORCE simply added.
-Departures from the paper: a GRU cell as the core (the paper has a rectifier layer, here `core="rectifier"`); the policy's gradient
-runs on into core and retina (the paper's REINFORCE equation has it so, its sentence on classifiers, "the location network is
-always trained with REINFORCE", may mean the location network only, here `into_core=False`); the first glimpse is always at the
-centre (here also `start="random"`); tanh keeps the mean within REACH; widths of 128; Adam, and batches of 256.
+As in the paper: the retina with patches twice as wide from scale to scale; what and where side by side in the
+glimpse network; a normal distribution of fixed width about the location network's mean; a loss and a reward
+after the last glimpse only, the reward 1 if the answer is right and 0 otherwise; a learned baseline; loss and
+REINFORCE simply added. Departures from the paper: a GRU cell as the core (the paper has a rectifier layer,
+here `core="rectifier"`); the policy's gradient runs on into core and retina (the paper's REINFORCE equation
+has it so, its sentence on classifiers, "the location network is always trained with REINFORCE", may mean the
+location network only, here `into_core=False`); the first glimpse is always at the centre (here also
+`start="random"`); tanh keeps the mean within REACH; widths of 128; Adam, and batches of 256.
 Source: Mnih, Heess, Graves & Kavukcuoglu 2014, arXiv:1406.6247; REINFORCE: Williams 1992.
 """
 
@@ -29,7 +32,8 @@ REACH = 2 / 3  # the eye stays within: on a canvas of 24 pixels, wherever a patc
 
 
 class Looked(NamedTuple):
-    """What a model made of t glimpses at each canvas. The first place is not its choice, so the last two have t - 1 columns."""
+    """What a model made of t glimpses at each canvas. The first place is not its choice, so the last two have
+    t - 1 columns."""
 
     logits: Float[Tensor, "b t classes"]  # after each glimpse
     places: Float[Tensor, "b t 2"]  # (x, y) of each glimpse
@@ -46,9 +50,10 @@ def glimpse(
 ) -> Float[Tensor, "b {size} {size}"]:
     """Square patches of `size` pixels, one around a place of each canvas; zeros beyond its edges.
 
-    A place is (x, y), x to the right, y down; -1 and 1 are the outer edges of the canvas. So the centre of pixel j lies at
-    (2j + 1) / width - 1. The patch starts at the whole pixel nearest to (x + 1) / 2 * width - size / 2, of two equally near
-    ones at the right (lower) one. It moves in jumps of a pixel, and has no gradient with respect to `place`.
+    A place is (x, y), x to the right, y down; -1 and 1 are the outer edges of the canvas. So the centre of
+    pixel j lies at (2j + 1) / width - 1. The patch starts at the whole pixel nearest to (x + 1) / 2 * width -
+    size / 2, of two equally near ones at the right (lower) one. It moves in jumps of a pixel, and has no
+    gradient with respect to `place`.
     Raises TypeError or ValueError where an argument does not fit, and where a place is off its canvas.
 
     >>> canvas = torch.tensor([[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]])
@@ -66,7 +71,8 @@ def glimpse(
 def first_pixel(
     place: Float[Tensor, "*b 2"], shape: torch.Size | tuple[int, int], size: int
 ) -> Int[Tensor, "*b 2"]:
-    """Column and row of the top left pixel of a patch about a place, on a canvas of that shape (height, width).
+    """Column and row of the top left pixel of a patch about a place, on a canvas of that shape (height,
+    width).
 
     Negative, or the last ones, where the patch reaches beyond the canvas.
 
@@ -80,9 +86,11 @@ def first_pixel(
 def retina(
     canvas: Float[Tensor, "b height width"], place: Float[Tensor, "b 2"], size: int, n_scales: int
 ) -> Float[Tensor, "b n_scales {size} {size}"]:
-    """What the eye sees: patches `size`, 2 `size`, 4 `size` ... wide about one place, each averaged down to `size` by `size`.
+    """What the eye sees: patches `size`, 2 `size`, 4 `size` ... wide about one place, each averaged down to
+    `size` by `size`.
 
-    Raises ValueError where `size` is odd (patches would not share a centre), and where `n_scales` is less than 1.
+    Raises ValueError where `size` is odd (patches would not share a centre), and where `n_scales` is less
+    than 1.
     """
     if n_scales < 1:
         raise ValueError(f"n_scales must be at least 1, got {n_scales}; 1 is the sharp patch alone")
@@ -110,9 +118,10 @@ class Rectifier(nn.Module):
 class Glimpser(nn.Module):
     """Looks at `n_glimpses` places of each canvas, and says after each what the canvas shows.
 
-    `policy` says who moves the eye: "learned", the location network; "random", chance, evenly within REACH; "centre", nobody;
-    "told", somebody who knows where the digit is. All else is the same. While it trains, a learned place is drawn from a
-    normal distribution of deviation `std` about the location network's mean; in `eval()` it is the mean.
+    `policy` says who moves the eye: "learned", the location network; "random", chance, evenly within REACH;
+    "centre", nobody; "told", somebody who knows where the digit is. All else is the same. While it trains, a
+    learned place is drawn from a normal distribution of deviation `std` about the location network's mean; in
+    `eval()` it is the mean.
     Raises ValueError for an unknown policy, core or start.
     """
 
@@ -149,7 +158,8 @@ class Glimpser(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Looked:
-        """Look at each canvas; `told` are the places for the policy "told". Chance comes from a CPU generator (default: torch's).
+        """Look at each canvas; `told` are the places for the policy "told". Chance comes from a CPU generator
+        (default: torch's).
 
         Raises ValueError where the policy is "told" and nobody tells.
         """
@@ -211,10 +221,11 @@ def reinforce(
     reward: Float[Tensor, "b chosen"],
     expected: Float[Tensor, "b chosen"] | float = 0.0,
 ) -> Float[Tensor, ""]:
-    """A number whose gradient is REINFORCE's estimate of the gradient of -E[reward]: -mean((reward - expected) log density).
+    """A number whose gradient is REINFORCE's estimate of the gradient of -E[reward]: -mean((reward -
+    expected) log density).
 
-    The number itself means nothing. `expected`, the baseline, changes the estimate's spread but not its mean, as long as it
-    was made before the place was drawn.
+    The number itself means nothing. `expected`, the baseline, changes the estimate's spread but not its mean,
+    as long as it was made before the place was drawn.
     Source: Williams 1992; with this baseline, Mnih et al. 2014.
     """
     advantage = reward - expected
@@ -225,9 +236,11 @@ def reinforce(
 def rewards(
     looked: Looked, label: Tensor, *, reward: str = "right", at: str = "end"
 ) -> Float[Tensor, "b chosen"]:
-    """The reward of each place chosen: of the last guess (`at="end"`), or of the guess that follows it (`at="each"`).
+    """The reward of each place chosen: of the last guess (`at="end"`), or of the guess that follows it
+    (`at="each"`).
 
-    "right" is 1 for a right guess and 0 for a wrong one; "probability" is the probability given to the true digit.
+    "right" is 1 for a right guess and 0 for a wrong one; "probability" is the probability given to the true
+    digit.
     Raises ValueError for another name.
     """
     require.one_of(("right", "probability"), reward=reward)
@@ -250,7 +263,8 @@ def loss(
     at: str = "end",
     baseline: bool = True,
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of the last guess (or of every guess), plus REINFORCE and the baseline's squared error where places are learned."""
+    """Cross-entropy of the last guess (or of every guess), plus REINFORCE and the baseline's squared error
+    where places are learned."""
     looked = model(batch.canvas, centre(batch.corner, batch.canvas.shape[-1]))
     guesses = looked.logits if every_glimpse else looked.logits[:, -1:]
     value = F.cross_entropy(guesses.flatten(0, 1), batch.label.repeat_interleave(guesses.shape[1]))
@@ -279,12 +293,13 @@ def _check(canvas: Tensor, place: Tensor, size: int) -> None:
             raise TypeError(f"{name} must be a tensor {shape}, got {type(x).__name__}")
     if canvas.ndim != 3 or place.shape != (len(canvas), 2):
         raise ValueError(
-            f"canvas must be (b, height, width) and place (b, 2), got {tuple(canvas.shape)} and {tuple(place.shape)}; "
-            "one canvas is canvas[None], one place place[None]"
+            f"canvas must be (b, height, width) and place (b, 2), got {tuple(canvas.shape)} and"
+            f" {tuple(place.shape)}; one canvas is canvas[None], one place place[None]"
         )
     if not isinstance(size, int) or size < 1:
         raise ValueError(f"size must be a whole number of pixels, at least 1, got {size!r}")
     if not (place.abs() <= 1).all():
         raise ValueError(
-            f"place must lie on the canvas, -1 to 1, got {place.min().item():.3g} to {place.max().item():.3g}; use place.clamp(-1, 1)"
+            f"place must lie on the canvas, -1 to 1, got {place.min().item():.3g} to"
+            f" {place.max().item():.3g}; use place.clamp(-1, 1)"
         )

@@ -1,15 +1,19 @@
-"""A small GPT: a stack of encoder layers that look back only, which guesses the next character of a text, and so continues one.
+"""A small GPT: a stack of encoder layers that look back only, which guesses the next character of a text, and
+so continues one.
 
     p(next character | text so far) = softmax(logits / temperature)
 
-One causal stack, pre-norm, GELU, the table of embeddings used again for the logits. Training scores all places of a window at once;
-generation runs one character at a time, with a cache of the keys and values of those before.
+One causal stack, pre-norm, GELU, the table of embeddings used again for the logits. Training scores all
+places of a window at once; generation runs one character at a time, with a cache of the keys and values of
+those before.
 
-Positions: "rotary", as language models are commonly made today, or "learned", as published. Either way the model was trained on windows of
-`context` characters, and a longer text must be cut. So where the window is full, its older half is dropped, and the cache, which holds
-what was computed with that half in view, is made anew from the half that stays. What the model sees is thus one rule, with and without a cache.
-Departures from Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training": characters in the place of byte pairs, norms in
-front of the sub-layers (as in GPT-2, 2019), no biases in attention, and rotary positions unless asked otherwise.
+Positions: "rotary", as language models are commonly made today, or "learned", as published. Either way the
+model was trained on windows of `context` characters, and a longer text must be cut. So where the window is
+full, its older half is dropped, and the cache, which holds what was computed with that half in view, is made
+anew from the half that stays. What the model sees is thus one rule, with and without a cache. Departures from
+Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training": characters in the place of
+byte pairs, norms in front of the sub-layers (as in GPT-2, 2019), no biases in attention, and rotary positions
+unless asked otherwise.
 """
 
 import math
@@ -30,13 +34,16 @@ AT_ONCE = 64  # windows that are scored together
 
 
 class GPT(nn.Module):
-    """Logits of the next character at every place of a text; characters are numbered by their place in `characters`.
+    """Logits of the next character at every place of a text; characters are numbered by their place in
+    `characters`.
 
-    `context` is the longest text that it sees at once; `positions` are "rotary" or "learned". An empty text is continued as if it were
-    `characters[0]`, which is the newline in data.topics.CHARACTERS. `n_key_heads` is MultiHeadAttention's: fewer heads of keys and values than of
-    queries make the cache smaller by that factor. Parameters: those of the layers, 2 · d_model of the last norm, d_model for each character,
-    and d_model for each place of the context where positions are learned.
-    Raises ValueError where characters are missing or doubled, for a context of less than 2, for unknown positions, and for heads that do not divide.
+    `context` is the longest text that it sees at once; `positions` are "rotary" or "learned". An empty text
+    is continued as if it were `characters[0]`, which is the newline in data.topics.CHARACTERS. `n_key_heads`
+    is MultiHeadAttention's: fewer heads of keys and values than of queries make the cache smaller by that
+    factor. Parameters: those of the layers, 2 · d_model of the last norm, d_model for each character, and
+    d_model for each place of the context where positions are learned.
+    Raises ValueError where characters are missing or doubled, for a context of less than 2, for unknown
+    positions, and for heads that do not divide.
     """
 
     def __init__(
@@ -66,13 +73,15 @@ class GPT(nn.Module):
         self.embedding = TokenEmbedding(len(characters), d_model, dropout=dropout, positions=codes)
         self.encoder = Encoder(
             n_layers, d_model, n_heads, 4 * d_model,
-            norm_first=True, activation=F.gelu, dropout=dropout, rotate=rotary if turned else None, n_key_heads=n_key_heads,
+            norm_first=True, activation=F.gelu, dropout=dropout, rotate=rotary if turned else None,
+            n_key_heads=n_key_heads,
         )  # fmt: skip
 
     def forward(
         self, tokens: Int[Tensor, "b n"], caches: list[Cache] | None = None
     ) -> Float[Tensor, "b n characters"]:
-        """Logits of the character after each token. With `caches`, tokens are the new ones only, and join them.
+        """Logits of the character after each token. With `caches`, tokens are the new ones only, and join
+        them.
 
         Raises ValueError where there are more tokens than the context holds.
         """
@@ -80,7 +89,8 @@ class GPT(nn.Module):
         n, past = tokens.shape[1], len(caches[0]) if caches else 0
         if past + n > self.context:
             raise ValueError(
-                f"tokens must fit the context of {self.context}, got {past + n}; keep the last ones, tokens[:, -{self.context}:]"
+                f"tokens must fit the context of {self.context}, got {past + n}; keep the last ones,"
+                f" tokens[:, -{self.context}:]"
             )
         ahead = causal(past + n, device=tokens.device)[past:] if n > 1 else None
         x = self.encoder(self.embedding(tokens, past), mask=ahead, caches=caches).output
@@ -96,21 +106,23 @@ class GPT(nn.Module):
         unknown = sorted(set(text) - self._number.keys())
         if unknown:
             raise ValueError(
-                f"text holds {', '.join(map(repr, unknown[:5]))}, which this model has never seen; leave it out, or write it "
-                "with the characters that it knows (model.characters)"
+                f"text holds {', '.join(map(repr, unknown[:5]))}, which this model has never seen; leave it"
+                " out, or write it with the characters that it knows (model.characters)"
             )
         known = [self._number[character] for character in text or self.characters[0]]
         return torch.tensor(known, dtype=torch.long, device="cpu")
 
 
 def loss(model: nn.Module, windows: Int[Tensor, "b n_and_one"]) -> Float[Tensor, ""]:
-    """Mean cross-entropy, in nats, of each character of the windows after the first, given those before it."""
+    """Mean cross-entropy, in nats, of each character of the windows after the first, given those
+    before it."""
     logits = model(windows[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 
 def window_start(n: int, context: int) -> int:
-    """The place of the first character that a model sees when n are known: the window grows to `context`, then drops its older half.
+    """The place of the first character that a model sees when n are known: the window grows to `context`,
+    then drops its older half.
 
     >>> [window_start(n, context=4) for n in range(1, 10)]
     [0, 0, 0, 0, 2, 2, 4, 4, 6]
@@ -123,8 +135,9 @@ def window_start(n: int, context: int) -> int:
 def bits(model: GPT, tokens: Int[Tensor, " n"]) -> Float[Tensor, " n_less_one"]:
     """The surprise, -log2 p, of each character of a text after the first; float64, on the CPU.
 
-    Each is seen with the same characters before it as in generation: `context` / 2 of them at least, where the text has so many.
-    The mean is the number of bits per character; 2 to its power is the perplexity. The model should be in eval mode.
+    Each is seen with the same characters before it as in generation: `context` / 2 of them at least, where
+    the text has so many. The mean is the number of bits per character; 2 to its power is the perplexity. The
+    model should be in eval mode.
     """
     _axes("tokens", tokens, 1)
     n, context, half = len(tokens), model.context, model.context // 2
@@ -142,10 +155,13 @@ def bits(model: GPT, tokens: Int[Tensor, " n"]) -> Float[Tensor, " n_less_one"]:
 def distribution(
     logits: Float[Tensor, " characters"], temperature: float | int = 1.0, top_k: int | None = None
 ) -> Float[Tensor, " characters"]:
-    """Probabilities of the next character, float64 on the CPU: `softmax(logits / temperature)` over the `top_k` largest logits.
+    """Probabilities of the next character, float64 on the CPU: `softmax(logits / temperature)` over the
+    `top_k` largest logits.
 
-    A temperature below 1 sharpens, one above 1 flattens, and 0 leaves the likeliest only. `top_k=None` keeps all characters.
-    Raises ValueError for a temperature that is negative or no number, and where top_k is not in 1 ... the number of characters.
+    A temperature below 1 sharpens, one above 1 flattens, and 0 leaves the likeliest only. `top_k=None` keeps
+    all characters.
+    Raises ValueError for a temperature that is negative or no number, and where top_k is not in 1 ... the
+    number of characters.
     Source: top-k sampling: Fan, Lewis & Dauphin 2018, arXiv:1805.04833.
 
     >>> distribution(torch.tensor([0.0, 3.0, 3.0, 1.0]), top_k=2).tolist()
@@ -173,11 +189,14 @@ def generate(
     seed: int = 0,
     cached: bool = True,
 ) -> str:
-    """The `length` characters that continue a text, drawn one by one from `distribution`; the text itself is not repeated.
+    """The `length` characters that continue a text, drawn one by one from `distribution`; the text itself is
+    not repeated.
 
-    Draws come from a CPU generator with that seed: the same on every device, as far as the logits are. `cached=False` computes every
-    character's window from its start, which gives the same text and costs more. Of a text longer than the context only the end is seen.
-    Raises ValueError where length is less than 1, for temperatures and top_k as in `distribution`, and for unknown characters.
+    Draws come from a CPU generator with that seed: the same on every device, as far as the logits are.
+    `cached=False` computes every character's window from its start, which gives the same text and costs more.
+    Of a text longer than the context only the end is seen.
+    Raises ValueError where length is less than 1, for temperatures and top_k as in `distribution`, and for
+    unknown characters.
     """
     require.whole(length=length)
     _check_sampling(temperature, top_k, len(model.characters))
@@ -198,14 +217,16 @@ def next_logits(model: GPT, text: str) -> Float[Tensor, " characters"]:
 def next_characters(
     model: GPT, text: str, temperature: float | int = 1.0, top_k: int | None = None
 ) -> list[tuple[str, float]]:
-    """The characters that may follow a text and their probabilities, the likeliest first; those of probability 0 are left out."""
+    """The characters that may follow a text and their probabilities, the likeliest first; those of
+    probability 0 are left out."""
     shares = distribution(next_logits(model, text), temperature, top_k).tolist()
     pairs = [(character, share) for character, share in zip(model.characters, shares, strict=True) if share]
     return sorted(pairs, key=lambda pair: -pair[1])
 
 
 class _Reader:
-    """Logits after a text that grows at its end: one new row of computation for each character, or the whole window."""
+    """Logits after a text that grows at its end: one new row of computation for each character, or the whole
+    window."""
 
     def __init__(self, model: GPT, cached: bool) -> None:
         self.model, self.cached, self.start, self.caches = model, cached, -1, None
@@ -244,5 +265,6 @@ def _axes(name: str, table: Any, count: int) -> None:
     if not isinstance(table, Tensor) or table.ndim != count:
         got = f"shape {tuple(table.shape)}" if isinstance(table, Tensor) else type(table).__name__
         raise ValueError(
-            f"{name} must be a tensor with {count} ax{'es, (b, n); one text is text[None]' if count > 1 else 'is'}, got {got}"
+            f"{name} must be a tensor with {count}"
+            f" ax{'es, (b, n); one text is text[None]' if count > 1 else 'is'}, got {got}"
         )

@@ -1,14 +1,18 @@
-"""N-gram models of characters: the next one is guessed from the n - 1 before it, by counting. The baseline of language models.
+"""N-gram models of characters: the next one is guessed from the n - 1 before it, by counting. The baseline of
+language models.
 
 Smoothing is interpolated Kneser-Ney, with one discount D for all orders, to be chosen on a validation split:
 
-    p_m(c | h) = max(count(h c) - D, 0) / count(h) + D · kinds(h) / count(h) · p_(m-1)(c | h without its first character)
+    p_m(c | h) = max(count(h c) - D, 0) / count(h) + D · kinds(h) / count(h) · p_(m-1)(c | h without its first
+    character)
 
-`h` are the m - 1 characters before, `kinds(h)` counts the different characters that were seen after them; where h was never seen,
-p_m = p_(m-1); p_0 is the same for all characters. The highest order counts occurrences, every lower one the different characters that stood
-in front: what it has to predict are the cases that the higher order does not know.
-Source: Kneser & Ney 1995, "Improved backing-off for m-gram language modeling"; the interpolated form: Chen & Goodman 1999,
-"An empirical study of smoothing techniques for language modeling", who recommend it with three discounts per order (here: one).
+`h` are the m - 1 characters before, `kinds(h)` counts the different characters that were seen after them;
+where h was never seen, p_m = p_(m-1); p_0 is the same for all characters. The highest order counts
+occurrences, every lower one the different characters that stood in front: what it has to predict are the
+cases that the higher order does not know.
+Source: Kneser & Ney 1995, "Improved backing-off for m-gram language modeling"; the interpolated form: Chen &
+Goodman 1999, "An empirical study of smoothing techniques for language modeling", who recommend it with three
+discounts per order (here: one).
 """
 
 from typing import Any
@@ -23,8 +27,9 @@ from lesson_lib import require
 class NGrams:
     """An n-gram model of a text, counted at once: `bits(tokens)` as `models.gpt.bits`. All on the CPU.
 
-    `tokens` are numbers below `n_tokens`, such as data.topics.stream returns. Raises ValueError where n is less than 1, where the discount is not
-    between 0 and 1, and where n_tokens ** n is too large to count (2 ** 63).
+    `tokens` are numbers below `n_tokens`, such as data.topics.stream returns. Raises ValueError where n is
+    less than 1, where the discount is not between 0 and 1, and where n_tokens ** n is too large to count (2
+    ** 63).
     """
 
     def __init__(
@@ -45,7 +50,8 @@ class NGrams:
             self._orders.insert(0, self._order(grams, counts))
 
     def bits(self, tokens: Int[Tensor, " n"]) -> Float[Tensor, " n_less_one"]:
-        """The surprise, -log2 p, of each character after the first, float64; in front of the text, token 0 is assumed."""
+        """The surprise, -log2 p, of each character after the first, float64; in front of the text, token 0 is
+        assumed."""
         return -self.probabilities(tokens)[1:].log2()
 
     def probabilities(self, tokens: Int[Tensor, " n"]) -> Float[Tensor, " n"]:

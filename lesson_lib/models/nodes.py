@@ -1,17 +1,21 @@
-"""Networks that find a node's class: all have two layers of equal widths, and differ only in whom a node looks at, and how.
+"""Networks that find a node's class: all have two layers of equal widths, and differ only in whom a node
+looks at, and how.
 
     GAT, GATv2           graph attention along the edges, `graphs.GraphAttention`
     dot products         scaled dot products of queries and keys, along the edges
     full attention       the same for all pairs of nodes: the graph is not asked
-    scores set to 0      the same, and the scores of pairs without an edge are multiplied by 0 before the softmax
+    scores set to 0      the same, and the scores of pairs without an edge are multiplied by 0 before the
+                         softmax
     GCN                  along the edges with FIXED weights, 1 / sqrt(degree of i · degree of j)
     MLP                  each node looks at itself alone
 
     hidden = ELU(layer(x)),  logits = layer(hidden)
 
-The first layer has n_heads heads of width d_hidden, side by side, the last one head as wide as there are classes. Each node sees itself too:
-self-loops are added here, with `self_loops`, and count as edges. Departures from the papers: no dropout, no weight decay, no scaling of features.
-Source: Veličković et al. 2017, arXiv:1710.10903; Brody, Alon & Yahav 2021, arXiv:2105.14491; Kipf & Welling 2016, arXiv:1609.02907 (GCN).
+The first layer has n_heads heads of width d_hidden, side by side, the last one head as wide as there are
+classes. Each node sees itself too: self-loops are added here, with `self_loops`, and count as edges.
+Departures from the papers: no dropout, no weight decay, no scaling of features.
+Source: Veličković et al. 2017, arXiv:1710.10903; Brody, Alon & Yahav 2021, arXiv:2105.14491; Kipf & Welling
+2016, arXiv:1609.02907 (GCN).
 """
 
 from typing import Any, NamedTuple
@@ -38,7 +42,8 @@ class Looked(NamedTuple):
 
 
 class NodeClassifier(nn.Module):
-    """Logits (n, n_classes) of the nodes' classes. Raises ValueError for a kind that is none of KINDS, and for widths less than 1."""
+    """Logits (n, n_classes) of the nodes' classes. Raises ValueError for a kind that is none of KINDS, and
+    for widths less than 1."""
 
     def __init__(self, kind: str, d_in: int, n_classes: int, *, d_hidden: int = 8, n_heads: int = 4) -> None:
         super().__init__()
@@ -55,7 +60,8 @@ class NodeClassifier(nn.Module):
         return self._run(x, self._with_loops(x, edge_index))[0]
 
     def look(self, x: Float[Tensor, "n d_in"], edge_index: Int[Tensor, "2 edges"]) -> Looked:
-        """The same logits, and whom each node looks at in the first layer, as a table of all pairs (h = 1 for GCN and MLP)."""
+        """The same logits, and whom each node looks at in the first layer, as a table of all pairs (h = 1 for
+        GCN and MLP)."""
         edges = self._with_loops(x, edge_index)
         logits, weights = self._run(x, edges)
         if weights.ndim == 2:  # a weight for each edge and head
@@ -83,7 +89,8 @@ class NodeClassifier(nn.Module):
 
 
 class _DotProducts(nn.Module):
-    """Attention by scaled dot products, of edges alone, of all pairs, or of all pairs with the others' scores set to 0."""
+    """Attention by scaled dot products, of edges alone, of all pairs, or of all pairs with the others' scores
+    set to 0."""
 
     def __init__(self, d_in: int, d_out: int, n_heads: int, kind: str) -> None:
         super().__init__()
@@ -112,7 +119,8 @@ class _DotProducts(nn.Module):
 
 
 class _Fixed(nn.Module):
-    """A linear layer and a sum over edges, weighted by degrees: 1 / sqrt(degree of i · degree of j). With self-loops alone all weights are 1."""
+    """A linear layer and a sum over edges, weighted by degrees: 1 / sqrt(degree of i · degree of j). With
+    self-loops alone all weights are 1."""
 
     def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()

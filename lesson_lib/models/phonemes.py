@@ -1,14 +1,17 @@
 """A recogniser of phonemes: for each 10 ms frame of speech, which phoneme is spoken.
 
     tokens = Linear(frame)                     each frame's 40 numbers, one token
-    logits = Linear(Encoder(tokens))           pre-norm layers whose tokens look `radius` frames around, or at the whole utterance
+    logits = Linear(Encoder(tokens))           pre-norm layers whose tokens look `radius` frames around, or at
+                                               the whole utterance
 
-Positions are rotary: scores depend on how far two frames lie apart, not on where they stand, so that an utterance may have any length.
-With a radius the layers never make a table of n x n (`truncated.attend_window`), and in time and memory the network is linear in n. After L layers a frame
-has heard of L · radius frames on each side.
-This is a frame classifier, small enough for one processor thread: no words, no alignment, no subsampling, no convolution.
-Source: truncated attention in speech: Hung-yi Lee, Machine Learning 2021, self-attention part 1; pre-norm layers: Vaswani et al. 2017,
-arXiv:1706.03762, with Xiong et al. 2020, arXiv:2002.04745; rotary positions: Su et al. 2021, arXiv:2104.09864.
+Positions are rotary: scores depend on how far two frames lie apart, not on where they stand, so that an
+utterance may have any length. With a radius the layers never make a table of n x n
+(`truncated.attend_window`), and in time and memory the network is linear in n. After L layers a frame has
+heard of L · radius frames on each side. This is a frame classifier, small enough for one processor thread: no
+words, no alignment, no subsampling, no convolution.
+Source: truncated attention in speech: Hung-yi Lee, Machine Learning 2021, self-attention part 1; pre-norm
+layers: Vaswani et al. 2017, arXiv:1706.03762, with Xiong et al. 2020, arXiv:2002.04745; rotary positions: Su
+et al. 2021, arXiv:2104.09864.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +40,8 @@ class Looked(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Utterances filled up to the longest: frames (0 where filler), labels (FILLER where filler), and the mask that hides it."""
+    """Utterances filled up to the longest: frames (0 where filler), labels (FILLER where filler), and the
+    mask that hides it."""
 
     frames: Float[Tensor, "b n mels"]
     labels: Int[Tensor, "b n"]
@@ -45,10 +49,13 @@ class Batch(NamedTuple):
 
 
 class PhonemeRecogniser(nn.Module):
-    """Logits (b, n, n_labels) of each frame's phoneme. `radius` is how far a layer looks, in frames on each side; None is the whole utterance.
+    """Logits (b, n, n_labels) of each frame's phoneme. `radius` is how far a layer looks, in frames on each
+    side; None is the whole utterance.
 
-    Parameters: (n_mels + 1) · d_model, an Encoder's with d_inner = 2 · d_model, and (d_model + 1) · n_labels; none of them depends on the radius.
-    Raises ValueError where a count is less than 1, d_model / n_heads is no even whole number, or the radius none >= 0.
+    Parameters: (n_mels + 1) · d_model, an Encoder's with d_inner = 2 · d_model, and (d_model + 1) · n_labels;
+    none of them depends on the radius.
+    Raises ValueError where a count is less than 1, d_model / n_heads is no even whole number, or the radius
+    none >= 0.
     """
 
     def __init__(
@@ -58,7 +65,8 @@ class PhonemeRecogniser(nn.Module):
         require.whole(n_labels=n_labels, d_model=d_model, n_heads=n_heads, n_layers=n_layers)
         if d_model % (2 * n_heads):
             raise ValueError(
-                f"d_model must be a multiple of 2 · n_heads = {2 * n_heads}, as rotary positions turn pairs, got {d_model}"
+                f"d_model must be a multiple of 2 · n_heads = {2 * n_heads}, as rotary positions turn pairs,"
+                f" got {d_model}"
             )
         self.radius = radius
         self.listen = nn.Linear(N_MELS, d_model)
@@ -71,7 +79,8 @@ class PhonemeRecogniser(nn.Module):
     def forward(
         self, frames: Float[Tensor, "b n mels"], *, mask: Bool[Tensor, "b 1 n"] | None = None
     ) -> Float[Tensor, "b n labels"]:
-        """Logits. `mask` hides filler, as `masks.padding(lengths, n)` makes it; what stands at the filler means nothing."""
+        """Logits. `mask` hides filler, as `masks.padding(lengths, n)` makes it; what stands at the filler
+        means nothing."""
         return self.name(self._stack(frames, mask=mask).output)
 
     def look(self, frames: Float[Tensor, "b n mels"]) -> Looked:
@@ -99,7 +108,8 @@ def batch(utterances: list[Utterance]) -> Batch:
 
 
 def loss(model: PhonemeRecogniser, batch: Batch) -> Float[Tensor, ""]:
-    """Mean cross-entropy of the frames' phonemes; filler does not count. log(n_labels) where all are held for equally likely."""
+    """Mean cross-entropy of the frames' phonemes; filler does not count. log(n_labels) where all are held for
+    equally likely."""
     logits = model(batch.frames, mask=batch.mask)
     return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=FILLER)
 

@@ -1,11 +1,13 @@
-"""Small networks that read a sequence and name a symbol that stood in it: recurrent ones, and a layer of attention.
+"""Small networks that read a sequence and name a symbol that stood in it: recurrent ones, and a layer of
+attention.
 
-All have the same embedding, the same width and the same linear read-out at the LAST token, where the question stands. So what they
-know of the symbol must have reached the last token: step by step in a recurrent network, in one step in attention. A network that reads both
-ways can bring it there only by the half that comes from the left; "BiRNN, both ends" is read where each half ends, at the last token
-and at the first, as is usual where a whole sequence is judged.
-Attention is one pre-norm layer of an encoder without a mask, on sinusoidal positions; its embedding is not scaled. Parameters differ by system.
-It may have more layers, and a window: then the symbol must come by way of tokens between, at most `radius` tokens with each layer.
+All have the same embedding, the same width and the same linear read-out at the LAST token, where the question
+stands. So what they know of the symbol must have reached the last token: step by step in a recurrent network,
+in one step in attention. A network that reads both ways can bring it there only by the half that comes from
+the left; "BiRNN, both ends" is read where each half ends, at the last token and at the first, as is usual
+where a whole sequence is judged. Attention is one pre-norm layer of an encoder without a mask, on sinusoidal
+positions; its embedding is not scaled. Parameters differ by system. It may have more layers, and a window:
+then the symbol must come by way of tokens between, at most `radius` tokens with each layer.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +29,8 @@ SYSTEMS = ("RNN", "LSTM", "BiRNN", "BiRNN, both ends", "attention")
 
 
 class Looked(NamedTuple):
-    """Logits, and how the last token's attention weighs all tokens, head by head, in the last layer (None where there is no attention)."""
+    """Logits, and how the last token's attention weighs all tokens, head by head, in the last layer (None
+    where there is no attention)."""
 
     logits: Float[Tensor, "b symbols"]
     weights: Float[Tensor, "b h n"] | None
@@ -37,7 +40,8 @@ class Recaller(nn.Module):
     """Logits (b, symbols) of the symbol that the sequence holds.
 
     Attention may have `n_layers` layers, each of which sees `radius` tokens around (None: all).
-    Raises ValueError for a system that is none of SYSTEMS, a radius or more layers for another than "attention", fewer layers than 1 or a radius below 0.
+    Raises ValueError for a system that is none of SYSTEMS, a radius or more layers for another than
+    "attention", fewer layers than 1 or a radius below 0.
     """
 
     def __init__(
@@ -102,11 +106,12 @@ def start_to_keep(model: Recaller, tokens: int) -> None:
     """Set an untrained RNN or LSTM, in place, so that its state lasts for about that many tokens.
 
         RNN    U is orthogonal: a product with it leaves the length of a state
-        LSTM   forget biases log u, input biases -log u, u from 1 to tokens - 1 at random: the cells' half-lives are spread over all times
+        LSTM   forget biases log u, input biases -log u, u from 1 to tokens - 1 at random: the cells'
+               half-lives are spread over all times
 
     Raises ValueError for another system, and where tokens is no whole number >= 3.
-    Source: Saxe et al. 2013, arXiv:1312.6120 (orthogonal starts); Tallec & Ollivier 2018, arXiv:1804.11188 (the biases, "chrono initialization");
-    a forget bias of 1: Jozefowicz et al. 2015.
+    Source: Saxe et al. 2013, arXiv:1312.6120 (orthogonal starts); Tallec & Ollivier 2018, arXiv:1804.11188
+    (the biases, "chrono initialization"); a forget bias of 1: Jozefowicz et al. 2015.
     """
     if model.system not in ("RNN", "LSTM"):
         raise ValueError(f"only an RNN or an LSTM can start so, got {model.system!r}")
@@ -128,9 +133,11 @@ def loss(model: Recaller, batch: Recall) -> Float[Tensor, ""]:
 
 
 def gradients(model: Recaller, batch: Recall) -> Float[Tensor, " n"]:
-    """What moves the answer: for each token the norm of the gradient of the right answer's logit with respect to its embedding, averaged.
+    """What moves the answer: for each token the norm of the gradient of the right answer's logit with respect
+    to its embedding, averaged.
 
-    Where it is 0 at the symbol, the answer does not depend on the symbol, and training on it has nothing to go by.
+    Where it is 0 at the symbol, the answer does not depend on the symbol, and training on it has nothing to
+    go by.
     """
     training = model.training
     model.train()  # cuDNN's recurrent layers have a gradient in training mode only; nothing here drops out
@@ -149,7 +156,8 @@ def _known(system: Any, n_layers: Any, radius: Any) -> None:
     require.whole(n_layers=n_layers)
     if system != "attention" and (n_layers != 1 or radius is not None):
         raise ValueError(
-            f"only attention has a radius and more layers than 1, got {system!r}; leave out radius and n_layers"
+            f"only attention has a radius and more layers than 1, got {system!r}; leave out radius and"
+            " n_layers"
         )
 
 
@@ -162,9 +170,11 @@ def _numbers(tokens: Any) -> None:
         )
     if tokens.ndim != 2 or tokens.shape[1] == 0:
         raise ValueError(
-            f"tokens must have shape (b, n) with at least one token, got {tuple(tokens.shape)}; a single sequence is tokens[None]"
+            f"tokens must have shape (b, n) with at least one token, got {tuple(tokens.shape)}; a single"
+            " sequence is tokens[None]"
         )
     if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < len(CHARACTERS):
         raise ValueError(
-            f"tokens must be numbers from 0 to {len(CHARACTERS) - 1}, got {int(tokens.min())} to {int(tokens.max())}"
+            f"tokens must be numbers from 0 to {len(CHARACTERS) - 1}, got {int(tokens.min())} to"
+            f" {int(tokens.max())}"
         )

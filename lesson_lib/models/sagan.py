@@ -1,17 +1,22 @@
-"""A small SAGAN: attention between the places of a feature map, in a generator and in a discriminator of pictures.
+"""A small SAGAN: attention between the places of a feature map, in a generator and in a discriminator of
+pictures.
 
-    beta_ij = softmax over j of (query of place i) · (key of place j),    y_i = x_i + gamma · sum over j of beta_ij value_j
+    beta_ij = softmax over j of (query of place i) · (key of place j),    y_i = x_i + gamma · sum over j of
+                                                                          beta_ij value_j
 
-The query, key and value of a place are matrices times its channels, which is what a 1 x 1 convolution computes. There are no positions:
-permute the places, and the outputs are permuted alike. gamma starts at 0, so that a network begins with what its convolutions see.
+The query, key and value of a place are matrices times its channels, which is what a 1 x 1 convolution
+computes. There are no positions: permute the places, and the outputs are permuted alike. gamma starts at 0,
+so that a network begins with what its convolutions see.
 
-As published: dot products without 1/sqrt(d_k); queries and keys of an eighth of the channels; gamma; spectral normalisation of all layers of
-generator and discriminator; batch normalisation in the generator; the hinge loss; a discriminator that sums over places.
-Departures: pictures of 8 x 24 pixels, nobody says which class to make, so batch normalisation is not conditional either; no residual
-blocks; values are one matrix (the paper's is a product of two, through fewer channels); noise may lie on a map, see `noise`; and the
-discriminator also sees how much the pictures of a batch differ at each place (Karras et al. 2017, arXiv:1710.10196): without that, every
-training tried here ended in one picture for all noise.
-Source: Zhang, Goodfellow, Metaxas & Odena 2018, arXiv:1805.08318; spectral normalisation: Miyato et al. 2018, arXiv:1802.05957.
+As published: dot products without 1/sqrt(d_k); queries and keys of an eighth of the channels; gamma; spectral
+normalisation of all layers of generator and discriminator; batch normalisation in the generator; the hinge
+loss; a discriminator that sums over places. Departures: pictures of 8 x 24 pixels, nobody says which class to
+make, so batch normalisation is not conditional either; no residual blocks; values are one matrix (the paper's
+is a product of two, through fewer channels); noise may lie on a map, see `noise`; and the discriminator also
+sees how much the pictures of a batch differ at each place (Karras et al. 2017, arXiv:1710.10196): without
+that, every training tried here ended in one picture for all noise.
+Source: Zhang, Goodfellow, Metaxas & Odena 2018, arXiv:1805.08318; spectral normalisation: Miyato et al. 2018,
+arXiv:1802.05957.
 """
 
 from typing import NamedTuple
@@ -36,21 +41,24 @@ REACH = (
 
 
 class Mixed(NamedTuple):
-    """What a block makes of a feature map; and where each place looked, where it is attention and was asked."""
+    """What a block makes of a feature map; and where each place looked, where it is attention and was
+    asked."""
 
     output: Float[Tensor, "b c h w"]
     weights: Float[Tensor, "b n n"] | None
 
 
 class Made(NamedTuple):
-    """Pictures that a generator made, brightness 0 to 1; and where each place of its middle map looked, if it was asked."""
+    """Pictures that a generator made, brightness 0 to 1; and where each place of its middle map looked, if it
+    was asked."""
 
     canvas: Float[Tensor, "b height width"]
     weights: Float[Tensor, "b n n"] | None
 
 
 class Maps(NamedTuple):
-    """Pictures, and for each query place where it looked: a map of weights over the places, which sum to 1."""
+    """Pictures, and for each query place where it looked: a map of weights over the places, which sum
+    to 1."""
 
     canvas: Float[Tensor, "b height width"]
     weights: Float[Tensor, "b queries rows columns"]
@@ -59,7 +67,8 @@ class Maps(NamedTuple):
 class SelfAttention2d(nn.Module):
     """Every place of a feature map, plus gamma times what it finds at all places, itself included.
 
-    `d_k` is the width of queries and keys, by default an eighth of the channels, at least 1. Parameters: 2 d_k (c + 1) + c (c + 1) + 1.
+    `d_k` is the width of queries and keys, by default an eighth of the channels, at least 1. Parameters: 2
+    d_k (c + 1) + c (c + 1) + 1.
     Raises ValueError where a width is less than 1.
     """
 
@@ -81,10 +90,11 @@ class SelfAttention2d(nn.Module):
 
 
 class Convolved(nn.Module):
-    """Every place of a feature map, plus gamma times what two convolutions find around it: SelfAttention2d's place, without attention.
+    """Every place of a feature map, plus gamma times what two convolutions find around it: SelfAttention2d's
+    place, without attention.
 
-    "convolution" looks at 3 x 3 places, "wide convolution" along the row, REACH places to both sides; both have about as
-    many parameters as SelfAttention2d has.
+    "convolution" looks at 3 x 3 places, "wide convolution" along the row, REACH places to both sides; both
+    have about as many parameters as SelfAttention2d has.
     """
 
     def __init__(self, channels: int, *, wide: bool) -> None:
@@ -105,9 +115,11 @@ class Convolved(nn.Module):
 
 
 class Generator(nn.Module):
-    """Pictures of 8 x 24 pixels from noise: convolutions at 2 x 6, 4 x 12 and 8 x 24 places, with a block in the middle.
+    """Pictures of 8 x 24 pixels from noise: convolutions at 2 x 6, 4 x 12 and 8 x 24 places, with a block in
+    the middle.
 
-    `middle` is one of MIDDLES. Each place has a dense layer of its own for its noise, which says which place it is.
+    `middle` is one of MIDDLES. Each place has a dense layer of its own for its noise, which says which place
+    it is.
     Raises ValueError for another middle.
     """
 
@@ -130,7 +142,8 @@ class Generator(nn.Module):
         _normalise(self)
 
     def forward(self, z: Float[Tensor, "b d_z h w"], *, weights: bool = False) -> Made:
-        """A picture for each map of noise, (b, d_z, 2, 6); and the weights of the attention, (b, 48, 48), if asked for."""
+        """A picture for each map of noise, (b, d_z, 2, 6); and the weights of the attention, (b, 48, 48), if
+        asked for."""
         _noise_shape(z, self.d_z)
         x = self.start(z.flatten(-2).mT.reshape(len(z), -1, 1)).view(len(z), START[0] * START[1], -1)
         x = self.coarse(x.mT.unflatten(-1, START))
@@ -141,10 +154,12 @@ class Generator(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """A number for each picture, high for one that looks real: convolutions at 8 x 24, 4 x 12 and 2 x 6 places, summed over places.
+    """A number for each picture, high for one that looks real: convolutions at 8 x 24, 4 x 12 and 2 x 6
+    places, summed over places.
 
-    A batch holds real pictures only or made ones only: its spread (the standard deviation over the batch, mean over the channels, at
-    each place of the middle) is one more channel. Raises ValueError for another middle.
+    A batch holds real pictures only or made ones only: its spread (the standard deviation over the batch,
+    mean over the channels, at each place of the middle) is one more channel. Raises ValueError for another
+    middle.
     """
 
     def __init__(self, middle: str = "attention", *, channels: int = 32) -> None:
@@ -172,8 +187,9 @@ def noise(
 ) -> Float[Tensor, "b d_z h w"]:
     """Normal noise (batch, d_z, 2, 6), drawn with a CPU generator, on the CPU.
 
-    Every place has its own noise, so that what two far places agree on must travel from one to the other. `shared=True` gives every
-    place the same, as a dense layer behind one vector would: there, all places know everything from the start.
+    Every place has its own noise, so that what two far places agree on must travel from one to the other.
+    `shared=True` gives every place the same, as a dense layer behind one vector would: there, all places know
+    everything from the start.
     Raises ValueError where a count is less than 1.
     """
     require.whole(batch=batch, d_z=d_z)
@@ -183,7 +199,8 @@ def noise(
 
 
 def discriminator_loss(real: Float[Tensor, " b"], made: Float[Tensor, " b2"]) -> Float[Tensor, ""]:
-    """Hinge loss: mean of max(0, 1 - score) of real pictures, plus mean of max(0, 1 + score) of those that were made.
+    """Hinge loss: mean of max(0, 1 - score) of real pictures, plus mean of max(0, 1 + score) of those that
+    were made.
 
     >>> discriminator_loss(torch.tensor([3.0, 0.5]), torch.tensor([-0.25])).item()
     1.0
@@ -198,9 +215,11 @@ def generator_loss(made: Float[Tensor, " b"]) -> Float[Tensor, ""]:
 
 @torch.no_grad()
 def maps(generator: Generator, z: Float[Tensor, "b d_z h w"], places: list[tuple[int, int]]) -> Maps:
-    """Pictures from noise, and where each of the `places` (row, column on the grid of 4 x 12) looks; on the CPU.
+    """Pictures from noise, and where each of the `places` (row, column on the grid of 4 x 12) looks; on the
+    CPU.
 
-    A place stands for 2 x 2 pixels. Raises ValueError where the generator has no attention, and for a place outside of the grid.
+    A place stands for 2 x 2 pixels. Raises ValueError where the generator has no attention, and for a place
+    outside of the grid.
     """
     if not isinstance(generator.middle, SelfAttention2d):
         raise ValueError("this generator has no attention to draw; make it with Generator('attention')")
@@ -265,5 +284,6 @@ def _noise_shape(z: Tensor, d_z: int) -> None:
         raise TypeError(f"z must be a tensor of noise, got {type(z).__name__}; draw it with noise(...)")
     if z.shape[1:] != (d_z, *START):
         raise ValueError(
-            f"z must have shape (b, {d_z}, {START[0]}, {START[1]}), got {tuple(z.shape)}; draw it with noise(...)"
+            f"z must have shape (b, {d_z}, {START[0]}, {START[1]}), got {tuple(z.shape)}; draw it with"
+            " noise(...)"
         )

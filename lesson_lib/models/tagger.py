@@ -1,8 +1,9 @@
-"""Taggers that differ in what they see: one word, a window, what came before, everything without order, everything.
+"""Taggers that differ in what they see: one word, a window, what came before, everything without order,
+everything.
 
-Each turns words (b, n) into scores of tags (b, n, tag). Embedding, width and the layer behind are the same; what stands between
-them is the history of the idea. `attention` is two layers of MultiHeadAttention, each followed by a small network, with the
-input added back in (why that helps is the subject of lesson 06).
+Each turns words (b, n) into scores of tags (b, n, tag). Embedding, width and the layer behind are the same;
+what stands between them is the history of the idea. `attention` is two layers of MultiHeadAttention, each
+followed by a small network, with the input added back in (why that helps is the subject of lesson 06).
 """
 
 import torch
@@ -33,7 +34,8 @@ def read_out(d_in: int, d_hidden: int) -> nn.Sequential:
 
 
 class Window(nn.Module):
-    """Each word with its `radius` neighbours on both sides, side by side; radius 0 is the per-word network."""
+    """Each word with its `radius` neighbours on both sides, side by side; radius 0 is the per-word
+    network."""
 
     def __init__(self, radius: int, d_model: int, d_hidden: int) -> None:
         super().__init__()
@@ -47,7 +49,8 @@ class Window(nn.Module):
 
 
 class RecurrentTagger(nn.Module):
-    """A GRU that reads from left to right: each word with a summary of all before it. `both_ways` adds one from right to left."""
+    """A GRU that reads from left to right: each word with a summary of all before it. `both_ways` adds one
+    from right to left."""
 
     def __init__(self, d_model: int, d_hidden: int, *, both_ways: bool = False) -> None:
         super().__init__()
@@ -57,7 +60,8 @@ class RecurrentTagger(nn.Module):
         self.read = read_out(d_hidden, d_hidden)
 
     def forward(self, words: Int[Tensor, "b n"]) -> Float[Tensor, "b n tag"]:
-        """Scores of the tags. From right to left the padding is read first; it is zeros, and learned to be nothing."""
+        """Scores of the tags. From right to left the padding is read first; it is zeros, and learned to be
+        nothing."""
         return self.read(self.core(self.embed(words))[0])
 
 

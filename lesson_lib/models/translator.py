@@ -1,21 +1,28 @@
-"""Translators of characters: one vocabulary, one loss, one way to decode, and two machines that fulfil the same protocol.
+"""Translators of characters: one vocabulary, one loss, one way to decode, and two machines that fulfil the
+same protocol.
 
     model.vocabulary                        -> Vocabulary
-    model(source, lengths, before)          -> Logits(logits (b, n, characters), weights); before[:, i] is the right token before i
-    model.start(source, lengths)            -> state before the first token; state.take(rows) are those rows of the batch
-    model.step(tokens (b,), state)          -> Step(logits (b, characters), state, weights (b, m) or None): one token further
+    model(source, lengths, before)          -> Logits(logits (b, n, characters), weights); before[:, i] is the
+                                            right token before i
+    model.start(source, lengths)            -> state before the first token; state.take(rows) are those rows
+                                            of the batch
+    model.step(tokens (b,), state)          -> Step(logits (b, characters), state, weights (b, m) or None):
+                                            one token further
 
-`Translator` is made of any encoder and decoder of this kind (`recurrent.py` has one and two); it knows nothing of what is inside:
+`Translator` is made of any encoder and decoder of this kind (`recurrent.py` has one and two); it knows
+nothing of what is inside:
 
     encoder(x, lengths)              -> encoded, tensors with a row per text; x (b, m, d_token) are embeddings
     decoder.d_output                 how wide the decoder's outputs are
-    decoder(encoded, x)              -> (outputs (b, n, d_output), weights (b, n, m) or None); x[:, i] is the token before i
+    decoder(encoded, x)              -> (outputs (b, n, d_output), weights (b, n, m) or None); x[:, i] is the
+                                     token before i
     decoder.start(encoded)           -> state before the first token
-    decoder.step(encoded, x, state)  -> (output (b, d_output), state, weights (b, m) or None): one token further
+    decoder.step(encoded, x, state)  -> (output (b, d_output), state, weights (b, m) or None): one token
+                                     further
 
-`TransformerTranslator` is a Transformer, with a key/value cache as its state.
-Departure from Vaswani et al. 2017, arXiv:1706.03762, section 6.1: the beam's scores are not divided by a length penalty. All right
-answers to one input are equally long here, so that short ones have no advantage to take away.
+`TransformerTranslator` is a Transformer, with a key/value cache as its state. Departure from Vaswani et al.
+2017, arXiv:1706.03762, section 6.1: the beam's scores are not divided by a length penalty. All right answers
+to one input are equally long here, so that short ones have no advantage to take away.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,14 +53,16 @@ class Batch(NamedTuple):
 
 
 class Logits(NamedTuple):
-    """A score for every character at every place of the output, and where the decoder looked (None where it cannot, or was not asked)."""
+    """A score for every character at every place of the output, and where the decoder looked (None where it
+    cannot, or was not asked)."""
 
     logits: Float[Tensor, "b n characters"]
     weights: Float[Tensor, "b n m"] | None
 
 
 class Step(NamedTuple):
-    """A score for every next character, the state behind it, and where the decoder looked (None where it cannot look)."""
+    """A score for every next character, the state behind it, and where the decoder looked (None where it
+    cannot look)."""
 
     logits: Float[Tensor, "b characters"]
     state: Any
@@ -61,14 +70,16 @@ class Step(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Output tokens, and where the decoder looked for each. What stands behind a row's first END means nothing."""
+    """Output tokens, and where the decoder looked for each. What stands behind a row's first END means
+    nothing."""
 
     tokens: Int[Tensor, "b n"]
     weights: Float[Tensor, "b n m"] | None
 
 
 class Translation(NamedTuple):
-    """A translation, and for each of its characters a row of weights over the input's (None where the decoder cannot look)."""
+    """A translation, and for each of its characters a row of weights over the input's (None where the decoder
+    cannot look)."""
 
     text: str
     weights: Float[Tensor, "n m"] | None
@@ -130,8 +141,9 @@ class Vocabulary:
 class Batches:
     """Batches of texts of about one length, for `fit`: called with a generator, it returns the next Batch.
 
-    `draw(generator, count)` makes pairs. `pool` batches of them are drawn at once, sorted by the length of the input, cut, and
-    served in random order, so that hardly any work goes into padding. Raises ValueError where `batch` or `pool` is less than 1.
+    `draw(generator, count)` makes pairs. `pool` batches of them are drawn at once, sorted by the length of
+    the input, cut, and served in random order, so that hardly any work goes into padding. Raises ValueError
+    where `batch` or `pool` is less than 1.
     Source: Bahdanau et al. 2014, arXiv:1409.0473, who sorted 1,600 pairs at a time.
     """
 
@@ -152,7 +164,8 @@ class Batches:
 
 
 class RecurrentState(NamedTuple):
-    """What a Translator knows between two output tokens: all that its encoder left, and its decoder's state."""
+    """What a Translator knows between two output tokens: all that its encoder left, and its decoder's
+    state."""
 
     encoded: Any
     decoder: Any
@@ -163,7 +176,8 @@ class RecurrentState(NamedTuple):
 
 
 class Translator(nn.Module):
-    """Scores of the next character: embed, encode, decode, read out linearly. Encoder and decoder are given; see above."""
+    """Scores of the next character: embed, encode, decode, read out linearly. Encoder and decoder are given;
+    see above."""
 
     def __init__(
         self, vocabulary: Vocabulary, encoder: nn.Module, decoder: nn.Module, *, d_token: int
@@ -194,12 +208,14 @@ class Translator(nn.Module):
 
 
 class TransformerTranslator(nn.Module):
-    """Scores of the next character by a Transformer with one table of characters for input, output and logits.
+    """Scores of the next character by a Transformer with one table of characters for input, output and
+    logits.
 
-    Sizes as in `blocks.Transformer`, small ones by default; further options (dropout, norm_first ...) are passed on to it.
-    The weights that count as its alignment are the cross-attention of decoder layer `aligned`, averaged over the heads. It is the first
-    layer by default: measured in `experiments.translation`, more of its weights lie on the right digits than of the second's.
-    `forward`, which trains, makes none unless `weights=True`.
+    Sizes as in `blocks.Transformer`, small ones by default; further options (dropout, norm_first ...) are
+    passed on to it. The weights that count as its alignment are the cross-attention of decoder layer
+    `aligned`, averaged over the heads. It is the first layer by default: measured in
+    `experiments.translation`, more of its weights lie on the right digits than of the second's. `forward`,
+    which trains, makes none unless `weights=True`.
     Raises ValueError where there is no such layer.
     """
 
@@ -227,7 +243,8 @@ class TransformerTranslator(nn.Module):
         *,
         weights: bool = False,
     ) -> Logits:
-        """Logits of all output characters at once, given the right ones before them (`before` starts with START)."""
+        """Logits of all output characters at once, given the right ones before them (`before` starts with
+        START)."""
         predicted = self.transformer(source, lengths, before, weights=weights)
         return Logits(predicted.logits, self._alignment(predicted.decoder) if weights else None)
 
@@ -236,7 +253,8 @@ class TransformerTranslator(nn.Module):
         return self.transformer.start(source, lengths)
 
     def step(self, tokens: Int[Tensor, " b"], state: DecoderState) -> Step:
-        """One token further; `tokens` are the ones before. Their keys and values join the caches of `state`, which comes back."""
+        """One token further; `tokens` are the ones before. Their keys and values join the caches of `state`,
+        which comes back."""
         predicted = self.transformer.step(tokens[:, None], state, weights=True)
         return Step(predicted.logits[:, 0], state, self._alignment(predicted.decoder)[:, 0])
 
@@ -246,7 +264,8 @@ class TransformerTranslator(nn.Module):
 
 @torch.no_grad()
 def greedy(model: nn.Module, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"], longest: int) -> Answers:
-    """Answers of which each token is the likeliest after those before it, until each row has an END or is `longest`."""
+    """Answers of which each token is the likeliest after those before it, until each row has an END or is
+    `longest`."""
     state, token = model.start(source, lengths), torch.full_like(source[:, 0], START)
     tokens, looks, ended = [], [], torch.zeros_like(token, dtype=torch.bool)
     while len(tokens) < longest and not ended.all():
@@ -262,10 +281,12 @@ def greedy(model: nn.Module, source: Int[Tensor, "b m"], lengths: Int[Tensor, " 
 def beam(
     model: nn.Module, source: Int[Tensor, "b m"], lengths: Int[Tensor, " b"], longest: int, width: int
 ) -> Answers:
-    """Answers found by keeping, after every token, the `width` beginnings with the highest log-probability; the best of them is returned.
+    """Answers found by keeping, after every token, the `width` beginnings with the highest log-probability;
+    the best of them is returned.
 
-    The log-probability of an answer is the sum over its tokens, END included. An answer that has ended stays as it is, and since sums only
-    fall, the search ends once the best is one that has ended. With width 1 this is `greedy`.
+    The log-probability of an answer is the sum over its tokens, END included. An answer that has ended stays
+    as it is, and since sums only fall, the search ends once the best is one that has ended. With width 1 this
+    is `greedy`.
     Raises ValueError where `width` is less than 1.
     """
     require.whole(width=width)
@@ -302,10 +323,11 @@ def loss(model: nn.Module, batch: Batch) -> Float[Tensor, ""]:
 def translate(
     model: nn.Module, texts: Sequence[str], *, longest: int = LONGEST, width: int = 1
 ) -> list[Translation]:
-    """Translations of the texts, in their order, at most `longest` characters each; made greedily, or by a beam of some width.
+    """Translations of the texts, in their order, at most `longest` characters each; made greedily, or by a
+    beam of some width.
 
-    Raises TypeError where `texts` is one text and no list of them, ValueError where `longest` or `width` is less than 1, and for a
-    text that is empty or has a character that the vocabulary lacks.
+    Raises TypeError where `texts` is one text and no list of them, ValueError where `longest` or `width` is
+    less than 1, and for a text that is empty or has a character that the vocabulary lacks.
     """
     require.whole(longest=longest)
     require.whole(width=width)
@@ -325,9 +347,11 @@ def translate(
 
 
 class Opened(NamedTuple):
-    """One translation from inside: the characters at each place, and what went on in both stacks (batches of one).
+    """One translation from inside: the characters at each place, and what went on in both stacks (batches of
+    one).
 
-    `target` are the decoder's inputs, "start" and the characters of the answer; from place i comes the answer's character i, or its end.
+    `target` are the decoder's inputs, "start" and the characters of the answer; from place i comes the
+    answer's character i, or its end.
     """
 
     source: list[str]
@@ -338,13 +362,15 @@ class Opened(NamedTuple):
 
 @torch.no_grad()
 def opened(model: TransformerTranslator, text: str) -> Opened:
-    """What a Transformer does with one text: its greedy answer goes through it once more, all places at once, and everything is kept.
+    """What a Transformer does with one text: its greedy answer goes through it once more, all places at once,
+    and everything is kept.
 
     Raises TypeError for another model, and as `translate` does for a text that cannot be translated.
     """
     if not isinstance(model, TransformerTranslator):
         raise TypeError(
-            f"model must be a TransformerTranslator, got {type(model).__name__}; others have no layers to open"
+            f"model must be a TransformerTranslator, got {type(model).__name__}; others have no layers to"
+            " open"
         )
     source, lengths = to_device(model.vocabulary.encode([text]))
     tokens, _ = greedy(model, source, lengths, LONGEST)

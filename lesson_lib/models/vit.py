@@ -1,12 +1,15 @@
-"""Two ways to see a picture: a Vision Transformer, whose patches are tokens, and a small convolutional network beside it.
+"""Two ways to see a picture: a Vision Transformer, whose patches are tokens, and a small convolutional
+network beside it.
 
-    patches = Conv2d(c_in, d_model, kernel_size=patch, stride=patch)      a patch's pixels times one matrix: a token
+    patches = Conv2d(c_in, d_model, kernel_size=patch, stride=patch)      a patch's pixels times one matrix: a
+                                                                          token
     tokens  = [class token, patches] + learned positions                  through a pre-norm encoder
     logits  = Linear(class token)
 
-The network is conv 3 x 3, batch norm, rectifier, with max pooling between, the mean over all places, and a linear layer.
-As in the paper: class token, learned positions in one dimension, pre-norm, GELU. Departures from it: no dropout, no biases in attention,
-no pre-training, pictures of tens of pixels, patches of a few pixels.
+The network is conv 3 x 3, batch norm, rectifier, with max pooling between, the mean over all places, and a
+linear layer. As in the paper: class token, learned positions in one dimension, pre-norm, GELU. Departures
+from it: no dropout, no biases in attention, no pre-training, pictures of tens of pixels, patches of a few
+pixels.
 Source: Dosovitskiy et al. 2020, arXiv:2010.11929.
 """
 
@@ -23,17 +26,20 @@ from lesson_lib.positions import Learned
 
 
 class Looked(NamedTuple):
-    """Logits, and each layer's weights: a list of (b, h, n+1, n+1); token 0 is the class token, then patches row by row."""
+    """Logits, and each layer's weights: a list of (b, h, n+1, n+1); token 0 is the class token, then patches
+    row by row."""
 
     logits: Float[Tensor, "b classes"]
     weights: list[Float[Tensor, "b h tokens tokens"]]
 
 
 class VisionTransformer(nn.Module):
-    """Logits (b, n_classes) of square pictures (b, c_in, side, side): patches are tokens, a class token gathers the answer.
+    """Logits (b, n_classes) of square pictures (b, c_in, side, side): patches are tokens, a class token
+    gathers the answer.
 
-    Parameters: (c_in · patch² + 1) · d_model for the patches, (n + 2) · d_model for positions and class token, an Encoder's, and
-    (d_model + 1) · n_classes. Raises ValueError where side is no multiple of patch, d_model none of n_heads, or a count is less than 1.
+    Parameters: (c_in · patch² + 1) · d_model for the patches, (n + 2) · d_model for positions and class
+    token, an Encoder's, and (d_model + 1) · n_classes. Raises ValueError where side is no multiple of patch,
+    d_model none of n_heads, or a count is less than 1.
     """
 
     def __init__(
@@ -73,14 +79,16 @@ class VisionTransformer(nn.Module):
         return Looked(self.classify(stacked.output[:, 0]), stacked.weights)
 
     def features(self, x: Float[Tensor, "b c_in side side"]) -> Float[Tensor, "b d_model rows columns"]:
-        """The patches' tokens as they enter the last layer, each in its place: what the class token reads there.
+        """The patches' tokens as they enter the last layer, each in its place: what the class token reads
+        there.
 
         As they leave it they are read by nobody.
         """
         return self.stack(x, weights=True).stream[-2][:, 1:].mT.unflatten(-1, self.grid)
 
     def stack(self, x: Float[Tensor, "b c_in side side"], *, weights: bool = False) -> Stacked:
-        """What the encoder leaves: all tokens; and each layer's weights and the residual stream if they are asked for."""
+        """What the encoder leaves: all tokens; and each layer's weights and the residual stream if they are
+        asked for."""
         _pictures(x, self.patches, self.side)
         tokens = self.patches(x).flatten(2).mT
         tokens = torch.cat([self.class_token.expand(len(x), 1, -1), tokens], 1)
@@ -88,10 +96,12 @@ class VisionTransformer(nn.Module):
 
 
 class ConvNet(nn.Module):
-    """Logits (b, n_classes) of pictures (b, c_in, h, w) of any size: a 3 x 3 convolution, batch norm and rectifier for each entry of `channels`.
+    """Logits (b, n_classes) of pictures (b, c_in, h, w) of any size: a 3 x 3 convolution, batch norm and
+    rectifier for each entry of `channels`.
 
-    Between them height and width are halved by max pooling, but at most twice, so that features stand a few pixels apart; behind them stands
-    the mean over all places. Parameters: 9 · c · c' + 2 · c' for each layer from c to c' channels, and (c + 1) · n_classes.
+    Between them height and width are halved by max pooling, but at most twice, so that features stand a few
+    pixels apart; behind them stands the mean over all places. Parameters: 9 · c · c' + 2 · c' for each layer
+    from c to c' channels, and (c + 1) · n_classes.
     Raises ValueError where a count is less than 1, or there are no channels.
     """
 
@@ -122,10 +132,13 @@ class ConvNet(nn.Module):
 
 
 def patchify(x: Float[Tensor, "b c h w"], patch: int) -> Float[Tensor, "b n c_p_p"]:
-    """The patches of each picture, row by row, each as one row of numbers: channel by channel, and inside of a channel row by row.
+    """The patches of each picture, row by row, each as one row of numbers: channel by channel, and inside of
+    a channel row by row.
 
-    A strided convolution is a product with these rows: `patchify(x, p) @ conv.weight.flatten(1).T + conv.bias`.
-    Raises TypeError for what is no tensor, ValueError for another shape and where height or width is no multiple of `patch`.
+    A strided convolution is a product with these rows: `patchify(x, p) @ conv.weight.flatten(1).T +
+    conv.bias`.
+    Raises TypeError for what is no tensor, ValueError for another shape and where height or width is no
+    multiple of `patch`.
 
     >>> patchify(torch.arange(8.0).reshape(1, 1, 2, 4), patch=2).tolist()
     [[[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]]
@@ -145,24 +158,29 @@ def patchify(x: Float[Tensor, "b c h w"], patch: int) -> Float[Tensor, "b n c_p_
 def attention_distance(
     weights: Float[Tensor, "b h n m"], grid: tuple[int, int], patch: int
 ) -> Float[Tensor, " h"]:
-    """How far each head looks, in pixels: the distance from a query's patch to a key's, weighted, the mean over queries and pictures.
+    """How far each head looks, in pixels: the distance from a query's patch to a key's, weighted, the mean
+    over queries and pictures.
 
-    `weights` are those between patches, `look(x).weights[layer][:, :, 1:, 1:]`; each row is divided by its sum, for the class token's share is gone.
-    Between 0 (each patch looks at itself) and the diagonal. `grid` is (rows, columns) of patches. Raises ValueError where it does not
-    hold as many patches as there are weights, and for weights with another number of axes.
+    `weights` are those between patches, `look(x).weights[layer][:, :, 1:, 1:]`; each row is divided by its
+    sum, for the class token's share is gone. Between 0 (each patch looks at itself) and the diagonal. `grid`
+    is (rows, columns) of patches. Raises ValueError where it does not hold as many patches as there are
+    weights, and for weights with another number of axes.
     Source: Dosovitskiy et al. 2020, arXiv:2010.11929, "mean attention distance".
     """
     require.whole(patch=patch)
     if not isinstance(weights, Tensor) or weights.ndim != 4:
         got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
-        raise ValueError(f"weights must be a tensor (b, h, n, n) of one layer, got {got}; use look(x).weights[0][:, :, 1:, 1:]")  # fmt: skip
+        raise ValueError(
+            f"weights must be a tensor (b, h, n, n) of one layer, got {got}; use look(x).weights[0][:, :,"
+            " 1:, 1:]"
+        )
     if not isinstance(grid, tuple) or len(grid) != 2:
         raise ValueError(f"grid must be (rows, columns) of patches, got {grid!r}; use model.grid")
     rows, columns = grid
     if weights.shape[-2:] != (rows * columns, rows * columns):
         raise ValueError(
-            f"a grid of {rows} x {columns} patches needs weights (..., {rows * columns}, {rows * columns}), got "
-            f"{tuple(weights.shape)}; leave the class token out: weights[:, :, 1:, 1:]"
+            f"a grid of {rows} x {columns} patches needs weights (..., {rows * columns}, {rows * columns}),"
+            f" got {tuple(weights.shape)}; leave the class token out: weights[:, :, 1:, 1:]"
         )
     lines = (torch.arange(size, dtype=weights.dtype, device=weights.device) for size in grid)
     places = patch * torch.cartesian_prod(*lines).reshape(-1, 2)
@@ -173,10 +191,12 @@ def attention_distance(
 def seen(
     model: VisionTransformer | ConvNet, x: Float[Tensor, "c_in h w"], place: tuple[int, int]
 ) -> Float[Tensor, "h w"]:
-    """How strongly each pixel of one picture moves the features at one place: the norm of their gradient, over features and channels.
+    """How strongly each pixel of one picture moves the features at one place: the norm of their gradient,
+    over features and channels.
 
-    `place` is (row, column) in `model.features`: of a patch before the last layer, or of the last map. 0 is a pixel that it does not see.
-    The whole Jacobian, one copy of the picture for each feature; in eval mode, so that no other picture counts.
+    `place` is (row, column) in `model.features`: of a patch before the last layer, or of the last map. 0 is a
+    pixel that it does not see. The whole Jacobian, one copy of the picture for each feature; in eval mode, so
+    that no other picture counts.
     Raises ValueError for another shape, and for a place outside of the map.
     """
     if not isinstance(x, Tensor) or x.ndim != 3:
@@ -218,7 +238,8 @@ def _pictures(x: Any, first: nn.Conv2d, side: int | None = None) -> None:
     size = ("height", "width") if side is None else (side, side)
     if x.shape[1] != first.in_channels or (side is not None and x.shape[2:] != size) or not x.numel():
         raise ValueError(
-            f"x must have shape (b, {first.in_channels}, {size[0]}, {size[1]}), got {tuple(x.shape)}; a single picture is x[None]"
+            f"x must have shape (b, {first.in_channels}, {size[0]}, {size[1]}), got {tuple(x.shape)}; a"
+            " single picture is x[None]"
         )
     if not x.is_floating_point():
         raise TypeError(f"x must be a tensor of floats, got {x.dtype}; use x.float()")
@@ -231,5 +252,6 @@ def _four_axes(x: Any) -> None:
         )
     if x.ndim != 4:
         raise ValueError(
-            f"x must have shape (b, channels, height, width), got {tuple(x.shape)}; for grey pictures (b, h, w) use x[:, None]"
+            f"x must have shape (b, channels, height, width), got {tuple(x.shape)}; for grey pictures (b, h,"
+            " w) use x[:, None]"
         )

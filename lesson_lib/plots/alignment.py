@@ -1,4 +1,5 @@
-"""The figures of translation: where a decoder looked, and how many texts are right over their number and length."""
+"""The figures of translation: where a decoder looked, and how many texts are right over their number and
+length."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,8 +18,8 @@ LARGEST = 120  # characters of input or output that are still legible
 def alignment_map(weights: Tensor, source: str, target: str, *, caption: str = "", alt: str = "") -> Picture:
     """A row of weights for each output character over the characters of the input; a space is written ␣.
 
-    Raises ValueError where `weights` is not (output characters, input characters), and for more than 120 characters, TypeError where
-    source or target is no text.
+    Raises ValueError where `weights` is not (output characters, input characters), and for more than 120
+    characters, TypeError where source or target is no text.
     """
     for name, text in (("source", source), ("target", target)):
         if not isinstance(text, str):
@@ -53,8 +54,8 @@ def alignment_map(weights: Tensor, source: str, target: str, *, caption: str = "
     figure.colorbar(image, cax=beside, label="weight")
     trim(figure)
     alt = alt or (
-        "Weights of a translation, a row for each output character and a column for each input character: most rows "
-        "have one or a few bright cells."
+        "Weights of a translation, a row for each output character and a column for each input character:"
+        " most rows have one or a few bright cells."
     )
     return Picture(figure, alt, caption)
 
@@ -69,11 +70,14 @@ def visible(text: str) -> list[str]:
 
 
 def right_over_dates(curves: Mapping[str, Spread], *, caption: str) -> Picture:
-    """Share of right texts over the number of dates in a row, a curve per system with its band from lowest to highest seed."""
+    """Share of right texts over the number of dates in a row, a curve per system with its band from lowest to
+    highest seed."""
     picture = lines(
         {"texts without a wrong character": curves},
-        alt="Share of right texts over one, two and three dates in a row, a curve for each system and number of training steps; the "
-        "curves with attention stay high, those with a fixed vector fall.",
+        alt=(
+            "Share of right texts over one, two and three dates in a row, a curve for each system and number"
+            " of training steps; the curves with attention stay high, those with a fixed vector fall."
+        ),
         caption=caption,
         x_axis="dates in a row",
         y_limits=(-0.03, 1.05),
@@ -88,14 +92,17 @@ def right_over_dates(curves: Mapping[str, Spread], *, caption: str) -> Picture:
 
 
 def right_over_length(panels: Mapping[int, Mapping[str, Spread]], *, caption: str) -> Picture:
-    """Share of right texts over the length of the input, a panel for each number of dates in a row, a curve per system."""
+    """Share of right texts over the length of the input, a panel for each number of dates in a row, a curve
+    per system."""
     titles = {
         f"right, {count} date{'s' if count > 1 else ''} in a row": panel for count, panel in panels.items()
     }
     return lines(
         titles,
-        alt="Share of right texts over the length of the input in characters, a panel for each number of dates in a row and a curve "
-        "for each system.",
+        alt=(
+            "Share of right texts over the length of the input in characters, a panel for each number of"
+            " dates in a row and a curve for each system."
+        ),
         caption=caption,
         x_axis="characters of the input",
         y_limits=(-0.03, 1.05),

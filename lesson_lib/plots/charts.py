@@ -32,9 +32,10 @@ def heatmap(
 ) -> Picture:
     """One heat map, or several side by side under their names; bright is large.
 
-    `rows` and `columns` name the ticks. `numbers` writes each value into its cell (default: up to 64 cells a table); a table
-    without numbers gets a colour bar, named `color_axis`. `limits` fixes the colours' range for all tables, which then share
-    one bar (default: each table's own). An axis' name is one text for all tables, or a sequence with one per table.
+    `rows` and `columns` name the ticks. `numbers` writes each value into its cell (default: up to 64 cells a
+    table); a table without numbers gets a colour bar, named `color_axis`. `limits` fixes the colours' range
+    for all tables, which then share one bar (default: each table's own). An axis' name is one text for all
+    tables, or a sequence with one per table.
     Raises ValueError for a table that has not two axes, and for too few or too many names.
     """
     tables = {"": tables} if isinstance(tables, Tensor) else dict(tables)
@@ -68,7 +69,8 @@ def heatmap(
 
 
 def draw_table(axes: Axes, table: Tensor, *, low: float, high: float, decimals: int | None) -> AxesImage:
-    """Draw a table into axes; `decimals=None` writes no numbers. Text is dark on bright cells, bright on dark ones."""
+    """Draw a table into axes; `decimals=None` writes no numbers. Text is dark on bright cells, bright on dark
+    ones."""
     image = axes.imshow(table.cpu().numpy(), cmap=HEAT, vmin=low, vmax=high if high > low else low + 1)
     axes.spines[:].set_visible(False)
     if decimals is None:
@@ -100,10 +102,12 @@ def lines(
     height: float = 3.0,
     points: bool = True,
 ) -> Picture:
-    """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, middles, highs) with a band.
+    """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, middles, highs) with a
+    band.
 
-    The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one open, as None.
-    Curves differ by colour, marker and dash; `dots` are grey measurements in every panel, {name: (xs, ys)}.
+    The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one
+    open, as None. Curves differ by colour, marker and dash; `dots` are grey measurements in every panel,
+    {name: (xs, ys)}.
     Raises ValueError where xs and ys differ in length.
     """
     width = min(8.0, 2.2 + 3.0 * len(panels))
@@ -195,7 +199,8 @@ def _table(table: Tensor, name: str) -> Tensor:
     if not isinstance(table, Tensor) or table.ndim != 2 or table.numel() == 0:
         got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
         raise ValueError(
-            f"table {name!r} must be a tensor with two axes and at least one cell, got {got}; pick one head or sequence"
+            f"table {name!r} must be a tensor with two axes and at least one cell, got {got}; pick one head"
+            " or sequence"
         )
     return table.detach().to("cpu", torch.float64)
 

@@ -30,11 +30,13 @@ def seconds_beside(
     x_axis: str,
     height: float = 3.8,
 ) -> Picture:
-    """Processor seconds over a size, {kind: (sizes, seconds)} as `lines` takes them, and in a panel beside them a GPU's, on the same axes.
+    """Processor seconds over a size, {kind: (sizes, seconds)} as `lines` takes them, and in a panel beside
+    them a GPU's, on the same axes.
 
-    `gpu` are the GPU's rows {"kind", "n", "seconds"} and a label; rows of the same kind and size are repeats, drawn as a band. Without rows the
-    label stands under the panels; without `gpu` there is none. `others` are panels before. All axes are logarithmic, each kind looks the same in
-    all panels. Alt text and caption do not depend on the GPU.
+    `gpu` are the GPU's rows {"kind", "n", "seconds"} and a label; rows of the same kind and size are repeats,
+    drawn as a band. Without rows the label stands under the panels; without `gpu` there is none. `others` are
+    panels before. All axes are logarithmic, each kind looks the same in all panels. Alt text and caption do
+    not depend on the GPU.
     """
     rows, label = ([], "") if gpu is None else gpu
     panels = {**(others or {}), "processor seconds": curves}
@@ -49,7 +51,10 @@ def seconds_beside(
             figure.axes[-1].annotate(label, (0.5, 0), xycoords=below, fontsize=9, color="0.3", **place)
         return picture
     cpu, beside = figure.axes[-2:]
-    for low, high, change in ((*_span(cpu.get_xlim, beside.get_xlim), "set_xlim"), (*_span(cpu.get_ylim, beside.get_ylim), "set_ylim")):  # fmt: skip
+    for low, high, change in (
+        (*_span(cpu.get_xlim, beside.get_xlim), "set_xlim"),
+        (*_span(cpu.get_ylim, beside.get_ylim), "set_ylim"),
+    ):
         for axes in (cpu, beside):
             getattr(axes, change)(low, high)
     sizes = sorted({x for xs, *_ in [*curves.values(), *panels["seconds on a GPU"].values()] for x in xs})
@@ -65,7 +70,8 @@ def seconds_beside(
 
 
 def bands(rows: Sequence[Row]) -> dict[str, tuple[list, ...]]:
-    """{kind: (sizes, lowest, middle, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of each size, {kind: (sizes, seconds)}."""
+    """{kind: (sizes, lowest, middle, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of
+    each size, {kind: (sizes, seconds)}."""
     curves = {}
     for kind, at in summary.gathered(rows, "kind", "n", "seconds").items():
         sizes = sorted(at)

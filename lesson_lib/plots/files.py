@@ -25,7 +25,10 @@ def all_pictures() -> dict[str, Picture]:
         "seven_steps": matrices.seven_steps(steps, weights),
         "weights": heatmap(
             {"scores": steps.scores, "weights": steps.weights},
-            alt="Scores and weights of the worked example: three queries by three keys; softmax turns each row of scores into shares.",
+            alt=(
+                "Scores and weights of the worked example: three queries by three keys; softmax turns each"
+                " row of scores into shares."
+            ),
         ),
         "rows": matrices.products(
             list(matrices.equations("rows", n, d_model, d_k, d_v).values()),
@@ -38,7 +41,7 @@ def all_pictures() -> dict[str, Picture]:
         "positions": lesson_05.table(sinusoidal(64, 32)),
         "timeline": timeline(),
         "glimpses": glimpses.paths(*glimpses.stored_paths(6)),
-    }  # fmt: skip
+    }
 
 
 def film() -> bytes:

@@ -61,7 +61,8 @@ def glance(
     patch: int = 8,
     n_scales: int = 2,
 ) -> Picture:
-    """One canvas after `upto` glimpses: the path, the patches of the last glimpse, and the probabilities after it.
+    """One canvas after `upto` glimpses: the path, the patches of the last glimpse, and the probabilities
+    after it.
 
     Raises ValueError where `upto` is not 1 ... t.
     """
@@ -84,8 +85,8 @@ def glance(
     bars.set_title(f"probability (it is a {label})")
     return Picture(
         figure,
-        "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last glimpse, and a bar for the "
-        "probability of each digit.",
+        "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last"
+        " glimpse, and a bar for the probability of each digit.",
         "Square: the sharp patch of the glimpse. Dashed: the wide patch. The orange bar is the right digit.",
     )
 
@@ -113,10 +114,13 @@ def paths(
     trim(figure)
     return Picture(
         figure,
-        "Canvases with a digit each, and a numbered path from the centre of the canvas: the second glimpse lands on the digit or beside it, "
-        "later ones often wander off.",
+        "Canvases with a digit each, and a numbered path from the centre of the canvas: the second glimpse"
+        " lands on the digit or beside it, later ones often wander off.",
         caption
-        or "Numbers count the glimpses; the square is the sharp patch of the last one. The canvases are the first of the test split, not chosen.",
+        or (
+            "Numbers count the glimpses; the square is the sharp patch of the last one. The canvases are "
+            "the first of the test split, not chosen."
+        ),
     )
 
 
@@ -126,7 +130,8 @@ def film(
     probabilities: Float[Tensor, "b t classes"],
     labels: Int[Tensor, "b"],
 ) -> bytes:
-    """The glimpses at each canvas, one after the other, as an animated GIF; the same bytes for the same numbers."""
+    """The glimpses at each canvas, one after the other, as an animated GIF; the same bytes for the same
+    numbers."""
     frames, times, t = [], [], places.shape[1]
     for i in range(len(canvases)):
         for upto in range(1, t + 1):
@@ -155,10 +160,15 @@ def policies(
     return _dots(
         accuracies,
         marks={"chance": chance},
-        alt="Test accuracy of the policies, a dot for each seed: learned places are ahead of random ones, and those of always looking at "
-        "the centre; being told the place is ahead of all three.",
+        alt=(
+            "Test accuracy of the policies, a dot for each seed: learned places are ahead of random ones, and"
+            " those of always looking at the centre; being told the place is ahead of all three."
+        ),
         caption=caption
-        or "Same model, same number of glimpses; only who moves the eye differs. The last two rows see the whole canvas at once.",
+        or (
+            "Same model, same number of glimpses; only who moves the eye differs. The last two rows see the "
+            "whole canvas at once."
+        ),
         x_limits=(0, 1.08),
     )
 
@@ -171,17 +181,23 @@ def departures(
     return _dots(
         {"as it is": base} | dict(accuracies),
         marks={"as it is": middle},
-        alt="Test accuracy after single changes of the model, a dot for each seed, and a line for the model as it is: small batches and the "
-        "rectifier core cost most, the other changes little.",
+        alt=(
+            "Test accuracy after single changes of the model, a dot for each seed, and a line for the model"
+            " as it is: small batches and the rectifier core cost most, the other changes little."
+        ),
         caption=caption
-        or "One change at a time, at the learning rate that is best for the model as it is. The rectifier core and the batches of 20 are the "
-        "paper's own choices; that the gradient stops at the core is one reading of it. A dot for each seed, the middle one written.",
+        or (
+            "One change at a time, at the learning rate that is best for the model as it is. The rectifier "
+            "core and the batches of 20 are the paper's own choices; that the gradient stops at the core is "
+            "one reading of it. A dot for each seed, the middle one written."
+        ),
         x_limits=(None, 1.02),
     )
 
 
 def by_glimpses(curves: Mapping[str, Mapping[int, Sequence[float]]], *, caption: str = "") -> Picture:
-    """Test accuracy over the number of glimpses, {policy: {glimpses: [accuracy of each seed]}}; a band from lowest to highest."""
+    """Test accuracy over the number of glimpses, {policy: {glimpses: [accuracy of each seed]}}; a band from
+    lowest to highest."""
     drawn = {}
     for policy, points in curves.items():
         ranked = [sorted(values) for values in points.values()]
@@ -189,9 +205,15 @@ def by_glimpses(curves: Mapping[str, Mapping[int, Sequence[float]]], *, caption:
         drawn[policy] = (list(points), low, middle, high)
     return lines(
         {"test accuracy": drawn},
-        alt="Test accuracy over the number of glimpses: learned places gain most from the second glimpse, random places a little from each.",
+        alt=(
+            "Test accuracy over the number of glimpses: learned places gain most from the second glimpse,"
+            " random places a little from each."
+        ),
         caption=caption
-        or "Each point is a model that was trained with that number of glimpses; the first is at the centre for all.",
+        or (
+            "Each point is a model that was trained with that number of glimpses; the first is at the "
+            "centre for all."
+        ),
         x_axis="glimpses",
         y_limits=(0, 1.04),
         height=3.2,
@@ -199,7 +221,8 @@ def by_glimpses(curves: Mapping[str, Mapping[int, Sequence[float]]], *, caption:
 
 
 def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: str = "") -> Picture:
-    """Length and noise of a batch's policy gradient while it trains; rows as the experiment stores them, `paths` as in its recipe.
+    """Length and noise of a batch's policy gradient while it trains; rows as the experiment stores them,
+    `paths` as in its recipe.
 
     A signal that so many paths cannot tell from 0 is drawn at the smallest that they can.
     """
@@ -224,11 +247,17 @@ def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: st
     low = min(min(ys) for curves in panels.values() for _, ys in curves.values())
     return lines(
         panels,
-        alt="Noise and signal of the policy gradient while the model trains, on the large and on the small canvas, log scale: the noise is far "
-        "above the signal in both, the learned baseline lowers it, and on the small canvas the signal vanishes.",
+        alt=(
+            "Noise and signal of the policy gradient while the model trains, on the large and on the small"
+            " canvas, log scale: the noise is far above the signal in both, the learned baseline lowers it,"
+            " and on the small canvas the signal vanishes."
+        ),
         caption=caption
-        or "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: spread of one batch's estimate about it. "
-        "Means over the seeds; a signal too small to be told from 0 is drawn at the smallest that can be told.",
+        or (
+            "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: spread "
+            "of one batch's estimate about it. Means over the seeds; a signal too small to be told from 0 "
+            "is drawn at the smallest that can be told."
+        ),
         x_axis="trained, in %",
         log="y",
         y_limits=(low / 1.5, None),

@@ -1,7 +1,9 @@
-"""A graph with its nodes in their classes' colours and shapes, and its edges as thick as the weights of attention along them.
+"""A graph with its nodes in their classes' colours and shapes, and its edges as thick as the weights of
+attention along them.
 
-A node j that i may look at is an edge from j to i; `weights[i, j]` is the weight that i gives j. `draw` says what is where and in which
-colour, in a sheet of WIDE by HIGH; it is painted here by matplotlib, and by the widget as SVG.
+A node j that i may look at is an edge from j to i; `weights[i, j]` is the weight that i gives j. `draw` says
+what is where and in which colour, in a sheet of WIDE by HIGH; it is painted here by matplotlib, and by the
+widget as SVG.
 """
 
 import math
@@ -40,7 +42,8 @@ EDGE, GIVEN, STRANGER = "#c4c4c4", "#222222", CURVES[1]
 
 
 class Mark(NamedTuple):
-    """A node in its place: its shape as corners (none: a circle of that radius), its colour, its frame; `ring` for the chosen one."""
+    """A node in its place: its shape as corners (none: a circle of that radius), its colour, its frame;
+    `ring` for the chosen one."""
 
     node: int
     place: Point
@@ -54,7 +57,8 @@ class Mark(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A piece of an edge from the source's side to the target's, (source, target), as a chain of points, with an arrow's head (three points) or none."""
+    """A piece of an edge from the source's side to the target's, (source, target), as a chain of points, with
+    an arrow's head (three points) or none."""
 
     edge: Pair
     points: tuple[Point, ...]
@@ -82,12 +86,15 @@ def network(
     guesses: Int[Tensor, " n"] | None = None,
     title: str = "",
 ) -> Picture:
-    """A graph: shapes tell the true classes, colours too or, with `guesses`, the guessed ones; a thick frame has a node whose class is known.
+    """A graph: shapes tell the true classes, colours too or, with `guesses`, the guessed ones; a thick frame
+    has a node whose class is known.
 
-    With `weights`, of one head or a mean of heads, each half of an edge is as thick as the weight that the node at its end gives to the other.
-    With a `node`, that one is ringed and only its own weights are drawn, as arrows from where it looks; weights on nodes without an edge
-    are dashed. A guess of -1 is none: a white circle. Edges in `cut`, pairs of nodes, are drawn dashed in grey. Raises TypeError for what is no
-    NodeTask, ValueError for weights or guesses of another shape, a node that is not there, and a cut where no edge is.
+    With `weights`, of one head or a mean of heads, each half of an edge is as thick as the weight that the
+    node at its end gives to the other. With a `node`, that one is ringed and only its own weights are drawn,
+    as arrows from where it looks; weights on nodes without an edge are dashed. A guess of -1 is none: a white
+    circle. Edges in `cut`, pairs of nodes, are drawn dashed in grey. Raises TypeError for what is no
+    NodeTask, ValueError for weights or guesses of another shape, a node that is not there, and a cut where no
+    edge is.
     """
     drawing = draw(task, weights=weights, node=node, cut=cut, guesses=guesses)
     above = 0.4 if title else 0.0
@@ -115,7 +122,8 @@ def draw(
     guesses: Int[Tensor, " n"] | None = None,
     pointed: Pair | None = None,
 ) -> Drawing:
-    """Where everything of a graph stands, in which colour and how thick; `pointed` is an edge to be marked. Arguments and errors as in `network`."""
+    """Where everything of a graph stands, in which colour and how thick; `pointed` is an edge to be marked.
+    Arguments and errors as in `network`."""
     places, radius = _checked(task, weights, node, guesses)
     edges, gone = _edges(task), _pairs(cut)
     if lost := [pair for pair in gone if pair not in edges and pair[::-1] not in edges]:
@@ -180,7 +188,8 @@ def paint(axes: Axes, drawing: Drawing, unit: float) -> None:
 
 
 def corners(shape: int, place: Point, radius: float) -> tuple[Point, ...]:
-    """The corners of the shape of class number `shape`, of nearly the same area for all; none for class 0, a circle."""
+    """The corners of the shape of class number `shape`, of nearly the same area for all; none for class 0, a
+    circle."""
     count, turned, size = ((0, 0, 0), (4, 45, 1.25), (3, 90, 1.55), (4, 0, 1.3), (5, 90, 1.2), (6, 0, 1.12))[
         shape
     ]
@@ -218,7 +227,8 @@ def _checked(
             )
         if not -1 <= guesses.min() <= guesses.max() < len(task.classes):
             raise ValueError(
-                f"guesses must be classes 0 to {len(task.classes) - 1}, or -1 for none, got {guesses.unique().tolist()}"
+                f"guesses must be classes 0 to {len(task.classes) - 1}, or -1 for none, got"
+                f" {guesses.unique().tolist()}"
             )
     places = task.places.detach().to("cpu", torch.float64)
     low, high = places.amin(0), places.amax(0)
@@ -306,7 +316,8 @@ def _halves(
 def _arrows(
     looks: Tensor, node: int, edges: set[Pair], places: list[Point], radius: float, largest: float
 ) -> list[Line]:
-    """The weights of one node as arrows from where it looks, those on strangers dashed, and the one on itself as a loop."""
+    """The weights of one node as arrows from where it looks, those on strangers dashed, and the one on itself
+    as a loop."""
     lines, scale = [], _scale(largest, radius)
     for source, weight in enumerate(looks.tolist()):
         if weight <= FAINT * largest:
@@ -392,7 +403,10 @@ def _alt(weights: Tensor | None, node: int | None, guesses: Tensor | None) -> st
     if weights is None:
         return f"{what}, with a line for each edge."
     if node is None:
-        return f"{what}; each half of an edge is as thick as the weight that the node at its end gives to the other."
+        return (
+            f"{what}; each half of an edge is as thick as the weight that the node at its end gives to the"
+            " other."
+        )
     return f"{what}; arrows lead to the ringed node from those that it looks at, as thick as its weights."
 
 
@@ -404,11 +418,13 @@ def _caption(drawing: Drawing, weights: Tensor | None, node: int | None, guesses
         told.append("White: no class is given.")
     if weights is not None and node is None:
         told.append(
-            "The half of a line next to a node is as thick as the weight that this node gives to the one at the other end."
+            "The half of a line next to a node is as thick as the weight that this node gives to the one at"
+            " the other end."
         )
     if weights is not None and node is not None:
         told.append(
-            "Arrows are as thick as the ringed node's weights; the small circle beside it is its weight on itself."
+            "Arrows are as thick as the ringed node's weights; the small circle beside it is its weight on"
+            " itself."
         )
         if any(line.color == STRANGER for line in drawing.lines):
             told.append("Dashed: weight on a node to which no edge leads.")

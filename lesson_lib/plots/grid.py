@@ -14,7 +14,8 @@ from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled, trim
 def heads(
     tables: Mapping[str, Tensor], *, alt: str, caption: str = "", rows: Sequence[str], columns: Sequence[str]
 ) -> Picture:
-    """A map of weights per head, four in a row, all coloured from 0 to 1; `rows` and `columns` name queries and keys."""
+    """A map of weights per head, four in a row, all coloured from 0 to 1; `rows` and `columns` name queries
+    and keys."""
     across = min(4, len(tables))
     down = math.ceil(len(tables) / across)
     figure, grid = canvas(down, across, width=1.9 * across + 0.6, height=2.3 * down + 0.4)
@@ -42,7 +43,8 @@ def heads(
 def clocks(
     hands: Mapping[str, tuple[float, float]], *, names: tuple[str, str], alt: str, caption: str = ""
 ) -> Picture:
-    """A circle per frequency with two hands, at the two angles given (radians, counter-clockwise from the right), four in a row.
+    """A circle per frequency with two hands, at the two angles given (radians, counter-clockwise from the
+    right), four in a row.
 
     A hand ends at the point (cos, sin) of its angle: sine upwards, cosine to the right.
     """
@@ -72,7 +74,8 @@ def clocks(
 def shift(
     matrix: Tensor, columns: Mapping[str, Tensor], *, title: str, alt: str, caption: str = ""
 ) -> Picture:
-    """A matrix of 2-by-2 blocks and the columns beside it, numbers from -1 to 1; outside the blocks it is pale."""
+    """A matrix of 2-by-2 blocks and the columns beside it, numbers from -1 to 1; outside the blocks it is
+    pale."""
     d = len(matrix)
     block = torch.arange(d) // 2
     outside = block[:, None] != block

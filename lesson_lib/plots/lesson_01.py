@@ -15,9 +15,14 @@ def regression(x: Tensor, curves: Mapping[str, Tensor], measured: tuple[Tensor, 
     xs, ys = (side.tolist() for side in measured)
     return lines(
         {"y": {name: (x.tolist(), curve.tolist()) for name, curve in curves.items()}},
-        alt="Measured points, and three curves through them: with a narrow kernel the curve jumps from point to point, with a middle one it "
-        "follows them smoothly, with a wide one it is nearly flat.",
-        caption="A weighted mean of the measured y at every x. The width σ says how near a point must be to count.",
+        alt=(
+            "Measured points, and three curves through them: with a narrow kernel the curve jumps from point"
+            " to point, with a middle one it follows them smoothly, with a wide one it is nearly flat."
+        ),
+        caption=(
+            "A weighted mean of the measured y at every x. The width σ says how near a point must be to"
+            " count."
+        ),
         x_axis="x",
         dots={"measured": (xs, ys)},
         points=False,
@@ -27,7 +32,8 @@ def regression(x: Tensor, curves: Mapping[str, Tensor], measured: tuple[Tensor, 
 
 @styled
 def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Picture:
-    """Share of right tags per system, a dot for each seed, and a line at the limit of what the system sees."""
+    """Share of right tags per system, a dot for each seed, and a line at the limit of what the system
+    sees."""
     systems = list(dict.fromkeys(row["system"] for row in rows))
     figure, grid = canvas(1, len(among), width=8.0, height=0.6 + 0.33 * len(systems), sharey=True)
     for axes, group in zip(grid[0], among, strict=True):
@@ -50,15 +56,19 @@ def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Pictur
     grid[0][0].invert_yaxis()
     return Picture(
         figure,
-        alt="Share of right tags for each tagger, with a black line at the limit that the grammar sets to what it sees: one word is worst, a "
-        "window helps at once for saw and slowly for cut, attention without positions is far behind, attention with positions reaches the end.",
+        alt=(
+            "Share of right tags for each tagger, with a black line at the limit that the grammar sets to"
+            " what it sees: one word is worst, a window helps at once for saw and slowly for cut, attention"
+            " without positions is far behind, attention with positions reaches the end."
+        ),
         caption=title,
     )
 
 
 @styled
 def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]) -> Picture:
-    """Limits over the radius of the window, a curve for each ambiguous class, and what was trained as points."""
+    """Limits over the radius of the window, a curve for each ambiguous class, and what was trained as
+    points."""
     figure, grid = canvas(width=6.6, height=3.2)
     axes = grid[0][0]
     for i, (group, shares) in enumerate(limits.items()):
@@ -74,15 +84,19 @@ def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Seq
     figure.legend(loc="outside right center", frameon=False)
     return Picture(
         figure,
-        alt="Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1 on, for cut it climbs slowly and is "
-        "still below 1 at the largest radius; the trained networks lie close to the lines.",
+        alt=(
+            "Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1"
+            " on, for cut it climbs slowly and is still below 1 at the largest radius; the trained networks"
+            " lie close to the lines."
+        ),
         caption="Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
     )
 
 
 @styled
 def sight(words: Sequence[str], weights: Tensor, queries: Sequence[int]) -> Picture:
-    """Where words look, summed over heads, as bars over the sentence; weights (h, n, n), one panel for each query."""
+    """Where words look, summed over heads, as bars over the sentence; weights (h, n, n), one panel for each
+    query."""
     figure, grid = canvas(1, len(queries), width=8.0, height=0.5 + 0.24 * len(words), sharey=True)
     shares = torch.as_tensor(weights).detach().to("cpu").mean(0)
     for axes, query in zip(grid[0], queries, strict=True):
@@ -95,6 +109,9 @@ def sight(words: Sequence[str], weights: Tensor, queries: Sequence[int]) -> Pict
     grid[0][0].invert_yaxis()
     return Picture(
         figure,
-        alt="Weights of single words of a sentence over all its words, as bars; the word that asks is in another colour.",
+        alt=(
+            "Weights of single words of a sentence over all its words, as bars; the word that asks is in"
+            " another colour."
+        ),
         caption="First layer. Orange: the word that asks. Its weights add up to 1.",
     )

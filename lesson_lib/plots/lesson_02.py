@@ -14,16 +14,21 @@ Curves = Mapping[str, Sequence]
 def regression(
     asked: Tensor, answers: Mapping[float, Tensor], truth: Tensor, places: Tensor, measured: Tensor
 ) -> Picture:
-    """Answers of kernel regression, by the width of the bell, with the truth and the measurements; all of shape (points, 1)."""
+    """Answers of kernel regression, by the width of the bell, with the truth and the measurements; all of
+    shape (points, 1)."""
     xs = asked[:, 0].tolist()
     curves = {"the sine": (xs, truth[:, 0].tolist())}
     curves |= {f"width {width}": (xs, answer[:, 0].tolist()) for width, answer in answers.items()}
     return lines(
         {"answer": curves},
-        alt="Three answers of kernel regression with the true sine and the noisy measurements as dots: narrow bells follow the noise, "
-        "wide bells flatten the curve.",
-        caption="One attention, three widths of the bell: the narrowest copies the noise, the middle one finds the sine, "
-        "the widest says nearly the same everywhere.",
+        alt=(
+            "Three answers of kernel regression with the true sine and the noisy measurements as dots: narrow"
+            " bells follow the noise, wide bells flatten the curve."
+        ),
+        caption=(
+            "One attention, three widths of the bell: the narrowest copies the noise, the middle one finds"
+            " the sine, the widest says nearly the same everywhere."
+        ),
         x_axis="where we ask",
         dots={"measured": (places[:, 0].tolist(), measured[:, 0].tolist())},
         points=False,
@@ -37,9 +42,14 @@ def word_scores(words: Sequence[str], same: Tensor, projected: Tensor) -> Pictur
         {"x · x": same, "(x W_q) · (x W_k)": projected},
         rows=words,
         columns=words,
-        alt="Two tables of scores for three words: the left one is symmetric with its largest numbers on the diagonal, the right one is not.",
-        caption="Left: a token's own score is the largest in its row, and the table is its own mirror image. "
-        "Right: projections break both.",
+        alt=(
+            "Two tables of scores for three words: the left one is symmetric with its largest numbers on the"
+            " diagonal, the right one is not."
+        ),
+        caption=(
+            "Left: a token's own score is the largest in its row, and the table is its own mirror image. "
+            "Right: projections break both."
+        ),
     )
 
 
@@ -47,10 +57,14 @@ def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
     """What a scale keeps in place, over the width: {score: (widths, values)} for each panel."""
     return lines(
         {"spread of the scores": spread, "largest of 16 weights": largest, "gradient through softmax": slope},
-        alt="Three panels over width: unscaled, the spread of scores grows, the largest weight nears 1, the gradient falls; "
-        "scaled, all are nearly flat.",
-        caption="500 random queries against 16 random keys. Scaling keeps all three where they are; without it the gradient "
-        "dies as d grows.",
+        alt=(
+            "Three panels over width: unscaled, the spread of scores grows, the largest weight nears 1, the"
+            " gradient falls; scaled, all are nearly flat."
+        ),
+        caption=(
+            "500 random queries against 16 random keys. Scaling keeps all three where they are; without it"
+            " the gradient dies as d grows."
+        ),
         x_axis="width d",
         log="x",
         y_limits=(0, None),
@@ -63,10 +77,14 @@ def learning(histories: Mapping[str, object], chance: float) -> Picture:
     start, end = min(steps[0] for steps, _ in curves.values()), max(steps[-1] for steps, _ in curves.values())
     return lines(
         {"right answers on validation lists": curves | {"chance": ([start, end], [chance, chance])}},
-        alt="Accuracy over training steps on a log scale: additive and scaled dot rise steeply to the target and stop, dot climbs slowly and levels off "
-        "below it; chance is a flat line near the bottom.",
-        caption="Live: one seed, width 256. Two curves are short because their models arrived. The dot product without a scale has "
-        "not arrived when its 1,000 steps are over.",
+        alt=(
+            "Accuracy over training steps on a log scale: additive and scaled dot rise steeply to the target"
+            " and stop, dot climbs slowly and levels off below it; chance is a flat line near the bottom."
+        ),
+        caption=(
+            "Live: one seed, width 256. Two curves are short because their models arrived. The dot product"
+            " without a scale has not arrived when its 1,000 steps are over."
+        ),
         x_axis="training step",
         log="x",
         y_limits=(0, 1.02),
@@ -78,22 +96,32 @@ def arrival(accuracy: Curves, steps: Curves) -> Picture:
     """Test accuracy and steps needed over width: {score: (widths, lowest, middle, highest)}."""
     return lines(
         {"test accuracy": accuracy, "steps needed (1,000: never)": steps},
-        alt="Test accuracy and steps needed over width for four scores: scaled dot and additive get there at every width; "
-        "dot and bilinear fail from some width on.",
-        caption="Stored run: middle of three seeds, band from lowest to highest. Two of the four scores learn at every width.",
+        alt=(
+            "Test accuracy and steps needed over width for four scores: scaled dot and additive get there at"
+            " every width; dot and bilinear fail from some width on."
+        ),
+        caption=(
+            "Stored run: middle of three seeds, band from lowest to highest. Two of the four scores learn at"
+            " every width."
+        ),
         x_axis="width d",
         log="x",
     )
 
 
 def explosion(start: Curves, end: Curves) -> Picture:
-    """Spread of the scores over width, before and after training: {score: (widths, lowest, middle, highest)}."""
+    """Spread of the scores over width, before and after training: {score: (widths, lowest, middle,
+    highest)}."""
     return lines(
         {"spread of scores, untrained": start, "spread of scores, trained": end},
-        alt="Spread of the scores over width before and after training, on log scales: dot starts large; after training dot and "
-        "bilinear are largest at great widths.",
-        caption="Stored run. Left: only the plain dot product starts with a spread of √d. Right: where training failed, the spread "
-        "is larger than anywhere it succeeded.",
+        alt=(
+            "Spread of the scores over width before and after training, on log scales: dot starts large;"
+            " after training dot and bilinear are largest at great widths."
+        ),
+        caption=(
+            "Stored run. Left: only the plain dot product starts with a spread of √d. Right: where training"
+            " failed, the spread is larger than anywhere it succeeded."
+        ),
         x_axis="width d",
         log="xy",
     )
@@ -105,13 +133,19 @@ def costs(
     seconds: Mapping[str, Sequence],
     gpu: Gpu | None = None,
 ) -> Picture:
-    """Peak memory and processor seconds of each score over the number of tokens, and a GPU's seconds; `gpu` as `seconds_beside` takes it."""
+    """Peak memory and processor seconds of each score over the number of tokens, and a GPU's seconds; `gpu`
+    as `seconds_beside` takes it."""
     return seconds_beside(
         {name: (lengths, values) for name, values in seconds.items()},
         gpu,
         others={"peak memory, MiB": {name: (lengths, values) for name, values in memory.items()}},
-        alt="Memory and time over the number of tokens for dot, additive in pieces and additive at once, on log scales: "
-        "additive at once is far above dot in both.",
-        caption="Measured where this notebook was built. Cutting the queries into pieces saves memory; the arithmetic stays.",
+        alt=(
+            "Memory and time over the number of tokens for dot, additive in pieces and additive at once, on"
+            " log scales: additive at once is far above dot in both."
+        ),
+        caption=(
+            "Measured where this notebook was built. Cutting the queries into pieces saves memory; the"
+            " arithmetic stays."
+        ),
         x_axis="tokens",
     )

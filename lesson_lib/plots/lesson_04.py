@@ -12,9 +12,15 @@ def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> P
     """Right names of a fitted read-out over the weight that one head gives to the token one back."""
     return lines(
         {"right names, of all 64 pairs": {name: (shares, values) for name, values in right.items()}},
-        alt="Right names over the weight on the token one back: below a half only the token three back is read, above a half only the "
-        "token one back; the curves swap places at a half and are never high together.",
-        caption="Eighteen weights from 0 to 1, without the tie at a half. Whichever token has more than half is read; the other is lost.",
+        alt=(
+            "Right names over the weight on the token one back: below a half only the token three back is"
+            " read, above a half only the token one back; the curves swap places at a half and are never high"
+            " together."
+        ),
+        caption=(
+            "Eighteen weights from 0 to 1, without the tie at a half. Whichever token has more than half is"
+            " read; the other is lost."
+        ),
         x_axis="weight on the token one back (the rest is on the token three back)",
         y_limits=(0, 1.05),
         height=3.2,
@@ -27,9 +33,14 @@ def splitting(whole: Tensor, heads: Tensor) -> Picture:
     tables |= {f"head {k} {tuple(head.shape)}": head for k, head in enumerate(heads)}
     return heatmap(
         tables,
-        alt="A table of three tokens by four columns, and beside it two tables of three tokens by two columns: the left half and the right "
-        "half of the first.",
-        caption="Written as 10 · token + column. Every head keeps all three tokens and gets two of the four columns.",
+        alt=(
+            "A table of three tokens by four columns, and beside it two tables of three tokens by two"
+            " columns: the left half and the right half of the first."
+        ),
+        caption=(
+            "Written as 10 · token + column. Every head keeps all three tokens and gets two of the four"
+            " columns."
+        ),
         decimals=0,
         limits=(0, whole.max().item()),
         row_axis="tokens",
@@ -43,9 +54,14 @@ def split_wrongly(right: Tensor, wrong: Tensor) -> Picture:
     tables |= {f"view alone: head {k}": head for k, head in enumerate(wrong)}
     return heatmap(
         tables,
-        alt="Four tables of three rows by two columns: the two right ones hold one column pair of all tokens, the two wrong ones hold all "
-        "columns of the first tokens and of the last tokens.",
-        caption="The view alone has the right shape. Its head 0 holds token 0 in two halves, and half of token 1; head 1 has the rest.",
+        alt=(
+            "Four tables of three rows by two columns: the two right ones hold one column pair of all tokens,"
+            " the two wrong ones hold all columns of the first tokens and of the last tokens."
+        ),
+        caption=(
+            "The view alone has the right shape. Its head 0 holds token 0 in two halves, and half of token 1;"
+            " head 1 has the rest."
+        ),
         decimals=0,
         limits=(0, right.max().item()),
         row_axis="rows",
@@ -62,7 +78,10 @@ def maps(weights: Tensor, names: Sequence[str], title: str) -> Picture:
         row_axis="place of the token that asks",
         column_axis="place asked",
         color_axis="weight",
-        alt="Weights of one sequence, one table per head: the heads of the trained layer have bright diagonals, shifted by the distances asked for.",
+        alt=(
+            "Weights of one sequence, one table per head: the heads of the trained layer have bright"
+            " diagonals, shifted by the distances asked for."
+        ),
         caption=title,
     )
 
@@ -71,7 +90,10 @@ def right_names(shares: Mapping[str, float], chance: float, caption: str) -> Pic
     """Share of right names, a bar per system and relation, with the chance level."""
     return bars(
         shares,
-        alt="Share of right names per system and relation: one head names the token one back and is near chance three back; more heads name both.",
+        alt=(
+            "Share of right names per system and relation: one head names the token one back and is near"
+            " chance three back; more heads name both."
+        ),
         caption=caption,
         y_axis="right names",
         marks={"chance": chance},
@@ -84,8 +106,14 @@ def ablation(shares: Mapping[str, float]) -> Picture:
     """Mean share of right names of the whole layer and after single heads are silenced, a bar each."""
     return bars(
         shares,
-        alt="Share of right names of the whole layer, and with one head silenced at a time: some bars are as high as the first, others lower.",
-        caption="Live: each bar is the trained layer with that one head's output set to 0, and nothing trained again.",
+        alt=(
+            "Share of right names of the whole layer, and with one head silenced at a time: some bars are as"
+            " high as the first, others lower."
+        ),
+        caption=(
+            "Live: each bar is the trained layer with that one head's output set to 0, and nothing trained"
+            " again."
+        ),
         y_axis="right names, mean of both",
         limits=(0, 1.15),
         kinds=1,

@@ -11,7 +11,8 @@ from lesson_lib.plots.picture import Picture, canvas, color, styled
 
 @styled
 def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> Picture:
-    """Which numbers of a batch are standardized together: a row each in LayerNorm, a column each in BatchNorm."""
+    """Which numbers of a batch are standardized together: a row each in LayerNorm, a column each in
+    BatchNorm."""
     rows = torch.arange(sentences * tokens, device="cpu").float()[:, None].expand(-1, d_model)
     columns = torch.arange(d_model, device="cpu").float().expand(sentences * tokens, -1)
     names = [f"sentence {s}, token {t}" for s in range(sentences) for t in range(tokens)]
@@ -24,14 +25,16 @@ def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> 
         axes.set_xlabel("the d_model numbers of a token")
     return Picture(
         figure,
-        "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of its own, on the right every "
-        "column has.",
-        "Numbers of one colour share a mean and a variance. LayerNorm: the numbers of one token. BatchNorm: one column, over all tokens of all sentences.",
+        "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of"
+        " its own, on the right every column has.",
+        "Numbers of one colour share a mean and a variance. LayerNorm: the numbers of one token. BatchNorm:"
+        " one column, over all tokens of all sentences.",
     )
 
 
 def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
-    """How far one sentence's output moves with the others in its batch: BatchNorm's standard deviation per batch size, beside 1/root."""
+    """How far one sentence's output moves with the others in its batch: BatchNorm's standard deviation per
+    batch size, beside 1/root."""
     last = [spread[-1] * (sizes[-1] / size) ** 0.5 for size in sizes]
     return lines(
         {
@@ -40,9 +43,14 @@ def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
                 "∝ 1 / √(batch size)": (sizes, last),
             }
         },
-        alt="Spread of BatchNorm's output over batch size, both logarithmic: it falls, and from 16 sentences on along the line of one over the "
-        "root of the batch size.",
-        caption="One sentence in 300 random batches of each size, in training mode. LayerNorm's spread is 0 and has no place on this axis.",
+        alt=(
+            "Spread of BatchNorm's output over batch size, both logarithmic: it falls, and from 16 sentences"
+            " on along the line of one over the root of the batch size."
+        ),
+        caption=(
+            "One sentence in 300 random batches of each size, in training mode. LayerNorm's spread is 0 and"
+            " has no place on this axis."
+        ),
         x_axis="sentences in the batch",
         log="xy",
         height=3.2,
@@ -53,8 +61,14 @@ def by_batch_size(accuracy: Mapping[str, Sequence]) -> Picture:
     """Test accuracy over the batch size, {norm: (sizes, lowest, middle, highest)}."""
     return lines(
         {"right tags of ambiguous words": dict(accuracy)},
-        alt="Accuracy over batch size for both norms: both curves rise with the batch size, since every step then sees more sentences.",
-        caption="Stored run: two post-norm layers, 1,000 steps for every batch size. Middle of three seeds, band from lowest to highest.",
+        alt=(
+            "Accuracy over batch size for both norms: both curves rise with the batch size, since every step"
+            " then sees more sentences."
+        ),
+        caption=(
+            "Stored run: two post-norm layers, 1,000 steps for every batch size. Middle of three seeds, band"
+            " from lowest to highest."
+        ),
         x_axis="sentences in the batch",
         log="x",
         height=3.2,
@@ -62,21 +76,28 @@ def by_batch_size(accuracy: Mapping[str, Sequence]) -> Picture:
 
 
 def gradients(sizes: Mapping[str, Sequence[float]], streams: Mapping[str, Sequence[float]]) -> Picture:
-    """Norm of the gradient of each layer before any training, and of the tokens between the layers; {model: values}."""
+    """Norm of the gradient of each layer before any training, and of the tokens between the layers; {model:
+    values}."""
     curves = {name: (list(range(1, len(values) + 1)), values) for name, values in sizes.items()}
     norms = {name: (list(range(len(values))), values) for name, values in streams.items()}
     return lines(
         {"gradient of w_out": curves, "length of a token's row": norms},
-        alt="Left: post-norm's gradients rise steeply towards the last layer, pre-norm's fall a little. Right: post-norm's tokens keep one "
-        "length from layer to layer, pre-norm's grow.",
-        caption="Twelve layers, random weights, one batch. Right: the residual stream, mean over tokens; 0 is what goes into layer 1.",
+        alt=(
+            "Left: post-norm's gradients rise steeply towards the last layer, pre-norm's fall a little."
+            " Right: post-norm's tokens keep one length from layer to layer, pre-norm's grow."
+        ),
+        caption=(
+            "Twelve layers, random weights, one batch. Right: the residual stream, mean over tokens; 0 is"
+            " what goes into layer 1."
+        ),
         x_axis="layer",
         height=3.2,
     )
 
 
 def by_depth(accuracy: Mapping[tuple, Sequence[float]]) -> Picture:
-    """Test accuracy over depth, as `norms.best(rows, "depth", ("norm_first", "rise", "layers"))` gives it; a panel for each schedule."""
+    """Test accuracy over depth, as `norms.best(rows, "depth", ("norm_first", "rise", "layers"))` gives it; a
+    panel for each schedule."""
     panels: dict[str, dict] = {"with warm-up": {}, "without warm-up": {}}
     for norm_first, rise in sorted({key[:2] for key in accuracy}):
         depths = sorted(key[2] for key in accuracy if key[:2] == (norm_first, rise))
@@ -87,9 +108,14 @@ def by_depth(accuracy: Mapping[tuple, Sequence[float]]) -> Picture:
         )
     return lines(
         panels,
-        alt="Accuracy over the number of layers, a panel with and one without warm-up: pre-norm loses a little with depth, post-norm "
-        "everything.",
-        caption="Stored run, 400 steps; each point at the learning rate that is best on its validation sentences. Middle of three seeds, band from lowest to highest.",
+        alt=(
+            "Accuracy over the number of layers, a panel with and one without warm-up: pre-norm loses a"
+            " little with depth, post-norm everything."
+        ),
+        caption=(
+            "Stored run, 400 steps; each point at the learning rate that is best on its validation sentences."
+            " Middle of three seeds, band from lowest to highest."
+        ),
         x_axis="layers",
         y_limits=(0.4, 1.02),
         height=3.2,
@@ -100,8 +126,14 @@ def schedule(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Pic
     """Learning rates over the steps, {name: (steps, rates)}."""
     return lines(
         {"learning rate": dict(curves)},
-        alt="Learning rates that rise in a straight line and then fall slowly; a longer warm-up peaks later and lower.",
-        caption="The published schedule for d_model = 512. The peak stands where the two branches of the minimum meet.",
+        alt=(
+            "Learning rates that rise in a straight line and then fall slowly; a longer warm-up peaks later"
+            " and lower."
+        ),
+        caption=(
+            "The published schedule for d_model = 512. The peak stands where the two branches of the minimum"
+            " meet."
+        ),
         x_axis="step",
         points=False,
         height=3.0,
@@ -112,8 +144,14 @@ def causal_probe(moved: Tensor) -> Picture:
     """How far each output moves when one input is changed: (changed input, output)."""
     return heatmap(
         moved,
-        alt="A table of inputs by outputs: nothing below the diagonal, since no output moves when a later input changes.",
-        caption="Row i: token i was replaced. Column j: how far the output at j moved. Nothing left of the diagonal: no token hears of later ones.",
+        alt=(
+            "A table of inputs by outputs: nothing below the diagonal, since no output moves when a later"
+            " input changes."
+        ),
+        caption=(
+            "Row i: token i was replaced. Column j: how far the output at j moved. Nothing left of the"
+            " diagonal: no token hears of later ones."
+        ),
         row_axis="replaced token",
         column_axis="output",
         numbers=True,
@@ -128,7 +166,10 @@ def cost_of_writing(rows: Sequence[Mapping]) -> Picture:
     curves["with a cache"] = (xs, [row["cached_s"] for row in rows])
     return lines(
         {"seconds for 16 answers": curves},
-        alt="Seconds over the number of characters, both logarithmic: without a cache the curve is steeper, and the gap widens with length.",
+        alt=(
+            "Seconds over the number of characters, both logarithmic: without a cache the curve is steeper,"
+            " and the gap widens with length."
+        ),
         caption="Stored run, an untrained translator, one thread; the same characters both times.",
         x_axis="characters written",
         log="xy",
@@ -137,11 +178,17 @@ def cost_of_writing(rows: Sequence[Mapping]) -> Picture:
 
 
 def translations(curves: Mapping[str, Sequence]) -> Picture:
-    """Texts without a wrong character over the number of dates in a row, {what was trained on: (dates, lowest, middle, highest)}."""
+    """Texts without a wrong character over the number of dates in a row, {what was trained on: (dates,
+    lowest, middle, highest)}."""
     return lines(
         {"texts without a wrong character": dict(curves)},
-        alt="Share of right texts over the number of dates in a row: high for one date, lower for two and three although they were trained on, and nothing beyond what was trained on.",
-        caption="Stored run, three seeds, test days, greedy. Middle of the seeds, band from lowest to highest.",
+        alt=(
+            "Share of right texts over the number of dates in a row: high for one date, lower for two and"
+            " three although they were trained on, and nothing beyond what was trained on."
+        ),
+        caption=(
+            "Stored run, three seeds, test days, greedy. Middle of the seeds, band from lowest to highest."
+        ),
         x_axis="dates in a row",
         y_limits=(0, 1.05),
         height=3.2,
@@ -150,7 +197,8 @@ def translations(curves: Mapping[str, Sequence]) -> Picture:
 
 @styled
 def errors_by_language(rows: Sequence[Mapping]) -> Picture:
-    """Wrong texts of each language over all seeds, from the rows "language" of `translation`, most errors first."""
+    """Wrong texts of each language over all seeds, from the rows "language" of `translation`, most errors
+    first."""
     wrong: dict[str, list[int]] = {}
     for row in rows:
         wrong.setdefault(row["language"], []).append(row["wrong"])
@@ -165,20 +213,24 @@ def errors_by_language(rows: Sequence[Mapping]) -> Picture:
     return Picture(
         figure,
         "Wrong texts for each of fifteen languages, sorted: a few languages have most of the errors.",
-        f"Stored run, three seeds together: {total} texts a language, the same test days in all three styles.",
+        f"Stored run, three seeds together: {total} texts a language, the same test days in all three"
+        " styles.",
     )
 
 
 def bert_history(rows: Sequence[Mapping]) -> Picture:
-    """What a BERT has learned after so many steps: hidden words (exp of minus the cross-entropy) and the verbs' number."""
+    """What a BERT has learned after so many steps: hidden words (exp of minus the cross-entropy) and the
+    verbs' number."""
     xs = [row["step"] for row in rows]
     return lines(
         {
             "verbs in the right number": {"verbs": (xs, [row["agreement"] for row in rows])},
             "probability of a hidden word": {"hidden words": (xs, [row["score"] for row in rows])},
         },
-        alt="Two panels over the steps of the training: the verbs' number stays near a half, then rises to 1; the probability of hidden words "
-        "rises at once and levels off.",
+        alt=(
+            "Two panels over the steps of the training: the verbs' number stays near a half, then rises to 1;"
+            " the probability of hidden words rises at once and levels off."
+        ),
         caption="Validation sentences. Right: the probability that the true word gets (geometric mean).",
         x_axis="step",
         y_limits=(0, None),
@@ -187,7 +239,8 @@ def bert_history(rows: Sequence[Mapping]) -> Picture:
 
 
 def agreement(rows: Sequence[Mapping]) -> Picture:
-    """Verbs in the right number over the number of attractors, for the model and the counts, from the rows "trained" of `bert`."""
+    """Verbs in the right number over the number of attractors, for the model and the counts, from the rows
+    "trained" of `bert`."""
     names = {"model": "BERT", "left": "count of the left neighbour", "both": "count of both neighbours"}
     panels = {}
     for key, title in (
@@ -203,8 +256,10 @@ def agreement(rows: Sequence[Mapping]) -> Picture:
         panels[title] = curves
     return lines(
         panels,
-        alt="Verbs in the right number over the number of nouns between subject and verb: BERT stays near 1, the counts fall to a half, and "
-        "below it where those nouns mislead.",
+        alt=(
+            "Verbs in the right number over the number of nouns between subject and verb: BERT stays near 1,"
+            " the counts fall to a half, and below it where those nouns mislead."
+        ),
         caption="Stored run, three seeds, test sentences. A coin gets 0.5.",
         x_axis="nouns between subject and verb",
         y_limits=(0, 1.05),
@@ -228,14 +283,16 @@ def bert_maps(words: Sequence[str], weights: Tensor) -> Picture:
                 axes.set_ylabel("queries")
     return Picture(
         figure,
-        "A heat map for each layer and head: rows are the words that ask, columns the words that are looked at.",
+        "A heat map for each layer and head: rows are the words that ask, columns the words that are"
+        " looked at.",
         "Bright is a large weight. Read the row of [mask]: which word does it look at in each head?",
     )
 
 
 @styled
 def probe(rows: Sequence[Mapping]) -> Picture:
-    """How often each head's largest weight lies on the subject, a panel for each seed, from the rows "probe" of `bert`."""
+    """How often each head's largest weight lies on the subject, a panel for each seed, from the rows "probe"
+    of `bert`."""
     figure, grid = canvas(1, 3, width=7.4, height=3.0)
     for seed, axes in enumerate(grid[0]):
         heads = [row for row in rows if row["seed"] == seed]
@@ -261,15 +318,18 @@ def probe(rows: Sequence[Mapping]) -> Picture:
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all of them, near 1 in the first, about "
-        "a half and a quarter in the others; the other heads are near 0.",
-        "Stored run: test sentences with at least one noun between. Hatched: what the head's favourite distance alone would hit.",
+        "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all"
+        " of them, near 1 in the first, about a half and a quarter in the others; the other heads are"
+        " near 0.",
+        "Stored run: test sentences with at least one noun between. Hatched: what the head's favourite"
+        " distance alone would hit.",
     )
 
 
 @styled
 def interference(rows: Sequence[Mapping]) -> Picture:
-    """Verbs in the right number after the subject is hidden from one head, one layer, or all, from the rows "interference" of `bert`."""
+    """Verbs in the right number after the subject is hidden from one head, one layer, or all, from the rows
+    "interference" of `bert`."""
     figure, grid = canvas(1, 3, width=7.4, height=3.2)
     for seed, axes in enumerate(grid[0]):
         places = [row for row in rows if row["seed"] == seed]
@@ -290,9 +350,10 @@ def interference(rows: Sequence[Mapping]) -> Picture:
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs are still right when the subject "
-        "is hidden there, from the gap or from every word.",
-        "Stored run: sentences whose nouns between all mislead. Dashed: nothing hidden. Everything but that one look is as it was.",
+        "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs"
+        " are still right when the subject is hidden there, from the gap or from every word.",
+        "Stored run: sentences whose nouns between all mislead. Dashed: nothing hidden. Everything but that"
+        " one look is as it was.",
     )
 
 
@@ -303,7 +364,8 @@ def _place(row: Mapping) -> str:
 
 
 def bits(rows: Sequence[Mapping]) -> Picture:
-    """Bits per character of n-gram models over n, and of both GPTs as lines across, from the rows of `gpt`."""
+    """Bits per character of n-gram models over n, and of both GPTs as lines across, from the rows of
+    `gpt`."""
     counted = sorted((row for row in rows if row["kind"] == "n-gram"), key=lambda row: row["n"])
     xs = [row["n"] for row in counted]
     curves = {"n-gram model": (xs, [row["bits"] for row in counted])}
@@ -318,16 +380,23 @@ def bits(rows: Sequence[Mapping]) -> Picture:
             "bits per character, test topics": curves,
             "the same, from n = 4 on": {name: near[name] for name in curves},
         },
-        alt="Bits per character of n-gram models over n: they fall, then level off; two lines across show the GPTs. Enlarged on the right: the "
-        "short GPT's line meets the curve at n = 5, the long one's lies below it.",
-        caption="Stored run. Lower is better. The short GPT is the lesson's, three seeds; the long one has one seed.",
+        alt=(
+            "Bits per character of n-gram models over n: they fall, then level off; two lines across show the"
+            " GPTs. Enlarged on the right: the short GPT's line meets the curve at n = 5, the long one's lies"
+            " below it."
+        ),
+        caption=(
+            "Stored run. Lower is better. The short GPT is the lesson's, three seeds; the long one has one"
+            " seed."
+        ),
         x_axis="n: characters counted together",
         height=3.2,
     )
 
 
 def cost_of_sampling(rows: Sequence[Mapping], size: str = "short") -> Picture:
-    """Rows computed and seconds spent over the length of a sample, with the cache and without, from the rows "cost" of `gpt`."""
+    """Rows computed and seconds spent over the length of a sample, with the cache and without, from the rows
+    "cost" of `gpt`."""
     panels: dict[str, dict] = {"rows computed": {}, "seconds": {}}
     for cached, name in ((False, "without a cache"), (True, "with a cache")):
         chosen = [row for row in rows if row["cached"] is cached and row["size"] == size]
@@ -336,7 +405,10 @@ def cost_of_sampling(rows: Sequence[Mapping], size: str = "short") -> Picture:
         panels["seconds"][name] = (xs, [row["cpu_s"] for row in chosen])
     return lines(
         panels,
-        alt="Rows computed and seconds over the length of the text, with a cache and without: without it the rows are many times as many, the seconds not twice as many.",
+        alt=(
+            "Rows computed and seconds over the length of the text, with a cache and without: without it the"
+            " rows are many times as many, the seconds not twice as many."
+        ),
         caption="Stored run, one thread. A row is one character going through the layers.",
         x_axis="characters written",
         y_limits=(0, None),
@@ -345,11 +417,18 @@ def cost_of_sampling(rows: Sequence[Mapping], size: str = "short") -> Picture:
 
 
 def silenced(shares: Tensor, places: Sequence[str]) -> Picture:
-    """Share of right texts with one head silent: a row for each attention of the machine, a column for each head."""
+    """Share of right texts with one head silent: a row for each attention of the machine, a column for each
+    head."""
     return heatmap(
         shares,
-        alt="A table of attentions by heads: in most cells hardly a text is lost; in some cells of the first layers many are.",
-        caption="Each cell: the trained translator with that one head silent, right texts of 500 test dates (the right characters before each place are given).",
+        alt=(
+            "A table of attentions by heads: in most cells hardly a text is lost; in some cells of the first"
+            " layers many are."
+        ),
+        caption=(
+            "Each cell: the trained translator with that one head silent, right texts of 500 test dates (the"
+            " right characters before each place are given)."
+        ),
         rows=places,
         row_axis="",
         column_axis="silent head",

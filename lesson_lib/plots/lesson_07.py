@@ -1,6 +1,8 @@
-"""The figures of lesson 07: pictures as sets, what heads look at, and what comes of it in ViT, SAGAN and DETR.
+"""The figures of lesson 07: pictures as sets, what heads look at, and what comes of it in ViT, SAGAN and
+DETR.
 
-A pixel is (row, column), counted from 0 at the top left. A box is (left, top, right, bottom) in pixels, edges and not centres.
+A pixel is (row, column), counted from 0 at the top left. A box is (left, top, right, bottom) in pixels, edges
+and not centres.
 """
 
 import math
@@ -43,7 +45,8 @@ def example_picture() -> Float[Tensor, "3 5 10"]:
 def picture_as_set(
     picture: Float[Tensor, "3 h w"], marked: Sequence[Pixel] = ((0, 7), (2, 2), (4, 4))
 ) -> Picture:
-    """A picture with its pixels numbered row by row, and the same pixels as vectors of 3 numbers; `marked` ones are framed in both."""
+    """A picture with its pixels numbered row by row, and the same pixels as vectors of 3 numbers; `marked`
+    ones are framed in both."""
     picture = picture.detach().cpu()
     _, h, w = picture.shape
     ratios = [0.3 * h, 0.21 * (w + 1.5)]
@@ -65,9 +68,10 @@ def picture_as_set(
     trim(figure)
     return Picture(
         figure,
-        "A small coloured picture whose pixels are numbered row by row, and below it a list with three numbers for each of them; some pixels "
-        "are framed in both.",
-        "Pixels are numbered row by row. The numbers on the left of the vectors only name them: a set has no order.",
+        "A small coloured picture whose pixels are numbered row by row, and below it a list with three"
+        " numbers for each of them; some pixels are framed in both.",
+        "Pixels are numbered row by row. The numbers on the left of the vectors only name them: a set has no"
+        " order.",
     )
 
 
@@ -106,23 +110,26 @@ def offset_name(down: int, right: int) -> str:
 
 
 def kernel_offsets(kernel: int) -> list[Pixel]:
-    """Where each tap of a square kernel looks, down and right of the middle, row by row: the order of `as_attention`'s heads."""
+    """Where each tap of a square kernel looks, down and right of the middle, row by row: the order of
+    `as_attention`'s heads."""
     reach = range(-(kernel // 2), kernel // 2 + 1)
     return [(down, right) for down in reach for right in reach]
 
 
 @styled
 def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Picture:
-    """Where each head of `as_attention` looks from one pixel: a map over the canvas for each, arranged as the kernel's taps.
+    """Where each head of `as_attention` looks from one pixel: a map over the canvas for each, arranged as the
+    kernel's taps.
 
-    `shape` is the picture's height and width. Raises ValueError where weights, shape and border do not fit together.
+    `shape` is the picture's height and width. Raises ValueError where weights, shape and border do not fit
+    together.
     """
     h, w = shape
     kernel, size = math.isqrt(len(weights)), (h + 2 * border, w + 2 * border)
     if kernel**2 != len(weights) or weights.shape[1:] != (h * w, math.prod(size)):
         raise ValueError(
-            f"weights of {h} x {w} pixels with a border of {border} must have shape (K * K, {h * w}, {math.prod(size)}), got "
-            f"{tuple(weights.shape)}; take layer.heads(x, weights=True).weights[0]"
+            f"weights of {h} x {w} pixels with a border of {border} must have shape (K * K, {h * w},"
+            f" {math.prod(size)}), got {tuple(weights.shape)}; take layer.heads(x, weights=True).weights[0]"
         )
     _inside(pixel, shape)
     rows = weights[:, pixel[0] * w + pixel[1]].detach().cpu().reshape(-1, *size)
@@ -136,9 +143,10 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
     trim(figure)
     return Picture(
         figure,
-        "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas, bright one place further in the "
-        "direction of the head's name.",
-        "Orange: the pixel that asks. White line: the edge of the picture; outside lies the border of zeros. The heads' names: how far down, how far right.",
+        "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas,"
+        " bright one place further in the direction of the head's name.",
+        "Orange: the pixel that asks. White line: the edge of the picture; outside lies the border of zeros."
+        " The heads' names: how far down, how far right.",
     )
 
 
@@ -146,7 +154,8 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
 def gaze(
     picture: Float[Tensor, "c h w"], weights: Float[Tensor, "rows columns"], pixel: Pixel, title: str
 ) -> Picture:
-    """A picture with the pixel that asks in a frame, and beside it its weights over the picture and its border of zeros."""
+    """A picture with the pixel that asks in a frame, and beside it its weights over the picture and its
+    border of zeros."""
     border = (weights.shape[0] - picture.shape[1]) // 2
     there = (pixel[0] + border, pixel[1] + border)
     ratio = weights.shape[0] / weights.shape[1]
@@ -162,7 +171,8 @@ def gaze(
     trim(figure)
     return Picture(
         figure,
-        "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its border of zeros.",
+        "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its"
+        " border of zeros.",
         "Orange: the pixel that asks. White line: the edge of the picture.",
     )
 
@@ -170,12 +180,18 @@ def gaze(
 def error_by_sharpness(
     sharpness: Sequence[float], errors32: Sequence[float], errors64: Sequence[float]
 ) -> Picture:
-    """The largest difference between a convolution and its attention over the sharpness, in both number formats."""
+    """The largest difference between a convolution and its attention over the sharpness, in both number
+    formats."""
     return lines(
         {"largest error": {"float32": (sharpness, errors32), "float64": (sharpness, errors64)}},
-        alt="The largest error over the sharpness, error axis logarithmic: both curves fall in one straight line; float32 levels off first, "
-        "float64 much further down.",
-        caption="A straight line here is an exponential: one more unit of sharpness takes the same factor off the error, until rounding is all that is left.",
+        alt=(
+            "The largest error over the sharpness, error axis logarithmic: both curves fall in one straight"
+            " line; float32 levels off first, float64 much further down."
+        ),
+        caption=(
+            "A straight line here is an exponential: one more unit of sharpness takes the same factor off the"
+            " error, until rounding is all that is left."
+        ),
         x_axis="sharpness",
         log="y",
         height=3.2,
@@ -184,7 +200,8 @@ def error_by_sharpness(
 
 @styled
 def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
-    """Receptive fields of one pixel side by side, each divided by its own maximum; where a field is exactly 0 it is white."""
+    """Receptive fields of one pixel side by side, each divided by its own maximum; where a field is exactly 0
+    it is white."""
     figure, grid = sheet(
         1, len(found), width=min(7.6, 2.4 * len(found) + 0.8), height=2.9 if len(found) < 4 else 2.4
     )
@@ -198,16 +215,20 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
     trim(figure)
     return Picture(
         figure,
-        "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all others are white.",
-        "Orange: the pixel whose output is asked for. Colour: how strongly it moves with each input pixel. White: not at all, exactly 0.",
+        "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all"
+        " others are white.",
+        "Orange: the pixel whose output is asked for. Colour: how strongly it moves with each input pixel."
+        " White: not at all, exactly 0.",
     )
 
 
 @styled
 def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str = "") -> Picture:
-    """Test accuracy over the number of training images, {budget: {model: (ns, lowest, middle, highest)}}, a panel for each budget.
+    """Test accuracy over the number of training images, {budget: {model: (ns, lowest, middle, highest)}}, a
+    panel for each budget.
 
-    `task` is "digits" or "pairs"; a line across shows its chance; `result` is a sentence for the alt text. Raises ValueError for another task.
+    `task` is "digits" or "pairs"; a line across shows its chance; `result` is a sentence for the alt text.
+    Raises ValueError for another task.
     """
     require.one_of(CHANCE, task=task)
     picture = lines(
@@ -252,14 +273,17 @@ def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequenc
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
     return Picture(
         figure,
-        "A dot for each head of each layer, as high as the mean distance at which it looks, before training on the left and after it on the right.",
-        "Mean distance between a patch and the patches it looks at, weighted by attention, averaged over test images.",
+        "A dot for each head of each layer, as high as the mean distance at which it looks, before training"
+        " on the left and after it on the right.",
+        "Mean distance between a patch and the patches it looks at, weighted by attention, averaged over test"
+        " images.",
     )
 
 
 @styled
 def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
-    """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many titles."""
+    """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many
+    titles."""
     figure, grid = _row(len(canvases), ACROSS)
     for axes, pixels, title in zip(grid.flat, canvases, titles, strict=False):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
@@ -270,10 +294,14 @@ def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
 
 @styled
 def gamma(values: Mapping[str, Sequence]) -> Picture:
-    """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, middle, highest)."""
+    """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, middle,
+    highest)."""
     picture = lines(
         {"gamma": dict(values)},
-        alt="Gamma over the steps of the training, a curve for the generator and one for the discriminator, which both start at zero.",
+        alt=(
+            "Gamma over the steps of the training, a curve for the generator and one for the discriminator,"
+            " which both start at zero."
+        ),
         caption="Gamma is the weight of attention in x + gamma · attended. At 0 the block does nothing.",
         x_axis="step",
         points=False,
@@ -285,12 +313,18 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
 
 
 def agreement(curves: Mapping[str, Sequence]) -> Picture:
-    """kappa over the steps of long GAN trainings, {what stands in the middle: (steps, lowest, middle, highest)}."""
+    """kappa over the steps of long GAN trainings, {what stands in the middle: (steps, lowest, middle,
+    highest)}."""
     return lines(
         {"kappa: how much the halves agree beyond chance": dict(curves)},
-        alt="Agreement of the two halves beyond chance over the steps of the training: with attention it rises towards one, without it "
-        "stays near zero.",
-        caption="Stored runs, own noise at each place. Middle of three seeds, band from lowest to highest. Real pictures have 1.",
+        alt=(
+            "Agreement of the two halves beyond chance over the steps of the training: with attention it"
+            " rises towards one, without it stays near zero."
+        ),
+        caption=(
+            "Stored runs, own noise at each place. Middle of three seeds, band from lowest to highest. Real"
+            " pictures have 1."
+        ),
         x_axis="step",
         y_limits=(-0.1, 1.02),
         points=False,
@@ -300,7 +334,8 @@ def agreement(curves: Mapping[str, Sequence]) -> Picture:
 
 @styled
 def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
-    """A sheet of pictures for each name, such as the real ones, those of one generator and of another; wide pictures stand in fewer columns."""
+    """A sheet of pictures for each name, such as the real ones, those of one generator and of another; wide
+    pictures stand in fewer columns."""
     figure, grid = sheet(1, len(sheets), width=min(7.6, 2.5 * len(sheets)), height=4.0)
     for axes, (name, pictures) in zip(grid[0], sheets.items(), strict=True):
         count, h, w = pictures.shape
@@ -317,9 +352,11 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
 
 @styled
 def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]) -> Picture:
-    """Attention maps of a generator, {place that asks: weights over the grid}, beside the picture that it made of them.
+    """Attention maps of a generator, {place that asks: weights over the grid}, beside the picture that it
+    made of them.
 
-    A place is (row, column) of the maps' grid, which may be coarser than the picture; the picture shows all places that ask.
+    A place is (row, column) of the maps' grid, which may be coarser than the picture; the picture shows all
+    places that ask.
     """
     figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
     draw_picture(grid[0][0], picture)
@@ -334,8 +371,10 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     trim(figure)
     return Picture(
         figure,
-        "A generated picture with some places framed, and beside it an attention map for each place, its own place framed.",
-        "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are (row, column).",
+        "A generated picture with some places framed, and beside it an attention map for each place, its own"
+        " place framed.",
+        "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
+        " (row, column).",
     )
 
 
@@ -346,7 +385,8 @@ def detections(
     found: Sequence[Num[Tensor, "_ 4"]],
     labels: Sequence[Sequence[str]],
 ) -> Picture:
-    """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no width are left out.
+    """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no
+    width are left out.
 
     `true`, `found` and `labels` have an entry for each canvas.
     """
@@ -360,7 +400,8 @@ def detections(
     trim(figure)
     return Picture(
         figure,
-        "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model found one.",
+        "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
+        " found one.",
         "White, dashed: the true boxes. Orange: what was found.",
     )
 
@@ -369,7 +410,8 @@ def detections(
 def query_maps(
     canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
 ) -> Picture:
-    """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its weight; `box` is what it found."""
+    """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its
+    weight; `box` is what it found."""
     h, w = canvas.shape
     figure, grid = sheet(1, 1 + len(weights), width=min(7.8, 1.9 * (1 + len(weights))), height=2.4)
     for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
@@ -384,14 +426,17 @@ def query_maps(
     trim(figure)
     return Picture(
         figure,
-        "A canvas with the box that an object query found, and the same canvas under the query's weights, a map for each head.",
-        "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map has its own scale. Blue: the box.",
+        "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
+        " map for each head.",
+        "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
+        " has its own scale. Blue: the box.",
     )
 
 
 @styled
 def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
-    """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored rows of the experiment "detr"."""
+    """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored
+    rows of the experiment "detr"."""
     kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
     figure, grid = sheet(1, len(kept), width=7.8, height=2.1)
     for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
@@ -414,7 +459,8 @@ def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
 def centres(
     before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
 ) -> Picture:
-    """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate a kernel; rings are its taps."""
+    """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate
+    a kernel; rings are its taps."""
     figure, grid = sheet(width=4.6, height=4.4)
     axes = grid[0][0]
     down, right = taps.detach().cpu().T.tolist()
@@ -433,8 +479,8 @@ def centres(
     trim(figure)
     return Picture(
         figure,
-        "The places at which heads look, relative to their own pixel: arrows lead from where they looked at first to where they look after "
-        "training; rings mark the taps of the kernel that they imitate.",
+        "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
+        " first to where they look after training; rings mark the taps of the kernel that they imitate.",
         "An arrow for each head. A head that ends in a ring does the work of that tap.",
     )
 
@@ -450,7 +496,8 @@ def draw_picture(
 ) -> AxesImage:
     """Draw a picture (h, w), (1, h, w) or, coloured, (3, h, w), with one pixel in a frame.
 
-    One channel is coloured from `low` (default: 0, or the smallest number where that is less) to `high` (the largest); nan is white.
+    One channel is coloured from `low` (default: 0, or the smallest number where that is less) to `high` (the
+    largest); nan is white.
     """
     if not isinstance(picture, Tensor) or (
         picture.ndim != 2 and (picture.ndim, len(picture)) not in ((3, 1), (3, 3))
@@ -486,7 +533,8 @@ def _rectangle(axes: Axes, corner: tuple[float, float], width: float, height: fl
 
 
 def _row(count: int, most: int) -> tuple[Figure, Any]:
-    """A grid of axes for that many canvases, at most so many side by side; the spare ones are switched off."""
+    """A grid of axes for that many canvases, at most so many side by side; the spare ones are
+    switched off."""
     down = math.ceil(count / most)
     across = math.ceil(count / down)
     each = min(2.6, 7.6 / across)
@@ -503,7 +551,8 @@ def _outline(axes: Axes, border: int, shape: Sequence[int]) -> None:
 
 
 def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -> None:
-    """A box whose edges lie between pixels, with a name above it, or below it at the canvas' top; nothing for one of no width."""
+    """A box whose edges lie between pixels, with a name above it, or below it at the canvas' top; nothing for
+    one of no width."""
     left, top, right, bottom = box
     if right <= left or bottom <= top:
         return

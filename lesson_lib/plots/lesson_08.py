@@ -1,6 +1,8 @@
-"""The figures of lesson 08: what recurrence, convolution and attention cost, how far they remember, and attention as a recurrent network.
+"""The figures of lesson 08: what recurrence, convolution and attention cost, how far they remember, and
+attention as a recurrent network.
 
-Where a logarithmic axis meets a number that is exactly 0, that number stands on a line of its own below the axis' smallest one.
+Where a logarithmic axis meets a number that is exactly 0, that number stands on a line of its own below the
+axis' smallest one.
 """
 
 import math
@@ -47,10 +49,12 @@ FAINTEST = 1e-8  # of a map's largest number: below it the colour does not chang
 def grow(
     rows: Sequence[Row], over: str, quantities: Sequence[str] = tuple(QUANTITIES), *, backward: bool = False
 ) -> Picture:
-    """What layers cost over n or d, on logarithmic axes, a panel for each quantity; thin lines show how the first and second power rise.
+    """What layers cost over n or d, on logarithmic axes, a panel for each quantity; thin lines show how the
+    first and second power rise.
 
-    `rows` are those of `experiments.costs`; repeats become a band from the lowest to the highest round their middle. `backward` takes the
-    seconds and MiB of passes with gradients; multiplications are always those of the forward pass.
+    `rows` are those of `experiments.costs`; repeats become a band from the lowest to the highest round their
+    middle. `backward` takes the seconds and MiB of passes with gradients; multiplications are always those of
+    the forward pass.
     """
     rows = [
         row for row in rows if row.get("over", over) == over and row.get("backward", backward) == backward
@@ -62,9 +66,14 @@ def grow(
         panels[QUANTITIES[name]] = summary.bands(measured, "kind", over, column)
     picture = lines(
         panels,
-        alt=f"What layers cost over {over}, both axes logarithmic, a curve for each layer; thin grey lines rise as {over} and as its square.",
-        caption=f"Both axes are logarithmic: a power of {over} is a straight line, and its steepness is the power. "
-        f"Grey: how {over} and {over}² rise.",
+        alt=(
+            f"What layers cost over {over}, both axes logarithmic, a curve for each layer; thin grey lines"
+            f" rise as {over} and as its square."
+        ),
+        caption=(
+            f"Both axes are logarithmic: a power of {over} is a straight line, and its steepness is the"
+            f" power. Grey: how {over} and {over}² rise."
+        ),
         x_axis="tokens n" if over == "n" else "width d",
         log="xy",
         height=4.0,
@@ -80,9 +89,11 @@ def grow(
 
 @styled
 def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
-    """Tables side by side with a row for each layer, {title: {layer: {column: cell}}}: what theory says first, then what was measured.
+    """Tables side by side with a row for each layer, {title: {layer: {column: cell}}}: what theory says
+    first, then what was measured.
 
-    A cell is a text, a number, or the numbers of several repeats, of which the lowest and the highest are written.
+    A cell is a text, a number, or the numbers of several repeats, of which the lowest and the highest are
+    written.
     """
     layers = [[*rows] for rows in blocks.values()]
     columns = {title: _columns(rows) for title, rows in blocks.items()}
@@ -113,17 +124,20 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
                 axes.text(x - width / 2, y, text, va="center", **place)
     return Picture(
         figure,
-        "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what was measured.",
+        "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what"
+        " was measured.",
         "Two numbers: the lowest and the highest of the repeats.",
     )
 
 
 @styled
 def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient") -> Picture:
-    """Accuracy of systems over the distance of the symbol, and the gradient that reaches it; a dot for each seed, a line through their middles.
+    """Accuracy of systems over the distance of the symbol, and the gradient that reaches it; a dot for each
+    seed, a line through their middles.
 
-    `rows` are those of `experiments.recall`; of these the `kind` "point" (the symbol first) or "middle" (filler before it) is drawn.
-    `gradient` is the second panel's column, before training or, as "gradient_after", behind it.
+    `rows` are those of `experiments.recall`; of these the `kind` "point" (the symbol first) or "middle"
+    (filler before it) is drawn. `gradient` is the second panel's column, before training or, as
+    "gradient_after", behind it.
     """
     rows = [row for row in rows if row["kind"] == kind]
     systems = list(dict.fromkeys(row["system"] for row in rows))
@@ -137,15 +151,17 @@ def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return Picture(
         figure,
-        "On the left accuracy over the distance between symbol and question, a curve for each system, with a line at chance; on the right "
-        "the gradient of the answer at the symbol over the same distances, on a logarithmic axis.",
+        "On the left accuracy over the distance between symbol and question, a curve for each system, with a"
+        " line at chance; on the right the gradient of the answer at the symbol over the same distances, on a"
+        " logarithmic axis.",
         f"{BEFORE[kind]} {SEEDS}" + (UNDERFLOW if 0 in [row[gradient] for row in rows] else ""),
     )
 
 
 @styled
 def aids(rows: Sequence[Row]) -> Picture:
-    """Accuracy over distance with each aid to recurrent networks and with none, a panel for each system; a dot for each seed.
+    """Accuracy over distance with each aid to recurrent networks and with none, a panel for each system; a
+    dot for each seed.
 
     `rows` are those of `experiments.recall`.
     """
@@ -166,8 +182,8 @@ def aids(rows: Sequence[Row]) -> Picture:
     figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=5, frameon=False)
     return Picture(
         figure,
-        "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve for each aid that its training "
-        "was given, with a line at chance.",
+        "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve"
+        " for each aid that its training was given, with a line at chance.",
         SEEDS,
     )
 
@@ -175,10 +191,12 @@ def aids(rows: Sequence[Row]) -> Picture:
 def asked(
     rows: Sequence[Row], systems: Sequence[str] = ("RNN", "LSTM", "attention"), column: str = "asked"
 ) -> Picture:
-    """Accuracy at other distances than the one that was trained: a table for each system, a row for each training, a column for each distance.
+    """Accuracy at other distances than the one that was trained: a table for each system, a row for each
+    training, a column for each distance.
 
-    `rows` are those of `experiments.recall`; drawn is the middle of the seeds of kind "point", for the distances at which all systems were
-    trained. `column` is "asked", or "kept" for answers that count in other names, too. Raises ValueError for another, and for a system without rows.
+    `rows` are those of `experiments.recall`; drawn is the middle of the seeds of kind "point", for the
+    distances at which all systems were trained. `column` is "asked", or "kept" for answers that count in
+    other names, too. Raises ValueError for another, and for a system without rows.
     """
     require.one_of(ASKED, column=column)
     points = {s: [row for row in rows if row["kind"] == "point" and row["system"] == s] for s in systems}
@@ -194,8 +212,10 @@ def asked(
         tables[system] = torch.tensor(cells, device="cpu")
     return heatmap(
         tables,
-        alt="A table for each system, a row for the distance that it was trained at and a column for the distance that it was asked at: each "
-        "cell holds the accuracy.",
+        alt=(
+            "A table for each system, a row for the distance that it was trained at and a column for the"
+            " distance that it was asked at: each cell holds the accuracy."
+        ),
         caption=f"{ASKED[column]} The middle of the seeds. Guessing gives one in eight.",
         rows=[str(t) for t in trained],
         columns=[str(d) for d in distances],
@@ -210,10 +230,11 @@ def asked(
 def sensitivities(
     maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None
 ) -> Picture:
-    """How strongly each output depends on each input, a map for each layer; colours are logarithmic, and exactly 0 is white with hatching.
+    """How strongly each output depends on each input, a map for each layer; colours are logarithmic, and
+    exactly 0 is white with hatching.
 
-    Each map of `measure.sensitivity` is divided by its own maximum. `tokens` name the ticks. Raises ValueError for a map that is no table, is 0
-    everywhere, or holds a number that is negative or not finite.
+    Each map of `measure.sensitivity` is divided by its own maximum. `tokens` name the ticks. Raises
+    ValueError for a map that is no table, is 0 everywhere, or holds a number that is negative or not finite.
     """
     shares = {name: _shares(table, name) for name, table in maps.items()}
     lowest = min(share[share > 0].min().item() for share in shares.values())
@@ -242,22 +263,25 @@ def sensitivities(
     trim(figure)
     return Picture(
         figure,
-        "Maps side by side, a row for each output and a column for each input: colour says how strongly the output depends on the input, "
-        "hatching that it does not depend on it at all.",
-        "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own maximum.",
+        "Maps side by side, a row for each output and a column for each input: colour says how strongly the"
+        " output depends on the input, hatching that it does not depend on it at all.",
+        "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own"
+        " maximum.",
     )
 
 
 @styled
 def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
-    """How much each token moves the answer: norms of gradients per token for each system; the symbol stands `distance` before the question.
+    """How much each token moves the answer: norms of gradients per token for each system; the symbol stands
+    `distance` before the question.
 
     Raises ValueError where a system has no norm for the symbol.
     """
     for name, values in norms.items():
         if not 1 <= distance < len(values):
             raise ValueError(
-                f"distance must be from 1 to {len(values) - 1}, as {name!r} has read {len(values)} tokens, got {distance!r}"
+                f"distance must be from 1 to {len(values) - 1}, as {name!r} has read {len(values)} tokens,"
+                f" got {distance!r}"
             )
     figure, grid = canvas(width=7.4, height=3.6)
     axes = grid[0][0]
@@ -282,16 +306,17 @@ def forgetting(norms: Mapping[str, Sequence[float]], distance: int) -> Picture:
     figure.legend(loc="outside lower center", ncols=len(norms), frameon=False)
     return Picture(
         figure,
-        "The norm of the answer's gradient at each token, a curve for each system, over how many tokens before the question it stands; "
-        "the axis of norms is logarithmic.",
-        "How much a small change in each token would move the answer. The question itself stands on the right."
-        + (UNDERFLOW if 0 in found else ""),
+        "The norm of the answer's gradient at each token, a curve for each system, over how many tokens"
+        " before the question it stands; the axis of norms is logarithmic.",
+        "How much a small change in each token would move the answer. The question itself stands on the"
+        " right." + (UNDERFLOW if 0 in found else ""),
     )
 
 
 @styled
 def generation(rows: Sequence[Row]) -> Picture:
-    """Seconds for the next token, and how many numbers must be kept to go on, over how many tokens there are already.
+    """Seconds for the next token, and how many numbers must be kept to go on, over how many tokens there are
+    already.
 
     `rows` are those of `experiments.costs.generation`; repeats become a band.
     """
@@ -299,8 +324,10 @@ def generation(rows: Sequence[Row]) -> Picture:
     columns = {"seconds": "seconds for one more token", "numbers": "numbers kept"}
     picture = lines(
         {title: summary.bands(rows, "system", "token", column) for column, title in columns.items()},
-        alt="Seconds for one more token, and the numbers that are kept, over how many tokens there are, a curve for each system; all axes "
-        "logarithmic.",
+        alt=(
+            "Seconds for one more token, and the numbers that are kept, over how many tokens there are, a"
+            " curve for each system; all axes logarithmic."
+        ),
         caption="A state keeps its size; a cache of keys and values grows with every token.",
         x_axis="tokens so far",
         log="xy",
@@ -316,7 +343,8 @@ def generation(rows: Sequence[Row]) -> Picture:
 
 @styled
 def threads(rows: Sequence[Row]) -> Picture:
-    """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times as fast two are.
+    """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times
+    as fast two are.
 
     `rows` are those of `experiments.costs`; each repeat is a mark, and their middles are compared.
     """
@@ -343,9 +371,10 @@ def threads(rows: Sequence[Row]) -> Picture:
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a logarithmic axis; behind it "
-        "how many times as fast two threads are.",
-        "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can give.",
+        "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a"
+        " logarithmic axis; behind it how many times as fast two threads are.",
+        "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can"
+        " give.",
     )
 
 
@@ -353,9 +382,11 @@ def threads(rows: Sequence[Row]) -> Picture:
 def states(
     hidden: Mapping[str, Float[Tensor, "n d"]], tokens: Sequence[str] | None = None, *, limit: float = 1.0
 ) -> Picture:
-    """Hidden states while a sequence is read, a map for each network, one above the other: a column for each token, a row for each unit.
+    """Hidden states while a sequence is read, a map for each network, one above the other: a column for each
+    token, a row for each unit.
 
-    Colours go from -limit to limit. Raises ValueError where the networks have read different numbers of tokens, or `tokens` has another number of names.
+    Colours go from -limit to limit. Raises ValueError where the networks have read different numbers of
+    tokens, or `tokens` has another number of names.
     """
     counts = {len(table) for table in hidden.values()} | ({len(tokens)} if tokens is not None else set())
     if len(counts) != 1:
@@ -379,16 +410,20 @@ def states(
     figure.colorbar(image, ax=grid, label="state", fraction=0.03, pad=0.01)
     return Picture(
         figure,
-        "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where the unit's state is large.",
-        "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM carries its cell as well.",
+        "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where"
+        " the unit's state is large.",
+        "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM"
+        " carries its cell as well.",
     )
 
 
 @styled
 def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
-    """Singular values of tables of weights, each divided by its largest, and a line behind the d_k-th of them.
+    """Singular values of tables of weights, each divided by its largest, and a line behind the d_k-th of
+    them.
 
-    Computed in float64. A table that has only d_k of them above rounding is a product of features of width d_k; one that has more is none.
+    Computed in float64. A table that has only d_k of them above rounding is a product of features of width
+    d_k; one that has more is none.
     """
     curves = {}
     for name, table in tables.items():
@@ -397,9 +432,14 @@ def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
         curves[name] = (range(1, len(shares) + 1), shares)
     picture = lines(
         {"singular value / the largest one": curves},
-        alt="Singular values of tables of weights in falling order, the axis logarithmic: a table of features drops to rounding behind as many "
-        "as the features are wide, the exponential's table goes on.",
-        caption="As many values above rounding as numbers per token are needed to write the table as a product. Computed in float64.",
+        alt=(
+            "Singular values of tables of weights in falling order, the axis logarithmic: a table of features"
+            " drops to rounding behind as many as the features are wide, the exponential's table goes on."
+        ),
+        caption=(
+            "As many values above rounding as numbers per token are needed to write the table as a product."
+            " Computed in float64."
+        ),
         x_axis="number of the singular value",
         log="y",
         height=3.4,
@@ -413,13 +453,15 @@ def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
 
 @styled
 def chunks(n: int = 16, chunk: int = 4) -> Picture:
-    """How causal linear attention is cut for training: a small table in each chunk for its near keys, one state for all keys before it.
+    """How causal linear attention is cut for training: a small table in each chunk for its near keys, one
+    state for all keys before it.
 
     Raises ValueError where `chunk` does not cut `n` into 2 to 6 chunks of 2 to 8 tokens.
     """
     if not 2 <= chunk <= 8 or n % chunk or not 2 <= n // chunk <= 6:
         raise ValueError(
-            f"chunk must cut n into 2 to 6 chunks of 2 to 8 tokens, got n={n!r} and chunk={chunk!r}; take n=16, chunk=4"
+            f"chunk must cut n into 2 to 6 chunks of 2 to 8 tokens, got n={n!r} and chunk={chunk!r}; take"
+            " n=16, chunk=4"
         )
     figure, grid = canvas(width=6.0, height=5.0)
     axes = grid[0][0]
@@ -446,19 +488,22 @@ def chunks(n: int = 16, chunk: int = 4) -> Picture:
     trim(figure)
     return Picture(
         figure,
-        "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the left of each one hatched box "
-        "that stands for all earlier keys; above the diagonal nothing.",
-        "Each query reads its own chunk from a table and everything before it from a state of fixed size. No cell of the hatched boxes is ever "
-        "computed.",
+        "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the"
+        " left of each one hatched box that stands for all earlier keys; above the diagonal nothing.",
+        "Each query reads its own chunk from a table and everything before it from a state of fixed size. No"
+        " cell of the hatched boxes is ever computed.",
     )
 
 
 def gap(apart: Mapping[str, Sequence[float]]) -> Picture:
-    """How far apart two texts' states are after so many common tokens, a curve for each network; the distances are on a logarithmic axis."""
+    """How far apart two texts' states are after so many common tokens, a curve for each network; the
+    distances are on a logarithmic axis."""
     return lines(
         {"distance between the two states": {name: (range(len(gaps)), gaps) for name, gaps in apart.items()}},
-        alt="The distance between the states of two texts that differ in their first token, over the common tokens read since, a falling "
-        "curve for each network; the axis of distances is logarithmic.",
+        alt=(
+            "The distance between the states of two texts that differ in their first token, over the common"
+            " tokens read since, a falling curve for each network; the axis of distances is logarithmic."
+        ),
         caption="A straight line on a logarithmic axis: each token takes the same share away.",
         x_axis="common tokens read",
         log="y",
@@ -468,15 +513,18 @@ def gap(apart: Mapping[str, Sequence[float]]) -> Picture:
 
 
 def pairs_held(counts: Sequence[int], right: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
-    """The share of stored pairs that are found again, over how many are stored: {system: for each count the shares of several draws}."""
+    """The share of stored pairs that are found again, over how many are stored: {system: for each count the
+    shares of several draws}."""
     curves = {
         name: (counts, *([pick(draws) for draws in shares] for pick in (min, statistics.median, max)))
         for name, shares in right.items()
     }
     return lines(
         {"share of values found by their keys": curves},
-        alt="The share of stored values that are found by their keys, over the number of stored pairs on a logarithmic axis, a curve for each "
-        "system and width.",
+        alt=(
+            "The share of stored values that are found by their keys, over the number of stored pairs on a"
+            " logarithmic axis, a curve for each system and width."
+        ),
         caption="Lines: the middle of five draws; bands: lowest and highest.",
         x_axis="pairs stored",
         log="x",
@@ -488,12 +536,19 @@ def pairs_held(counts: Sequence[int], right: Mapping[str, Sequence[Sequence[floa
 def live_seconds(
     lengths: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
 ) -> Picture:
-    """Processor seconds of one pass of each layer over the number of tokens, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    """Processor seconds of one pass of each layer over the number of tokens, and a GPU's; `gpu` as
+    `seconds_beside` takes it."""
     return seconds_beside(
         {kind: (lengths, taken) for kind, taken in seconds.items()},
         gpu,
-        alt="Seconds of a pass of each layer over the number of tokens, both axes logarithmic, a curve for each layer.",
-        caption="Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a straight line.",
+        alt=(
+            "Seconds of a pass of each layer over the number of tokens, both axes logarithmic, a curve for"
+            " each layer."
+        ),
+        caption=(
+            "Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a"
+            " straight line."
+        ),
         x_axis="tokens n",
     )
 
@@ -504,7 +559,8 @@ def _part(rows: Sequence[Row], part: str) -> list[Row]:
 
 
 def _guides(axes: Axes, over: str) -> None:
-    """Thin lines that rise as x, from the lowest point on the left, and as its square, to the highest point on the right."""
+    """Thin lines that rise as x, from the lowest point on the left, and as its square, to the highest point
+    on the right."""
     points = [(x, y) for line in axes.lines for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
     xs, bounds = sorted({x for x, _ in points}), axes.get_ylim()
     low = min(y for x, y in points if x == xs[0])
@@ -523,7 +579,8 @@ def _seeds(
 ) -> None:
     """Dots of all rows over their distance, and lines through the middle of each name in one column.
 
-    `names` are those of all panels, so that each has its own style and its own place beside the others in all of them.
+    `names` are those of all panels, so that each has its own style and its own place beside the others in all
+    of them.
     """
     curves = summary.bands(rows, by, "distance", y)
     zero = _logarithmic(axes, [row[y] for row in rows]) if logarithmic else 0.0
@@ -567,7 +624,8 @@ def _cell(value: Any) -> str:
 
 
 def _widths(title: str, block: Sequence[Sequence[str]]) -> list[float]:
-    """How many letters wide each column is: its longest line and some air; together at least as wide as the title."""
+    """How many letters wide each column is: its longest line and some air; together at least as wide as the
+    title."""
     widths = [2 + max(map(len, column)) for column in block]
     missing = max(0.0, 1.2 * len(title) + 2 - sum(widths))
     return [width + missing / len(widths) for width in widths]
@@ -583,13 +641,15 @@ def _shares(table: Tensor, name: str) -> Tensor:
     table = table.detach().to("cpu", torch.float64)
     if not table.isfinite().all() or table.min() < 0 or table.max() == 0:
         raise ValueError(
-            f"map {name!r} must hold norms: finite, not negative and not all 0; take measure.sensitivity(layer, x)"
+            f"map {name!r} must hold norms: finite, not negative and not all 0; take"
+            " measure.sensitivity(layer, x)"
         )
     return table / table.max()
 
 
 def _logarithmic(axes: Axes, values: Sequence[float]) -> float:
-    """Make the y axis logarithmic, with room for all values, and give the height at which an exact 0 is to be drawn."""
+    """Make the y axis logarithmic, with room for all values, and give the height at which an exact 0 is to be
+    drawn."""
     positive = [value for value in values if value > 0] or [1.0]
     low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     every = next(step for step in (1, 2, 5, 10, 20, 50) if (high - low) / step <= 8)

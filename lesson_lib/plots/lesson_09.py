@@ -1,4 +1,5 @@
-"""The figures of lesson 09: frames of speech and their phonemes, windows and blocks, what a table costs, how far a frame must look."""
+"""The figures of lesson 09: frames of speech and their phonemes, windows and blocks, what a table costs, how
+far a frame must look."""
 
 import math
 import statistics
@@ -40,7 +41,8 @@ PALE, SEEN, END = "#D6ECFA", CURVES[0], "#FBE3C0"
 
 
 class Piece(NamedTuple):
-    """Queries from `start` up to, not including, `stop`, and the keys that they are multiplied with; `end`: one that goes by itself."""
+    """Queries from `start` up to, not including, `stop`, and the keys that they are multiplied with; `end`:
+    one that goes by itself."""
 
     start: int
     stop: int
@@ -68,17 +70,24 @@ def utterance(
     above.set_title(title, loc="left")
     return Picture(
         figure,
-        "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it the phonemes that are spoken.",
-        "A column is a frame of 10 ms. Above: which phoneme each stretch of frames belongs to; where nothing stands, silence.",
+        "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
+        " the phonemes that are spoken.",
+        "A column is a frame of 10 ms. Above: which phoneme each stretch of frames belongs to; where nothing"
+        " stands, silence.",
     )
 
 
 @styled
 def spoken(
-    frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], guesses: Int[Tensor, " n"], names: Sequence[str],
-    *, title: str = "",
-) -> Picture:  # fmt: skip
-    """A spectrogram with the true phonemes above it and a model's guesses below; frames with a wrong guess are marked.
+    frames: Float[Tensor, "n bands"],
+    labels: Int[Tensor, " n"],
+    guesses: Int[Tensor, " n"],
+    names: Sequence[str],
+    *,
+    title: str = "",
+) -> Picture:
+    """A spectrogram with the true phonemes above it and a model's guesses below; frames with a wrong guess
+    are marked.
 
     Raises as `utterance` does.
     """
@@ -101,17 +110,20 @@ def spoken(
     above.set_title(title, loc="left")
     return Picture(
         figure,
-        "A spectrogram with the spoken phonemes above it and the guessed ones below; a strip between marks the frames whose guess is wrong.",
-        "Each frame is guessed by itself; a stretch of equal guesses is written once. Orange: frames that are guessed wrong.",
+        "A spectrogram with the spoken phonemes above it and the guessed ones below; a strip between marks"
+        " the frames whose guess is wrong.",
+        "Each frame is guessed by itself; a stretch of equal guesses is written once. Orange: frames that are"
+        " guessed wrong.",
     )
 
 
 @styled
 def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Picture:
-    """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of `weights`, such as a layer.
+    """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of
+    `weights`, such as a layer.
 
-    `weights` are a row of a table of weights, or {name: row}. Raises ValueError where a row has not as many weights as there are frames, and
-    for a centre that is none of them.
+    `weights` are a row of a table of weights, or {name: row}. Raises ValueError where a row has not as many
+    weights as there are frames, and for a centre that is none of them.
     """
     frames = checked_frames(frames)
     rows = {"weight": weights} if isinstance(weights, Tensor) else dict(weights)
@@ -139,17 +151,20 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
         axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
     return Picture(
         figure,
-        "A spectrogram with one frame marked, and below it the weights with which that frame looks at all frames, as bars over time.",
+        "A spectrogram with one frame marked, and below it the weights with which that frame looks at all"
+        " frames, as bars over time.",
         "Orange: the frame that looks. Each row of bars sums to 1.",
     )
 
 
 @styled
 def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> Picture:
-    """Memory of one attention over minutes of speech, both axes logarithmic, with a line at a laptop's memory.
+    """Memory of one attention over minutes of speech, both axes logarithmic, with a line at a laptop's
+    memory.
 
-    `rows` are those of `experiments.lengths`, forward passes; marks were measured (the middle of the repeats), dashed lines go on to `minutes` with the
-    power of n that theory says, and a cross where they reach `laptop` GiB.
+    `rows` are those of `experiments.lengths`, forward passes; marks were measured (the middle of the
+    repeats), dashed lines go on to `minutes` with the power of n that theory says, and a cross where they
+    reach `laptop` GiB.
     """
     curves = _curves(_forward(rows, False), "speech_s", "mib")
     figure, grid = canvas(width=7.4, height=4.2)
@@ -179,18 +194,21 @@ def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> 
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return Picture(
         figure,
-        "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way to compute it, with a line at a "
-        "laptop's memory.",
-        "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop is full.",
+        "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way"
+        " to compute it, with a line at a laptop's memory.",
+        "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop"
+        " is full.",
     )
 
 
 @styled
 def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None = None) -> Picture:
-    """Seconds and MiB of one attention over seconds of speech, a panel each, both axes logarithmic; a curve for each way to compute it.
+    """Seconds and MiB of one attention over seconds of speech, a panel each, both axes logarithmic; a curve
+    for each way to compute it.
 
-    `rows` are those of `experiments.lengths`; repeats become a band from the lowest to the highest. `reach_s` is how many seconds of speech a
-    frame must see, so that accuracy rises no more: a dashed line, behind which a longer reach buys nothing.
+    `rows` are those of `experiments.lengths`; repeats become a band from the lowest to the highest. `reach_s`
+    is how many seconds of speech a frame must see, so that accuracy rises no more: a dashed line, behind
+    which a longer reach buys nothing.
     """
     rows = _forward(rows, backward)
     columns = {"cpu_s": "processor seconds", "mib": "MiB at the peak"}
@@ -215,8 +233,8 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
     figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
     return Picture(
         figure,
-        "Seconds and memory of one attention over the length of the speech, two panels, all axes logarithmic, a curve for each way to compute "
-        "it.",
+        "Seconds and memory of one attention over the length of the speech, two panels, all axes logarithmic,"
+        " a curve for each way to compute it.",
         ("Forward and backward. " if backward else "Forward. ")
         + "Lines: the middle of the repeats; bands: lowest and highest. All axes are logarithmic.",
     )
@@ -225,19 +243,27 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
 def live_seconds(
     frames: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
 ) -> Picture:
-    """Processor seconds of all pairs and of the window over the number of frames, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    """Processor seconds of all pairs and of the window over the number of frames, and a GPU's; `gpu` as
+    `seconds_beside` takes it."""
     return seconds_beside(
         {kind: (frames, taken) for kind, taken in seconds.items()},
         gpu,
-        alt="Seconds of the fused kernel and of attention in a window over the number of frames, both axes logarithmic, a curve for each.",
-        caption="Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a straight line.",
+        alt=(
+            "Seconds of the fused kernel and of attention in a window over the number of frames, both axes"
+            " logarithmic, a curve for each."
+        ),
+        caption=(
+            "Forward, one thread, measured on this machine. Both axes are logarithmic: a power of n is a"
+            " straight line."
+        ),
         x_axis="frames n",
     )
 
 
 @styled
 def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
-    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column for each key.
+    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column
+    for each key.
 
     Raises ValueError for what is no boolean table.
     """
@@ -246,7 +272,8 @@ def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Pict
         if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.dtype != torch.bool or not mask.numel():
             got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
             raise ValueError(
-                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius) makes one"
+                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius)"
+                " makes one"
             )
     figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
     for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
@@ -266,9 +293,11 @@ def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Pict
 
 
 def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
-    """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go by themselves.
+    """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go
+    by themselves.
 
-    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a block below 1.
+    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a
+    block below 1.
 
     >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
     [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
@@ -292,9 +321,11 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
 
 @styled
 def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
-    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what is never computed.
+    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what
+    is never computed.
 
-    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above 80.
+    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above
+    80.
     """
     cut = pieces(n, radius, block)
     if n > 80:
@@ -322,18 +353,22 @@ def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
     computed, counted = sum(piece.cells for piece in cut), _counted(n, radius)
     return Picture(
         figure,
-        "A table of queries by keys: a band of cells along the diagonal, covered by boxes that overlap sideways; the rest of the table is empty.",
-        f"{n} tokens, radius {radius}: {computed} of {n * n} scores are computed, {counted} of them count. The rest is never made.",
+        "A table of queries by keys: a band of cells along the diagonal, covered by boxes that overlap"
+        " sideways; the rest of the table is empty.",
+        f"{n} tokens, radius {radius}: {computed} of {n * n} scores are computed, {counted} of them count."
+        " The rest is never made.",
     )
 
 
 @styled
 def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Picture:
-    """Accuracy on test frames over the radius, a dot for each seed, a curve for each number of layers; full attention stands on the right.
+    """Accuracy on test frames over the radius, a dot for each seed, a curve for each number of layers; full
+    attention stands on the right.
 
-    `rows` are those of `experiments.phonemes`, of which "point", "layer" and "guess" are drawn; `column` is "accuracy" (all frames) or "accuracy_speech".
-    A dashed line marks the radius `saturates`, as `experiments.phonemes.saturates` gives it. Raises ValueError for another column, where there are no
-    rows, and where no row has that radius.
+    `rows` are those of `experiments.phonemes`, of which "point", "layer" and "guess" are drawn; `column` is
+    "accuracy" (all frames) or "accuracy_speech". A dashed line marks the radius `saturates`, as
+    `experiments.phonemes.saturates` gives it. Raises ValueError for another column, where there are no rows,
+    and where no row has that radius.
     """
     require.one_of(COLUMNS, column=column)
     curves: dict[str, dict[int | None, list[float]]] = {}
@@ -354,15 +389,17 @@ def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accur
     axes.set_title(f"share of {COLUMNS[column]} guessed rightly", loc="left")
     return Picture(
         figure,
-        "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention on the right, with a dot for each "
-        "seed and a line at the smallest radius that is within one point of the best.",
+        "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention"
+        " on the right, with a dot for each seed and a line at the smallest radius that is within one point"
+        " of the best.",
         SEEDS,
     )
 
 
 @styled
 def by_kind(rows: Sequence[Row]) -> Picture:
-    """Accuracy over the radius for each kind of sound, a dot for each seed: who needs a neighbourhood, and who does not.
+    """Accuracy over the radius for each kind of sound, a dot for each seed: who needs a neighbourhood, and
+    who does not.
 
     `rows` are those of `experiments.phonemes`, of which "point" is drawn.
     """
@@ -374,14 +411,16 @@ def by_kind(rows: Sequence[Row]) -> Picture:
     axes.set_title("share of frames guessed rightly", loc="left")
     return Picture(
         figure,
-        "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound, with a dot for each seed.",
+        "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound,"
+        " with a dot for each seed.",
         SEEDS,
     )
 
 
 @styled
 def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Picture:
-    """Accuracy over the radius where all have learnt their sentences equally well: {name of the level: {radius: the seeds' accuracies}}.
+    """Accuracy over the radius where all have learnt their sentences equally well: {name of the level:
+    {radius: the seeds' accuracies}}.
 
     `experiments.phonemes.matched` gives what belongs to a level. A radius that never came so far has no dot.
     """
@@ -391,8 +430,8 @@ def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Pictur
     )
     return Picture(
         figure,
-        "The share of frames of the validation voice guessed rightly over the radius of the window, each training stopped where its loss had fallen to the same "
-        "level, a curve for each level.",
+        "The share of frames of the validation voice guessed rightly over the radius of the window, each"
+        " training stopped where its loss had fallen to the same level, a curve for each level.",
         SEEDS
         + " Each network is asked at the first look at which its loss on training sentences was that low.",
     )
@@ -400,10 +439,12 @@ def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Pictur
 
 @styled
 def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Picture:
-    """Receptive field over depth: how strongly the output at `centre` depends on each input, a row for each number of layers.
+    """Receptive field over depth: how strongly the output at `centre` depends on each input, a row for each
+    number of layers.
 
-    `moved` are {layers: a number for each input}, such as a row of `measure.sensitivity`. Exactly 0 is hatched: no way leads there; how far the rest
-    reaches is written beside each row. `centre` is the middle if left out. Raises ValueError where rows differ in length or hold what is no norm.
+    `moved` are {layers: a number for each input}, such as a row of `measure.sensitivity`. Exactly 0 is
+    hatched: no way leads there; how far the rest reaches is written beside each row. `centre` is the middle
+    if left out. Raises ValueError where rows differ in length or hold what is no norm.
     """
     shares = {depth: _shares(row, depth) for depth, row in dict(moved).items()}
     if len(sizes := {len(share) for share in shares.values()}) != 1:
@@ -432,19 +473,22 @@ def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) 
     figure.colorbar(image, ax=grid, label="gradient / largest", **place).minorticks_off()
     return Picture(
         figure,
-        "A row for each number of layers, a cell for each input: the cells on which one output depends are coloured, and the more layers, the "
-        "wider they reach; the others are hatched.",
-        "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the farthest inputs that still move it.",
+        "A row for each number of layers, a cell for each input: the cells on which one output depends are"
+        " coloured, and the more layers, the wider they reach; the others are hatched.",
+        "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the"
+        " farthest inputs that still move it.",
     )
 
 
 @styled
 def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
-    """Recall with a window: a table of accuracies, a row for each radius and number of layers, a column for each distance of the symbol.
+    """Recall with a window: a table of accuracies, a row for each radius and number of layers, a column for
+    each distance of the symbol.
 
-    `rows` are those of `experiments.beyond`, of which `kind` ("point" or "plain") and "full" are drawn; each cell holds the middle of the seeds. A line cuts
-    each row where radius times layers ends: behind it the symbol is out of reach. A star marks cells in which the gradient at the symbol is exactly 0
-    for all seeds, before training and after.
+    `rows` are those of `experiments.beyond`, of which `kind` ("point" or "plain") and "full" are drawn; each
+    cell holds the middle of the seeds. A line cuts each row where radius times layers ends: behind it the
+    symbol is out of reach. A star marks cells in which the gradient at the symbol is exactly 0 for all seeds,
+    before training and after.
     """
     found: dict[tuple, dict[int, list[Row]]] = {}
     for row in rows:
@@ -473,17 +517,18 @@ def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
     axes.set_ylabel("layers × radius = reach")
     return Picture(
         figure,
-        "A table of accuracies, a row for each number of layers and radius, a column for each distance of the symbol; in each row a line "
-        "stands where the reach ends.",
-        "The middle of the seeds; guessing gives 0.12, grey was not trained. Orange: the reach ends. A star: the gradient at the symbol is exactly 0, "
-        "before training and after, for all seeds.",
+        "A table of accuracies, a row for each number of layers and radius, a column for each distance of the"
+        " symbol; in each row a line stands where the reach ends.",
+        "The middle of the seeds; guessing gives 0.12, grey was not trained. Orange: the reach ends. A star:"
+        " the gradient at the symbol is exactly 0, before training and after, for all seeds.",
     )
 
 
 def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tuple[int, int, str]]:
     """Stretches of equal labels as (first frame, frame behind the last, name).
 
-    Raises TypeError for labels that are no whole numbers, ValueError where there are not n of them or one has no name.
+    Raises TypeError for labels that are no whole numbers, ValueError where there are not n of them or one has
+    no name.
 
     >>> segments(torch.tensor([0, 0, 2]), 3, ["_", "a", "s"])
     [(0, 2, '_'), (2, 3, 's')]
@@ -491,14 +536,16 @@ def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tu
     if not isinstance(labels, Tensor) or labels.dtype.is_floating_point or labels.dtype == torch.bool:
         got = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
         raise TypeError(
-            f"labels must be a tensor of whole numbers, one for each frame, got {got}; of logits take argmax(-1)"
+            f"labels must be a tensor of whole numbers, one for each frame, got {got}; of logits take"
+            " argmax(-1)"
         )
     if tuple(labels.shape) != (n,):
         raise ValueError(f"labels must be one for each of the {n} frames, got shape {tuple(labels.shape)}")
     found = labels.tolist()
     if min(found) < 0 or max(found) >= len(names):
         raise ValueError(
-            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(found)} to {max(found)}"
+            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(found)} to"
+            f" {max(found)}"
         )
     starts = [i for i in range(n) if i == 0 or found[i] != found[i - 1]]
     return [(i, j, names[found[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
@@ -509,7 +556,8 @@ def checked_frames(frames: Float[Tensor, "n bands"]) -> Float[Tensor, "n bands"]
     if not isinstance(frames, Tensor) or frames.ndim != 2 or not frames.numel():
         got = tuple(frames.shape) if isinstance(frames, Tensor) else type(frames).__name__
         raise ValueError(
-            f"frames must be a tensor (frames, bands) of one utterance, got {got}; take utterance.frames, or frames[0] of a batch"
+            f"frames must be a tensor (frames, bands) of one utterance, got {got}; take utterance.frames, or"
+            " frames[0] of a batch"
         )
     return frames.detach().float().cpu()
 
@@ -531,7 +579,8 @@ def _points(rows: Sequence[Row], kind: str) -> list[Row]:
 def _over_radius(
     curves: Mapping[str, Mapping[int | None, Sequence[float]]],
 ) -> tuple[Figure, Axes, list[int | None]]:
-    """Dots over the radius, and a line through the means, for each curve {radius: seeds}; the axis has a step for each radius, full the last."""
+    """Dots over the radius, and a line through the means, for each curve {radius: seeds}; the axis has a step
+    for each radius, full the last."""
     radii = {radius for curve in curves.values() for radius, values in curve.items() if values}
     radii = sorted(radii, key=lambda radius: math.inf if radius is None else radius)
     figure, grid = canvas(width=7.0, height=3.8)
@@ -573,7 +622,8 @@ def _spectrogram(axes: Axes, frames: Tensor) -> None:
 
 
 def _phonemes(axes: Axes, stretches: Sequence[tuple[int, int, str]], name: str = "") -> None:
-    """Names of stretches over time, on the first of three levels on which there is room; the bounds as thin lines."""
+    """Names of stretches over time, on the first of three levels on which there is room; the bounds as thin
+    lines."""
     axes.spines[:].set_visible(False)
     axes.set(yticks=[], ylim=(0, 3))
     axes.tick_params(axis="x", bottom=False, labelbottom=False)
@@ -592,7 +642,8 @@ def _phonemes(axes: Axes, stretches: Sequence[tuple[int, int, str]], name: str =
 
 
 def _answer(axes: Axes, corner: tuple[int, int], rows: Sequence[Row]) -> None:
-    """A cell with the middle of the rows' accuracies, and a star where no gradient reaches the symbol in any of them."""
+    """A cell with the middle of the rows' accuracies, and a star where no gradient reaches the symbol in any
+    of them."""
     share = statistics.median(row["accuracy"] for row in rows)
     silent = all(row["gradient"] == row["gradient_after"] == 0 for row in rows)
     (x, y), ground = corner, colormaps[HEAT](share)
@@ -672,7 +723,8 @@ def _shares(row: Tensor, depth: int) -> Tensor:
     if not isinstance(row, Tensor) or row.ndim != 1 or not row.numel():
         got = tuple(row.shape) if isinstance(row, Tensor) else type(row).__name__
         raise ValueError(
-            f"the row of {depth} layers must be one number for each input, got {got}; take measure.sensitivity(layer, x)[centre]"
+            f"the row of {depth} layers must be one number for each input, got {got}; take"
+            " measure.sensitivity(layer, x)[centre]"
         )
     row = row.detach().to("cpu", torch.float64)
     if not row.isfinite().all() or row.min() < 0 or row.max() == 0:

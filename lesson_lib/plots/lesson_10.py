@@ -1,4 +1,5 @@
-"""The figures of lesson 10: attention along edges, step by step and against its rivals; a score of 0 against a weight of 0."""
+"""The figures of lesson 10: attention along edges, step by step and against its rivals; a score of 0 against
+a weight of 0."""
 
 import math
 import statistics
@@ -40,7 +41,8 @@ def messages(
     names: Sequence[str],
     node: str,
 ) -> Picture:
-    """How one node is computed: a line for each node that it might look at, with score, weight, value and message; the messages add up to the output.
+    """How one node is computed: a line for each node that it might look at, with score, weight, value and
+    message; the messages add up to the output.
 
     A score of -inf stands for no edge.
     """
@@ -77,15 +79,17 @@ def messages(
     axes.text(11.5, -0.85, "sum of messages", ha="center", fontsize=9, color="0.35", style="italic")
     return Picture(
         figure,
-        "How a node is computed: a line for each node that it might look at, with score, weight, value and message, and arrows that add the "
-        "messages up in the node.",
-        "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no message comes.",
+        "How a node is computed: a line for each node that it might look at, with score, weight, value and"
+        " message, and arrows that add the messages up in the node.",
+        "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no"
+        " message comes.",
     )
 
 
 @styled
 def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
-    """Masks beside each other, a dark cell where the row's node may look at the column's. Raises ValueError for what is no boolean table."""
+    """Masks beside each other, a dark cell where the row's node may look at the column's. Raises ValueError
+    for what is no boolean table."""
     for name, table in tables.items():
         if not isinstance(table, Tensor) or table.dtype != torch.bool or table.ndim != 2 or not len(table):
             got = f"{table.dtype} {tuple(table.shape)}" if isinstance(table, Tensor) else type(table).__name__
@@ -113,16 +117,19 @@ def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     trim(figure)
     return Picture(
         figure,
-        "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the column.",
+        "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the"
+        " column.",
         "Dark: i may look at j. A self-loop is a cell on the diagonal.",
     )
 
 
 @styled
 def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
-    """Accuracy of each kind of model, a panel for each task: a mark for each seed, a bar at their mean, and a dashed line at chance.
+    """Accuracy of each kind of model, a panel for each task: a mark for each seed, a bar at their mean, and a
+    dashed line at chance.
 
-    `rows` are those of `experiments.club`; drawn are its parts "point" and "even". `chance` names the tasks, in this order: {task: accuracy of guessing}.
+    `rows` are those of `experiments.club`; drawn are its parts "point" and "even". `chance` names the tasks,
+    in this order: {task: accuracy of guessing}.
     """
     rows = [row for row in rows if row.get("part") in PARTS]
     panels = {task: [row for row in rows if row["task"] == task] for task in chance}
@@ -149,17 +156,19 @@ def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
         axes.tick_params(axis="y", length=0)
     return Picture(
         figure,
-        "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for each kind, with a dashed line at "
-        "the accuracy of guessing.",
+        "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for"
+        " each kind, with a dashed line at the accuracy of guessing.",
         "A mark for each seed; the upright bar is their mean. Counted are nodes whose class was not given.",
     )
 
 
 @styled
 def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
-    """Where the weight goes: for each table a panel with a bar for each node, its weight on nodes it may look at and, hatched, on strangers.
+    """Where the weight goes: for each table a panel with a bar for each node, its weight on nodes it may look
+    at and, hatched, on strangers.
 
-    `mask[i, j]` is True where i may look at j. Nodes stand in the order of how many they may look at. Raises ValueError for other shapes.
+    `mask[i, j]` is True where i may look at j. Nodes stand in the order of how many they may look at. Raises
+    ValueError for other shapes.
     """
     n = _joined(mask)
     tables = {name: _square(table, name, n, 2) for name, table in _some(weights).items()}
@@ -182,15 +191,16 @@ def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to itself, and how much to nodes to "
-        "which it has no edge.",
+        "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to"
+        " itself, and how much to nodes to which it has no edge.",
         "A bar for each node; its weights sum to 1. The number is the mean over the nodes.",
     )
 
 
 @styled
 def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
-    """Over how many nodes a node's weights are spread, exp(entropy), against how many it may look at; on the diagonal all of them count alike.
+    """Over how many nodes a node's weights are spread, exp(entropy), against how many it may look at; on the
+    diagonal all of them count alike.
 
     A mark for each head and node, a panel for each table. Raises ValueError for other shapes.
     """
@@ -218,15 +228,17 @@ def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=6, frameon=False)
     return Picture(
         figure,
-        "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for each node and head; a dashed "
-        "line where all of them get the same weight.",
-        "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are equal.",
+        "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for"
+        " each node and head; a dashed line where all of them get the same weight.",
+        "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are"
+        " equal.",
     )
 
 
 @styled
 def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
-    """Accuracy over the share of edges that stay within a class, a curve for each kind of model, a mark for each seed; a line at chance.
+    """Accuracy over the share of edges that stay within a class, a curve for each kind of model, a mark for
+    each seed; a line at chance.
 
     `rows` are those of `experiments.club`; drawn is their part "within".
     """
@@ -252,26 +264,34 @@ def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
     figure.legend(loc="outside lower center", ncols=min(4, len(curves)), frameon=False)
     return Picture(
         figure,
-        "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of model, with a dashed line at the "
-        "accuracy of guessing.",
-        "A mark for each seed, a line through their means; marks of one share stand side by side. On the left most neighbours are of another class.",
+        "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of"
+        " model, with a dashed line at the accuracy of guessing.",
+        "A mark for each seed, a line through their means; marks of one share stand side by side. On the left"
+        " most neighbours are of another class.",
     )
 
 
 @styled
 def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
-    """MiB and seconds of forms of graph attention over the number of nodes, all axes logarithmic; repeats become a band round their middle.
+    """MiB and seconds of forms of graph attention over the number of nodes, all axes logarithmic; repeats
+    become a band round their middle.
 
-    `rows` hold "kind", "n", "seconds" and "mib", all of the CPU; `gpu` as `seconds_beside` takes it. In the CPU's panels thin grey lines rise as n and n².
+    `rows` hold "kind", "n", "seconds" and "mib", all of the CPU; `gpu` as `seconds_beside` takes it. In the
+    CPU's panels thin grey lines rise as n and n².
     """
     rows = [row for row in rows if {"kind", "n", "seconds", "mib"} <= row.keys()]
     picture = seconds_beside(
         summary.bands(rows, "kind", "n", "seconds"),
         gpu,
         others={"MiB at the peak": summary.bands(rows, "kind", "n", "mib")},
-        alt="Seconds and memory of forms of graph attention over the number of nodes, all axes logarithmic, a curve for each form; thin grey "
-        "lines rise as the number of nodes and as its square.",
-        caption="All axes are logarithmic: a power of n is a straight line, and its steepness is the power. Grey: how n and n² rise.",
+        alt=(
+            "Seconds and memory of forms of graph attention over the number of nodes, all axes logarithmic, a"
+            " curve for each form; thin grey lines rise as the number of nodes and as its square."
+        ),
+        caption=(
+            "All axes are logarithmic: a power of n is a straight line, and its steepness is the power. Grey:"
+            " how n and n² rise."
+        ),
         x_axis="nodes n",
     )
     for axes in picture.figure.axes[:2]:
@@ -282,7 +302,8 @@ def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
 
 @styled
 def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
-    """Scores of all queries (rows) and keys (columns), a map for each kind; in each row the highest score is framed.
+    """Scores of all queries (rows) and keys (columns), a map for each kind; in each row the highest score is
+    framed.
 
     Raises ValueError for what is no table.
     """
@@ -315,19 +336,23 @@ def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
     trim(figure)
     return Picture(
         figure,
-        "Maps of scores, a row for each query and a column for each key; in each row the highest score is framed.",
-        "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like the same key best.",
+        "Maps of scores, a row for each query and a column for each key; in each row the highest score is"
+        " framed.",
+        "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like"
+        " the same key best.",
     )
 
 
 @styled
 def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
-    """A small graph in three ways: drawn with arrows, as a list of edges, as a mask. Raises ValueError for more than 8 nodes or 16 edges."""
+    """A small graph in three ways: drawn with arrows, as a list of edges, as a mask. Raises ValueError for
+    more than 8 nodes or 16 edges."""
     check_edges(edge_index, n)
     pairs = edge_index.T.tolist()
     if not 2 <= n <= SMALL_NODES or not 1 <= len(pairs) <= SMALL_EDGES:
         raise ValueError(
-            f"writings has room for 2 to {SMALL_NODES} nodes and 1 to {SMALL_EDGES} edges, got {n} and {len(pairs)}"
+            f"writings has room for 2 to {SMALL_NODES} nodes and 1 to {SMALL_EDGES} edges, got {n} and"
+            f" {len(pairs)}"
         )
     figure, grid = canvas(1, 3, width=7.8, height=3.0, width_ratios=[1.1, 1.2, 1.0])
     drawn, listed, table = grid[0]
@@ -346,7 +371,8 @@ def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
         axes.set_anchor("N")  # so that the titles stand on one line
     return Picture(
         figure,
-        "A small graph three times: as circles with arrows, as a list of sources above targets, and as a table with a dark cell for each edge.",
+        "A small graph three times: as circles with arrows, as a list of sources above targets, and as a"
+        " table with a dark cell for each edge.",
         "An edge from j to i lets i look at j: it is a dark cell in row i and column j.",
     )
 
@@ -410,7 +436,8 @@ def _swarm(axes: Axes, values: Sequence[float], y: float, tone: str, marker: str
 
 
 def _guides(axes: Axes) -> None:
-    """Thin lines that rise as n, from the lowest point on the left, and as n², to the highest on the right."""
+    """Thin lines that rise as n, from the lowest point on the left, and as n², to the highest on the
+    right."""
     points = [(x, y) for line in axes.lines for x, y in zip(*line.get_data(), strict=True)]
     first, last = min(x for x, _ in points), max(x for x, _ in points)
     if first == last:
@@ -451,6 +478,7 @@ def _square(table: Tensor, name: str, n: int, axes: int) -> Tensor:
         got = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
         told = f"({', '.join(map(str, wanted))})"
         raise ValueError(
-            f"weights {name!r} must be a tensor {told}, got {got}; the first axis of look(...).weights are heads"
+            f"weights {name!r} must be a tensor {told}, got {got}; the first axis of look(...).weights are"
+            " heads"
         )
     return table.detach().to("cpu", torch.float64)

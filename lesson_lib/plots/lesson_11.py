@@ -1,4 +1,5 @@
-"""The figures of lesson 11: the family of cheaper attentions, what each one leaves out, how wrong it is, what it costs, and the ring of processes."""
+"""The figures of lesson 11: the family of cheaper attentions, what each one leaves out, how wrong it is, what
+it costs, and the ring of processes."""
 
 import math
 import statistics
@@ -44,7 +45,8 @@ class Spot(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A group of the family: its idea, members, time, what it gives up, the lessons in which a member runs, and its column on the map."""
+    """A group of the family: its idea, members, time, what it gives up, the lessons in which a member runs,
+    and its column on the map."""
 
     idea: str
     members: str
@@ -59,26 +61,38 @@ COLUMNS = (  # of the map: heading, what it says
     ("A few stand for all", "sums or mixtures instead of n keys"),
     ("Every pair", "but less to hold or to carry"),
 )
-FAMILY = {  # after Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; the groups of OURS are not the survey's
-    "fixed patterns": Branch("a rule names the pairs", "window, Sparse Transformer,\nLongformer", "n · window", "far pairs, in one layer", "09", 0),
-    "known edges": Branch("the data name the pairs", "graph attention", "edges", "nodes without an edge", "10", 0),
-    "learnable patterns": Branch("learns which pairs matter", "Reformer, Routing Transformer", "n log n, n √n", "pairs it did not group", "", 0),
-    "recurrence": Branch("segments hand states on", "Transformer-XL", "n · (segment + memory)", "gradients into the past", "", 0),
-    "memory": Branch("few tokens meet all", "Set Transformer, ETC, BigBird,\nLongformer", "n · memory", "a direct look at far pairs", "11", 1),
+# after Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; the groups of OURS are not the survey's
+FAMILY = {
+    "fixed patterns": Branch("a rule names the pairs", "window, Sparse Transformer,\nLongformer",
+    "n · window", "far pairs, in one layer", "09", 0),
+    "known edges": Branch("the data name the pairs", "graph attention", "edges", "nodes without an edge",
+    "10", 0),
+    "learnable patterns": Branch("learns which pairs matter", "Reformer, Routing Transformer",
+    "n log n, n √n", "pairs it did not group", "", 0),
+    "recurrence": Branch("segments hand states on", "Transformer-XL", "n · (segment + memory)",
+    "gradients into the past", "", 0),
+    "memory": Branch("few tokens meet all", "Set Transformer, ETC, BigBird,\nLongformer", "n · memory",
+    "a direct look at far pairs", "11", 1),
     "low rank": Branch("mixes keys to a few", "Linformer", "n · rank", "masks, longer texts", "11", 1),
-    "kernels": Branch("features replace the exponential", "Linear Transformer, Performer", "n · features", "sharp weights", "08, 11", 1),
-    "exact, another order": Branch("same numbers, tile by tile", "online softmax, FlashAttention,\nring attention", "n², memory n", "nothing", "11", 2),
-    "fewer keys to keep": Branch("heads share keys and values", "multi-query, grouped-query", "n², a smaller cache", "keys of each head's own", "11", 2),
+    "kernels": Branch("features replace the exponential", "Linear Transformer, Performer", "n · features",
+    "sharp weights", "08, 11", 1),
+    "exact, another order": Branch("same numbers, tile by tile",
+    "online softmax, FlashAttention,\nring attention", "n², memory n", "nothing", "11", 2),
+    "fewer keys to keep": Branch("heads share keys and values", "multi-query, grouped-query",
+    "n², a smaller cache", "keys of each head's own", "11", 2),
 }  # fmt: skip
 OURS = ("known edges", "exact, another order", "fewer keys to keep")
 
 
 @styled
 def family_map(links: Mapping[str, str] | None = None) -> Picture:
-    """A map of the family: a box for each group with its idea, members, time and what it gives up; blue where one runs in this course.
+    """A map of the family: a box for each group with its idea, members, time and what it gives up; blue where
+    one runs in this course.
 
-    `links` are {group: lessons} such as {"memory": "11"}, and take the place of FAMILY's own; "" takes a mark away.
-    Source: the classification of Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; "known edges" and the last column are added.
+    `links` are {group: lessons} such as {"memory": "11"}, and take the place of FAMILY's own; "" takes a mark
+    away.
+    Source: the classification of Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; "known edges" and the
+    last column are added.
     """
     links = {} if links is None else links
     width, gap, top = 8.0, 0.12, 1.3
@@ -102,23 +116,28 @@ def family_map(links: Mapping[str, str] | None = None) -> Picture:
             _group(page, (left, y), wide, name, FAMILY[name], links.get(name, FAMILY[name].lessons))
             y += _tall(FAMILY[name]) + gap
     x, y = 2 * wide + 3 * gap, height - 1.0
-    keys = ((PALE, CURVES[0], "-", "runs in this course: the lesson\nstands in the corner"), ("white", "0.45", "--", "not a group of the survey"))  # fmt: skip
+    keys = (
+        (PALE, CURVES[0], "-", "runs in this course: the lesson\nstands in the corner"),
+        ("white", "0.45", "--", "not a group of the survey"),
+    )
     for k, (ground, edge, dashes, said) in enumerate(keys):
         corner = (x + 0.05, y + 0.52 * k)
         _rounded(page, corner, (0.34, 0.24), ground, edge, linestyle=dashes, linewidth=1.4)
         page.text(x + 0.52, corner[1] + 0.12, said, va="center", fontsize=9, linespacing=1.15)
     return Picture(
         figure,
-        "A map of ways to make attention cheaper, in three columns: fewer pairs, a few that stand for all, and every pair but less to hold; "
-        "each group's box says its idea, its members, its time and what it gives up.",
-        "After the survey of Tay, Dehghani, Bahri & Metzler (arXiv:2009.06732); dashed boxes are not the survey's groups. Blue: one of the group runs in "
-        "this course, in the lesson named.",
+        "A map of ways to make attention cheaper, in three columns: fewer pairs, a few that stand for all,"
+        " and every pair but less to hold; each group's box says its idea, its members, its time and what it"
+        " gives up.",
+        "After the survey of Tay, Dehghani, Bahri & Metzler (arXiv:2009.06732); dashed boxes are not the"
+        " survey's groups. Blue: one of the group runs in this course, in the lesson named.",
     )
 
 
 @styled
 def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
-    """Masks as small tables, four in a row, a dark cell where the query may look at the key, and over each its share of all pairs.
+    """Masks as small tables, four in a row, a dark cell where the query may look at the key, and over each
+    its share of all pairs.
 
     Raises ValueError for what is no boolean square, and for none or more than 12 of them.
     """
@@ -126,7 +145,13 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     if len(some) > 12:
         raise ValueError(f"masks must be at most 12, so that cells can be seen, got {len(some)}")
     for name, mask in some.items():
-        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.ndim != 2 or not mask.numel() or len(set(mask.shape)) > 1:  # fmt: skip
+        if (
+            not isinstance(mask, Tensor)
+            or mask.dtype != torch.bool
+            or mask.ndim != 2
+            or not mask.numel()
+            or len(set(mask.shape)) > 1
+        ):
             got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
             raise ValueError(
                 f"mask {name!r} must be a boolean table (n, n), got {got}; masks.window(n, radius) makes one"
@@ -155,14 +180,16 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     trim(figure)
     return Picture(
         figure,
-        "Small tables of queries by keys, one for each pattern: dark cells are the pairs that are computed; over each table stands its share of all pairs.",
+        "Small tables of queries by keys, one for each pattern: dark cells are the pairs that are computed;"
+        " over each table stands its share of all pairs.",
         "Dark: the query of the row may look at the key of the column.",
     )
 
 
 @styled
 def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
-    """Singular values of tables of weights, each divided by its largest, over their number; a mark where 90 % of the energy is reached.
+    """Singular values of tables of weights, each divided by its largest, over their number; a mark where 90 %
+    of the energy is reached.
 
     Energy is the sum of squares. Raises ValueError for what are no singular values.
     """
@@ -184,9 +211,10 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
     _legend(figure, axes, least=1)
     return Picture(
         figure,
-        "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic axis, a curve for each table with a mark "
-        "where nine tenths of the energy are reached.",
-        "A mark: up to here the squares sum to 90 % of all. The earlier it stands, the fewer mixtures of keys can write the table.",
+        "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic"
+        " axis, a curve for each table with a mark where nine tenths of the energy are reached.",
+        "A mark: up to here the squares sum to 90 % of all. The earlier it stands, the fewer mixtures of keys"
+        " can write the table.",
     )
 
 
@@ -194,10 +222,11 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
 def errors(
     curves: Mapping[str, Draws], *, xlabel: str, ylabel: str = "relative error", slope: float | None = None
 ) -> Picture:
-    """Errors of several draws over a size, both axes logarithmic, {name: [(size, errors), ...]}: a line through the middle, a band from lowest to highest.
+    """Errors of several draws over a size, both axes logarithmic, {name: [(size, errors), ...]}: a line
+    through the middle, a band from lowest to highest.
 
-    A dotted line stands at 1, where an answer of zeros would be; `slope` adds a dashed line that rises with this power of the size. An error of exactly 0
-    stands on a line of its own at the bottom.
+    A dotted line stands at 1, where an answer of zeros would be; `slope` adds a dashed line that rises with
+    this power of the size. An error of exactly 0 stands on a line of its own at the bottom.
     """
     found = {name: _draws(curve, name) for name, curve in curves.items()}
     every = [y for curve in found.values() for _, ys in curve for y in ys]
@@ -219,7 +248,9 @@ def errors(
         start = max(statistics.median(curve[0][1]) or zero for curve in found.values())
         ends = [start, start * (sizes[-1] / sizes[0]) ** slope]
         text = {-0.5: f"like 1 / √{xlabel}", -1: f"like 1 / {xlabel}"}.get(slope, f"like {xlabel}^{slope:g}")
-        axes.plot([sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2)  # fmt: skip
+        axes.plot(
+            [sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2
+        )
     _powers(axes, sizes)
     low, high = axes.get_ylim()
     axes.set_ylim(low, max(high, 1.6))
@@ -234,15 +265,16 @@ def errors(
     _legend(figure, axes)
     return Picture(
         figure,
-        "Errors over a size, both axes logarithmic, a curve for each kind with a band round it, and a dotted line where the error is as large as that of "
-        "an answer of zeros.",
+        "Errors over a size, both axes logarithmic, a curve for each kind with a band round it, and a dotted"
+        " line where the error is as large as that of an answer of zeros.",
         "Lines: the middle of the draws; bands: lowest and highest. Dotted: error 1, as bad as zeros."
         + (" Dashed: only a slope to compare with." if slope is not None else ""),
     )
 
 
 def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range]]:
-    """Queries and keys of each tile, in the order in which `attend_tiles` computes them; with `causal` those that nobody may see are left out.
+    """Queries and keys of each tile, in the order in which `attend_tiles` computes them; with `causal` those
+    that nobody may see are left out.
 
     Raises ValueError where n or tile is no whole number above 0.
 
@@ -261,16 +293,18 @@ def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range
 
 @styled
 def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = None) -> Picture:
-    """The table of scores cut into tiles, numbered from 1 in the order of `attend_tiles`, and beside it what is kept of each row.
+    """The table of scores cut into tiles, numbered from 1 in the order of `attend_tiles`, and beside it what
+    is kept of each row.
 
-    `step` is the number of the tile in hand: those before it are done, those after it not yet made; None draws the order alone. With `causal` tiles that
-    nobody may see are hatched: never computed. Real tiles are larger. Raises ValueError for a step that is no tile's, and for more than 12 tiles a side.
+    `step` is the number of the tile in hand: those before it are done, those after it not yet made; None
+    draws the order alone. With `causal` tiles that nobody may see are hatched: never computed. Real tiles are
+    larger. Raises ValueError for a step that is no tile's, and for more than 12 tiles a side.
     """
     cut = tiles(n, tile, causal=causal)
     if math.ceil(n / tile) > MOST_TILES:
         raise ValueError(
-            f"tile must cut n into at most {MOST_TILES} pieces, so that numbers can be read, got n={n} and tile={tile}; take "
-            f"tile={math.ceil(n / MOST_TILES)}"
+            f"tile must cut n into at most {MOST_TILES} pieces, so that numbers can be read, got n={n} and"
+            f" tile={tile}; take tile={math.ceil(n / MOST_TILES)}"
         )
     if step is not None:
         require.whole(most=len(cut), step=step)
@@ -280,7 +314,9 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
     x = left + 4.4 + 0.5
     figure, page = _page(x + 2 * (column + apart) + wide + 0.5, top + 4.4 + 0.5)
     hand = cut[step - 1][0] if step is not None else None
-    page.add_patch(Rectangle((left, top), 4.4, 4.4, facecolor="white", edgecolor="0.5", hatch="////", linewidth=0))  # fmt: skip
+    page.add_patch(
+        Rectangle((left, top), 4.4, 4.4, facecolor="white", edgecolor="0.5", hatch="////", linewidth=0)
+    )
     size = min(13.0, 0.34 * tile * unit * 72, 40 / len(str(len(cut))))
     for number, (queries, keys) in enumerate(cut, start=1):
         ground, edge = _ground(number, step)
@@ -307,7 +343,7 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
         for i in range(n):
             place = (x, top + i * unit)
             ground = _kept(i, hand)
-            page.add_patch(Rectangle(place, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6))  # fmt: skip
+            page.add_patch(Rectangle(place, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6))
         page.add_patch(Rectangle((x, top), across, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
         x += across + apart
     page.text(x - apart, 0.32, "kept of each row", ha="right", va="center", fontsize=10)
@@ -320,11 +356,14 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
         spot += 0.5 + 0.073 * len(word)
     return Picture(
         figure,
-        "A table of queries by keys cut into tiles that are numbered row by row in the order in which they are computed; beside it three narrow columns, "
-        "what is kept of each row: its largest score, its sum, and its mixture of values.",
-        "Only one tile of scores exists at a time. Three things per row are kept from tile to tile, and corrected when a larger score turns up."
+        "A table of queries by keys cut into tiles that are numbered row by row in the order in which they"
+        " are computed; beside it three narrow columns, what is kept of each row: its largest score, its sum,"
+        " and its mixture of values.",
+        "Only one tile of scores exists at a time. Three things per row are kept from tile to tile, and"
+        " corrected when a larger score turns up."
         + (
-            " Hatched: later keys, never computed. In the tiles on the stairs, what lies above them is computed and not counted."
+            " Hatched: later keys, never computed. In the tiles on the stairs, what lies above them is"
+            " computed and not counted."
             if causal
             else ""
         ),
@@ -333,7 +372,8 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
 
 @styled
 def ring_rounds(processes: int) -> Picture:
-    """Ring attention round by round: which keys each process has, to whom it hands them, and which blocks of the table that computes.
+    """Ring attention round by round: which keys each process has, to whom it hands them, and which blocks of
+    the table that computes.
 
     Raises ValueError for processes that are not 2 to 6.
     """
@@ -344,8 +384,10 @@ def ring_rounds(processes: int) -> Picture:
     tall, top = table + 0.28, 0.62
     figure, page = _page(8.0, top + p * tall)
     for rank in range(p):
-        page.text(0.95 + (rank + 0.5) * apart, 0.2, f"process {rank}", ha="center", fontsize=10 if p < 6 else 9.5)  # fmt: skip
-        page.text(0.95 + (rank + 0.5) * apart, 0.42, f"queries {rank}", ha="center", fontsize=9, color=MUTED)  # fmt: skip
+        page.text(
+            0.95 + (rank + 0.5) * apart, 0.2, f"process {rank}", ha="center", fontsize=10 if p < 6 else 9.5
+        )
+        page.text(0.95 + (rank + 0.5) * apart, 0.42, f"queries {rank}", ha="center", fontsize=9, color=MUTED)
     page.text(7.32, 0.2, "the table", ha="center", fontsize=10)
     page.text(7.32, 0.42, "queries ↓  keys →", ha="center", fontsize=9, color=MUTED)
     for turn in range(p):
@@ -355,24 +397,37 @@ def ring_rounds(processes: int) -> Picture:
         for rank in range(p):
             owner, x = (rank - turn) % p, 0.95 + (rank + 0.5) * apart
             _rounded(page, (x - box / 2, middle - 0.21), (box, 0.42), _tone(owner), "black")
-            page.text(x, middle, f"keys {owner}", ha="center", va="center_baseline", fontsize=9.5, color=_on(owner), zorder=5)  # fmt: skip
+            page.text(
+                x,
+                middle,
+                f"keys {owner}",
+                ha="center",
+                va="center_baseline",
+                fontsize=9.5,
+                color=_on(owner),
+                zorder=5,
+            )
             if turn < p - 1:
                 _hand_on(page, rank, p, middle, apart, box)
         _blocks(page, (7.32 - table / 2, y), table / p, p, turn)
     return Picture(
         figure,
-        "Ring attention round by round: a row for each round with the keys that each process has, arrows to the next process, and a small table of "
-        "queries by keys in which the blocks computed in this round are coloured.",
-        "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their keys; grey: done before. After the last round "
-        "every block is done. Besides its own tokens no process has held more than two blocks of keys at a time.",
+        "Ring attention round by round: a row for each round with the keys that each process has, arrows to"
+        " the next process, and a small table of queries by keys in which the blocks computed in this round"
+        " are coloured.",
+        "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their"
+        " keys; grey: done before. After the last round every block is done. Besides its own tokens no"
+        " process has held more than two blocks of keys at a time.",
     )
 
 
 @styled
 def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mapping[str, float]) -> Picture:
-    """The survey's plane: a circle for each kind, across its training steps per second, upwards its mean accuracy over the tasks, its area the peak memory.
+    """The survey's plane: a circle for each kind, across its training steps per second, upwards its mean
+    accuracy over the tasks, its area the peak memory.
 
-    `table` are {kind: {task: accuracies of the seeds}}; a bar runs from the worst seed's mean over the tasks to the best one's.
+    `table` are {kind: {task: accuracies of the seeds}}; a bar runs from the worst seed's mean over the tasks
+    to the best one's.
     """
     tasks = list(next(iter(table.values())))
     figure, grid = canvas(width=7.6, height=4.8)
@@ -384,7 +439,9 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
         x, y = steps_per_s[kind], statistics.fmean(seeds)
         k = _kind(kind, table)
         area = 2200 * mib[kind] / biggest  # square points
-        axes.errorbar([x], [y], [[y - min(seeds)], [max(seeds) - y]], color="black", capsize=3, linewidth=1.2, zorder=3)  # fmt: skip
+        axes.errorbar(
+            [x], [y], [[y - min(seeds)], [max(seeds) - y]], color="black", capsize=3, linewidth=1.2, zorder=3
+        )
         axes.scatter([x], [y], s=area, color=color(k), alpha=0.55, edgecolor="black", label=kind, zorder=2)
         axes.plot([x], [y], marker=".", color="black", markersize=4, zorder=4)
         spots.append(
@@ -400,15 +457,17 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
     _label(axes, spots)
     return Picture(
         figure,
-        "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis; upwards, mean accuracy over the tasks; the area "
-        "of a circle is the peak memory.",
-        "To the right is faster, upwards is better, smaller is leaner. Upright bars: from the worst seed to the best, each a mean over the tasks. Area: memory.",
+        "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis;"
+        " upwards, mean accuracy over the tasks; the area of a circle is the peak memory.",
+        "To the right is faster, upwards is better, smaller is leaner. Upright bars: from the worst seed to"
+        " the best, each a mean over the tasks. Area: memory.",
     )
 
 
 @styled
 def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
-    """Accuracies on each task, a panel each: a mark for each seed, a bar at their mean, and a dotted line where guessing ends.
+    """Accuracies on each task, a panel each: a mark for each seed, a bar at their mean, and a dotted line
+    where guessing ends.
 
     `table` are {kind: {task: accuracies of the seeds}}, `guess` {task: accuracy of guessing}.
     """
@@ -424,7 +483,16 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
             k = _kind(kind, table)
             aside = [0.34 * ((i + 0.5) / len(found[task]) - 0.5) for i in range(len(found[task]))]
             style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5.5}
-            axes.plot(found[task], [y + up for up in aside], linestyle="none", alpha=0.85, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)  # fmt: skip
+            axes.plot(
+                found[task],
+                [y + up for up in aside],
+                linestyle="none",
+                alpha=0.85,
+                markeredgecolor="black",
+                markeredgewidth=0.5,
+                zorder=3,
+                **style,
+            )
             mean = statistics.fmean(found[task])
             axes.plot([mean, mean], [y - 0.34, y + 0.34], color="black", linewidth=1.8, zorder=2)
         axes.axvline(guess[task], color="0.3", linestyle=":", linewidth=1.5, zorder=1)
@@ -440,8 +508,8 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
         axes.set_xlabel("accuracy")
     return Picture(
         figure,
-        "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at their mean, and a dotted line at the accuracy "
-        "of guessing.",
+        "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at"
+        " their mean, and a dotted line at the accuracy of guessing.",
         "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
     )
 
@@ -449,11 +517,15 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
 def next_token(
     tokens: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
 ) -> Picture:
-    """Processor seconds for one more token over the tokens kept, for each number of key heads, and a GPU's; `gpu` as `seconds_beside` takes it."""
+    """Processor seconds for one more token over the tokens kept, for each number of key heads, and a GPU's;
+    `gpu` as `seconds_beside` takes it."""
     return seconds_beside(
         {name: (tokens, taken) for name, taken in seconds.items()},
         gpu,
-        alt="Seconds for one more token over the number of tokens kept, both axes logarithmic, a curve for each number of heads of keys.",
+        alt=(
+            "Seconds for one more token over the number of tokens kept, both axes logarithmic, a curve for"
+            " each number of heads of keys."
+        ),
         caption="One layer, one thread, measured on this machine. Both axes are logarithmic.",
         x_axis="tokens kept",
     )
@@ -464,10 +536,12 @@ def cache_growth(
     layers: int, d_head: int, key_heads: Mapping[str, int], tokens: Sequence[int], bytes_each: int = 2,
     *, measured: Mapping[str, Sequence[tuple[int, float]]] | None = None,
 ) -> Picture:  # fmt: skip
-    """GiB that the keys and values of one text take at generation, over its tokens, a line for each number of key heads.
+    """GiB that the keys and values of one text take at generation, over its tokens, a line for each number of
+    key heads.
 
-    From 2 · layers · key heads · d_head · tokens · bytes_each; `measured` are {name: [(tokens, GiB), ...]}, drawn as marks on it. Both axes are
-    logarithmic. Raises ValueError where a size is no whole number above 0, and for measured points of a name that has no line.
+    From 2 · layers · key heads · d_head · tokens · bytes_each; `measured` are {name: [(tokens, GiB), ...]},
+    drawn as marks on it. Both axes are logarithmic. Raises ValueError where a size is no whole number above
+    0, and for measured points of a name that has no line.
     """
     require.whole(layers=layers, d_head=d_head, bytes_each=bytes_each)
     heads, measured = _some(key_heads, "key_heads", "number"), measured or {}
@@ -502,7 +576,8 @@ def cache_growth(
     _legend(figure, axes)
     return Picture(
         figure,
-        "Memory that kept keys and values take, over the tokens of one text, both axes logarithmic, a straight line for each number of key heads.",
+        "Memory that kept keys and values take, over the tokens of one text, both axes logarithmic, a"
+        " straight line for each number of key heads.",
         "Lines: 2 · layers · key heads · width of a head · tokens · bytes of a number."
         + (" Marks: measured." if measured else ""),
     )
@@ -510,7 +585,8 @@ def cache_growth(
 
 @styled
 def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
-    """Query heads above, key heads below, and lines from each head to the keys and values that it uses; a panel for each number of key heads.
+    """Query heads above, key heads below, and lines from each head to the keys and values that it uses; a
+    panel for each number of key heads.
 
     Raises ValueError where n_heads is not 2 to 16, or is no multiple of a number of key heads.
     """
@@ -537,12 +613,33 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
             shared = head // group
             middle = (shared + 0.5) * group - 0.5
             axes.plot([head, middle], [2.1, 0.75], color="0.4", linewidth=1.2, zorder=1)
-            axes.add_patch(Rectangle((head - 0.36, 2.0), 0.72, 0.8, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, zorder=2))  # fmt: skip
+            axes.add_patch(
+                Rectangle(
+                    (head - 0.36, 2.0),
+                    0.72,
+                    0.8,
+                    facecolor=_shade(shared),
+                    edgecolor="black",
+                    linewidth=0.8,
+                    zorder=2,
+                )
+            )
         for shared in range(count):
             middle = (shared + 0.5) * group - 0.5
             for place, up in ((0.08, "keys"), (-0.42, "values")):
                 hatch = "" if up == "keys" else "..."
-                axes.add_patch(Rectangle((middle - 0.36, place + 0.3), 0.72, 0.42, facecolor=_shade(shared), edgecolor="black", linewidth=0.8, hatch=hatch, zorder=2))  # fmt: skip
+                axes.add_patch(
+                    Rectangle(
+                        (middle - 0.36, place + 0.3),
+                        0.72,
+                        0.42,
+                        facecolor=_shade(shared),
+                        edgecolor="black",
+                        linewidth=0.8,
+                        hatch=hatch,
+                        zorder=2,
+                    )
+                )
         kept = {1: "multi-query\none for all", n_heads: "multi-head\none each"}
         axes.set_title(kept.get(count, f"grouped-query\none for every {group}"), fontsize=10)
         axes.set_xlabel(f"{2 * count} of {2 * n_heads} arrays kept")
@@ -551,18 +648,20 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
     first.tick_params(axis="y", length=0)
     return Picture(
         figure,
-        "Heads of queries in a row, below them the heads of keys and values, with a line from each query head to the keys and values that it uses; groups of "
-        "query heads share one.",
-        "A colour for each group. Below: what must be kept for each token at generation, keys above, values (dotted) beneath.",
+        "Heads of queries in a row, below them the heads of keys and values, with a line from each query head"
+        " to the keys and values that it uses; groups of query heads share one.",
+        "A colour for each group. Below: what must be kept for each token at generation, keys above, values"
+        " (dotted) beneath.",
     )
 
 
 @styled
 def ring_memory(rows: Sequence[Row]) -> Picture:
-    """MiB of each process over the number of processes, both axes logarithmic, a curve for each number of tokens and kind of pass; dashed lines fall as 1/p.
+    """MiB of each process over the number of processes, both axes logarithmic, a curve for each number of
+    tokens and kind of pass; dashed lines fall as 1/p.
 
-    `rows` hold "processes", "tokens", "backward" and "mib"; of rows that are equal in the first three the middle is drawn, with a band from
-    lowest to highest.
+    `rows` hold "processes", "tokens", "backward" and "mib"; of rows that are equal in the first three the
+    middle is drawn, with a band from lowest to highest.
     """
     found = summary.bands(rows, ("tokens", "backward"), "processes", "mib")
     several = len({backward for _, backward in found}) > 1
@@ -588,10 +687,10 @@ def ring_memory(rows: Sequence[Row]) -> Picture:
     _legend(figure, axes)
     return Picture(
         figure,
-        "Memory of one process over the number of processes, both axes logarithmic, a curve for each number of tokens, and dashed lines that fall as one over "
-        "the number of processes.",
-        "Marks: measured. Dashed: 1 / processes, through the first mark of more than one process. A process alone lies below it: it takes no keys from another "
-        "one.",
+        "Memory of one process over the number of processes, both axes logarithmic, a curve for each number"
+        " of tokens, and dashed lines that fall as one over the number of processes.",
+        "Marks: measured. Dashed: 1 / processes, through the first mark of more than one process. A process"
+        " alone lies below it: it takes no keys from another one.",
     )
 
 
@@ -605,7 +704,9 @@ def _page(width: float, height: float) -> tuple[Any, Axes]:
     return figure, page
 
 
-def _rounded(page: Axes, corner: tuple[float, float], size: tuple[float, float], fill: str, edge: str, **style: Any) -> None:  # fmt: skip
+def _rounded(
+    page: Axes, corner: tuple[float, float], size: tuple[float, float], fill: str, edge: str, **style: Any
+) -> None:
     shape = "round,pad=0,rounding_size=0.06"
     page.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, facecolor=fill, edgecolor=edge, **style))
 
@@ -615,11 +716,20 @@ def _tall(branch: Branch) -> float:
     return 0.98 + 0.165 * branch.members.count("\n")
 
 
-def _group(page: Axes, corner: tuple[float, float], wide: float, name: str, branch: Branch, lessons: str) -> None:  # fmt: skip
+def _group(
+    page: Axes, corner: tuple[float, float], wide: float, name: str, branch: Branch, lessons: str
+) -> None:
     """A box: name and lessons on the first line, then idea, members, time, and what is given up."""
     (x, y), runs = corner, bool(lessons)
     style = {"linestyle": "--" if name in OURS else "-", "linewidth": 1.4, "zorder": 1}
-    _rounded(page, corner, (wide, _tall(branch)), PALE if runs else "#F6F6F6", CURVES[0] if runs else "0.45", **style)  # fmt: skip
+    _rounded(
+        page,
+        corner,
+        (wide, _tall(branch)),
+        PALE if runs else "#F6F6F6",
+        CURVES[0] if runs else "0.45",
+        **style,
+    )
     text = {"va": "center", "zorder": 5}
     page.text(x + 0.08, y + 0.13, name, fontsize=10, fontweight="bold", **text)
     if runs:
@@ -630,7 +740,9 @@ def _group(page: Axes, corner: tuple[float, float], wide: float, name: str, bran
     down = y + 0.32
     page.text(x + 0.08, down, branch.idea, fontsize=9.5, style="italic", **text)
     extra = 0.165 * branch.members.count("\n")
-    page.text(x + 0.08, down + 0.175 + extra / 2, branch.members, fontsize=9, color="0.25", linespacing=1.15, **text)  # fmt: skip
+    page.text(
+        x + 0.08, down + 0.175 + extra / 2, branch.members, fontsize=9, color="0.25", linespacing=1.15, **text
+    )
     down += 0.35 + extra
     page.text(x + 0.08, down, f"time: {branch.time}", fontsize=9, **text)
     page.text(x + 0.08, down + 0.175, f"gives up: {branch.gives_up}", fontsize=9, **text)
@@ -693,12 +805,15 @@ def _blocks(page: Axes, corner: tuple[float, float], side: float, p: int, turn: 
 
 
 def _label(axes: Axes, spots: Sequence[Spot]) -> None:
-    """Write each text beside its circle, where it meets the least of circles, bars, other texts and borders, with a line to the middle."""
+    """Write each text beside its circle, where it meets the least of circles, bars, other texts and borders,
+    with a line to the middle."""
     axes.figure.draw_without_rendering()
     scale, frame = axes.figure.dpi / 72, axes.get_window_extent().extents
     drawn = []
     for spot in spots:
-        (x, low), (_, y), (_, high) = (axes.transData.transform((spot.x, up)) for up in (spot.low, spot.y, spot.high))  # fmt: skip
+        (x, low), (_, y), (_, high) = (
+            axes.transData.transform((spot.x, up)) for up in (spot.low, spot.y, spot.high)
+        )
         reach = spot.radius * scale
         drawn += [(x - reach, y - reach, x + reach, y + reach), (x - 4, low - 2, x + 4, high + 2)]
     sides = [(a, up) for a, up in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))]
@@ -721,8 +836,10 @@ def _beside(axes: Axes, spot: Spot, across: int, up: int, far: float, **style: A
     """The text of a spot, so many points off its circle on that side."""
     reach = (spot.radius + 5 + far) * (0.72 if across and up else 1)
     label = axes.annotate(
-        spot.text, (spot.x, spot.y), xytext=(across * reach, up * reach), textcoords="offset points", fontsize=9.5, linespacing=1.1,
-        ha={1: "left", 0: "center", -1: "right"}[across], va={1: "bottom", 0: "center", -1: "top"}[up], zorder=5,
+        spot.text, (spot.x, spot.y), xytext=(across * reach, up * reach), textcoords="offset points",
+        fontsize=9.5, linespacing=1.1,
+        ha={1: "left", 0: "center", -1: "right"}[across], va={1: "bottom", 0: "center", -1: "top"}[up],
+        zorder=5,
         **style,
     )  # fmt: skip
     label.set_in_layout(False)  # or the axes would shrink for it, and move what it stands beside
@@ -818,7 +935,8 @@ def _falling(values: Any, name: str) -> Tensor:
     if not isinstance(values, Tensor) or values.ndim != 1 or not values.numel():
         got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
         raise ValueError(
-            f"curve {name!r} must be one row of singular values, got {got}; take torch.linalg.svdvals(weights) of one head"
+            f"curve {name!r} must be one row of singular values, got {got}; take"
+            " torch.linalg.svdvals(weights) of one head"
         )
     values = values.detach().to("cpu", torch.float64).sort(descending=True).values
     if not values.isfinite().all() or values[-1] < 0 or values[0] == 0:

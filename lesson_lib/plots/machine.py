@@ -1,4 +1,5 @@
-"""The whole Transformer in one picture: what every head looks at, what the residual stream does, and how the parts are joined."""
+"""The whole Transformer in one picture: what every head looks at, what the residual stream does, and how the
+parts are joined."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +19,8 @@ MUTED = "0.35"
 
 
 class Inside(NamedTuple):
-    """One sequence's tokens, weights and residual streams, in float64 on the processor; the layers are the first axis."""
+    """One sequence's tokens, weights and residual streams, in float64 on the processor; the layers are the
+    first axis."""
 
     source: list[str]
     target: list[str]
@@ -30,10 +32,11 @@ class Inside(NamedTuple):
 
 
 def inside(opened: Any) -> Inside:
-    """What an opened machine holds: weights (layers, h, n, m) of its three kinds of attention, streams (layers + 1, n, d_model).
+    """What an opened machine holds: weights (layers, h, n, m) of its three kinds of attention, streams
+    (layers + 1, n, d_model).
 
-    `opened` has the fields of models.translator.Opened, for one sequence. Raises TypeError where they are not there, ValueError
-    where weights or streams are missing, are a batch, or do not fit the tokens.
+    `opened` has the fields of models.translator.Opened, for one sequence. Raises TypeError where they are not
+    there, ValueError where weights or streams are missing, are a batch, or do not fit the tokens.
     """
     missing = [name for name in FIELDS if not hasattr(opened, name)]
     if missing:
@@ -55,7 +58,10 @@ def inside(opened: Any) -> Inside:
         _layers(opened.encoder.stream, (m, None), "encoder.stream"),
         _layers(opened.decoder.stream, (n, None), "decoder.stream"),
     )
-    for name, stream, tables in (("encoder", made.encoder_stream, made.encoder), ("decoder", made.decoder_stream, made.own)):  # fmt: skip
+    for name, stream, tables in (
+        ("encoder", made.encoder_stream, made.encoder),
+        ("decoder", made.decoder_stream, made.own),
+    ):
         if len(stream) != len(tables) + 1:
             raise ValueError(
                 f"{name}.stream must hold one more than the {len(tables)} layers, got {len(stream)}: "
@@ -66,7 +72,8 @@ def inside(opened: Any) -> Inside:
 
 @styled
 def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
-    """Every layer and head of an opened machine as a small map, top to bottom as the tokens pass, and the residual stream's norm beside it.
+    """Every layer and head of an opened machine as a small map, top to bottom as the tokens pass, and the
+    residual stream's norm beside it.
 
     `opened` is what models.translator.opened returns. Raises as `inside` does.
     """
@@ -82,7 +89,8 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
         decoder += [(f"layer {k}\nown", own, size, GAP), ("cross", cross, flat, 2.5 * GAP)]
     stacks = (
         ("Encoder", f"{m} source tokens look at all source tokens", encoder, made.encoder_stream),
-        ("Decoder", f"{n} target tokens; own: itself and its past, cross: the source", decoder, made.decoder_stream),
+        ("Decoder", f"{n} target tokens; own: itself and its past, cross: the source", decoder,
+        made.decoder_stream),
     )  # fmt: skip
     width = LABELS + MAPS + BETWEEN + STREAM + 0.1
     height = sum(HEADING + 0.2 + sum(tall + gap for *_, tall, gap in rows) for _, _, rows, _ in stacks) + 0.45
@@ -95,7 +103,10 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
         page.text(0.06, top + 0.2, title, fontsize=11, fontweight="bold", va="center")
         page.text(LABELS, top + 0.2, words, fontsize=9, va="center", color=MUTED)
         top = _stack(page, rows, top + HEADING, size)
-        bounds = [top - sum(tall + gap for *_, tall, gap in rows[k:]) for k in range(0, len(rows) + 1, len(rows) // (len(stream) - 1))]  # fmt: skip
+        bounds = [
+            top - sum(tall + gap for *_, tall, gap in rows[k:])
+            for k in range(0, len(rows) + 1, len(rows) // (len(stream) - 1))
+        ]
         _beside(page, bounds, stream, left=LABELS + MAPS + BETWEEN, most=most)
         top += 0.2
     _scale(page, left=LABELS, top=top + 0.02)
@@ -104,11 +115,16 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
     return Picture(
         figure,
         alt
-        or "A Transformer opened on one text: a small map of weights for every layer and head of encoder and decoder, and beside them the "
-        "norm of the residual stream as it passes from layer to layer.",
+        or (
+            "A Transformer opened on one text: a small map of weights for every layer and head of encoder "
+            "and decoder, and beside them the norm of the residual stream as it passes from layer to layer."
+        ),
         caption
-        or "In each map rows are queries, columns are keys, bright is a large weight; each map is stretched to its box. The line on the "
-        "right is the mean length of a token's row as it comes in and after each layer, the band runs from the shortest to the longest token.",
+        or (
+            "In each map rows are queries, columns are keys, bright is a large weight; each map is "
+            "stretched to its box. The line on the right is the mean length of a token's row as it comes in "
+            "and after each layer, the band runs from the shortest to the longest token."
+        ),
     )
 
 
@@ -117,8 +133,9 @@ def stream_norms(
 ) -> Picture:
     """The norm of the residual stream over the layers, a curve per model, such as pre-norm and post-norm.
 
-    Each value is a stream as `blocks.Stacked` has it (a tensor (..., n, d_model) per depth: the mean over the tokens, and a band from
-    the shortest to the longest), or the norms themselves, a number per depth. Depth 0 is what comes in.
+    Each value is a stream as `blocks.Stacked` has it (a tensor (..., n, d_model) per depth: the mean over the
+    tokens, and a band from the shortest to the longest), or the norms themselves, a number per depth. Depth 0
+    is what comes in.
     """
     curves = {}
     for name, stream in streams.items():
@@ -146,14 +163,21 @@ def _layers(tables: Sequence[Tensor], ends: tuple[int, int | None], name: str) -
     wanted = f"(1, ..., {ends[0]}, {ends[1] or 'd_model'})"
     for table in tables:
         shape = tuple(table.shape) if isinstance(table, Tensor) else None
-        if shape is None or len(shape) < 3 or shape[0] != 1 or shape[-2] != ends[0] or ends[1] not in (None, shape[-1]):  # fmt: skip
+        if (
+            shape is None
+            or len(shape) < 3
+            or shape[0] != 1
+            or shape[-2] != ends[0]
+            or ends[1] not in (None, shape[-1])
+        ):
             got = shape or type(table).__name__
             raise ValueError(f"{name} must be one sequence's, {wanted} in each layer, got {got}")
     return torch.stack([table[0].detach().to("cpu", torch.float64) for table in tables])
 
 
 def _stack(page: Axes, rows: list[tuple[str, Tensor, float, float]], top: float, size: float) -> float:
-    """The maps of a stack, a row for each (name, weights (h, n, m), height, gap below), and the heads' numbers above; gives the lower end."""
+    """The maps of a stack, a row for each (name, weights (h, n, m), height, gap below), and the heads'
+    numbers above; gives the lower end."""
     for head in range(len(rows[0][1])):
         x = LABELS + head * (size + GAP) + size / 2
         page.text(x, top - 0.06, f"head {head}", ha="center", va="bottom", fontsize=8.5)
@@ -168,7 +192,8 @@ def _stack(page: Axes, rows: list[tuple[str, Tensor, float, float]], top: float,
 
 
 def _beside(page: Axes, bounds: list[float], stream: Tensor, *, left: float, most: float) -> None:
-    """The norm of the residual stream in axes of its own: it goes down as the maps do, a point where a layer ends."""
+    """The norm of the residual stream in axes of its own: it goes down as the maps do, a point where a layer
+    ends."""
     norms = stream.norm(dim=-1)
     width, height = page.figure.get_size_inches()
     low, high = bounds[0], bounds[-1]
@@ -191,7 +216,9 @@ def _scale(page: Axes, *, left: float, top: float) -> None:
     middle = top + 0.13
     page.text(left, middle, "weight  0", fontsize=8.5, va="center")
     ramp = torch.linspace(0, 1, 64, device="cpu")[None].numpy()
-    page.imshow(ramp, cmap=HEAT, extent=(left + 0.66, left + 1.86, middle + 0.06, middle - 0.06), aspect="auto")  # fmt: skip
+    page.imshow(
+        ramp, cmap=HEAT, extent=(left + 0.66, left + 1.86, middle + 0.06, middle - 0.06), aspect="auto"
+    )
     page.text(left + 1.92, middle, "1", fontsize=8.5, va="center")
     page.text(left + 2.3, middle, "rows: queries,  columns: keys", fontsize=8.5, va="center", color=MUTED)
 
@@ -209,9 +236,11 @@ UP, TABLE = 70, 534  # from a stream to the middle of its sub-layers; how far do
 
 @styled
 def transformer_diagram(*, norm_first: bool = False) -> Picture:
-    """The whole machine, drawn as two residual streams from left to right: sub-layers read from a stream and add to it.
+    """The whole machine, drawn as two residual streams from left to right: sub-layers read from a stream and
+    add to it.
 
-    `norm_first` draws the norms inside the branches (pre-norm), else on the stream behind each sum (post-norm, as published).
+    `norm_first` draws the norms inside the branches (pre-norm), else on the stream behind each sum
+    (post-norm, as published).
     """
     figure, ((page,),) = canvas(width=WIDE / 100, height=HIGH / 100)
     figure.set_layout_engine("none")
@@ -229,15 +258,19 @@ def transformer_diagram(*, norm_first: bool = False) -> Picture:
     where = "before each sub-layer, in its branch" if norm_first else "behind each sum, on the stream"
     return Picture(
         figure,
-        "The whole Transformer as two residual streams from left to right, the encoder's above, the decoder's below: sub-layers branch off "
-        f"and add to the stream, with a norm {where}; the last encoder layer's output goes to every decoder layer, and one table serves both "
-        "embeddings and the logits.",
-        "Blue: the residual streams. Orange: the memory, the encoder's output behind its last layer; every decoder layer reads the same one. "
-        "Dashed: one table with three uses. Dropout falls on each branch before it is added, and on the embeddings.",
+        "The whole Transformer as two residual streams from left to right, the encoder's above, the"
+        f" decoder's below: sub-layers branch off and add to the stream, with a norm {where}; the last"
+        " encoder layer's output goes to every decoder layer, and one table serves both embeddings and the"
+        " logits.",
+        "Blue: the residual streams. Orange: the memory, the encoder's output behind its last layer; every"
+        " decoder layer reads the same one. Dashed: one table with three uses. Dropout falls on each branch"
+        " before it is added, and on the embeddings.",
     )
 
 
-def _rail(page: Axes, y: float, title: str, tokens: str, end: float, later: tuple[int, int], norm_first: bool) -> None:  # fmt: skip
+def _rail(
+    page: Axes, y: float, title: str, tokens: str, end: float, later: tuple[int, int], norm_first: bool
+) -> None:
     """A stream from its tokens on, with the embedding in front and, in pre-norm, the last norm behind."""
     page.text(11, y - 148, title, fontsize=12, fontweight="bold", va="center")
     page.plot([100, end], [y, y], color=RAIL, linewidth=3, zorder=1)
@@ -262,7 +295,8 @@ def _opened_layer(
     top, tall = y - 126, 154
     width = cell * len(parts) + 13
     page.add_patch(
-        FancyBboxPatch((FIRST, top), width, tall, boxstyle="round,pad=0,rounding_size=8", facecolor="none", edgecolor="0.6", zorder=0)
+        FancyBboxPatch((FIRST, top), width, tall, boxstyle="round,pad=0,rounding_size=8", facecolor="none",
+        edgecolor="0.6", zorder=0)
     )  # fmt: skip
     page.text(FIRST + 8, top + 14, f"{name} 1", fontsize=9, va="center", color=MUTED)
     for k, (part, note, fill) in enumerate(parts):
@@ -278,7 +312,17 @@ def _opened_layer(
         _box(page, *norm, "norm", "", SAND)
     for x, number in zip(later, ("2", "n_layers"), strict=True):
         _box(page, x + LATER / 2, top + tall / 2, LATER, tall, "", "", "white")
-        page.text(x + LATER / 2, top + tall / 2, f"layer {number}", rotation=90, ha="center", va="center", fontsize=9, color=MUTED, zorder=5)  # fmt: skip
+        page.text(
+            x + LATER / 2,
+            top + tall / 2,
+            f"layer {number}",
+            rotation=90,
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=MUTED,
+            zorder=5,
+        )
     page.text((later[0] + LATER + later[1]) / 2, y - 14, "…", ha="center", fontsize=12)
 
 
@@ -303,16 +347,34 @@ def _table(page: Axes) -> None:
     page.plot([67, LOGITS + 33, LOGITS + 33], [TABLE, TABLE, DECODER + 31], **dashed)
     _box(page, 67, TABLE, 112, 44, "table", "(n_tokens, d_model)", "white")
     _box(page, WIDE / 2, TABLE, 196, 20, "", "", "white", edge="white")
-    page.text(WIDE / 2, TABLE, "the same table, transposed", ha="center", va="center", fontsize=9, color=MUTED, zorder=5)  # fmt: skip
+    page.text(
+        WIDE / 2,
+        TABLE,
+        "the same table, transposed",
+        ha="center",
+        va="center",
+        fontsize=9,
+        color=MUTED,
+        zorder=5,
+    )
 
 
 def _box(
-    page: Axes, x: float, y: float, width: float, height: float, name: str, note: str, fill: str, edge: str = "0.25"
-) -> None:  # fmt: skip
+    page: Axes,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    name: str,
+    note: str,
+    fill: str,
+    edge: str = "0.25",
+) -> None:
     """A box around its middle, with a name and a note under it."""
     place = (x - width / 2, y - height / 2)
     page.add_patch(
-        FancyBboxPatch(place, width, height, boxstyle="round,pad=0,rounding_size=4", facecolor=fill, edgecolor=edge, zorder=3)
+        FancyBboxPatch(place, width, height, boxstyle="round,pad=0,rounding_size=4", facecolor=fill,
+        edgecolor=edge, zorder=3)
     )  # fmt: skip
     text = {"ha": "center", "va": "center", "zorder": 5}
     shift = 6.5 * (1 + note.count("\n")) if note else 0
@@ -322,4 +384,17 @@ def _box(
 
 
 def _arrow(page: Axes, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
-    page.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 11}, zorder=2)  # fmt: skip
+    page.annotate(
+        "",
+        end,
+        start,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": color,
+            "linewidth": 1.6,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "mutation_scale": 11,
+        },
+        zorder=2,
+    )

@@ -1,4 +1,5 @@
-"""Matrices drawn to scale, with their numbers or only their shapes: the seven steps, and products side by side."""
+"""Matrices drawn to scale, with their numbers or only their shapes: the seven steps, and products side by
+side."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -53,9 +54,11 @@ def seven_steps(
     query: int = 0,
     decimals: int = 2,
 ) -> Picture:
-    """The seven steps in one picture: every matrix with its numbers, as far as step `upto`, the current one marked.
+    """The seven steps in one picture: every matrix with its numbers, as far as step `upto`, the current one
+    marked.
 
-    `weights` maps "W_key", "W_query", "W_value" to the three matrices. Step 6 shows the weighted values of one `query`.
+    `weights` maps "W_key", "W_query", "W_value" to the three matrices. Step 6 shows the weighted values of
+    one `query`.
     Raises ValueError where `upto` is not 1 ... 7 or there is no such query.
     """
     if upto not in STEP_TEXTS:
@@ -64,9 +67,12 @@ def seven_steps(
     if not 0 <= query < n:
         raise ValueError(f"query must be 0 ... {n - 1}, got {query}")
     layout = [
-        [(1, "inputs", steps.inputs), (2, "W_key", weights["W_key"]), (2, "W_query", weights["W_query"]), (2, "W_value", weights["W_value"])],
+        [(1, "inputs", steps.inputs), (2, "W_key", weights["W_key"]), (2, "W_query", weights["W_query"]),
+        (2, "W_value", weights["W_value"])],
         [None, (3, "keys", steps.keys), (3, "queries", steps.queries), (3, "values", steps.values)],
-        [(4, "scores", steps.scores), (5, "weights", steps.weights), (6, f"weighted values, query {query + 1}", steps.weighted_values[query]), (7, "outputs", steps.outputs)],
+        [(4, "scores", steps.scores), (5, "weights", steps.weights),
+        (6, f"weighted values, query {query + 1}", steps.weighted_values[query]),
+        (7, "outputs", steps.outputs)],
     ]  # fmt: skip
     figure, grid = canvas(3, 4, width=8.0, height=5.2)
     figure.suptitle(STEP_TEXTS[upto].format(query=query + 1), fontsize=11)
@@ -95,14 +101,16 @@ def seven_steps(
             if step == upto:
                 axes.spines[:].set(visible=True, color=EDGE, linewidth=2.5)
     alt = (
-        f"Step {upto} of 7 of self-attention over {n} tokens: "
-        f"{STEP_TEXTS[upto].split('. ', 1)[1].format(query=query + 1)}; the matrices so far, with their numbers."
+        f"Step {upto} of 7 of self-attention over {n} tokens:"
+        f" {STEP_TEXTS[upto].split('. ', 1)[1].format(query=query + 1)}; the matrices so far, with their"
+        " numbers."
     )
     return Picture(figure, alt)
 
 
 def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict[str, Equation]:
-    """The equations of self-attention with their shapes, by the line of code: tokens as "rows" or as "columns".
+    """The equations of self-attention with their shapes, by the line of code: tokens as "rows" or as
+    "columns".
 
     Raises ValueError for another convention.
     """
@@ -119,7 +127,8 @@ def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict
             "K = X @ W_k": [k, "=", x, "@", m("W_k", "d_model", "d_k")],
             "V = X @ W_v": [v, "=", x, "@", m("W_v", "d_model", "d_v")],
             "A = Q @ K.mT": [m("A", "n", "n"), "=", q, "@", m("Kᵀ", "d_k", "n")],
-            "A_prime = A.softmax(-1)    # A′: each row sums to 1": [a, "= softmax of", m("A", "n", "n"), "row by row"],
+            "A_prime = A.softmax(-1)    # A′: each row sums to 1": [a, "= softmax of", m("A", "n", "n"),
+            "row by row"],
             "O = A_prime @ V": [m("O", "n", "d_v"), "=", a, "@", v],
         }  # fmt: skip
     if convention == "columns":
@@ -130,7 +139,8 @@ def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict
             "K = W_k.mT @ I": [k, "=", m("W_kᵀ", "d_k", "d_model"), "@", i],
             "V = W_v.mT @ I": [v, "=", m("W_vᵀ", "d_v", "d_model"), "@", i],
             "A = K.mT @ Q": [m("A", "n", "n"), "=", m("Kᵀ", "n", "d_k"), "@", q],
-            "A_prime = A.softmax(-2)    # A′: each column sums to 1": [a, "= softmax of", m("A", "n", "n"), "column by column"],
+            "A_prime = A.softmax(-2)    # A′: each column sums to 1": [a, "= softmax of", m("A", "n", "n"),
+            "column by column"],
             "O = V @ A_prime": [m("O", "d_v", "n"), "=", v, "@", a],
         }  # fmt: skip
     raise ValueError(f"convention must be 'rows' or 'columns', got {convention!r}")
@@ -140,8 +150,9 @@ def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict
 def products(lines: Sequence[Equation], *, alt: str, caption: str = "") -> Picture:
     """Matrix equations in two columns, down the left one first, every matrix of the figure at one scale.
 
-    An equation is a row of matrices and of signs such as "=" and "@". Each matrix is a box of its true proportions with name
-    and shape; the edge that counts tokens is thick, so that the eye finds rows (left edge) and columns (top edge).
+    An equation is a row of matrices and of signs such as "=" and "@". Each matrix is a box of its true
+    proportions with name and shape; the edge that counts tokens is thick, so that the eye finds rows (left
+    edge) and columns (top edge).
     """
     half = -(-len(lines) // 2)
     stacks = [stack for stack in (lines[:half], lines[half:]) if stack]
@@ -158,7 +169,8 @@ def products(lines: Sequence[Equation], *, alt: str, caption: str = "") -> Pictu
 
 
 def _layout(stacks: Sequence[Sequence[Equation]]) -> tuple[float, list[float], list[float]]:
-    """Inches per number, the largest up to 0.16 at which all fits; then inches of each column and of each row of equations."""
+    """Inches per number, the largest up to 0.16 at which all fits; then inches of each column and of each row
+    of equations."""
     scale = 0.16
     while True:
         widths = [
@@ -172,7 +184,8 @@ def _layout(stacks: Sequence[Sequence[Equation]]) -> tuple[float, list[float], l
 
 
 def _width(part: Matrix | str, scale: float) -> float:
-    """Inches that a part takes: a sign by its letters, a matrix by its columns, and at least what its shape's text takes."""
+    """Inches that a part takes: a sign by its letters, a matrix by its columns, and at least what its shape's
+    text takes."""
     return 0.22 + 0.085 * len(part) if isinstance(part, str) else max(scale * part.columns.size, 0.42)
 
 
@@ -181,7 +194,8 @@ def _tall(equation: Equation) -> int:
 
 
 def _equation(axes: Axes, equation: Equation, x: float, y: float, scale: float) -> None:
-    """Draw an equation from x on around the height y; lengths count numbers, a number being `scale` inches."""
+    """Draw an equation from x on around the height y; lengths count numbers, a number being `scale`
+    inches."""
     for part in equation:
         width = _width(part, scale) / scale
         middle = x + width / 2

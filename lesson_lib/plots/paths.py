@@ -1,8 +1,10 @@
-"""Networks as graphs of what was computed from what: the path between two tokens, and the steps that must wait for each other.
+"""Networks as graphs of what was computed from what: the path between two tokens, and the steps that must
+wait for each other.
 
-A graph is a networkx.DiGraph with nodes (row, position), such as ("state", 3), rows in the order of first appearance; the first row holds
-the inputs, the last one the outputs. It is drawn with a column for each position and its rows from the bottom up; every edge is one unit.
-`draw` says what is where and in which colour; it is painted here by matplotlib, and by the widgets as SVG.
+A graph is a networkx.DiGraph with nodes (row, position), such as ("state", 3), rows in the order of first
+appearance; the first row holds the inputs, the last one the outputs. It is drawn with a column for each
+position and its rows from the bottom up; every edge is one unit. `draw` says what is where and in which
+colour; it is painted here by matplotlib, and by the widgets as SVG.
 """
 
 import io
@@ -31,13 +33,14 @@ DONE, NOW, PALE, FRAME = CURVES[0], CURVES[1], "#cccccc", "#777777"
 GIVEN = "#e4e4e4"
 FRAME_MS, LAST_MS = 900, 3000
 CAPTION = (
-    "A number in a box is the step at which it can be computed at the earliest. Blue: computed. Orange, thick frame: computed in this step, "
-    "from what its lines come from. White: not yet. Grey circles: the inputs."
+    "A number in a box is the step at which it can be computed at the earliest. Blue: computed. Orange, thick"
+    " frame: computed in this step, from what its lines come from. White: not yet. Grey circles: the inputs."
 )
 
 
 class Box(NamedTuple):
-    """A node in its place: its colours, what is written in it, and its frame's width; `round` for an input, `dashed` for the end of no path."""
+    """A node in its place: its colours, what is written in it, and its frame's width; `round` for an input,
+    `dashed` for the end of no path."""
 
     node: Node
     place: Point
@@ -78,9 +81,11 @@ def rows(graph: networkx.DiGraph) -> list[str]:
 
 
 def steps(graph: networkx.DiGraph) -> dict[Node, int]:
-    """The step at which each node can be computed at the earliest: 0 for what is given, else one more than the last that it waits for.
+    """The step at which each node can be computed at the earliest: 0 for what is given, else one more than
+    the last that it waits for.
 
-    >>> steps(networkx.DiGraph([(("input", 0), ("state", 0)), (("input", 1), ("state", 1)), (("state", 0), ("state", 1))]))["state", 1]
+    >>> (x0, x1), (h0, h1) = [(("input", 0), ("input", 1)), (("state", 0), ("state", 1))]
+    >>> steps(networkx.DiGraph([(x0, h0), (x1, h1), (h0, h1)]))[h1]
     2
     """
     generations = networkx.topological_generations(graph)
@@ -88,9 +93,11 @@ def steps(graph: networkx.DiGraph) -> dict[Node, int]:
 
 
 def shortest(graph: networkx.DiGraph, start: int, end: int) -> list[Node]:
-    """The shortest path from the input at position `start` to the output at `end`, as nodes; empty where there is none.
+    """The shortest path from the input at position `start` to the output at `end`, as nodes; empty where
+    there is none.
 
-    Of several that are as short, the one that turns least. Raises ValueError where no input or output has that position.
+    Of several that are as short, the one that turns least. Raises ValueError where no input or output has
+    that position.
     """
     names = rows(graph)
     given, wanted = (names[0], start), (names[-1], end)
@@ -107,15 +114,18 @@ def shortest(graph: networkx.DiGraph, start: int, end: int) -> list[Node]:
 
 
 def check(graph: networkx.DiGraph, name: str = "graph") -> None:
-    """Raises TypeError for what is no directed graph, ValueError where its nodes are no (row, position), it has a circle, or is too large."""
+    """Raises TypeError for what is no directed graph, ValueError where its nodes are no (row, position), it
+    has a circle, or is too large."""
     if not isinstance(graph, networkx.DiGraph):
         raise TypeError(
-            f"{name} must be a networkx.DiGraph, got {type(graph).__name__}; make one with experiments.paths.network"
+            f"{name} must be a networkx.DiGraph, got {type(graph).__name__}; make one with"
+            " experiments.paths.network"
         )
     named = [isinstance(node, tuple) and len(node) == 2 and isinstance(node[0], str) for node in graph]
     if not graph or not all(named) or not all(isinstance(node[1], int) and node[1] >= 0 for node in graph):
         raise ValueError(
-            f"{name} must have nodes (row, position), such as ('state', 3), positions from 0, got {list(graph)[:3]}"
+            f"{name} must have nodes (row, position), such as ('state', 3), positions from 0, got"
+            f" {list(graph)[:3]}"
         )
     if not networkx.is_directed_acyclic_graph(graph):
         circle = networkx.find_cycle(graph)
@@ -123,12 +133,14 @@ def check(graph: networkx.DiGraph, name: str = "graph") -> None:
     across, up = 1 + max(position for _, position in graph), len(rows(graph))
     if across > MOST or not 2 <= up <= MOST:
         raise ValueError(
-            f"{name} must have at most {MOST} positions and 2 to {MOST} rows to be drawn, got {across} and {up}; take n = 8 tokens"
+            f"{name} must have at most {MOST} positions and 2 to {MOST} rows to be drawn, got {across} and"
+            f" {up}; take n = 8 tokens"
         )
 
 
 def checked(networks: Mapping[str, networkx.DiGraph]) -> dict[str, networkx.DiGraph]:
-    """The same networks, {name: graph}. Raises TypeError for no mapping, ValueError for none in it, and as `check` does."""
+    """The same networks, {name: graph}. Raises TypeError for no mapping, ValueError for none in it, and as
+    `check` does."""
     if not isinstance(networks, Mapping):
         raise TypeError(
             f"networks must be a mapping {{name: graph}}, got {type(networks).__name__}; "
@@ -148,11 +160,13 @@ def draw(
     wave: int | None = None,
     ends: Sequence[Node] = (),
 ) -> Drawing:
-    """Boxes and lines of a graph, in units of one position: bare, with a path lit, or at a step of the computation (`wave`).
+    """Boxes and lines of a graph, in units of one position: bare, with a path lit, or at a step of the
+    computation (`wave`).
 
-    Boxes of a path are numbered along it, from 0 at its start. With `wave`, each box holds the step at which it can be computed at the earliest.
-    `ends` get dashed frames: an input and an output between which there is no path. Raises ValueError where a path's neighbours have no
-    edge, for both `path` and `wave`, and for a wave that is no whole number from 0; TypeError for a path that is no list.
+    Boxes of a path are numbered along it, from 0 at its start. With `wave`, each box holds the step at which
+    it can be computed at the earliest. `ends` get dashed frames: an input and an output between which there
+    is no path. Raises ValueError where a path's neighbours have no edge, for both `path` and `wave`, and for
+    a wave that is no whole number from 0; TypeError for a path that is no list.
     """
     check(graph)
     lit = _path(graph, path)
@@ -183,17 +197,27 @@ def network(
     """
     figure = _sheet([(title, draw(graph, path=path, wave=wave))])
     if wave is not None:
-        alt = "A network as boxes in columns, a column for each token: some boxes are computed already, some in this step, others not yet."
+        alt = (
+            "A network as boxes in columns, a column for each token: some boxes are computed already, some in"
+            " this step, others not yet."
+        )
         return Picture(figure, alt, CAPTION)
     if path:
-        alt = "A network as boxes in columns, a column for each token, with a path from box to box drawn bold and its boxes numbered."
+        alt = (
+            "A network as boxes in columns, a column for each token, with a path from box to box drawn bold"
+            " and its boxes numbered."
+        )
         return Picture(figure, alt, "Numbers count the units along the path. Grey circles: the inputs.")
-    alt = "A network as boxes in columns, a column for each token, with a line from each box to those that are computed from it."
+    alt = (
+        "A network as boxes in columns, a column for each token, with a line from each box to those that are"
+        " computed from it."
+    )
     return Picture(figure, alt, "Signals run upwards, and along the arrows. Grey circles: the inputs.")
 
 
 def waves(networks: Mapping[str, networkx.DiGraph], wave: int) -> Picture:
-    """Networks beside each other, as far as they are computed at the same step; above each, how many steps it needs."""
+    """Networks beside each other, as far as they are computed at the same step; above each, how many steps it
+    needs."""
     _step(wave)
     parts = [
         (f"{name}\n{progress(graph, wave)}", draw(graph, wave=wave))
@@ -201,13 +225,15 @@ def waves(networks: Mapping[str, networkx.DiGraph], wave: int) -> Picture:
     ]
     return Picture(
         _sheet(parts),
-        "Networks beside each other at the same step of their computation: boxes are computed, being computed, or not yet computed.",
+        "Networks beside each other at the same step of their computation: boxes are computed, being"
+        " computed, or not yet computed.",
         CAPTION,
     )
 
 
 def routes(networks: Mapping[str, networkx.DiGraph], start: int, end: int) -> Picture:
-    """Networks beside each other, each with the shortest path from the same input to the same output, and how many units long it is."""
+    """Networks beside each other, each with the shortest path from the same input to the same output, and how
+    many units long it is."""
     parts = []
     for name, graph in checked(networks).items():
         path = shortest(graph, start, end)
@@ -215,13 +241,16 @@ def routes(networks: Mapping[str, networkx.DiGraph], start: int, end: int) -> Pi
         parts.append((f"{name}\n{length(path)}", draw(graph, path=path, ends=() if path else ends)))
     return Picture(
         _sheet(parts),
-        "Networks beside each other, each with the shortest path from the same input to the same output drawn bold, where there is one.",
-        "Numbers count the units along the path. Dashed frames: an input and an output between which there is no path. Grey circles: the inputs.",
+        "Networks beside each other, each with the shortest path from the same input to the same output drawn"
+        " bold, where there is one.",
+        "Numbers count the units along the path. Dashed frames: an input and an output between which there is"
+        " no path. Grey circles: the inputs.",
     )
 
 
 def film(networks: Mapping[str, networkx.DiGraph]) -> bytes:
-    """The networks' computation step by step as an animated GIF, with a pause at the end; the same bytes for the same networks."""
+    """The networks' computation step by step as an animated GIF, with a pause at the end; the same bytes for
+    the same networks."""
     last = max(max(steps(graph).values()) for graph in checked(networks).values())
     frames = []
     for wave in range(last + 1):
@@ -299,7 +328,8 @@ def _box(node: Node, place: Point, due: int, lit: list[Node], wave: int | None, 
 
 
 def _way(a: Node, b: Node, places: Mapping[Node, Point]) -> list[Point]:
-    """From box a to box b: straight where nothing is in the way, else up through the gap beside a's column."""
+    """From box a to box b: straight where nothing is in the way, else up through the gap beside a's
+    column."""
     (x, y), (u, v), half = places[a], places[b], SIDE / 2
     if y == v:
         right = math.copysign(half, u - x)
@@ -324,7 +354,8 @@ def _head(back: Point, tip: Point, size: float = 0.2) -> tuple[Point, ...]:
 
 @styled
 def _sheet(parts: Sequence[tuple[str, Drawing]]) -> Figure:
-    """Drawings with their titles, up to three in a row, all at the same scale, in one system of coordinates."""
+    """Drawings with their titles, up to three in a row, all at the same scale, in one system of
+    coordinates."""
     across = min(3, len(parts))
     wide = LABELS + 1 + max(box.place[0] for _, drawing in parts for box in drawing.boxes)
     unit = min(0.5, 7.8 / (across * wide))  # inches

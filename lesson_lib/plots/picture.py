@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-# Okabe & Ito's eight colours, in the order in which curves take them: told apart by readers with any colour vision.
+# Okabe & Ito's eight colours, in the order in which curves take them: told apart by readers with any colour
+# vision.
 CURVES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 HEAT = "cividis"
@@ -33,8 +34,9 @@ PIXELS_PER_INCH = 100  # on the screen; the PNG holds 1.5 times as many, for sha
 class Picture:
     """A finished figure with the sentence that stands for it where it cannot be seen, and a caption under it.
 
-    As the last expression of a cell it shows a PNG (alt text in its metadata) and the caption; its plain text is the alt
-    sentence, which names no measured number. Raises ValueError where `alt` is empty or no sentence.
+    As the last expression of a cell it shows a PNG (alt text in its metadata) and the caption; its plain text
+    is the alt sentence, which names no measured number. Raises ValueError where `alt` is empty or no
+    sentence.
     """
 
     def __init__(self, figure: Figure, alt: str, caption: str = "") -> None:
@@ -97,7 +99,8 @@ def styled(draw: Callable) -> Callable:
 def canvas(
     rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.0, **options: Any
 ) -> tuple[Figure, Any]:
-    """A new figure in the house style, outside pyplot (so nothing stays open), and its grid of axes (always 2-D)."""
+    """A new figure in the house style, outside pyplot (so nothing stays open), and its grid of axes (always
+    2-D)."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 

@@ -1,4 +1,5 @@
-"""Costs at any length, far outside what was measured: points, laws and the lines of laws to a billion tokens; numbers in units that people use."""
+"""Costs at any length, far outside what was measured: points, laws and the lines of laws to a billion tokens;
+numbers in units that people use."""
 
 import html
 import math
@@ -14,7 +15,8 @@ from lesson_lib.plots.picture import MARKERS, Picture, canvas, color, styled
 Row = Mapping[str, Any]
 MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86400.0, 365.25 * 86400.0
 TIMES = {
-    1e-6: "1 µs", 1e-3: "1 ms", 1: "1 s", MINUTE: "1 min", HOUR: "1 h", DAY: "1 day", YEAR: "1 year", 1e3 * YEAR: "1,000 years",
+    1e-6: "1 µs", 1e-3: "1 ms", 1: "1 s", MINUTE: "1 min", HOUR: "1 h", DAY: "1 day", YEAR: "1 year",
+    1e3 * YEAR: "1,000 years",
     1e6 * YEAR: "1 million years",
 }  # fmt: skip
 MEMORIES = {
@@ -36,11 +38,13 @@ class Cost(Protocol):
 
 @styled
 def laws_picture(rows: Sequence[Row], laws: Mapping[str, Cost], *, of: str = "cpu_s") -> Picture:
-    """Measured costs over the number of tokens, and each kind's law as a line to a billion tokens; both axes logarithmic.
+    """Measured costs over the number of tokens, and each kind's law as a line to a billion tokens; both axes
+    logarithmic.
 
-    `rows` are those of `experiments.laws` (the middle of repeats is drawn), `laws` are {kind: law} fitted to them, `of` is "cpu_s" or "mib". Open marks
-    were held out: the law has not seen them. A line is dashed beyond what was measured. Raises ValueError for another `of`, where there are no rows,
-    and for a kind without a law.
+    `rows` are those of `experiments.laws` (the middle of repeats is drawn), `laws` are {kind: law} fitted to
+    them, `of` is "cpu_s" or "mib". Open marks were held out: the law has not seen them. A line is dashed
+    beyond what was measured. Raises ValueError for another `of`, where there are no rows, and for a kind
+    without a law.
     """
     require.one_of(COLUMNS, of=of)
     found = _points(rows, of)
@@ -78,9 +82,10 @@ def laws_picture(rows: Sequence[Row], laws: Mapping[str, Cost], *, of: str = "cp
     what = "Processor seconds" if of == "cpu_s" else "Memory"
     return Picture(
         figure,
-        f"{what} of attention over the number of tokens, both axes logarithmic: measured points of each kind on the left, and a line for each "
-        "kind that goes on to a billion tokens.",
-        "Open marks were held out, to check the law; it was fitted to the last three filled ones. Dashed: beyond what was measured.",
+        f"{what} of attention over the number of tokens, both axes logarithmic: measured points of each kind"
+        " on the left, and a line for each kind that goes on to a billion tokens.",
+        "Open marks were held out, to check the law; it was fitted to the last three filled ones. Dashed:"
+        " beyond what was measured.",
     )
 
 
@@ -125,9 +130,11 @@ def scale_table(
     longest: Mapping[str, int] | None = None,
     sizes: Sequence[int] = MARKS,
 ) -> ScaleTable:
-    """Time and memory of each kind at `sizes` tokens, by its laws: {kind: (law of seconds, law of MiB)}, as `experiments.laws.machine_laws` gives them.
+    """Time and memory of each kind at `sizes` tokens, by its laws: {kind: (law of seconds, law of MiB)}, as
+    `experiments.laws.machine_laws` gives them.
 
-    `longest` are the longest lengths measured, {kind: n}: numbers more than ten times beyond are marked with ≈.
+    `longest` are the longest lengths measured, {kind: n}: numbers more than ten times beyond are marked with
+    ≈.
     """
     marked, rows = False, {}
     for kind, (seconds, mib) in laws.items():
@@ -142,7 +149,8 @@ def scale_table(
 
 @styled
 def machine_picture(held: Mapping[str, int | float], memory_mib: int | float, *, title: str = "") -> Picture:
-    """MiB that each kind holds in a machine as bars on a logarithmic axis, with a line at the machine's memory: {name: MiB}."""
+    """MiB that each kind holds in a machine as bars on a logarithmic axis, with a line at the machine's
+    memory: {name: MiB}."""
     figure, grid = canvas(width=7.4, height=0.9 + 0.34 * len(held))
     axes = grid[0][0]
     low, high = min(*held.values(), memory_mib) / 4, max(*held.values(), memory_mib) * 30
@@ -176,7 +184,8 @@ def machine_picture(held: Mapping[str, int | float], memory_mib: int | float, *,
     axes.set_title(title, loc="left")
     return Picture(
         figure,
-        "Bars of the memory that each kind of attention holds, on a logarithmic axis, with a line at the memory of one machine.",
+        "Bars of the memory that each kind of attention holds, on a logarithmic axis, with a line at the"
+        " memory of one machine.",
         f"Dashed: the memory of one machine, {human_mib(memory_mib)}. Blue bars fit, hatched ones do not.",
     )
 
@@ -234,7 +243,8 @@ def _short(number: int | float) -> str:
 
 
 def _labels(axes: Axes, ends: Mapping[str, int | float]) -> None:
-    """Each line's name at its right end, pushed apart where lines end close together, with a thin line to where it belongs."""
+    """Each line's name at its right end, pushed apart where lines end close together, with a thin line to
+    where it belongs."""
     low, high = (math.log(value) for value in axes.get_ylim())
     wanted = {kind: (math.log(value) - low) / (high - low) for kind, value in ends.items()}
     places = _apart(wanted)
@@ -246,7 +256,8 @@ def _labels(axes: Axes, ends: Mapping[str, int | float]) -> None:
 
 
 def _apart(wanted: Mapping[str, float]) -> dict[str, float]:
-    """Places at least ROOM apart, in the same order and as near as can be to those wanted: names that meet stand round their mean."""
+    """Places at least ROOM apart, in the same order and as near as can be to those wanted: names that meet
+    stand round their mean."""
     groups: list[list[str]] = []
 
     def first(group: list[str]) -> float:

@@ -49,10 +49,15 @@ def timeline() -> Picture:
     axes.set(xlim=(-1.05, len(THREADS) - 0.45), ylim=(y + 0.2, 1.6))
     return Picture(
         figure,
-        alt="Timeline from 1964 to 2022 in five columns: ancestors, vision, language, attention alone, long inputs and graphs. "
-        "Vision begins in 1991, language in 2014; after the Transformer of 2017 all columns fill.",
-        caption="A row for each year in which something on our list happened; the dots mark years left out. Read down a column for a thread, "
-        "along a row for a year.",
+        alt=(
+            "Timeline from 1964 to 2022 in five columns: ancestors, vision, language, attention alone, long"
+            " inputs and graphs. Vision begins in 1991, language in 2014; after the Transformer of 2017 all"
+            " columns fill."
+        ),
+        caption=(
+            "A row for each year in which something on our list happened; the dots mark years left out. Read"
+            " down a column for a thread, along a row for a year."
+        ),
     )
 
 
@@ -64,7 +69,8 @@ class Cards:
 
     def __repr__(self) -> str:
         return "\n\n".join(
-            f"{m.year} {m.name}: {m.formula}\n  problem: {m.problem}\n  idea: {m.idea}\n  not yet: {m.not_yet}"
+            f"{m.year} {m.name}: {m.formula}\n  problem: {m.problem}\n  idea: {m.idea}\n  not yet:"
+            f" {m.not_yet}"
             for m in self.milestones
         )
 

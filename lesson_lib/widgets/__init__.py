@@ -1,6 +1,7 @@
 """Things to move: ipywidgets over `attend`, each with a still picture for readers without a kernel.
 
-Every widget is moved by keyboard as well as by mouse, shows its formulas on hover or focus, and needs no network.
+Every widget is moved by keyboard as well as by mouse, shows its formulas on hover or focus, and needs no
+network.
 """
 
 from lesson_lib.widgets.alignment import AlignmentExplorer

@@ -1,4 +1,5 @@
-"""Where a translator looked: type an input, walk along the output, see the weights over the input's characters."""
+"""Where a translator looked: type an input, walk along the output, see the weights over the input's
+characters."""
 
 import html
 import re
@@ -25,12 +26,14 @@ STYLE = """
 
 
 class AlignmentExplorer(Explorer):
-    """A translator's alignment: pick or type an input, choose an output character, see where the decoder looked for it.
+    """A translator's alignment: pick or type an input, choose an output character, see where the decoder
+    looked for it.
 
-    `model` is a Translator or a TransformerTranslator, trained on dates; `examples` are inputs to pick from, the first one starts. The model
-    translates once for each new input; moving along the output only draws. A sentence says whether the answer is right. Characters
-    count from 0. Raises TypeError where the model is neither of the two or an example no text, ValueError without examples, and for a model
-    whose decoder returns no weights.
+    `model` is a Translator or a TransformerTranslator, trained on dates; `examples` are inputs to pick from,
+    the first one starts. The model translates once for each new input; moving along the output only draws. A
+    sentence says whether the answer is right. Characters count from 0. Raises TypeError where the model is
+    neither of the two or an example no text, ValueError without examples, and for a model whose decoder
+    returns no weights.
     """
 
     def __init__(self, model: Translator | TransformerTranslator, examples: Sequence[str]) -> None:
@@ -70,8 +73,8 @@ class AlignmentExplorer(Explorer):
         named = [f"{_named(self.source[j], j)}: {weights[j]:.2f}" for j in more if weights[j] >= 0.02]
         then = f", then at {'; '.join(named)}" if named else ""
         return (
-            f"Output character {at}, {self.made.text[at]!r}, looks most at {_named(self.source[first], first)}, "
-            f"weight {weights[first]:.2f}{then}."
+            f"Output character {at}, {self.made.text[at]!r}, looks most at"
+            f" {_named(self.source[first], first)}, weight {weights[first]:.2f}{then}."
         )
 
     def draw(self) -> str:
@@ -80,10 +83,12 @@ class AlignmentExplorer(Explorer):
         at = self.at.value
         cut = f" (cut after {LONGEST_OUTPUT} characters)" if len(self.made.text) == LONGEST_OUTPUT else ""
         return (
-            f"<style>{STYLE}</style><p><b>{html.escape(self.source)} → {html.escape(self.made.text)}</b>{cut}<br>"
+            f"<style>{STYLE}</style><p><b>{html.escape(self.source)} →"
+            f" {html.escape(self.made.text)}</b>{cut}<br>"
             f'<span class="ll-judged">{html.escape(self.judged)}</span></p>'
             f"<p role='status'>{html.escape(self.words(at))}</p>{self._svg(at)}"
-            "<p>Top: the weights of the chosen output character, a bar for each character of the input; they sum to 1. Below: the "
+            "<p>Top: the weights of the chosen output character, a bar for each character of the input; they"
+            " sum to 1. Below: the "
             "weights of all output characters, bright is large; the chosen row is framed.</p>"
         )
 
@@ -92,8 +97,10 @@ class AlignmentExplorer(Explorer):
             self.made.weights,
             self.source,
             self.made.text,
-            alt="The alignment explorer as it starts: weights of a translation, a row for each output character and a column for each "
-            "input character.",
+            alt=(
+                "The alignment explorer as it starts: weights of a translation, a row for each output"
+                " character and a column for each input character."
+            ),
         )
 
     def _picked(self, change: dict) -> None:
@@ -141,30 +148,35 @@ class AlignmentExplorer(Explorer):
             parts.append(
                 f"<g><title>{title}</title>"
                 f'<rect x="{x}" y="0" width="{unit}" height="{top}" fill="#fff"/>'
-                f'<rect x="{x + 1}" y="{BAR - tall:.1f}" width="{unit - 2}" height="{tall:.1f}" fill="{CURVES[0]}"/>'
-                f'<text x="{x + unit / 2}" y="{top - 8}" text-anchor="middle"{_here(weight >= 0.1)}>{html.escape(character)}</text></g>'
+                f'<rect x="{x + 1}" y="{BAR - tall:.1f}" width="{unit - 2}" height="{tall:.1f}"'
+                f' fill="{CURVES[0]}"/>'
+                f'<text x="{x + unit / 2}" y="{top - 8}"'
+                f' text-anchor="middle"{_here(weight >= 0.1)}>{html.escape(character)}</text></g>'
             )
         parts.append(
-            f'<image href="{self._image}" x="{LEFT}" y="{top}" width="{width}" height="{height}" preserveAspectRatio="none" '
-            'style="image-rendering:pixelated"/>'
+            f'<image href="{self._image}" x="{LEFT}" y="{top}" width="{width}" height="{height}"'
+            ' preserveAspectRatio="none" style="image-rendering:pixelated"/>'
         )
         for i, character in enumerate(target):
             y = top + high * (i + 1) - 3
             parts.append(
-                f'<text x="{LEFT - 8}" y="{y}" text-anchor="end"{_here(i == at)}>{html.escape(character)}</text>'
+                f'<text x="{LEFT - 8}" y="{y}"'
+                f' text-anchor="end"{_here(i == at)}>{html.escape(character)}</text>'
             )
         parts.append(
-            f'<rect x="{LEFT - 1}" y="{top + high * at - 1}" width="{width + 2}" height="{high + 2}" fill="none" stroke="{MARK}" '
-            f'stroke-width="2"/><path d="M{LEFT} {BAR}h{width}M{LEFT} 0.5h{width}" stroke="#999"/>'
+            f'<rect x="{LEFT - 1}" y="{top + high * at - 1}" width="{width + 2}" height="{high + 2}"'
+            f' fill="none" stroke="{MARK}" stroke-width="2"/><path d="M{LEFT} {BAR}h{width}M{LEFT}'
+            f' 0.5h{width}" stroke="#999"/>'
         )
         return (
-            f'<svg class="ll-align" role="img" aria-label="{html.escape(self.words(at))}" width="{LEFT + width + 4}" '
-            f'height="{top + height + 4}">{"".join(parts)}</svg>'
+            f'<svg class="ll-align" role="img" aria-label="{html.escape(self.words(at))}"'
+            f' width="{LEFT + width + 4}" height="{top + height + 4}">{"".join(parts)}</svg>'
         )
 
 
 def judged(text: str, answer: str) -> str:
-    """Whether an answer is right, as a sentence: which languages write the day so, or that none does and the model has guessed.
+    """Whether an answer is right, as a sentence: which languages write the day so, or that none does and the
+    model has guessed.
 
     >>> judged("3. märz 2021", "2021-03-03"), judged("3. märz 2021", "2021-03-30")
     ('German, long: right.', 'German, long: wrong, it means 2021-03-03.')

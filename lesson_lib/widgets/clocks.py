@@ -27,14 +27,16 @@ STYLE = """
 
 
 class Places:
-    """Sinusoidal codes of width d for the positions that two sliders reach: `i`, and `i + delta`, which may be negative."""
+    """Sinusoidal codes of width d for the positions that two sliders reach: `i`, and `i + delta`, which may
+    be negative."""
 
     def __init__(self, d: int, base: float) -> None:
         self.frequencies = frequencies(d, base=base)
         self.table = sinusoidal(FARTHEST + REACH + 1, d, base=base, dtype=torch.float64)
 
     def __getitem__(self, position: int) -> Tensor:
-        """The code of a position; one before the first token is mirrored: sin(-x) = -sin x, cos(-x) = cos x."""
+        """The code of a position; one before the first token is mirrored: sin(-x) = -sin x, cos(-x) =
+        cos x."""
         row = self.table[abs(position)]
         return row if position >= 0 else row * row.new_tensor([-1.0, 1.0]).repeat(len(self.frequencies))
 
@@ -56,10 +58,12 @@ def before_the_first(position: int) -> str:
 
 
 class ClockExplorer(Explorer):
-    """A clock per frequency with the hands of positions i and i + δ; the angle between them is δ · w_j, whatever i is.
+    """A clock per frequency with the hands of positions i and i + δ; the angle between them is δ · w_j,
+    whatever i is.
 
-    The convention: angles are counted counter-clockwise from the right, so that the cosine (column 2j + 1) lies to the right and
-    the sine (column 2j) upwards. Raises ValueError where d is odd, less than 2 or more than 16.
+    The convention: angles are counted counter-clockwise from the right, so that the cosine (column 2j + 1)
+    lies to the right and the sine (column 2j) upwards. Raises ValueError where d is odd, less than 2 or more
+    than 16.
     """
 
     def __init__(self, d: int = 8, base: float = BASE) -> None:
@@ -76,14 +80,16 @@ class ClockExplorer(Explorer):
         i, delta = self.position.value, self.offset.value
         drawn = "".join(self._clock(j, w, i, delta) for j, w in enumerate(self.places.frequencies.tolist()))
         legend = (
-            f"{_key(HERE, '●')} solid: position i = {i} &nbsp; {_key(THERE, '□')} dashed: position i + δ = {i + delta} &nbsp; "
-            f"{_key(BETWEEN, '◠')} arc between them: δ · w<sub>j</sub>"
+            f"{_key(HERE, '●')} solid: position i = {i} &nbsp; {_key(THERE, '□')} dashed: position i + δ ="
+            f" {i + delta} &nbsp; {_key(BETWEEN, '◠')} arc between them: δ · w<sub>j</sub>"
         )
         return (
-            f"<style>{STYLE}</style><p><b>Move the position: every hand turns, the angle between the two hands stays. "
+            f"<style>{STYLE}</style><p><b>Move the position: every hand turns, the angle between the two"
+            " hands stays. "
             f"Move the offset: that angle changes.</b></p><p>{legend}.{before_the_first(i + delta)}</p>"
             f'<div class="ll-clocks">{drawn}</div>'
-            "<p>An angle starts at the right and grows counter-clockwise. A hand ends at the point (cos, sin): "
+            "<p>An angle starts at the right and grows counter-clockwise. A hand ends at the point (cos,"
+            " sin): "
             "the cosine, column 2j + 1, to the right; the sine, column 2j, upwards.</p>"
         )
 
@@ -95,8 +101,10 @@ class ClockExplorer(Explorer):
                 for j, w in enumerate(self.places.frequencies.tolist())
             },
             names=("position i", "position i + δ"),
-            alt="The clock explorer as it starts: a circle per frequency, each with the hands of two positions; "
-            "the hands turn slower from clock to clock.",
+            alt=(
+                "The clock explorer as it starts: a circle per frequency, each with the hands of two"
+                " positions; the hands turn slower from clock to clock."
+            ),
         )
 
     def _clock(self, j: int, w: float, i: int, delta: int) -> str:
@@ -106,7 +114,8 @@ class ClockExplorer(Explorer):
             + "".join(
                 cell(
                     number(value),
-                    f"p[{at}, {2 * j + k}] = {name}({at} · w_{j}) = {name}({at} · {w:.4g}) = {number(value, 4)}",
+                    f"p[{at}, {2 * j + k}] = {name}({at} · w_{j}) = {name}({at} · {w:.4g}) ="
+                    f" {number(value, 4)}",
                 )
                 for at in (i, i + delta)
                 for value in [self.places[at][2 * j + k].item()]
@@ -114,29 +123,37 @@ class ClockExplorer(Explorer):
             + "</tr>"
             for k, name in enumerate(("sin", "cos"))
         )
-        head = f'<tr><th></th><th scope="col" style="color:{HERE}">p[{i}]</th><th scope="col" style="color:#A63D00">p[{i + delta}]</th></tr>'
+        head = (
+            f'<tr><th></th><th scope="col" style="color:{HERE}">p[{i}]</th><th scope="col"'
+            f' style="color:#A63D00">p[{i + delta}]</th></tr>'
+        )
         turned = f"{delta} · w<sub>{j}</sub> = {delta * w:.3g} rad"
         label = (
             f"clock {j}: the hand of position {i} at {_degrees(i * w)} degrees, of position {i + delta} at "
             f"{_degrees((i + delta) * w)} degrees; between them {delta * w:.3g} radians"
         )
         svg = (
-            f'<svg role="img" aria-label="{html.escape(label)}" width="{WIDTH}" height="{HEIGHT}" font-size="11" fill="#555">'
+            f'<svg role="img" aria-label="{html.escape(label)}" width="{WIDTH}" height="{HEIGHT}"'
+            ' font-size="11" fill="#555">'
             f'<circle cx="{MIDDLE}" cy="{MIDDLE}" r="{RADIUS}" fill="#fff" stroke="#999"/>'
-            f'<path d="M{MIDDLE - RADIUS} {MIDDLE}h{2 * RADIUS}M{MIDDLE} {MIDDLE - RADIUS}v{2 * RADIUS}" stroke="#ddd"/>'
-            f'<text x="{MIDDLE}" y="11" text-anchor="middle">sin</text><text x="{WIDTH}" y="{MIDDLE + 4}" text-anchor="end">cos</text>'
+            f'<path d="M{MIDDLE - RADIUS} {MIDDLE}h{2 * RADIUS}M{MIDDLE} {MIDDLE - RADIUS}v{2 * RADIUS}"'
+            ' stroke="#ddd"/>'
+            f'<text x="{MIDDLE}" y="11" text-anchor="middle">sin</text><text x="{WIDTH}" y="{MIDDLE + 4}"'
+            ' text-anchor="end">cos</text>'
             f"{_arc(i * w, delta * w)}{_hand(i * w, HERE)}{_hand((i + delta) * w, THERE, dashed=True)}</svg>"
         )
         return (
-            f'<div class="ll-clock ll-under"><b>w<sub>{j}</sub> = {w:.4g}</b><br>wavelength 2π/w<sub>{j}</sub><br>= {_tokens(w)}<br>{svg}'
-            f'<div style="color:#00664A">{turned}</div><table>{head}{rows}</table></div>'
+            f'<div class="ll-clock ll-under"><b>w<sub>{j}</sub> = {w:.4g}</b><br>wavelength'
+            f" 2π/w<sub>{j}</sub><br>= {_tokens(w)}<br>{svg}<div"
+            f' style="color:#00664A">{turned}</div><table>{head}{rows}</table></div>'
         )
 
 
 def _hand(angle: float, color: str, *, dashed: bool = False) -> str:
     x, y = _point(angle, RADIUS)
     end = (
-        f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" fill="none" stroke="{color}" stroke-width="2"/>'
+        f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" fill="none" stroke="{color}"'
+        ' stroke-width="2"/>'
         if dashed
         else f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{color}"/>'
     )
@@ -154,7 +171,10 @@ def _arc(start: float, angle: float) -> str:
         "{:.1f},{:.1f}".format(*_point(start + angle * k / steps, radius + grow * turns * k / steps))
         for k in range(steps + 1)
     )
-    return f'<polyline points="{points}" fill="none" stroke="{BETWEEN}" stroke-width="{3 if turns <= 1 else 1.5}"/>'
+    return (
+        f'<polyline points="{points}" fill="none" stroke="{BETWEEN}"'
+        f' stroke-width="{3 if turns <= 1 else 1.5}"/>'
+    )
 
 
 def _point(angle: float, radius: float) -> tuple[float, float]:

@@ -1,4 +1,5 @@
-"""A text and how a GPT goes on: type a beginning, bend the probabilities of the next character, have it write."""
+"""A text and how a GPT goes on: type a beginning, bend the probabilities of the next character, have it
+write."""
 
 import html
 import textwrap
@@ -18,15 +19,17 @@ CSS = """
   border-left:3px solid #999; padding:4px 10px; margin:6px 0}
 .ll-cont pre b {text-decoration:underline; text-underline-offset:3px; color:#0B4F8A}
 .ll-cont th {text-align:left; padding:2px 6px}
-"""
+"""  # noqa: E501
 
 
 class ContinuationExplorer(Explorer):
     """A GPT continues what you type; temperature and top-k bend the probabilities of each next character.
 
-    The sliders for temperature and top-k redraw the probabilities at once; the text keeps the settings it was made with until "write" makes a new one, with a
-    new seed. Typing a beginning or changing the length writes too. `start` is the first beginning; an empty one starts behind a newline.
-    Raises TypeError where the model is no GPT or start no text, ValueError where start holds a character that the model does not know.
+    The sliders for temperature and top-k redraw the probabilities at once; the text keeps the settings it was
+    made with until "write" makes a new one, with a new seed. Typing a beginning or changing the length writes
+    too. `start` is the first beginning; an empty one starts behind a newline.
+    Raises TypeError where the model is no GPT or start no text, ValueError where start holds a character that
+    the model does not know.
     """
 
     def __init__(self, model: GPT, start: str = "The ") -> None:
@@ -57,7 +60,8 @@ class ContinuationExplorer(Explorer):
         self.again.on_click(self._again)
 
     def likeliest(self) -> list[tuple[str, float]]:
-        """The likeliest characters after the beginning, at most 8, with their probabilities for the sliders' values."""
+        """The likeliest characters after the beginning, at most 8, with their probabilities for the sliders'
+        values."""
         shares = distribution(self.logits, self.temperature.value, self.top_k.value).tolist()
         pairs = sorted(zip(self.model.characters, shares, strict=True), key=lambda pair: -pair[1])
         return [pair for pair in pairs[:SHOWN] if pair[1] > 0]
@@ -74,8 +78,9 @@ class ContinuationExplorer(Explorer):
             return f"<p role='alert'>{html.escape(self.trouble)}</p>"
         pairs = self.likeliest()
         rows = "".join(
-            f"<tr><td>{html.escape(_visible(character))}</td><td>{share:.3f}</td><td style='text-align:left;min-width:{BAR}px'>"
-            f"<div style='height:14px;width:{BAR * share:.1f}px;background:{CURVES[0]}'></div></td></tr>"
+            f"<tr><td>{html.escape(_visible(character))}</td><td>{share:.3f}</td><td"
+            f" style='text-align:left;min-width:{BAR}px'><div"
+            f" style='height:14px;width:{BAR * share:.1f}px;background:{CURVES[0]}'></div></td></tr>"
             for character, share in pairs
         )
         rest = max(0.0, 1 - sum(share for _, share in pairs))
@@ -123,8 +128,8 @@ class ContinuationExplorer(Explorer):
         below.set_title("probability of the first character after it", loc="left")
         return Picture(
             figure,
-            "The continuation explorer as it starts: a beginning, the text that the model wrote behind it, and a bar for each of the likeliest "
-            "next characters.",
+            "The continuation explorer as it starts: a beginning, the text that the model wrote behind it,"
+            " and a bar for each of the likeliest next characters.",
         )
 
     def _changed(self, _change: dict) -> None:

@@ -33,13 +33,14 @@ CSS = """
 .ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
 .ll-now {outline:3px solid #D55E00; outline-offset:2px}
 .widget-toggle-buttons .widget-toggle-button.mod-active {box-shadow:inset 0 -3px var(--jp-ui-font-color1, #111)}
-"""
+"""  # noqa: E501
 
 
 class Explorer(ipywidgets.VBox):
     """Controls above a drawing. A subclass sets its controls, `draw() -> html` and `still() -> Picture`.
 
-    Where a kernel runs, the widget shows; where none does (a page, a printed notebook), the still picture does.
+    Where a kernel runs, the widget shows; where none does (a page, a printed notebook), the still picture
+    does.
     """
 
     def __init__(self, controls: Sequence[ipywidgets.Widget]) -> None:
@@ -86,7 +87,8 @@ def table(
 ) -> str:
     """A table of numbers as HTML: coloured by size, each cell with its formula on hover or focus.
 
-    `limits` fixes the colours' range (default: the table's own); `shape` writes rows and columns after the title.
+    `limits` fixes the colours' range (default: the table's own); `shape` writes rows and columns after the
+    title.
     """
     flat = [value for row in rows for value in row]
     low, high = limits or (min(flat), max(flat))

@@ -1,4 +1,5 @@
-"""A model that looks at a picture piece by piece: its path, what it saw, and what it believes after each glimpse."""
+"""A model that looks at a picture piece by piece: its path, what it saw, and what it believes after each
+glimpse."""
 
 import base64
 import html
@@ -26,14 +27,16 @@ STYLE = """
 .ll-box .ll-classes .ll-bar {display:inline-block; height:12px; background:#999; vertical-align:middle}
 .ll-box .ll-classes .ll-true th {font-weight:700; color:#00664A}
 .ll-box .ll-classes .ll-true .ll-bar {background:#009E73}
-"""
+"""  # noqa: E501
 
 
 class GlimpseExplorer(Explorer):
-    """Pick a picture and step through the glimpses: path, patches really seen, probabilities of the classes after each.
+    """Pick a picture and step through the glimpses: path, patches really seen, probabilities of the classes
+    after each.
 
-    `canvases` are (pictures, height, width), brightness 0 to 1; `places` (pictures, glimpses, 2) as a model chose them, with
-    `probabilities` (pictures, glimpses, classes) after each; `labels` the true classes. `patch` and `n_scales` are the model's.
+    `canvases` are (pictures, height, width), brightness 0 to 1; `places` (pictures, glimpses, 2) as a model
+    chose them, with `probabilities` (pictures, glimpses, classes) after each; `labels` the true classes.
+    `patch` and `n_scales` are the model's.
     Raises ValueError for shapes that do not fit together, and for numbers that are no probabilities.
     """
 
@@ -74,9 +77,13 @@ class GlimpseExplorer(Explorer):
         )
         x, y = place.tolist()
         return (
-            f"<style>{STYLE}</style><p><b>Glimpse {step} of {self.places.shape[1]}</b>, at x = {x:.2f}, y = {y:.2f}. {html.escape(self.words())}</p>"
-            f'<div class="ll-looks">{self._canvas(which, step)}<div>{shown}</div>{self._classes(which, step)}</div>'
-            "<p>Solid square: the sharp patch. Dashed: the wide one, seen coarsely. Outside both the model saw nothing in this glimpse.</p>"
+            f"<style>{STYLE}</style><p><b>Glimpse {step} of {self.places.shape[1]}</b>, at x = {x:.2f}, y ="
+            f" {y:.2f}. {html.escape(self.words())}</p>"
+            "<div"
+            f' class="ll-looks">{self._canvas(which, step)}<div>{shown}</div>'
+            f"{self._classes(which, step)}</div>"
+            "<p>Solid square: the sharp patch. Dashed: the wide one, seen coarsely. Outside both the model"
+            " saw nothing in this glimpse.</p>"
         )
 
     def still(self) -> Picture:
@@ -113,7 +120,8 @@ class GlimpseExplorer(Explorer):
             column, row = first_pixel(self.places[which, step - 1], canvas.shape, size).tolist()
             style = 'stroke-width="3"' if k == 0 else 'stroke-width="2" stroke-dasharray="6 4"'
             frames.append(
-                f'<rect x="{UNIT * column}" y="{UNIT * row}" width="{UNIT * size}" height="{UNIT * size}" fill="none" stroke="{MARK}" {style}/>'
+                f'<rect x="{UNIT * column}" y="{UNIT * row}" width="{UNIT * size}" height="{UNIT * size}"'
+                f' fill="none" stroke="{MARK}" {style}/>'
             )
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path)
         stops = "".join(
@@ -126,10 +134,11 @@ class GlimpseExplorer(Explorer):
             + ", ".join(f"({x:.2f}, {y:.2f})" for x, y in self.places[which, :step].tolist())
         )
         return (
-            f'<svg role="img" aria-label="{label}" width="{width}" height="{height}" fill="#111">'
-            f'<image href="{_png(canvas)}" width="{width}" height="{height}" preserveAspectRatio="none" style="image-rendering:pixelated"/>'
-            f'{"".join(frames)}<polyline points="{points}" fill="none" stroke="#fff" stroke-width="4"/>'
-            f'<polyline points="{points}" fill="none" stroke="{MARK}" stroke-width="2"/>{stops}</svg>'
+            f'<svg role="img" aria-label="{label}" width="{width}" height="{height}" fill="#111"><image'
+            f' href="{_png(canvas)}" width="{width}" height="{height}" preserveAspectRatio="none"'
+            f' style="image-rendering:pixelated"/>{"".join(frames)}<polyline points="{points}" fill="none"'
+            f' stroke="#fff" stroke-width="4"/><polyline points="{points}" fill="none" stroke="{MARK}"'
+            f' stroke-width="2"/>{stops}</svg>'
         )
 
     def _classes(self, which: int, step: int) -> str:
@@ -141,7 +150,10 @@ class GlimpseExplorer(Explorer):
             )
             bar = f'<span class="ll-bar" style="width:{round(120 * p)}px"></span> {p:.2f}'
             rows.append(f'<tr{mark}><th scope="row">{name}</th><td>{bar}</td></tr>')
-        return f'<table class="ll-classes"><caption>after glimpse {step} (✓: the truth)</caption>{"".join(rows)}</table>'
+        return (
+            f'<table class="ll-classes"><caption>after glimpse {step} (✓: the'
+            f" truth)</caption>{''.join(rows)}</table>"
+        )
 
 
 def _wide(width: int, patch: int) -> str:
@@ -152,8 +164,8 @@ def _image(pixels: Tensor, unit: int, label: str) -> str:
     height, width = (unit * side for side in pixels.shape)
     size = f'width="{width}" height="{height}"'
     return (
-        f'<svg role="img" aria-label="{html.escape(label)}" {size} style="display:block">'
-        f'<image href="{_png(pixels)}" {size} preserveAspectRatio="none" style="image-rendering:pixelated"/></svg>'
+        f'<svg role="img" aria-label="{html.escape(label)}" {size} style="display:block"><image'
+        f' href="{_png(pixels)}" {size} preserveAspectRatio="none" style="image-rendering:pixelated"/></svg>'
     )
 
 
@@ -180,9 +192,11 @@ def _check(canvases: Tensor, places: Tensor, probabilities: Tensor, labels: Tens
         )
     if (probabilities < 0).any() or not ((probabilities.sum(-1) - 1).abs() < 0.02).all():
         raise ValueError(
-            "probabilities must be >= 0 and sum to 1 over the classes; for logits, pass looked.probabilities()"
+            "probabilities must be >= 0 and sum to 1 over the classes; for logits, pass"
+            " looked.probabilities()"
         )
     if labels.min() < 0 or labels.max() >= probabilities.shape[2]:
         raise ValueError(
-            f"labels must be 0 ... {probabilities.shape[2] - 1}, got {labels.min().item()} ... {labels.max().item()}"
+            f"labels must be 0 ... {probabilities.shape[2] - 1}, got {labels.min().item()} ..."
+            f" {labels.max().item()}"
         )

@@ -1,4 +1,5 @@
-"""A graph's nodes and whom they look at: choose a node, see its weights and the class it is given, cut an edge and see both change."""
+"""A graph's nodes and whom they look at: choose a node, see its weights and the class it is given, cut an
+edge and see both change."""
 
 import html
 from typing import NamedTuple
@@ -34,18 +35,21 @@ STYLE = """
 
 
 class Seen(NamedTuple):
-    """What the model makes of the graph: tables of weights (n, n), their mean first and then the heads', and each node's probabilities."""
+    """What the model makes of the graph: tables of weights (n, n), their mean first and then the heads', and
+    each node's probabilities."""
 
     weights: Tensor
     probabilities: Tensor
 
 
 class GraphExplorer(Explorer):
-    """A node classifier at work: choose a node, and a head or the mean of all, see where it looks and which class it is given; cut its edges.
+    """A node classifier at work: choose a node, and a head or the mean of all, see where it looks and which
+    class it is given; cut its edges.
 
-    `model` is a NodeClassifier trained on `task`. An edge is cut both ways, and the model reads the graph without it; it is not trained again.
-    A table holds the weights before the cuts and now. `node` is the one to start with. Raises TypeError where the two are something else, ValueError for a model of
-    other widths, for a node that is not there, and for a graph without edges.
+    `model` is a NodeClassifier trained on `task`. An edge is cut both ways, and the model reads the graph
+    without it; it is not trained again. A table holds the weights before the cuts and now. `node` is the one
+    to start with. Raises TypeError where the two are something else, ValueError for a model of other widths,
+    for a node that is not there, and for a graph without edges.
     """
 
     def __init__(self, task: NodeTask, model: NodeClassifier, *, node: int = 0) -> None:
@@ -54,8 +58,8 @@ class GraphExplorer(Explorer):
         self.before = self.now = self._look()
         if self.before.probabilities.shape[1] != len(task.classes):
             raise ValueError(
-                f"model gives {self.before.probabilities.shape[1]} classes, but the task has {len(task.classes)}: "
-                f"{', '.join(task.classes)}; make it with n_classes={len(task.classes)}"
+                f"model gives {self.before.probabilities.shape[1]} classes, but the task has"
+                f" {len(task.classes)}: {', '.join(task.classes)}; make it with n_classes={len(task.classes)}"
             )
         n, heads = len(task.y), len(self.before.weights) - 1
         wide = {"style": {"description_width": "60px"}, "layout": ipywidgets.Layout(width="330px")}
@@ -79,13 +83,17 @@ class GraphExplorer(Explorer):
         return seen.weights[self.head.index]
 
     def words(self) -> str:
-        """Where the chosen node looks and which class it is given, as sentences; behind cuts what it was before, and who else has changed."""
+        """Where the chosen node looks and which class it is given, as sentences; behind cuts what it was
+        before, and who else has changed."""
         node = self.node.value
         looks = self.weights(self.now)[node].tolist()
         first, *more = sorted(range(len(looks)), key=lambda k: -looks[k])[:3]
         then = [f"{self._name(k)} ({looks[k]:.2f})" for k in more if looks[k] >= NOTHING]
         behind = f", then at {' and '.join(then)}" if then else ""
-        told = f"Node {node} looks most at {self._name(first)} ({looks[first]:.2f}){behind}. {self._judged(node)}"
+        told = (
+            f"Node {node} looks most at {self._name(first)} ({looks[first]:.2f}){behind}."
+            f" {self._judged(node)}"
+        )
         if not self.cuts:
             return told
         label, share = _best(self.before.probabilities[node])
@@ -179,7 +187,8 @@ class GraphExplorer(Explorer):
         return f"It is taken for {self.task.classes[label]}, probability {share:.2f}: {verdict}{given}."
 
     def _table(self) -> str:
-        """The nodes that the chosen one looks at, with their weights before the cuts and now, those with the largest first."""
+        """The nodes that the chosen one looks at, with their weights before the cuts and now, those with the
+        largest first."""
         node = self.node.value
         now, before = (self.weights(seen)[node].tolist() for seen in (self.now, self.before))
         partners, largest = self._partners(node), max(*now, *before)
@@ -194,12 +203,14 @@ class GraphExplorer(Explorer):
             mark = ' class="ll-cut"' if k in gone else ""
             bar = _bar(now[k] / largest, GIVEN if k in near else STRANGER)
             rows.append(
-                f'<tr><th scope="row"{mark}>{k} {html.escape(what)}</th><td>{bar}{now[k]:.2f}</td><td>{before[k]:.2f}</td></tr>'
+                f'<tr><th scope="row"{mark}>{k}'
+                f" {html.escape(what)}</th><td>{bar}{now[k]:.2f}</td><td>{before[k]:.2f}</td></tr>"
             )
         if rest := shown[MOST:]:
             sums = [sum(side[k] for k in rest) for side in (now, before)]
             rows.append(
-                f'<tr><th scope="row">{len(rest)} more</th><td>{_bar(0, GIVEN)}{sums[0]:.2f}</td><td>{sums[1]:.2f}</td></tr>'
+                f'<tr><th scope="row">{len(rest)}'
+                f" more</th><td>{_bar(0, GIVEN)}{sums[0]:.2f}</td><td>{sums[1]:.2f}</td></tr>"
             )
         top = "".join(f'<th scope="col">{head}</th>' for head in ("looks at", "weight now", "before cuts"))
         return (
@@ -211,9 +222,10 @@ class GraphExplorer(Explorer):
             f"{_sample(k)} {html.escape(name)}" for k, name in enumerate(self.task.classes)
         )
         return (
-            f"<p>{samples} &nbsp; Shape: the true class. Colour: the class it is taken for; dashed frame where that is wrong. Thick frame: "
-            "the class was given for training. Arrows: the ringed node's weights, in the first layer; dashed orange where no edge leads. Light "
-            "orange: the edge to be cut; dashed grey: cut. The small circle beside the ring: its weight on itself.</p>"
+            f"<p>{samples} &nbsp; Shape: the true class. Colour: the class it is taken for; dashed frame"
+            " where that is wrong. Thick frame: the class was given for training. Arrows: the ringed node's"
+            " weights, in the first layer; dashed orange where no edge leads. Light orange: the edge to be"
+            " cut; dashed grey: cut. The small circle beside the ring: its weight on itself.</p>"
         )
 
 
@@ -246,7 +258,8 @@ def _svg(drawing: Drawing, label: str) -> str:
             else ""
         )
         parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{line.color}" stroke-width="{line.width:.3f}"{dashes}/>'
+            f'<polyline points="{points}" fill="none" stroke="{line.color}"'
+            f' stroke-width="{line.width:.3f}"{dashes}/>'
         )
         if line.head:
             parts.append(f'<polygon points="{_points(line.head)}" fill="{line.color}"/>')
@@ -254,7 +267,8 @@ def _svg(drawing: Drawing, label: str) -> str:
         x, y = mark.place[0], HIGH - mark.place[1]
         if mark.ring:
             parts.append(
-                f'<circle class="ll-ring" cx="{x:.2f}" cy="{y:.2f}" r="{1.5 * mark.radius:.3f}" fill="none" stroke="{STRANGER}" stroke-width="0.08"/>'
+                f'<circle class="ll-ring" cx="{x:.2f}" cy="{y:.2f}" r="{1.5 * mark.radius:.3f}" fill="none"'
+                f' stroke="{STRANGER}" stroke-width="0.08"/>'
             )
         dashes = ' stroke-dasharray="0.08 0.05"' if mark.dashed else ""
         style = f'fill="{mark.ground}" stroke="#000" stroke-width="{mark.frame:.3f}"{dashes}'
@@ -265,13 +279,15 @@ def _svg(drawing: Drawing, label: str) -> str:
         )
         size = 0.95 * mark.radius
         text = (
-            f'<text x="{x:.2f}" y="{y + 0.36 * size:.2f}" text-anchor="middle" font-size="{size:.2f}">{mark.text}</text>'
+            f'<text x="{x:.2f}" y="{y + 0.36 * size:.2f}" text-anchor="middle"'
+            f' font-size="{size:.2f}">{mark.text}</text>'
             if mark.text
             else ""
         )
         parts.append(f"<g><title>node {mark.node}</title>{shape}{text}</g>")
     return (
-        f'<svg class="ll-sheet" role="img" aria-label="{label}" width="{round(UNIT * WIDE)}" viewBox="0 0 {WIDE:g} {HIGH:g}">'
+        f'<svg class="ll-sheet" role="img" aria-label="{label}" width="{round(UNIT * WIDE)}" viewBox="0 0'
+        f' {WIDE:g} {HIGH:g}">'
         f"{''.join(parts)}</svg>"
     )
 
@@ -283,8 +299,8 @@ def _points(points: tuple[Point, ...]) -> str:
 def _bar(share: float, tone: str) -> str:
     """A weight as a bar, the largest one full."""
     return (
-        '<svg width="82" height="12" aria-hidden="true"><rect width="81" height="11" x="0.5" y="0.5" fill="#f3f3f3"/>'
-        f'<rect width="{80 * share:.1f}" height="11" x="0.5" y="0.5" fill="{tone}"/></svg>'
+        '<svg width="82" height="12" aria-hidden="true"><rect width="81" height="11" x="0.5" y="0.5"'
+        f' fill="#f3f3f3"/><rect width="{80 * share:.1f}" height="11" x="0.5" y="0.5" fill="{tone}"/></svg>'
     )
 
 

@@ -39,9 +39,9 @@ STYLE = """
 class HeadExplorer(Explorer):
     """Where each head looks: choose a query; see all heads side by side, or one with its numbers.
 
-    `weights` is (h, n, m), of one sequence; `tokens` label queries and keys (`keys` label the keys where they are others);
-    `names` say what a head is for. Heads and tokens count from 0. Raises ValueError for another shape, more than 12 heads or 24
-    tokens, numbers that are no weights, and too few or too many labels.
+    `weights` is (h, n, m), of one sequence; `tokens` label queries and keys (`keys` label the keys where they
+    are others); `names` say what a head is for. Heads and tokens count from 0. Raises ValueError for another
+    shape, more than 12 heads or 24 tokens, numbers that are no weights, and too few or too many labels.
     """
 
     def __init__(
@@ -89,16 +89,23 @@ class HeadExplorer(Explorer):
         lines = "".join(self._words(head, query) for head in some)
         asks = html.escape(f"Query {query}, {_quoted(self.tokens[query])}")
         scale = ", ".join(to_hex(colormaps[HEAT](share)) for share in (0, 0.25, 0.5, 0.75, 1.0))
-        bar = f"<span style='display:inline-block;width:70px;height:11px;background:linear-gradient(90deg, {scale})'></span>"
+        bar = (
+            "<span style='display:inline-block;width:70px;height:11px;background:linear-gradient(90deg,"
+            f" {scale})'></span>"
+        )
         return (
-            f"<style>{STYLE}</style><p>Rows are queries, columns are keys; colour is weight: 0 {bar} 1.</p>{maps}"
-            f"<p><b>{asks}</b>, the row in the orange frame:</p><div class='ll-under'><table class='ll-words'>{lines}</table></div>"
+            f"<style>{STYLE}</style><p>Rows are queries, columns are keys; colour is weight: 0 {bar}"
+            f" 1.</p>{maps}<p><b>{asks}</b>, the row in the orange frame:</p><div class='ll-under'><table"
+            f" class='ll-words'>{lines}</table></div>"
         )
 
     def still(self) -> Picture:
         return heads(
             {self.title(h): table for h, table in enumerate(self.weights)},
-            alt="The head explorer as it starts: one heat map of weights per head, rows are queries and columns are keys.",
+            alt=(
+                "The head explorer as it starts: one heat map of weights per head, rows are queries and"
+                " columns are keys."
+            ),
             rows=[_short(token) for token in self.tokens],
             columns=[_short(key) for key in self.key_labels],
         )
@@ -115,7 +122,8 @@ class HeadExplorer(Explorer):
         return f"looks at {_quoted(self.key_labels[at])} (place {at}) with weight {_share(largest)}, {more}"
 
     def effective_keys(self, head: int, query: int) -> float:
-        """How many keys, evenly looked at, would be as undecided: exp of the entropy; 0 where no key is allowed."""
+        """How many keys, evenly looked at, would be as undecided: exp of the entropy; 0 where no key is
+        allowed."""
         row = self._table[head][query]
         return math.exp(-sum(w * math.log(w) for w in row if w > 0)) if any(row) else 0.0
 
@@ -146,8 +154,8 @@ class HeadExplorer(Explorer):
         below = 18 if flat or not every else 12 + round(5.2 * longest)
         width, height = left + m * unit + 4, n * unit + below + 4
         frame = (
-            f'<rect x="{left - 1}" y="{2 + query * unit}" width="{m * unit + 2}" height="{unit + 2}" fill="none" '
-            f'stroke="{MARK}" stroke-width="{3 if every else 2}"/>'
+            f'<rect x="{left - 1}" y="{2 + query * unit}" width="{m * unit + 2}" height="{unit + 2}"'
+            f' fill="none" stroke="{MARK}" stroke-width="{3 if every else 2}"/>'
         )
         parts = []
         for head, image in enumerate(self._images):
@@ -168,10 +176,11 @@ class HeadExplorer(Explorer):
                 names.append(f"<text {place}>{html.escape(columns[j])}</text>")
             label = html.escape(f"{self.title(head)}: query {query} {self.words(head, query)}")
             parts.append(
-                f'<div style="width:{width}px"><b>{html.escape(self.title(head))}</b><br>'
-                f'<svg role="img" aria-label="{label}" width="{width}" height="{height}" font-size="{12 if unit > 11 else 11}" fill="#111">'
-                f'<image href="{image}" x="{left}" y="3" width="{m * unit}" height="{n * unit}" preserveAspectRatio="none" '
-                f'style="image-rendering:pixelated"/>{frame}{"".join(names)}</svg></div>'
+                f'<div style="width:{width}px"><b>{html.escape(self.title(head))}</b><br><svg role="img"'
+                f' aria-label="{label}" width="{width}" height="{height}"'
+                f' font-size="{12 if unit > 11 else 11}" fill="#111"><image href="{image}" x="{left}" y="3"'
+                f' width="{m * unit}" height="{n * unit}" preserveAspectRatio="none"'
+                f' style="image-rendering:pixelated"/>{frame}{"".join(names)}</svg></div>'
             )
         return f'<div class="ll-maps">{"".join(parts)}</div>'
 
@@ -188,8 +197,8 @@ class HeadExplorer(Explorer):
             cells = "".join(
                 cell(
                     f"{w:.2f}" if written else "",
-                    f"query {i}, {_quoted(self.tokens[i])}, to key {j}, {_quoted(self.key_labels[j])}: weight = "
-                    + (f"exp(score) / sum of exp(scores) of the row = {w:.4f}" if w else "0"),
+                    f"query {i}, {_quoted(self.tokens[i])}, to key {j}, {_quoted(self.key_labels[j])}:"
+                    " weight = " + (f"exp(score) / sum of exp(scores) of the row = {w:.4f}" if w else "0"),
                     style=shade(w),
                     stop=i == query,  # Tab stops in one row only, so that a large table is no trap
                 )
@@ -198,7 +207,12 @@ class HeadExplorer(Explorer):
             chosen = ' class="ll-query"' if i == query else ""
             rows.append(f'<tr{chosen}><th scope="row">{html.escape(_short(self.tokens[i]))}</th>{cells}</tr>')
         caption = f"<caption>{html.escape(self.title(head))}</caption>"
-        return f'<div class="ll-under"><table class="ll-big{"" if written else " ll-dense"}">{caption}<thead><tr><th></th>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        return (
+            '<div class="ll-under"><table'
+            f' class="ll-big{"" if written else " ll-dense"}">{caption}'
+            f"<thead><tr><th></th>{top}</tr></thead><tbody>"
+            f"{''.join(rows)}</tbody></table></div>"
+        )
 
 
 def _bold(chosen: bool) -> str:
@@ -228,7 +242,8 @@ def _labels(labels: Sequence[str], count: int, name: str, of: str) -> list[str]:
 
 
 def _weights(weights: Tensor) -> Tensor:
-    """The weights in float64 on the processor, once they are known to be weights of a size that can be drawn."""
+    """The weights in float64 on the processor, once they are known to be weights of a size that can
+    be drawn."""
     if not isinstance(weights, Tensor) or weights.ndim != 3 or weights.numel() == 0:
         got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
         raise ValueError(
@@ -242,14 +257,16 @@ def _weights(weights: Tensor) -> Tensor:
         )
     if max(n, m) > MAX_TOKENS:
         raise ValueError(
-            f"at most {MAX_TOKENS} tokens can be drawn, got {n} queries and {m} keys; pick some: weights[:, :{MAX_TOKENS}, :{MAX_TOKENS}]"
+            f"at most {MAX_TOKENS} tokens can be drawn, got {n} queries and {m} keys; pick some: weights[:,"
+            f" :{MAX_TOKENS}, :{MAX_TOKENS}]"
         )
     weights = weights.detach().double().cpu()
     sums = weights.sum(-1)
     if not (weights >= 0).all() or not (((sums - 1).abs() < 0.02) | (sums == 0)).all():
         raise ValueError(
-            "weights must be >= 0 and each row must sum to 1 (or be all zeros, where no key is allowed), "
-            f"got numbers from {weights.min().item():.4g} to {weights.max().item():.4g} and row sums from {sums.min().item():.4g} "
-            f"to {sums.max().item():.4g}; scores become weights by softmax over the keys"
+            "weights must be >= 0 and each row must sum to 1 (or be all zeros, where no key is allowed), got"
+            f" numbers from {weights.min().item():.4g} to {weights.max().item():.4g} and row sums from"
+            f" {sums.min().item():.4g} to {sums.max().item():.4g}; scores become weights by softmax over the"
+            " keys"
         )
     return weights

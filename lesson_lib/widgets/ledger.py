@@ -18,9 +18,9 @@ LINK = re.compile(r"<a href=[^>]*>(.*?)</a>")  # in a widget a link would leave 
 class LedgerExplorer(Explorer):
     """The rows of a ledger with a chosen verdict, of a chosen source, with the words that are typed.
 
-    `page` is (verdict or None, source or None, words) -> rows that show as HTML and count themselves, as `lesson_lib.claims.page` gives
-    them; `verdicts` are the verdicts to choose from, `sources` {letter: what it is}. Raises TypeError where `page` is no function,
-    ValueError where there is nothing to choose from.
+    `page` is (verdict or None, source or None, words) -> rows that show as HTML and count themselves, as
+    `lesson_lib.claims.page` gives them; `verdicts` are the verdicts to choose from, `sources` {letter: what
+    it is}. Raises TypeError where `page` is no function, ValueError where there is nothing to choose from.
     """
 
     def __init__(
@@ -28,7 +28,8 @@ class LedgerExplorer(Explorer):
     ) -> None:
         if not callable(page):
             raise TypeError(
-                f"page must be a function (verdict, source, words) -> rows, such as claims.page, got {type(page).__name__}"
+                "page must be a function (verdict, source, words) -> rows, such as claims.page, got"
+                f" {type(page).__name__}"
             )
         if not verdicts or not sources:
             raise ValueError("verdicts and sources must each name at least one to choose from")
@@ -49,8 +50,9 @@ class LedgerExplorer(Explorer):
         rows = LINK.sub(r"\1", found._repr_html_())
         narrow = f".{self.name} .ll-ledgers {{max-height:440px; overflow-y:auto}}"
         return (
-            f'<style>{narrow}</style><p role="status">{html.escape(origin)}<b>{count}</b>{": " + told if told else ""}</p>'
-            f'<div class="ll-ledgers" tabindex="0">{rows}</div>'
+            f"<style>{narrow}</style><p"
+            f' role="status">{html.escape(origin)}<b>{count}</b>{": " + told if told else ""}</p><div'
+            f' class="ll-ledgers" tabindex="0">{rows}</div>'
         )
 
     def still(self) -> Picture:

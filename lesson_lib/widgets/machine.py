@@ -1,4 +1,5 @@
-"""A Transformer opened on one text: every layer and head as a small map, one of them large, and what the layers make of a token."""
+"""A Transformer opened on one text: every layer and head as a small map, one of them large, and what the
+layers make of a token."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -37,20 +38,22 @@ STYLE = """
 
 
 class MachineExplorer(Explorer):
-    """The machine opened layer by layer: choose a part, a layer, a head and a query; see its weights, and the token's residual stream.
+    """The machine opened layer by layer: choose a part, a layer, a head and a query; see its weights, and the
+    token's residual stream.
 
-    `open_text(text)` opens a model on a text, as models.translator.opened does; `examples` are texts to pick from, and the first one
-    starts. Where open_text raises ValueError or TypeError, its sentence shows, and the last picture stays. The model runs once for
-    each new text; every other choice only draws. Layers count from 1, heads and tokens from 0.
-    Raises TypeError where open_text cannot be called or an example is no text, ValueError without examples, and where the first one
-    cannot be opened.
+    `open_text(text)` opens a model on a text, as models.translator.opened does; `examples` are texts to pick
+    from, and the first one starts. Where open_text raises ValueError or TypeError, its sentence shows, and
+    the last picture stays. The model runs once for each new text; every other choice only draws. Layers count
+    from 1, heads and tokens from 0.
+    Raises TypeError where open_text cannot be called or an example is no text, ValueError without examples,
+    and where the first one cannot be opened.
     """
 
     def __init__(self, open_text: Callable[[str], Any], examples: Sequence[str]) -> None:
         if not callable(open_text):
             raise TypeError(
-                f"open_text must be a function from a text to an opened machine, got {type(open_text).__name__}; "
-                "try lambda text: opened(model, text)"
+                "open_text must be a function from a text to an opened machine, got"
+                f" {type(open_text).__name__}; try lambda text: opened(model, text)"
             )
         examples = [examples] if isinstance(examples, str) else list(examples or ())
         if not examples:
@@ -77,11 +80,16 @@ class MachineExplorer(Explorer):
         asks = f"{_capital(self._title())}: query {self.at.value}, {query!r}{makes}"
         if not ranked:
             return f"{asks} is allowed no key."
-        first, *more = (f"{keys[j]!r} (place {j}) with weight {_share(row[j])}" for j in ranked[:4] if row[j] >= 0.02 or j == ranked[0])  # fmt: skip
+        first, *more = (
+            f"{keys[j]!r} (place {j}) with weight {_share(row[j])}"
+            for j in ranked[:4]
+            if row[j] >= 0.02 or j == ranked[0]
+        )
         return f"{asks}, looks most at {first}{', then at ' if more else ''}{'; '.join(more)}."
 
     def changes(self) -> list[tuple[float, float | None, float | None]]:
-        """The chosen token's residual stream: its norm as it comes in and behind each layer, the norm of what the layer changed, the cosine to before."""
+        """The chosen token's residual stream: its norm as it comes in and behind each layer, the norm of what
+        the layer changed, the cosine to before."""
         stream = self._stream()[:, self.at.value]
         norms, steps = stream.norm(dim=-1).tolist(), (stream[1:] - stream[:-1]).norm(dim=-1).tolist()
         cosines = cosine_similarity(stream[1:], stream[:-1], dim=-1).tolist()
@@ -95,12 +103,13 @@ class MachineExplorer(Explorer):
         arrow = html.escape(f"{self.opened_text} → {''.join(t for t in self.made.target if len(t) == 1)}")
         side = "encoder" if self.part.value == "encoder" else "decoder"
         return (
-            f"<style>{STYLE}</style>{alert}<p><b>{arrow}</b></p>{self._overview()}"
-            "<p>Every map: rows are queries, columns are keys, bright is a large weight. The orange frame marks the one below.</p>"
-            f"<p role='status'>{html.escape(self.words())}</p>"
-            f"<div class='ll-row'><div>{self._map()}</div><div>{self._table()}</div></div>"
-            "<p>The map: rows are queries, columns are keys, each row sums to 1; the bars above are the framed row. The table: the row of "
-            f"{self._stream().shape[-1]} numbers that stands for this {side} token, how long it is, and how much each layer changes it.</p>"
+            f"<style>{STYLE}</style>{alert}<p><b>{arrow}</b></p>{self._overview()}<p>Every map: rows are"
+            " queries, columns are keys, bright is a large weight. The orange frame marks the one"
+            f" below.</p><p role='status'>{html.escape(self.words())}</p><div"
+            f" class='ll-row'><div>{self._map()}</div><div>{self._table()}</div></div><p>The map: rows are"
+            " queries, columns are keys, each row sums to 1; the bars above are the framed row. The table:"
+            f" the row of {self._stream().shape[-1]} numbers that stands for this {side} token, how long it"
+            " is, and how much each layer changes it.</p>"
         )
 
     def still(self) -> Picture:
@@ -118,7 +127,13 @@ class MachineExplorer(Explorer):
         self.part = ipywidgets.ToggleButtons(options=parts, description="part", **buttons)
         self.layer = ipywidgets.IntSlider(1, min=1, max=1, description="layer", **third)
         self.head = ipywidgets.IntSlider(0, min=0, max=0, description="head", **third)
-        self.at = ipywidgets.IntSlider(0, min=0, max=0, description="token (query)", **third | {"layout": ipywidgets.Layout(width="300px")})  # fmt: skip
+        self.at = ipywidgets.IntSlider(
+            0,
+            min=0,
+            max=0,
+            description="token (query)",
+            **third | {"layout": ipywidgets.Layout(width="300px")},
+        )
 
     def _picked(self, change: dict) -> None:
         self.text.value = change["new"]
@@ -192,32 +207,52 @@ class MachineExplorer(Explorer):
             shapes.append((n_layers, n_heads))
             wide, tall = n_heads * side, n_layers * side
             body.append(
-                f'<text class="ll-title" x="{x}" y="12">{name}</text>'
-                f'<image href="{self._mosaics[part]}" x="{x}" y="{HEADS}" width="{wide}" height="{tall}" preserveAspectRatio="none" '
-                'style="image-rendering:pixelated"/>'
+                f'<text class="ll-title" x="{x}" y="12">{name}</text><image href="{self._mosaics[part]}"'
+                f' x="{x}" y="{HEADS}" width="{wide}" height="{tall}" preserveAspectRatio="none"'
+                ' style="image-rendering:pixelated"/>'
             )
             cuts = [f"M{x + k * side} {HEADS}v{tall}" for k in range(n_heads + 1)]
             cuts += [f"M{x} {HEADS + k * side}h{wide}" for k in range(n_layers + 1)]
             body.append(f'<path d="{"".join(cuts)}" stroke="#fff" stroke-width="3"/>')
             for head in range(n_heads):
-                here = ' class="ll-axis ll-here"' if part == self.part.value and head == self.head.value else ' class="ll-axis"'  # fmt: skip
+                here = (
+                    ' class="ll-axis ll-here"'
+                    if part == self.part.value and head == self.head.value
+                    else ' class="ll-axis"'
+                )
                 label = f"head {head}" if side >= 40 else head
-                body.append(f'<text{here} x="{x + (head + 0.5) * side}" y="{HEADS - 5}" text-anchor="middle">{label}</text>')  # fmt: skip
+                body.append(
+                    f'<text{here} x="{x + (head + 0.5) * side}" y="{HEADS - 5}"'
+                    f' text-anchor="middle">{label}</text>'
+                )
                 for layer in range(n_layers):
                     place = f'x="{x + head * side}" y="{HEADS + layer * side}" width="{side}" height="{side}"'
-                    body.append(f'<rect {place} fill="#fff" fill-opacity="0"><title>{name}, layer {layer + 1}, head {head}</title></rect>')  # fmt: skip
+                    body.append(
+                        f'<rect {place} fill="#fff" fill-opacity="0"><title>{name}, layer {layer + 1}, head'
+                        f" {head}</title></rect>"
+                    )
             if part == self.part.value:
                 place = f'x="{x + self.head.value * side}" y="{HEADS + (self.layer.value - 1) * side}"'
-                frame = f'<rect class="ll-frame" {place} width="{side}" height="{side}" fill="none" stroke="{MARK}" stroke-width="3"/>'
+                frame = (
+                    f'<rect class="ll-frame" {place} width="{side}" height="{side}" fill="none"'
+                    f' stroke="{MARK}" stroke-width="3"/>'
+                )
             x += max(wide, TITLE) + APART
         most = max(n_layers for n_layers, _ in shapes)
         for layer in range(most):
             here = ' class="ll-axis ll-here"' if layer == self.layer.value - 1 else ' class="ll-axis"'
-            body.append(f'<text{here} x="{MARGIN - 6}" y="{HEADS + (layer + 0.5) * side + 4}" text-anchor="end">layer {layer + 1}</text>')  # fmt: skip
+            body.append(
+                f'<text{here} x="{MARGIN - 6}" y="{HEADS + (layer + 0.5) * side + 4}" text-anchor="end">layer'
+                f" {layer + 1}</text>"
+            )
         count = sum(n_layers * n_heads for n_layers, n_heads in shapes)
-        label = f"Overview of {count} maps of weights, a row per layer and a column per head; chosen: {self._title()}."
+        label = (
+            f"Overview of {count} maps of weights, a row per layer and a column per head; chosen:"
+            f" {self._title()}."
+        )
         return (
-            f'<svg class="ll-machine" role="img" aria-label="{label}" width="{x - APART + 3}" height="{HEADS + most * side + 3}">'
+            f'<svg class="ll-machine" role="img" aria-label="{label}" width="{x - APART + 3}"'
+            f' height="{HEADS + most * side + 3}">'
             f"{''.join(body)}{frame}</svg>"
         )
 
@@ -233,11 +268,12 @@ class MachineExplorer(Explorer):
         width, height = unit * m, high * n
         written = _apart(row, unit)
         body = [
-            f'<text class="ll-axis" x="{left - 6}" y="{FOOT - BAR + 4}" text-anchor="end">1</text>'
-            f'<text class="ll-axis" x="{left - 6}" y="{FOOT + 3}" text-anchor="end">0</text>'
-            f'<text class="ll-axis" x="{left - 6}" y="{top - 5}" text-anchor="end">key</text>'
-            f'<text class="ll-axis" x="11" y="{top + height / 2}" text-anchor="middle" transform="rotate(-90 11 {top + height / 2})">query</text>'
-            f'<path d="M{left} {FOOT}h{width}" stroke="#666"/><path d="M{left} {FOOT - BAR}h{width}" stroke="#ccc"/>'
+            f'<text class="ll-axis" x="{left - 6}" y="{FOOT - BAR + 4}" text-anchor="end">1</text><text'
+            f' class="ll-axis" x="{left - 6}" y="{FOOT + 3}" text-anchor="end">0</text><text class="ll-axis"'
+            f' x="{left - 6}" y="{top - 5}" text-anchor="end">key</text><text class="ll-axis" x="11"'
+            f' y="{top + height / 2}" text-anchor="middle" transform="rotate(-90 11'
+            f' {top + height / 2})">query</text><path d="M{left} {FOOT}h{width}" stroke="#666"/><path'
+            f' d="M{left} {FOOT - BAR}h{width}" stroke="#ccc"/>'
         ]
         for j, (key, weight) in enumerate(zip(keys, row, strict=True)):
             x, tall = left + unit * j, BAR * weight
@@ -246,26 +282,35 @@ class MachineExplorer(Explorer):
             place = f'x="{middle}" y="{top - 5}" text-anchor="middle"'
             if len(key) > 1:  # written upwards
                 place = f'x="{middle + 4}" y="{top - 5}" transform="rotate(-90 {middle + 4} {top - 5})"'
-            share = f'<text class="ll-axis ll-share" x="{middle}" y="{FOOT - tall - 3:.1f}" text-anchor="middle">{_share(weight)}</text>' if j in written else ""  # fmt: skip
+            share = (
+                f'<text class="ll-axis ll-share" x="{middle}" y="{FOOT - tall - 3:.1f}"'
+                f' text-anchor="middle">{_share(weight)}</text>'
+                if j in written
+                else ""
+            )
             body.append(
-                f'<g><title>{title}</title><rect x="{x}" y="0" width="{unit}" height="{top}" fill="#fff" fill-opacity="0"/>'
-                f'<rect class="ll-bar" x="{x + 1}" y="{FOOT - tall:.1f}" width="{unit - 2}" height="{tall:.1f}" fill="{CURVES[0]}"/>'
-                f"{share}<text {place}{_here(weight >= 0.1)}>{html.escape(key)}</text></g>"
+                f'<g><title>{title}</title><rect x="{x}" y="0" width="{unit}" height="{top}" fill="#fff"'
+                f' fill-opacity="0"/><rect class="ll-bar" x="{x + 1}" y="{FOOT - tall:.1f}"'
+                f' width="{unit - 2}" height="{tall:.1f}" fill="{CURVES[0]}"/>{share}<text'
+                f" {place}{_here(weight >= 0.1)}>{html.escape(key)}</text></g>"
             )
         body.append(
-            f'<image href="{pixels(self._weights())}" x="{left}" y="{top}" width="{width}" height="{height}" preserveAspectRatio="none" '
-            'style="image-rendering:pixelated"/>'
+            f'<image href="{pixels(self._weights())}" x="{left}" y="{top}" width="{width}" height="{height}"'
+            ' preserveAspectRatio="none" style="image-rendering:pixelated"/>'
         )
         for i, query in enumerate(queries):
             y = top + high * (i + 0.5) + 4
-            body.append(f'<text x="{left - 6}" y="{y}" text-anchor="end" style="font-size:{min(12, high)}px"{_here(i == at)}>{html.escape(query)}</text>')  # fmt: skip
+            body.append(
+                f'<text x="{left - 6}" y="{y}" text-anchor="end"'
+                f' style="font-size:{min(12, high)}px"{_here(i == at)}>{html.escape(query)}</text>'
+            )
         body.append(
-            f'<rect class="ll-frame" x="{left - 1}" y="{top + high * at - 1}" width="{width + 2}" height="{high + 2}" fill="none" '
-            f'stroke="{MARK}" stroke-width="2"/>'
+            f'<rect class="ll-frame" x="{left - 1}" y="{top + high * at - 1}" width="{width + 2}"'
+            f' height="{high + 2}" fill="none" stroke="{MARK}" stroke-width="2"/>'
         )
         return (
-            f'<svg class="ll-machine" role="img" aria-label="{html.escape(self.words())}" width="{left + width + 14}" '
-            f'height="{top + height + 4}">{"".join(body)}</svg>'
+            f'<svg class="ll-machine" role="img" aria-label="{html.escape(self.words())}"'
+            f' width="{left + width + 14}" height="{top + height + 4}">{"".join(body)}</svg>'
         )
 
     def _table(self) -> str:
@@ -279,25 +324,38 @@ class MachineExplorer(Explorer):
                 f"after layer {depth - 1}" if depth > 1 else "as it comes in",
             )
             stop = depth == self.layer.value
-            long = f"<span class='ll-room'><span class='ll-long' style='width:{44 * norm / most:.1f}px'></span></span>"
-            cells = cell(f"{long}{norm:.2f}", f"norm = √(sum of {self._stream().shape[-1]} squares) = {norm:.4f}", stop=stop)  # fmt: skip
+            long = (
+                "<span class='ll-room'><span class='ll-long'"
+                f" style='width:{44 * norm / most:.1f}px'></span></span>"
+            )
+            cells = cell(
+                f"{long}{norm:.2f}",
+                f"norm = √(sum of {self._stream().shape[-1]} squares) = {norm:.4f}",
+                stop=stop,
+            )
             if step is None or cosine is None:
                 cells += "<td>–</td><td>–</td>"
             else:
                 cells += cell(f"{step:.2f}", f"change = norm of ({name} − {before}) = {step:.4f}", stop=stop)
-                cells += cell(f"{cosine:.2f}", f"cosine = {name} · {before} / product of their norms = {cosine:.4f}", stop=stop)  # fmt: skip
+                cells += cell(
+                    f"{cosine:.2f}",
+                    f"cosine = {name} · {before} / product of their norms = {cosine:.4f}",
+                    stop=stop,
+                )
             chosen = ' class="ll-chosen"' if stop else ""
             rows.append(f'<tr{chosen}><th scope="row">{depth or "in"}</th>{cells}</tr>')
         token = html.escape(f"{self._queries()[self.at.value]!r} (place {self.at.value})")
         return (
-            f"<div class='ll-under'><table class='ll-stream'><caption>Residual stream of {token}</caption>"
-            "<thead><tr><th scope='col'>after<br>layer</th><th scope='col'>norm</th><th scope='col'>change</th><th scope='col'>cosine<br>to before</th></tr></thead>"
-            f"<tbody>{''.join(rows)}</tbody></table></div>"
+            "<div class='ll-under'><table class='ll-stream'><caption>Residual stream of"
+            f" {token}</caption><thead><tr><th scope='col'>after<br>layer</th><th scope='col'>norm</th><th"
+            " scope='col'>change</th><th scope='col'>cosine<br>to"
+            f" before</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         )
 
 
 def _mosaic(weights: Tensor, side: int) -> Tensor:
-    """All maps (layers, h, n, m) as one table, each at most `side` pixels long and wide: a pixel is as bright as the brightest weight in it."""
+    """All maps (layers, h, n, m) as one table, each at most `side` pixels long and wide: a pixel is as bright
+    as the brightest weight in it."""
     n, m = weights.shape[-2:]
     small = adaptive_max_pool2d(weights, (min(n, side), min(m, side)))
     return small.transpose(1, 2).flatten(2).flatten(0, 1)

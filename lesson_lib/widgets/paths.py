@@ -1,4 +1,5 @@
-"""Networks as graphs: choose an input and an output and see the path between them; go step by step and see what can be computed when."""
+"""Networks as graphs: choose an input and an output and see the path between them; go step by step and see
+what can be computed when."""
 
 import html
 import textwrap
@@ -27,11 +28,13 @@ STYLE = """
 
 
 class PathExplorer(Explorer):
-    """The shortest path from an input to an output: choose a network and the two positions, and its units light up, numbered.
+    """The shortest path from an input to an output: choose a network and the two positions, and its units
+    light up, numbered.
 
-    `networks` are {name: graph} as `experiments.paths.network` makes them, all on as many tokens. A table tells how long the path of the
-    same pair is in every one of them. Raises TypeError where they are no mapping of directed graphs, ValueError where there are none, where they
-    differ in length, and for a graph that cannot be drawn.
+    `networks` are {name: graph} as `experiments.paths.network` makes them, all on as many tokens. A table
+    tells how long the path of the same pair is in every one of them. Raises TypeError where they are no
+    mapping of directed graphs, ValueError where there are none, where they differ in length, and for a graph
+    that cannot be drawn.
     """
 
     def __init__(self, networks: Mapping[str, networkx.DiGraph]) -> None:
@@ -58,7 +61,8 @@ class PathExplorer(Explorer):
         self.watch(self.network, self.start, self.end)
 
     def path(self, network: str) -> list[Node]:
-        """The shortest path between the chosen positions in one of the networks, as nodes; empty where there is none."""
+        """The shortest path between the chosen positions in one of the networks, as nodes; empty where there
+        is none."""
         return paths.shortest(self.networks[network], self.start.value, self.end.value)
 
     def words(self) -> str:
@@ -66,7 +70,10 @@ class PathExplorer(Explorer):
         path, name = self.path(self.network.value), self.network.value
         there = f"from input {self.start.value} to output {self.end.value}"
         if not path:
-            return f"{name}: no path leads {there}. Whatever stands at input {self.start.value}, this output stays the same."
+            return (
+                f"{name}: no path leads {there}. Whatever stands at input {self.start.value}, this output"
+                " stays the same."
+            )
         units = " → ".join(f"{row}[{position}]" for row, position in path[1:])
         return f"{name}: the shortest path {there} is {paths.length(path)} long: {units}."
 
@@ -74,10 +81,11 @@ class PathExplorer(Explorer):
         graph, path = self.networks[self.network.value], self.path(self.network.value)
         drawing = paths.draw(graph, path=path, ends=() if path else self._ends(graph))
         return (
-            f"<style>{STYLE}</style><p role='status' class='ll-told'>{html.escape(self.words())}</p>"
-            f"{_svg(drawing, WIDE, self.words())}{self._table()}"
-            "<p>Signals run upwards, and along the arrows. Orange: the path, its units numbered. Dashed frames: an input and an output "
-            "between which there is no path. Grey circles: the inputs.</p>"
+            f"<style>{STYLE}</style><p role='status'"
+            f" class='ll-told'>{html.escape(self.words())}</p>{_svg(drawing, WIDE, self.words())}"
+            f"{self._table()}<p>Signals"
+            " run upwards, and along the arrows. Orange: the path, its units numbered. Dashed frames: an"
+            " input and an output between which there is no path. Grey circles: the inputs.</p>"
         )
 
     def still(self) -> Picture:
@@ -94,7 +102,8 @@ class PathExplorer(Explorer):
             mark = ' class="ll-chosen"' if name == self.network.value else ""
             units = paths.length(self.path(name))
             lines.append(
-                f'<tr{mark}><th scope="row">{html.escape(name)}</th><td>{units}</td><td>{self.widest[name]}</td></tr>'
+                f"<tr{mark}><th"
+                f' scope="row">{html.escape(name)}</th><td>{units}</td><td>{self.widest[name]}</td></tr>'
             )
         top = "".join(
             f'<th scope="col">{text}</th>' for text in ("network", "this pair", "the longest of all pairs")
@@ -103,17 +112,20 @@ class PathExplorer(Explorer):
 
 
 class WavePlayer(Explorer):
-    """What can be computed when: networks beside each other, played step by step, each unit as soon as all that it waits for is there.
+    """What can be computed when: networks beside each other, played step by step, each unit as soon as all
+    that it waits for is there.
 
-    `networks` are one to three of {name: graph} as `experiments.paths.network` makes them. Raises TypeError where they are no mapping of
-    directed graphs, ValueError where there are none or too many, and for a graph that cannot be drawn.
+    `networks` are one to three of {name: graph} as `experiments.paths.network` makes them. Raises TypeError
+    where they are no mapping of directed graphs, ValueError where there are none or too many, and for a graph
+    that cannot be drawn.
     """
 
     def __init__(self, networks: Mapping[str, networkx.DiGraph]) -> None:
         self.networks = paths.checked(networks)
         if len(self.networks) > BESIDE:
             raise ValueError(
-                f"networks must be at most {BESIDE} to stand beside each other, got {len(self.networks)}; choose some of them"
+                f"networks must be at most {BESIDE} to stand beside each other, got {len(self.networks)};"
+                " choose some of them"
             )
         self.due = {name: paths.steps(graph) for name, graph in self.networks.items()}
         last = max(max(due.values()) for due in self.due.values())
@@ -142,8 +154,9 @@ class WavePlayer(Explorer):
             unit = ROOM / _wide(drawing)
             parts.append(f"<div><b>{title}</b><br>{_svg(drawing, unit, label)}</div>")
         return (
-            f"<style>{STYLE}</style><p role='status' class='ll-told'><b>Step {self.step.value}.</b> {html.escape(self.words())}</p>"
-            f"<div class='ll-nets'>{''.join(parts)}</div><p>{paths.CAPTION}</p>"
+            f"<style>{STYLE}</style><p role='status' class='ll-told'><b>Step {self.step.value}.</b>"
+            f" {html.escape(self.words())}</p><div"
+            f" class='ll-nets'>{''.join(parts)}</div><p>{paths.CAPTION}</p>"
         )
 
     def still(self) -> Picture:
@@ -168,7 +181,8 @@ def _wide(drawing: Drawing) -> float:
 
 
 def _svg(drawing: Drawing, unit: float, label: str) -> str:
-    """A drawing as SVG, `unit` screen pixels from position to position; it shrinks where the page is narrower."""
+    """A drawing as SVG, `unit` screen pixels from position to position; it shrinks where the page is
+    narrower."""
     wide, top = _wide(drawing), RISE * (len(drawing.rows) - 1) + SIDE
     size, small = 0.36, 12 / unit
     parts = []
@@ -191,7 +205,10 @@ def _svg(drawing: Drawing, unit: float, label: str) -> str:
             else f"<rect {corner} {style}/>"
         )
         title = f"<title>{html.escape(box.node[0])} {box.node[1]}</title>"
-        text = f'<text x="{x}" y="{y + 0.13:g}" text-anchor="middle" font-size="{size}" fill="{box.ink}">{box.text}</text>'
+        text = (
+            f'<text x="{x}" y="{y + 0.13:g}" text-anchor="middle" font-size="{size}"'
+            f' fill="{box.ink}">{box.text}</text>'
+        )
         parts.append(f"<g>{title}{shape}{text if box.text else ''}</g>")
     beside = f'font-size="{small:g}" fill="#444"'
     for k, name in enumerate(drawing.rows):

@@ -1,4 +1,5 @@
-"""A convolution as attention: choose a pixel, a head and the sharpness, and see a blur become one tap of the kernel."""
+"""A convolution as attention: choose a pixel, a head and the sharpness, and see a blur become one tap of the
+kernel."""
 
 import base64
 import html
@@ -34,11 +35,14 @@ STYLE = """
 class PixelExplorer(Explorer):
     """What `as_attention(conv)` does at one pixel: choose row and column, a head, and the sharpness.
 
-    `picture` is (c, h, w) with one channel or three (red, green, blue from 0 to 1), at most 12 x 12; `conv` is a layer that `as_attention`
-    takes, with a kernel of at most 5 x 5 and 6 output channels. Beside the picture stand the head's weights over the canvas, the picture with its border of zeros;
-    below, what the attention layer gives at that pixel, what the convolution gives, and the difference. Rows, columns and channels count from 0.
-    Raises TypeError where `conv` is no Conv2d or `picture` no tensor, ValueError for a layer that `as_attention` refuses, a kernel too large, and a
-    picture that is too large, not finite, or of another number of channels.
+    `picture` is (c, h, w) with one channel or three (red, green, blue from 0 to 1), at most 12 x 12; `conv`
+    is a layer that `as_attention` takes, with a kernel of at most 5 x 5 and 6 output channels. Beside the
+    picture stand the head's weights over the canvas, the picture with its border of zeros; below, what the
+    attention layer gives at that pixel, what the convolution gives, and the difference. Rows, columns and
+    channels count from 0.
+    Raises TypeError where `conv` is no Conv2d or `picture` no tensor, ValueError for a layer that
+    `as_attention` refuses, a kernel too large, and a picture that is too large, not finite, or of another
+    number of channels.
     """
 
     def __init__(self, conv: nn.Conv2d, picture: Float[Tensor, "c h w"]) -> None:
@@ -63,7 +67,8 @@ class PixelExplorer(Explorer):
         self.watch(self.row, self.column, self.sharpness, self.head)
 
     def weights(self) -> Float[Tensor, "rows columns"]:
-        """The chosen head's weights at the chosen pixel, over the canvas; those of all heads, added up, where all are chosen."""
+        """The chosen head's weights at the chosen pixel, over the canvas; those of all heads, added up, where
+        all are chosen."""
         rows = self._weights[:, self.row.value * self.picture.shape[2] + self.column.value]
         chosen = rows.sum(0) if self.head.value == ALL else rows[self.head.value]
         return chosen.reshape(self.picture.shape[1] + 2 * self.border, -1)
@@ -73,11 +78,17 @@ class PixelExplorer(Explorer):
         table, here = self.weights(), f"row {self.row.value}, column {self.column.value}"
         largest = table.max().item()
         if self.head.value == ALL:
-            return f"From {here}, the weights of all {len(self.names)} heads, added up, are at most {largest:.4f}."
+            return (
+                f"From {here}, the weights of all {len(self.names)} heads, added up, are at most"
+                f" {largest:.4f}."
+            )
         down, right = self._most(table)
         inside = 0 <= down < self.picture.shape[1] and 0 <= right < self.picture.shape[2]
         where = f"row {down}, column {right}" if inside else "a pixel of the border of zeros"
-        return f"From {here}, the head {self.names[self.head.value]} looks most at {where}, with weight {_share(largest)}."
+        return (
+            f"From {here}, the head {self.names[self.head.value]} looks most at {where}, with weight"
+            f" {_share(largest)}."
+        )
 
     def draw(self) -> str:
         table = self.weights()
@@ -86,11 +97,14 @@ class PixelExplorer(Explorer):
         padded = nn.functional.pad(self.picture.cpu(), (self.border,) * 4)
         bar = f"0 {_bar()} {_share(table.max().item())}"
         return (
-            f"<style>{STYLE}</style><p role='status' class='ll-told'>{html.escape(self.words())}</p>"
-            f"<div class='ll-pixels'><div>the picture and its border of zeros<br>{self._svg(padded, asks, most, 'the picture')}</div>"
-            f"<div><b>{self.head.label}</b><br>weights: {bar}<br>{self._svg(table[None] / table.max(), asks, most, self.words())}</div></div>"
-            f"{self._given(*asks)}"
-            "<p>Orange frame: the pixel that asks. Blue, dashed: the pixel that is looked at most. White line: the edge of the picture.</p>"
+            f"<style>{STYLE}</style><p role='status' class='ll-told'>{html.escape(self.words())}</p><div"
+            " class='ll-pixels'><div>the picture and its border of"
+            f" zeros<br>{self._svg(padded, asks, most, 'the picture')}</div>"
+            f"<div><b>{self.head.label}</b><br>weights:"
+            f" {bar}<br>{self._svg(table[None] / table.max(), asks, most, self.words())}</div></div>"
+            f"{self._given(*asks)}<p>Orange"
+            " frame: the pixel that asks. Blue, dashed: the pixel that is looked at most. White line: the"
+            " edge of the picture.</p>"
         )
 
     def still(self) -> Picture:
@@ -115,8 +129,8 @@ class PixelExplorer(Explorer):
         unit = min(34, ROOM // max(rows, columns))
         p, size = self.border, f'width="{columns * unit}" height="{rows * unit}"'
         edge = (
-            f'<rect x="{p * unit}" y="{p * unit}" width="{(columns - 2 * p) * unit}" height="{(rows - 2 * p) * unit}" '
-            'fill="none" stroke="#fff"/>'
+            f'<rect x="{p * unit}" y="{p * unit}" width="{(columns - 2 * p) * unit}"'
+            f' height="{(rows - 2 * p) * unit}" fill="none" stroke="#fff"/>'
         )
         frames = _rect(asks, unit, p, f'stroke="{ASKS}"')
         if most is not None:
@@ -124,8 +138,9 @@ class PixelExplorer(Explorer):
                 most, unit, p, f'stroke="{MOST}" stroke-dasharray="5 3"', inset=4 * (most == asks)
             )
         return (
-            f'<svg role="img" aria-label="{html.escape(label)}" {size} style="display:block;margin-top:4px">'
-            f'<image href="{_png(picture)}" {size} preserveAspectRatio="none" style="image-rendering:pixelated"/>{edge}{frames}</svg>'
+            f'<svg role="img" aria-label="{html.escape(label)}" {size}'
+            f' style="display:block;margin-top:4px"><image href="{_png(picture)}" {size}'
+            f' preserveAspectRatio="none" style="image-rendering:pixelated"/>{edge}{frames}</svg>'
         )
 
     def _given(self, row: int, column: int) -> str:
@@ -146,7 +161,10 @@ class PixelExplorer(Explorer):
             + "</tr>"
             for name, (values, tip, write) in lines.items()
         )
-        return f'<div class="ll-under"><table class="ll-given"><thead><tr><th scope="col">output channel</th>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+        return (
+            '<div class="ll-under"><table class="ll-given"><thead><tr><th scope="col">output'
+            f" channel</th>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
 
 
 def _rect(pixel: tuple[int, int], unit: int, border: int, style: str, inset: int = 0) -> str:
@@ -158,11 +176,15 @@ def _rect(pixel: tuple[int, int], unit: int, border: int, style: str, inset: int
 
 def _bar() -> str:
     scale = ", ".join(to_hex(colormaps[HEAT](share)) for share in (0, 0.25, 0.5, 0.75, 1.0))
-    return f"<span style='display:inline-block;width:70px;height:11px;background:linear-gradient(90deg, {scale})'></span>"
+    return (
+        "<span style='display:inline-block;width:70px;height:11px;background:linear-gradient(90deg,"
+        f" {scale})'></span>"
+    )
 
 
 def _png(picture: Tensor) -> str:
-    """A picture with a pixel for each place, as a data address; one channel is coloured from 0, or the least if that is less, to the largest."""
+    """A picture with a pixel for each place, as a data address; one channel is coloured from 0, or the least
+    if that is less, to the largest."""
     if len(picture) == 3:
         array = (255 * picture.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().numpy()
     else:
@@ -191,25 +213,26 @@ def _check(conv: nn.Conv2d, picture: Tensor) -> None:
     """Raises where the picture cannot be shown to the layer, or the layer is too large to be drawn."""
     if not isinstance(picture, Tensor):
         raise TypeError(
-            f"picture must be a tensor (c, h, w), got {type(picture).__name__}; make one with torch.tensor(...)"
+            f"picture must be a tensor (c, h, w), got {type(picture).__name__}; make one with"
+            " torch.tensor(...)"
         )
     fits = picture.ndim == 3 and len(picture) in (1, 3) and max(picture.shape[1:]) <= LARGEST
     if not fits or not picture.numel():
         raise ValueError(
-            f"picture must have 1 or 3 channels and at most {LARGEST} x {LARGEST} pixels, (c, h, w), got {tuple(picture.shape)}; "
-            "of a batch take x[0], to a grey picture add a channel with x[None]"
+            f"picture must have 1 or 3 channels and at most {LARGEST} x {LARGEST} pixels, (c, h, w), got"
+            f" {tuple(picture.shape)}; of a batch take x[0], to a grey picture add a channel with x[None]"
         )
     if len(picture) != conv.in_channels:
         raise ValueError(f"conv takes {conv.in_channels} channels, the picture has {len(picture)}")
     if picture.dtype != conv.weight.dtype or picture.device != conv.weight.device:
         raise ValueError(
-            f"picture is {picture.dtype} on {picture.device}, conv {conv.weight.dtype} on {conv.weight.device}; "
-            "convert it: picture.to(conv.weight)"
+            f"picture is {picture.dtype} on {picture.device}, conv {conv.weight.dtype} on"
+            f" {conv.weight.device}; convert it: picture.to(conv.weight)"
         )
     if not picture.isfinite().all():
         raise ValueError("picture must hold finite numbers only, got nan or inf in it")
     if conv.kernel_size[0] ** 2 > MOST_TAPS or conv.out_channels > MOST_CHANNELS:
         raise ValueError(
-            f"at most 5 x 5 taps and {MOST_CHANNELS} output channels can be shown, got a kernel of {conv.kernel_size[0]} x "
-            f"{conv.kernel_size[0]} and {conv.out_channels} channels"
+            f"at most 5 x 5 taps and {MOST_CHANNELS} output channels can be shown, got a kernel of"
+            f" {conv.kernel_size[0]} x {conv.kernel_size[0]} and {conv.out_channels} channels"
         )

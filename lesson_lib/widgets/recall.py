@@ -1,4 +1,5 @@
-"""Networks that recall a symbol: draw a sequence of any length, and see what each of them answers, how often it is right, what moves its answer."""
+"""Networks that recall a symbol: draw a sequence of any length, and see what each of them answers, how often
+it is right, what moves its answer."""
 
 import html
 import math
@@ -32,11 +33,12 @@ STYLE = """
 .ll-box .ll-answers tbody th {font-weight:400; white-space:nowrap}
 .ll-box .ll-answers td {border:0; text-align:left; white-space:nowrap; padding:2px 12px 2px 0}
 .ll-box .ll-answers svg {vertical-align:middle; margin-right:6px}
-"""
+"""  # noqa: E501
 
 
 class Answer(NamedTuple):
-    """What a network says: its answer with the probability, that of the right symbol, and what moves it, a number for each token."""
+    """What a network says: its answer with the probability, that of the right symbol, and what moves it, a
+    number for each token."""
 
     symbol: int
     probability: float
@@ -47,9 +49,10 @@ class Answer(NamedTuple):
 class DistanceExplorer(Explorer):
     """Networks asked for a symbol over a distance: choose how many tokens lie between, and which sequence.
 
-    `models` are {name: Recaller}. Each is shown the drawn sequence: its answer, the probability, and, for each token, the norm of the gradient of
-    the right symbol's logit (`models.recaller.gradients`); its accuracy is that on other sequences of the same length, the same ones for all
-    networks. Raises TypeError where `models` is no mapping of Recallers, ValueError where it holds none, or more than five.
+    `models` are {name: Recaller}. Each is shown the drawn sequence: its answer, the probability, and, for
+    each token, the norm of the gradient of the right symbol's logit (`models.recaller.gradients`); its
+    accuracy is that on other sequences of the same length, the same ones for all networks. Raises TypeError
+    where `models` is no mapping of Recallers, ValueError where it holds none, or more than five.
     """
 
     def __init__(self, models: Mapping[str, Recaller]) -> None:
@@ -80,7 +83,8 @@ class DistanceExplorer(Explorer):
         return self._accuracies[distance]
 
     def sequences(self) -> int:
-        """How many sequences an accuracy is made of: fewer where they are long, so that the slider is answered at once."""
+        """How many sequences an accuracy is made of: fewer where they are long, so that the slider is
+        answered at once."""
         return min(MOST, TOKENS // (self.distance.value + 1))
 
     def words(self) -> str:
@@ -91,11 +95,13 @@ class DistanceExplorer(Explorer):
         batch, answers = self.drawn(), self.answers()
         said = html.escape(_words(answers, batch, self.distance.value))
         return (
-            f"<style>{STYLE}</style><p role='status' class='ll-told'>{said}</p>{_sequence(batch)}"
-            f"{self._table(answers, batch)}<p><b>What moves the answer:</b> how much the right symbol's logit changes with each token "
-            f"(norm of the gradient, each line of the grid 10,000 times the one below)</p>{_curves(answers)}"
-            f"<p>Framed in orange: the symbol; in blue: the question. Chance is 1 of {len(SYMBOLS)}. Curves at the bottom line are "
-            f"below 10<sup>{LOW}</sup>, or 0: as far as 32 bits can tell, the answer does not depend on those tokens.</p>"
+            f"<style>{STYLE}</style><p role='status'"
+            f" class='ll-told'>{said}</p>{_sequence(batch)}{self._table(answers, batch)}<p><b>What moves the"
+            " answer:</b> how much the right symbol's logit changes with each token (norm of the gradient,"
+            f" each line of the grid 10,000 times the one below)</p>{_curves(answers)}<p>Framed in orange:"
+            f" the symbol; in blue: the question. Chance is 1 of {len(SYMBOLS)}. Curves at the bottom line"
+            f" are below 10<sup>{LOW}</sup>, or 0: as far as 32 bits can tell, the answer does not depend on"
+            " those tokens.</p>"
         )
 
     def still(self) -> Picture:
@@ -106,7 +112,10 @@ class DistanceExplorer(Explorer):
         }
         return lines(
             {"norm of the gradient of the right symbol's logit": curves},
-            alt="How much each network's answer changes with each token of a sequence, a curve for each network, on a logarithmic axis.",
+            alt=(
+                "How much each network's answer changes with each token of a sequence, a curve for each"
+                " network, on a logarithmic axis."
+            ),
             caption=f"{text(batch.tokens[0])}   {_words(answers, batch, self.distance.value)}",
             x_axis="token",
             log="y",
@@ -121,7 +130,8 @@ class DistanceExplorer(Explorer):
             mark = "✓" if answer.symbol == right else "✗"
             share = self.accuracies()[name]
             rows.append(
-                f'<tr><th scope="row">{_sample(k)}{html.escape(name)}</th><td>{mark} <b>{SYMBOLS[answer.symbol]}</b>, {answer.probability:.2f}</td>'
+                f'<tr><th scope="row">{_sample(k)}{html.escape(name)}</th><td>{mark}'
+                f" <b>{SYMBOLS[answer.symbol]}</b>, {answer.probability:.2f}</td>"
                 f"<td>{answer.right:.2f}</td><td>{_bar(share)}{share:.2f}</td><td>{_power(answer.gradients[0])}</td></tr>"
             )
         heads = (
@@ -153,7 +163,8 @@ def _checked(models: Mapping[str, Recaller]) -> dict[str, Recaller]:
 
 
 def _draw(number: int, batch: int, distance: int) -> Recall:
-    """Sequences that depend on the number and the distance alone; number 0 are those behind the accuracies."""
+    """Sequences that depend on the number and the distance alone; number 0 are those behind the
+    accuracies."""
     generator = torch.Generator("cpu").manual_seed(SEED + 1000 * number + distance)
     return draw(generator, batch, distance)
 
@@ -186,7 +197,10 @@ def _words(answers: Mapping[str, Answer], batch: Recall, distance: int) -> str:
     told = " ".join(
         f"{what}: {', '.join(names)}." for what, names in (("Right", good), ("Wrong", bad)) if names
     )
-    return f"The symbol was {SYMBOLS[right]}, the question stands {distance} token{'s' if distance > 1 else ''} behind it. {told}"
+    return (
+        f"The symbol was {SYMBOLS[right]}, the question stands {distance} token{'s' if distance > 1 else ''}"
+        f" behind it. {told}"
+    )
 
 
 def _sequence(batch: Recall) -> str:
@@ -205,8 +219,8 @@ def _curves(answers: Mapping[str, Answer]) -> str:
     for power in range(LOW, HIGH, 4):
         y = _high(10.0**power)
         parts.append(
-            f'<path d="M{LEFT} {y:.1f}h{WIDTH}" stroke="#ddd"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">10'
-            f'<tspan dy="-4" font-size="8">{power}</tspan></text>'
+            f'<path d="M{LEFT} {y:.1f}h{WIDTH}" stroke="#ddd"/><text x="{LEFT - 6}" y="{y + 4:.1f}"'
+            f' text-anchor="end">10<tspan dy="-4" font-size="8">{power}</tspan></text>'
         )
     every = next(step for step in (1, 2, 5, 10, 20, 50) if n / step <= 10)
     for i in range(0, n, every):
@@ -218,7 +232,8 @@ def _curves(answers: Mapping[str, Answer]) -> str:
             f"{_across(i, n):.1f},{_high(value):.1f}" for i, value in enumerate(answer.gradients)
         )
         parts.append(
-            f'<polyline points="{points}" fill="none" {_stroke(k)}><title>{html.escape(name)}</title></polyline>'
+            f'<polyline points="{points}" fill="none"'
+            f" {_stroke(k)}><title>{html.escape(name)}</title></polyline>"
         )
     return (
         '<svg role="img" aria-label="norm of the gradient over the tokens, a curve for each network" '
@@ -250,8 +265,9 @@ def _bar(share: float) -> str:
     """A share as a bar, with chance marked."""
     chance = 60 / len(SYMBOLS)
     return (
-        '<svg width="62" height="12" aria-hidden="true"><rect width="61" height="11" x="0.5" y="0.5" fill="#f3f3f3"/>'
-        f'<rect width="{60 * share:.1f}" height="11" x="0.5" y="0.5" fill="{CURVES[5]}"/><path d="M{chance + 0.5} 0v12" stroke="#111"/></svg>'
+        '<svg width="62" height="12" aria-hidden="true"><rect width="61" height="11" x="0.5" y="0.5"'
+        f' fill="#f3f3f3"/><rect width="{60 * share:.1f}" height="11" x="0.5" y="0.5"'
+        f' fill="{CURVES[5]}"/><path d="M{chance + 0.5} 0v12" stroke="#111"/></svg>'
     )
 
 

@@ -1,4 +1,5 @@
-"""A recording, frame by frame: what the recogniser hears in it, and where each of its layers looks; the shipped one, or the learner's own."""
+"""A recording, frame by frame: what the recogniser hears in it, and where each of its layers looks; the
+shipped one, or the learner's own."""
 
 import html
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ STYLE = """
 
 
 class Heard(NamedTuple):
-    """A recording as the model hears it: frames, the probability of each phoneme in each frame, each layer's weights (mean of its heads)."""
+    """A recording as the model hears it: frames, the probability of each phoneme in each frame, each layer's
+    weights (mean of its heads)."""
 
     name: str
     frames: Tensor
@@ -42,17 +44,21 @@ class Heard(NamedTuple):
 
 
 class RecordingExplorer(Explorer):
-    """A recording and what is heard in it: walk from frame to frame, see the guessed phonemes and where each layer looks.
+    """A recording and what is heard in it: walk from frame to frame, see the guessed phonemes and where each
+    layer looks.
 
-    `model` is a trained PhonemeRecogniser, `names` are the phonemes of its labels, such as `data.speech.LABELS`. It starts with the recording that is shipped; a WAV
-    file of one's own can be put in, up to 12 s. What is no such file gets a sentence, and what was there before stays. The model listens once to each
-    recording; moving along the frames only draws. Raises TypeError where the model is another, ValueError where it has not as many labels as there are names.
+    `model` is a trained PhonemeRecogniser, `names` are the phonemes of its labels, such as
+    `data.speech.LABELS`. It starts with the recording that is shipped; a WAV file of one's own can be put in,
+    up to 12 s. What is no such file gets a sentence, and what was there before stays. The model listens once
+    to each recording; moving along the frames only draws. Raises TypeError where the model is another,
+    ValueError where it has not as many labels as there are names.
     """
 
     def __init__(self, model: PhonemeRecogniser, names: Sequence[str]) -> None:
         if not isinstance(model, PhonemeRecogniser):
             raise TypeError(
-                f"model must be a trained models.phonemes.PhonemeRecogniser, got {type(model).__name__}; take the one that experiments.phonemes.train returns"
+                f"model must be a trained models.phonemes.PhonemeRecogniser, got {type(model).__name__}; take"
+                " the one that experiments.phonemes.train returns"
             )
         if isinstance(names, str) or not all(isinstance(name, str) for name in names or [0]):
             raise TypeError(f"names must be a list of phonemes, got {names!r:.60}; take data.speech.LABELS")
@@ -63,7 +69,8 @@ class RecordingExplorer(Explorer):
             value=b"", format="wav", autoplay=False, loop=False, layout=ipywidgets.Layout(width="300px")
         )
         self.frame = ipywidgets.IntSlider(
-            0, min=0, max=0, description="frame", style={"description_width": "50px"}, layout=ipywidgets.Layout(width="640px")
+            0, min=0, max=0, description="frame", style={"description_width": "50px"},
+            layout=ipywidgets.Layout(width="640px")
         )  # fmt: skip
         self._open(speech.example().read_bytes(), "the shipped recording")
         if self.trouble:
@@ -98,10 +105,12 @@ class RecordingExplorer(Explorer):
             else " Between the dashed lines: all that this guess can have heard, radius times layers."
         )
         return (
-            f"<style>{STYLE}</style>{alert}<p><b>{html.escape(self.heard.name)}</b>, {len(self.heard.frames)} frames of 10 ms</p>"
-            f"<p role='status' class='ll-told'>{html.escape(self.words())}</p>{self._svg()}"
-            "<p>Top: the guessed phonemes, a stretch of equal guesses written once (_ is silence and is left out). Then the frames, low pitch at the bottom, "
-            f"bright where it is loud. Below: the weights with which the frame marked in orange looks at all frames, the mean over heads.{heard}</p>"
+            f"<style>{STYLE}</style>{alert}<p><b>{html.escape(self.heard.name)}</b>, {len(self.heard.frames)}"
+            " frames of 10 ms</p><p role='status'"
+            f" class='ll-told'>{html.escape(self.words())}</p>{self._svg()}<p>Top: the guessed phonemes, a"
+            " stretch of equal guesses written once (_ is silence and is left out). Then the frames, low"
+            " pitch at the bottom, bright where it is loud. Below: the weights with which the frame marked"
+            f" in orange looks at all frames, the mean over heads.{heard}</p>"
         )
 
     def still(self) -> Picture:
@@ -127,7 +136,8 @@ class RecordingExplorer(Explorer):
             samples = speech.read_wav(wav)
             if len(samples) > LONGEST_S * speech.RATE:
                 raise ValueError(
-                    f"the recording is {len(samples) / speech.RATE:.1f} s long, at most {LONGEST_S} s can be shown; cut out a sentence"
+                    f"the recording is {len(samples) / speech.RATE:.1f} s long, at most {LONGEST_S} s can be"
+                    " shown; cut out a sentence"
                 )
             frames = speech.log_mel(samples)
         except ValueError as error:
@@ -136,8 +146,8 @@ class RecordingExplorer(Explorer):
         self.trouble, self.heard = "", _listen(self.model, frames, Path(name).name)
         if self.heard.chances.shape[-1] != len(self.names):
             raise ValueError(
-                f"names must hold a phoneme for each of the model's {self.heard.chances.shape[-1]} labels, got {len(self.names)}; "
-                "take those that it was trained with, data.speech.LABELS"
+                f"names must hold a phoneme for each of the model's {self.heard.chances.shape[-1]} labels,"
+                f" got {len(self.names)}; take those that it was trained with, data.speech.LABELS"
             )
         low, high = torch.quantile(frames.flatten(), torch.tensor([0.02, 0.995], device="cpu")).tolist()
         self._image = pixels(((frames.mT.flip(0) - low) / max(high - low, 1e-6)).clamp(0, 1))
@@ -158,7 +168,8 @@ class RecordingExplorer(Explorer):
             sound = html.escape(name)
             times = f"{HOP_S * start:.2f} to {HOP_S * stop:.2f} s"
             parts.append(
-                f'<text class="ll-sound" x="{x:.1f}" y="{LINE * (line + 1) - 4}" text-anchor="middle">{sound}<title>{sound}, {times}</title></text>'
+                f'<text class="ll-sound" x="{x:.1f}" y="{LINE * (line + 1) - 4}"'
+                f' text-anchor="middle">{sound}<title>{sound}, {times}</title></text>'
             )
         return "".join(parts)
 
@@ -171,8 +182,10 @@ class RecordingExplorer(Explorer):
         top, here = 3 * LINE, self._across(at + 0.5)
         parts = [
             self._sounds,
-            f'<image href="{self._image}" x="0" y="{top}" width="{WIDTH}" height="{PICTURE}" preserveAspectRatio="none" '
-            'style="image-rendering:pixelated"/>',
+            (
+                f'<image href="{self._image}" x="0" y="{top}" width="{WIDTH}" height="{PICTURE}"'
+                ' preserveAspectRatio="none" style="image-rendering:pixelated"/>'
+            ),
             f'<text x="-6" y="{LINE * 2 - 4}" text-anchor="end">guessed</text>',
             f'<text x="-6" y="{top + PICTURE / 2 + 4}" text-anchor="end">pitch</text>',
         ]
@@ -196,8 +209,9 @@ class RecordingExplorer(Explorer):
         parts.append(f'<text x="{WIDTH / 2}" y="{foot + 33}" text-anchor="middle">seconds</text>')
         wide = LEFT + WIDTH + 14
         return (
-            '<svg class="ll-heard" role="img" aria-label="the frames of the recording with the guessed phonemes above, and below where the chosen frame looks" '
-            f'viewBox="{-LEFT} 0 {wide} {foot + 38}" width="{wide}" style="display:block;max-width:100%;height:auto">{"".join(parts)}</svg>'
+            '<svg class="ll-heard" role="img" aria-label="the frames of the recording with the guessed'
+            f' phonemes above, and below where the chosen frame looks" viewBox="{-LEFT} 0 {wide} {foot + 38}"'
+            f' width="{wide}" style="display:block;max-width:100%;height:auto">{"".join(parts)}</svg>'
         )
 
     def _bars(self, row: Tensor, top: float, name: str) -> str:
@@ -207,9 +221,9 @@ class RecordingExplorer(Explorer):
         heights = (BARS * row / max(most, 1e-9)).tolist()
         steps = "".join(f"V{foot - height:.1f}H{self._across(j + 1):.1f}" for j, height in enumerate(heights))
         return (
-            f'<path class="ll-weights" d="M0 {foot}{steps}V{foot}Z" fill="{CURVES[0]}"/><path d="M0 {foot}h{WIDTH}" stroke="#bbb"/>'
-            f'<text x="-6" y="{foot - 4}" text-anchor="end">{name}</text>'
-            f'<text x="-6" y="{top + 9}" text-anchor="end">{most:.2f}</text>'
+            f'<path class="ll-weights" d="M0 {foot}{steps}V{foot}Z" fill="{CURVES[0]}"/><path d="M0'
+            f' {foot}h{WIDTH}" stroke="#bbb"/><text x="-6" y="{foot - 4}"'
+            f' text-anchor="end">{name}</text><text x="-6" y="{top + 9}" text-anchor="end">{most:.2f}</text>'
         )
 
 

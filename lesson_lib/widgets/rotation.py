@@ -13,7 +13,8 @@ EXACT = 1e-12  # differences below this are the rounding of float64
 
 
 class RotationExplorer(Explorer):
-    """R(δ) p[i] beside p[i + δ], with their largest difference, and their dot product, which the position does not change.
+    """R(δ) p[i] beside p[i + δ], with their largest difference, and their dot product, which the position
+    does not change.
 
     Raises ValueError where d is odd, less than 2 or more than 8.
     """
@@ -66,9 +67,11 @@ class RotationExplorer(Explorer):
         return (
             f"<style>{_style(self.name, self.d)}</style>"
             f'<div class="ll-row ll-equation ll-under">{equation}</div>'
-            f"<p>R({delta}) p[{i}] and p[{i + delta}]: <b>largest difference {said}</b>.{before_the_first(i + delta)} "
+            f"<p>R({delta}) p[{i}] and p[{i + delta}]: <b>largest difference"
+            f" {said}</b>.{before_the_first(i + delta)} "
             "Move the position: R(δ) stays as it is. Move the offset: R(δ) changes.</p>"
-            f"<p><b>p[{i}] · p[{i + delta}] = {self.dot_product() + 0.0:.4f}</b>, and Σ<sub>j</sub> cos(δ · w<sub>j</sub>)"
+            f"<p><b>p[{i}] · p[{i + delta}] = {self.dot_product() + 0.0:.4f}</b>, and Σ<sub>j</sub> cos(δ ·"
+            " w<sub>j</sub>)"
             f"{''.join(cosines)}. No i in it: the dot product knows how far, not where.</p>"
         )
 
@@ -79,8 +82,11 @@ class RotationExplorer(Explorer):
             matrix,
             {f"p[{i}]": here, f"R({delta}) p[{i}]": matrix @ here, f"p[{i + delta}]": there},
             title=f"R({delta})",
-            alt="The rotation explorer as it starts: the block-diagonal matrix of a shift, the code of a position, and two equal "
-            "columns, the turned code and the code of the position it is turned to.",
+            alt=(
+                "The rotation explorer as it starts: the block-diagonal matrix of a shift, the code of a"
+                " position, and two equal columns, the turned code and the code of the position it is"
+                " turned to."
+            ),
         )
 
     def _matrix(self) -> Tensor:
@@ -92,9 +98,12 @@ class RotationExplorer(Explorer):
         names = (("cos", "sin"), ("-sin", "cos"))
         return [
             [
-                f"R[{r}, {c}] = {names[r % 2][c % 2]}(δ · w_{r // 2}) = {names[r % 2][c % 2]}({delta} · {w[r // 2]:.4g}) = {number(value, 4)}"
-                if r // 2 == c // 2
-                else ""
+                (
+                    f"R[{r}, {c}] = {names[r % 2][c % 2]}(δ · w_{r // 2}) = {names[r % 2][c % 2]}({delta} ·"
+                    f" {w[r // 2]:.4g}) = {number(value, 4)}"
+                    if r // 2 == c // 2
+                    else ""
+                )
                 for c, value in enumerate(row)
             ]
             for r, row in enumerate(self._matrix().tolist())
@@ -103,9 +112,12 @@ class RotationExplorer(Explorer):
     def _code_tips(self, position: int) -> list[list[str]]:
         w, code = self.places.frequencies.tolist(), self.places[position].tolist()
         return [
-            [f"p[{position}, {c}] = {('sin', 'cos')[c % 2]}({position} · w_{c // 2}) = {('sin', 'cos')[c % 2]}({position} · {w[c // 2]:.4g}) = {number(v, 4)}"]
+            [
+                f"p[{position}, {c}] = {('sin', 'cos')[c % 2]}({position} · w_{c // 2}) ="
+                f" {('sin', 'cos')[c % 2]}({position} · {w[c // 2]:.4g}) = {number(v, 4)}"
+            ]
             for c, v in enumerate(code)
-        ]  # fmt: skip
+        ]
 
     def _turned_tips(self) -> list[list[str]]:
         here, matrix = self.places[self.position.value], self._matrix()
@@ -115,7 +127,8 @@ class RotationExplorer(Explorer):
             terms = " + ".join(f"{number(row[c], 4)} · {number(here[c].item(), 4)}" for c in block)
             tips.append(
                 [
-                    f"row {r} of R({self.offset.value}), times p[{self.position.value}]: {terms} = {number((matrix[r] @ here).item(), 4)}"
+                    f"row {r} of R({self.offset.value}), times p[{self.position.value}]: {terms} ="
+                    f" {number((matrix[r] @ here).item(), 4)}"
                 ]
             )
         return tips

@@ -1,4 +1,5 @@
-"""How far attention goes: choose the number of tokens, a machine's memory and the number of machines, and see what fits and how long it takes."""
+"""How far attention goes: choose the number of tokens, a machine's memory and the number of machines, and see
+what fits and how long it takes."""
 
 import html
 import math
@@ -29,7 +30,8 @@ STYLE = """
 
 
 class Fit(NamedTuple):
-    """What one kind needs in a machine: MiB, seconds, whether the memory is enough, and whether the numbers are far from what was measured."""
+    """What one kind needs in a machine: MiB, seconds, whether the memory is enough, and whether the numbers
+    are far from what was measured."""
 
     mib: int | float
     seconds: int | float
@@ -38,11 +40,14 @@ class Fit(NamedTuple):
 
 
 class ScaleExplorer(Explorer):
-    """Tokens, memory and machines: choose them, and see which kinds of attention fit into one machine, and what ring attention makes of all.
+    """Tokens, memory and machines: choose them, and see which kinds of attention fit into one machine, and
+    what ring attention makes of all.
 
-    `laws` are {kind: (law of seconds, law of MiB)}, as `experiments.laws.machine_laws` gives them; `ring` is (tokens, machines) -> MiB in each of them, such
-    as `experiments.laws.ring_mib`. `longest` are the longest lengths measured, {kind: n}; ten times beyond, numbers are marked with ≈. `exact` names the kind
-    whose seconds the machines of a ring share: "tiles", as that is what each of them computes with. The time of sending is left out.
+    `laws` are {kind: (law of seconds, law of MiB)}, as `experiments.laws.machine_laws` gives them; `ring` is
+    (tokens, machines) -> MiB in each of them, such as `experiments.laws.ring_mib`. `longest` are the longest
+    lengths measured, {kind: n}; ten times beyond, numbers are marked with ≈. `exact` names the kind whose
+    seconds the machines of a ring share: "tiles", as that is what each of them computes with. The time of
+    sending is left out.
     Raises TypeError or ValueError where an argument does not fit.
     """
 
@@ -57,7 +62,8 @@ class ScaleExplorer(Explorer):
         self.laws, self.longest = _laws(laws), _longest(longest, laws)
         if not callable(ring):
             raise TypeError(
-                f"ring must be a function (tokens, machines) -> MiB, got {type(ring).__name__}; take experiments.laws.ring_mib"
+                f"ring must be a function (tokens, machines) -> MiB, got {type(ring).__name__}; take"
+                " experiments.laws.ring_mib"
             )
         if not isinstance(exact, str) or exact not in self.laws:
             raise ValueError(f"exact must be one of the kinds {', '.join(self.laws)}, got {exact!r}")
@@ -83,7 +89,8 @@ class ScaleExplorer(Explorer):
         return found
 
     def shared(self) -> Fit:
-        """What ring attention needs in each of the chosen machines, and the seconds of the busiest, without sending."""
+        """What ring attention needs in each of the chosen machines, and the seconds of the busiest, without
+        sending."""
         n, machines = self.tokens.value, self.machines.value
         held, share = self.ring(n, machines), math.ceil(n / machines) / n
         seconds = self.laws[self.exact][0].at(n) * share
@@ -103,12 +110,21 @@ class ScaleExplorer(Explorer):
         if not rest:
             said = f"{where}: all kinds fit."
         elif not fitting:
-            said = f"{where}: nothing fits; the least is {min(alone, key=lambda kind: alone[kind].mib)} with {human_mib(min(fit.mib for fit in alone.values()))}."
+            said = (
+                f"{where}: nothing fits; the least is {min(alone, key=lambda kind: alone[kind].mib)} with"
+                f" {human_mib(min(fit.mib for fit in alone.values()))}."
+            )
         else:
-            said = f"{where}: {_and(fitting)} fit{'s' if len(fitting) == 1 else ''}; {_and(rest)} do{'es' if len(rest) == 1 else ''} not."
+            said = (
+                f"{where}: {_and(fitting)} fit{'s' if len(fitting) == 1 else ''}; {_and(rest)}"
+                f" do{'es' if len(rest) == 1 else ''} not."
+            )
         count = self.machines.value
         verdict = "fits" if ring.fits else "does not fit"
-        holds = f"A ring of {count:,} machine{'s' if count > 1 else ''} holds {human_mib(ring.mib)} in each, which {verdict}"
+        holds = (
+            f"A ring of {count:,} machine{'s' if count > 1 else ''} holds {human_mib(ring.mib)} in each,"
+            f" which {verdict}"
+        )
         if needed is None:
             least = "no number of machines is enough"
         else:
@@ -124,19 +140,24 @@ class ScaleExplorer(Explorer):
         count, needed = self.machines.value, self.needed()
         least = "for no number" if needed is None else f"from {needed:,} on"
         tips = (
-            f"ring(n = {self.tokens.value:,}, machines = {count:,}): own tokens, and two blocks of keys and values",
+            (
+                f"ring(n = {self.tokens.value:,}, machines = {count:,}): own tokens, and two blocks of keys"
+                " and values"
+            ),
             f"seconds of {self.exact}, divided by the machines; sending is left out",
         )
         rows += self._row(f"ring of {count:,}", ring, tips, classes="ll-ring", more=f" ({least})")
         top = (
-            f'<th scope="col">attention</th><th scope="col" colspan="2">memory; the line: {_gib(self.memory.value)}</th>'
-            '<th scope="col">fits?</th><th scope="col">time</th>'
+            '<th scope="col">attention</th><th scope="col" colspan="2">memory; the line:'
+            f' {_gib(self.memory.value)}</th><th scope="col">fits?</th><th scope="col">time</th>'
         )
         return (
             f"<style>{STYLE}</style><p role='status' class='ll-told'>{html.escape(self.words())}</p>"
             f'<table class="ll-scale ll-under"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
-            f"<p class='ll-note'>≈: more than {FAR} times the longest length that was measured. Bars are on a logarithmic axis, from {human_mib(LOW)} to "
-            f"{human_mib(HIGH)}. One layer, 8 heads of width 64, one processor thread in each machine. Hover, or Tab, for the law behind a number.</p>"
+            f"<p class='ll-note'>≈: more than {FAR} times the longest length that was measured. Bars are on a"
+            f" logarithmic axis, from {human_mib(LOW)} to "
+            f"{human_mib(HIGH)}. One layer, 8 heads of width 64, one processor thread in each machine. Hover,"
+            " or Tab, for the law behind a number.</p>"
         )
 
     def still(self) -> Picture:
@@ -156,7 +177,9 @@ class ScaleExplorer(Explorer):
         verdict = ("fits" if fit.fits else "does not fit") + more
         mark = f' class="{classes}"' if classes else ""
         return (
-            f'<tr{mark}><th scope="row">{html.escape(name)}</th><td>{self._bar(fit)}</td>{cell(about + human_mib(fit.mib), tips[0])}'
+            f"<tr{mark}><th"
+            f' scope="row">{html.escape(name)}</th><td>{self._bar(fit)}</td>'
+            f"{cell(about + human_mib(fit.mib), tips[0])}"
             f"<td>{verdict}</td>{cell(about + human_seconds(fit.seconds), tips[1])}</tr>"
         )
 
@@ -165,9 +188,10 @@ class ScaleExplorer(Explorer):
         long, line = _across(fit.mib), _across(self.memory_mib)
         fill = CURVES[0] if fit.fits else CURVES[1]
         return (
-            f'<svg aria-hidden="true" width="{WIDTH}" height="{HEIGHT}" style="display:block"><rect width="{WIDTH}" height="{HEIGHT}" fill="#F1F1F1"/>'
-            f'<rect class="ll-bar" width="{long:.1f}" height="{HEIGHT}" fill="{fill}"/>'
-            f'<path d="M{line:.1f} 0v{HEIGHT}" stroke="#111" stroke-width="2"/></svg>'
+            f'<svg aria-hidden="true" width="{WIDTH}" height="{HEIGHT}" style="display:block"><rect'
+            f' width="{WIDTH}" height="{HEIGHT}" fill="#F1F1F1"/><rect class="ll-bar" width="{long:.1f}"'
+            f' height="{HEIGHT}" fill="{fill}"/><path d="M{line:.1f} 0v{HEIGHT}" stroke="#111"'
+            ' stroke-width="2"/></svg>'
         )
 
 

@@ -38,7 +38,10 @@ class ShapeExplorer(Explorer):
     def still(self) -> Picture:
         return matrices.products(
             list(self.equations().values()),
-            alt=f"The shape explorer: self-attention with tokens as {self.convention.value}, every matrix drawn to scale.",
+            alt=(
+                f"The shape explorer: self-attention with tokens as {self.convention.value}, every matrix"
+                " drawn to scale."
+            ),
         )
 
 
@@ -72,7 +75,10 @@ def _svg(equation: Equation) -> str:
         part if isinstance(part, str) else f"{part.name} ({part.rows.size} by {part.columns.size})"
         for part in equation
     )
-    return f'<svg role="img" aria-label="{title}" width="{x + 20}" height="{tall + 24}" font-size="14" fill="#111">{"".join(parts)}</svg>'
+    return (
+        f'<svg role="img" aria-label="{title}" width="{x + 20}" height="{tall + 24}" font-size="14"'
+        f' fill="#111">{"".join(parts)}</svg>'
+    )
 
 
 def _edge(x1: float, y1: float, x2: float, y2: float) -> str:

@@ -13,7 +13,8 @@ from lesson_lib.widgets.explorer import Explorer, number
 
 
 class SoftmaxExplorer(Explorer):
-    """Scores and their weights side by side; multiply the scores (1 / temperature), add a constant, or type others.
+    """Scores and their weights side by side; multiply the scores (1 / temperature), add a constant, or type
+    others.
 
     Raises ValueError where fewer than 2 scores are given.
     """
@@ -43,7 +44,8 @@ class SoftmaxExplorer(Explorer):
         self.watch(self.scores, self.scale, self.shift)
 
     def weights(self) -> tuple[list[float], list[float]]:
-        """The changed scores and their weights; raises ValueError where the typed text is no list of numbers."""
+        """The changed scores and their weights; raises ValueError where the typed text is no list of
+        numbers."""
         try:
             typed = [float(part) for part in self.scores.value.replace(";", ",").split(",") if part.strip()]
         except ValueError:
@@ -54,9 +56,10 @@ class SoftmaxExplorer(Explorer):
             raise ValueError(f"type 2 to 12 scores, separated by commas; got {len(typed)}")
         changed = torch.tensor(typed, dtype=torch.float64) * self.scale.value + self.shift.value
         one = torch.ones(1, 1, dtype=torch.float64)
-        return changed.tolist(), attend(one, changed[:, None], changed[:, None], score=dot).weights[
-            0
-        ].tolist()
+        return (
+            changed.tolist(),
+            attend(one, changed[:, None], changed[:, None], score=dot).weights[0].tolist(),
+        )
 
     def draw(self) -> str:
         try:
@@ -64,12 +67,16 @@ class SoftmaxExplorer(Explorer):
         except ValueError as error:
             return f"<p role='alert'>{html.escape(str(error))}</p>"
         rows = "".join(
-            f"<tr><td>key {i}</td><td>{number(s)}</td><td>{w:.4f}</td><td style='text-align:left;min-width:260px'>"
-            f"<div style='height:16px;width:{260 * w:.1f}px;background:{CURVES[0]}'></div></td></tr>"
+            f"<tr><td>key {i}</td><td>{number(s)}</td><td>{w:.4f}</td><td"
+            " style='text-align:left;min-width:260px'><div"
+            f" style='height:16px;width:{260 * w:.1f}px;background:{CURVES[0]}'></div></td></tr>"
             for i, (s, w) in enumerate(zip(scores, weights, strict=True), start=1)
         )
         head = "<tr><th></th><th>score</th><th>weight</th><th></th></tr>"
-        return f"<table>{head}{rows}</table><p>The weights sum to {sum(weights):.4f}; the largest is {max(weights):.4f}.</p>"
+        return (
+            f"<table>{head}{rows}</table><p>The weights sum to {sum(weights):.4f}; the largest is"
+            f" {max(weights):.4f}.</p>"
+        )
 
     def still(self) -> Picture:
         _, weights = self.weights()
@@ -78,7 +85,10 @@ class SoftmaxExplorer(Explorer):
                 f"key {i}\nscore {number(s)}": w
                 for i, (s, w) in enumerate(zip(self.start, weights, strict=True), start=1)
             },
-            alt=f"The softmax explorer as it starts: one bar per key for the scores {', '.join(map(number, self.start))}.",
+            alt=(
+                "The softmax explorer as it starts: one bar per key for the scores"
+                f" {', '.join(map(number, self.start))}."
+            ),
             y_axis="weight",
             limits=(0, 1),
         )

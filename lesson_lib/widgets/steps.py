@@ -15,7 +15,8 @@ BY_HAND = [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]]  # the sources' ha
 
 
 class SevenStepsExplorer(Explorer):
-    """The worked example step by step. Hover over a cell, or move to it with Tab, to read how its number came about."""
+    """The worked example step by step. Hover over a cell, or move to it with Tab, to read how its number came
+    about."""
 
     def __init__(self) -> None:
         self.given = example()
@@ -56,11 +57,15 @@ class SevenStepsExplorer(Explorer):
     def draw(self) -> str:
         s, upto, i = self.steps(), self.step.value, self.query.value
         rows = [
-            [(1, "inputs", s.inputs, None)] + [(2, name, self.given[name], None) for name in ("w_key", "w_query", "w_value")],
-            [(3, name, getattr(s, name), _products(s.inputs, self.given[w], f"{name[:-1] if name != 'queries' else 'query'}"))
+            [(1, "inputs", s.inputs, None)] + [(2, name, self.given[name], None) for name in ("w_key",
+            "w_query", "w_value")],
+            [(3, name, getattr(s, name),
+            _products(s.inputs, self.given[w], f"{name[:-1] if name != 'queries' else 'query'}"))
              for name, w in (("keys", "w_key"), ("queries", "w_query"), ("values", "w_value"))],
-            [(4, "scores", s.scores, _products(s.queries, s.keys.mT, "score")), (5, "weights", s.weights, self._weight_tips(s)),
-             (6, f"weighted values of query {i + 1}", s.weighted_values[i], _weighted(s, i)), (7, "outputs", s.outputs, _sums(s))],
+            [(4, "scores", s.scores, _products(s.queries, s.keys.mT, "score")),
+            (5, "weights", s.weights, self._weight_tips(s)),
+             (6, f"weighted values of query {i + 1}", s.weighted_values[i], _weighted(s, i)),
+             (7, "outputs", s.outputs, _sums(s))],
         ]  # fmt: skip
         shown = [
             "".join(
@@ -87,8 +92,8 @@ class SevenStepsExplorer(Explorer):
         over = "" if self.kind.index == 0 else "/√3"
         return [
             [
-                f"weight[{i + 1}, {j + 1}] = exp({number(row[j])}{over}) / ({' + '.join(f'exp({number(v)}{over})' for v in row)})"
-                f" = {s.weights[i, j].item():.4f}"
+                f"weight[{i + 1}, {j + 1}] = exp({number(row[j])}{over}) /"
+                f" ({' + '.join(f'exp({number(v)}{over})' for v in row)}) = {s.weights[i, j].item():.4f}"
                 for j in range(len(row))
             ]
             for i, row in enumerate(s.scores.tolist())
@@ -120,8 +125,9 @@ def _products(left: Tensor, right: Tensor, name: str) -> list[list[str]]:
     columns = right.mT.tolist()
     return [
         [
-            f"{name}[{i + 1}, {j + 1}] = {' + '.join(f'{number(a)}·{number(b)}' for a, b in zip(row, column, strict=True))}"
-            f" = {number(sum(a * b for a, b in zip(row, column, strict=True)))}"
+            f"{name}[{i + 1}, {j + 1}] ="
+            f" {' + '.join(f'{number(a)}·{number(b)}' for a, b in zip(row, column, strict=True))} ="
+            f" {number(sum(a * b for a, b in zip(row, column, strict=True)))}"
             for j, column in enumerate(columns)
         ]
         for i, row in enumerate(left.tolist())
@@ -131,7 +137,8 @@ def _products(left: Tensor, right: Tensor, name: str) -> list[list[str]]:
 def _weighted(s: SevenSteps, query: int) -> list[list[str]]:
     return [
         [
-            f"weight[{query + 1}, {j + 1}] · value[{j + 1}, {c + 1}] = {s.weights[query, j]:.4f} · {number(v)}"
+            f"weight[{query + 1}, {j + 1}] · value[{j + 1}, {c + 1}] = {s.weights[query, j]:.4f} ·"
+            f" {number(v)}"
             for c, v in enumerate(row)
         ]
         for j, row in enumerate(s.values.tolist())
@@ -142,7 +149,8 @@ def _sums(s: SevenSteps) -> list[list[str]]:
     parts = s.weighted_values.tolist()
     return [
         [
-            f"output[{i + 1}, {c + 1}] = {' + '.join(number(parts[i][j][c], 4) for j in range(len(parts[i])))} = {number(value, 4)}"
+            f"output[{i + 1}, {c + 1}] ="
+            f" {' + '.join(number(parts[i][j][c], 4) for j in range(len(parts[i])))} = {number(value, 4)}"
             for c, value in enumerate(row)
         ]
         for i, row in enumerate(s.outputs.tolist())

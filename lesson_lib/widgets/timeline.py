@@ -1,4 +1,5 @@
-"""The milestones to walk through: each with its problem, its idea, what it could not do yet, and where the course runs it."""
+"""The milestones to walk through: each with its problem, its idea, what it could not do yet, and where the
+course runs it."""
 
 import html
 
@@ -11,8 +12,10 @@ from lesson_lib.plots.timeline import SHADES, rows, timeline
 from lesson_lib.widgets.explorer import Explorer
 
 LESSONS = {
-    "01": "this lesson", "02": "02 scoring", "03": "03 matrix form", "04": "04 multi-head", "05": "05 positional encoding",
-    "06": "06 transformer", "07": "07 attention and CNN", "08": "08 attention and RNN", "09": "09 truncated attention",
+    "01": "this lesson", "02": "02 scoring", "03": "03 matrix form", "04": "04 multi-head",
+    "05": "05 positional encoding",
+    "06": "06 transformer", "07": "07 attention and CNN", "08": "08 attention and RNN",
+    "09": "09 truncated attention",
     "10": "10 graph attention", "11": "11 efficient attention",
 }  # fmt: skip
 
@@ -40,7 +43,8 @@ class TimelineExplorer(Explorer):
             for thread in THREADS
         )
         body = "".join(
-            f'<tr><th scope="row">{year}</th>{"".join(f"<td>{_names(cell, chosen)}</td>" for cell in columns)}</tr>'
+            "<tr><th"
+            f' scope="row">{year}</th>{"".join(f"<td>{_names(cell, chosen)}</td>" for cell in columns)}</tr>'
             for year, columns in rows()
         )
         return (
@@ -54,7 +58,9 @@ class TimelineExplorer(Explorer):
 
 def _names(cell: list[Milestone], chosen: Milestone) -> str:
     return "".join(
-        f'<div class="{"ll-now" if m is chosen else ""}"{" aria-current=true" if m is chosen else ""}>{html.escape(m.name)}</div>'
+        "<div"
+        f' class="{"ll-now" if m is chosen else ""}"{" aria-current=true" if m is chosen else ""}>'
+        f"{html.escape(m.name)}</div>"
         for m in cell
     )
 
@@ -66,18 +72,19 @@ def _card(m: Milestone) -> str:
     }  # fmt: skip
     listed = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in lines.items())
     return (
-        f'<div class="ll-card" style="border-left:6px solid {SHADES[m.thread]}"><b>{m.year} · {html.escape(m.name)}</b>'
-        f"<p><code>{html.escape(m.formula)}</code></p><dl>{listed}</dl></div>"
+        f'<div class="ll-card" style="border-left:6px solid {SHADES[m.thread]}"><b>{m.year} ·'
+        f" {html.escape(m.name)}</b><p><code>{html.escape(m.formula)}</code></p><dl>{listed}</dl></div>"
     )
 
 
 def _style(name: str) -> str:
     box = f".{name}"
     return (
-        f"{box} .ll-card {{padding:4px 12px; margin-bottom:10px; min-height:11.5em}} {box} .ll-card p {{margin:4px 0}}"
-        f"{box} dl {{display:grid; grid-template-columns:5.5em 1fr; gap:2px 8px; margin:0}} {box} dt {{font-weight:600; white-space:nowrap}} {box} dd {{margin:0}}"
-        f"{box} .ll-years {{table-layout:fixed; width:100%; max-width:760px; font-size:12px}}"
-        f"{box} .ll-years th {{text-align:left; padding:2px 6px; color:#111}} {box} .ll-years th:first-child {{width:3em}}"
-        f"{box} .ll-years td {{text-align:left; padding:2px 6px; border:0; border-top:1px solid #ddd; vertical-align:top}}"
-        f"{box} .ll-years td div {{padding:1px 3px; margin:1px 0}}"
+        f"{box} .ll-card {{padding:4px 12px; margin-bottom:10px; min-height:11.5em}} {box} .ll-card p"
+        f" {{margin:4px 0}}{box} dl {{display:grid; grid-template-columns:5.5em 1fr; gap:2px 8px; margin:0}}"
+        f" {box} dt {{font-weight:600; white-space:nowrap}} {box} dd {{margin:0}}{box} .ll-years"
+        f" {{table-layout:fixed; width:100%; max-width:760px; font-size:12px}}{box} .ll-years th"
+        f" {{text-align:left; padding:2px 6px; color:#111}} {box} .ll-years th:first-child {{width:3em}}{box}"
+        " .ll-years td {text-align:left; padding:2px 6px; border:0; border-top:1px solid #ddd;"
+        f" vertical-align:top}}{box} .ll-years td div {{padding:1px 3px; margin:1px 0}}"
     )

@@ -1,4 +1,5 @@
-"""A window over speech: choose its radius, and see who looks at whom, what it costs, and how well phonemes are recognised with it."""
+"""A window over speech: choose its radius, and see who looks at whom, what it costs, and how well phonemes
+are recognised with it."""
 
 import html
 import math
@@ -28,7 +29,8 @@ STYLE = """
 
 
 class Cost(NamedTuple):
-    """Scores that count and that are computed in one head, multiplications and MiB of scores in all heads, for FRAMES frames."""
+    """Scores that count and that are computed in one head, multiplications and MiB of scores in all heads,
+    for FRAMES frames."""
 
     counted: int
     computed: int
@@ -37,11 +39,15 @@ class Cost(NamedTuple):
 
 
 class WindowExplorer(Explorer):
-    """The radius of a window: choose it, and see its mask, its cost for 10 s of speech, and the accuracy of the nearest radii that were trained.
+    """The radius of a window: choose it, and see its mask, its cost for 10 s of speech, and the accuracy of
+    the nearest radii that were trained.
 
-    `rows` are those of `experiments.phonemes` (kind "point"); `saturates` is the radius that `experiments.phonemes.saturates` gives (None: full), marked
-    on both curves. The cost is that of `attend_window`, its blocks included: products of queries with keys and of weights with values, 8 heads of width 64.
-    Raises TypeError where `rows` is no list of rows, ValueError where none is a point, or none has the radius `saturates`.
+    `rows` are those of `experiments.phonemes` (kind "point"); `saturates` is the radius that
+    `experiments.phonemes.saturates` gives (None: full), marked on both curves. The cost is that of
+    `attend_window`, its blocks included: products of queries with keys and of weights with values, 8 heads of
+    width 64.
+    Raises TypeError where `rows` is no list of rows, ValueError where none is a point, or none has the radius
+    `saturates`.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], *, saturates: int | None) -> None:
@@ -69,7 +75,8 @@ class WindowExplorer(Explorer):
         return None if self.slider.value == FULL else int(self.slider.value)
 
     def nearest(self) -> list[int | None]:
-        """The measured radius, if the chosen one was measured; else the next smaller and the next larger one."""
+        """The measured radius, if the chosen one was measured; else the next smaller and the next
+        larger one."""
         known, far = list(self.measured), _far(self.radius)
         below = [radius for radius in known if _far(radius) <= far]
         above = [radius for radius in known if _far(radius) >= far]
@@ -81,7 +88,10 @@ class WindowExplorer(Explorer):
             sees = "Full attention: each frame looks at all frames"
         else:
             wide = 2 * self.radius + 1
-            sees = f"Radius {self.radius}: each frame looks at {wide} frame{'s' if wide > 1 else ''}, {10 * wide} ms"
+            sees = (
+                f"Radius {self.radius}: each frame looks at {wide} frame{'s' if wide > 1 else ''},"
+                f" {10 * wide} ms"
+            )
         share = cost(self.radius).operations / cost(None).operations
         takes = (
             ""
@@ -99,8 +109,10 @@ class WindowExplorer(Explorer):
             f"<style>{STYLE}</style><p role='status' class='ll-told'>{html.escape(self.words())}</p>"
             f'<div class="ll-row"><div><b>who looks at whom, {TOKENS} frames</b><br>{self._mask()}</div>'
             f"<div>{self._accuracy()}{self._cost()}</div></div>{self._table()}"
-            "<p>Orange: the chosen radius. Dashed: the smallest radius within one point of the best accuracy. Dots were trained and measured, a "
-            "bar from the lowest to the highest seed. The radius is on a logarithmic axis, full attention at its end.</p>"
+            "<p>Orange: the chosen radius. Dashed: the smallest radius within one point of the best accuracy."
+            " Dots were trained and measured, a "
+            "bar from the lowest to the highest seed. The radius is on a logarithmic axis, full attention at"
+            " its end.</p>"
         )
 
     def still(self) -> Picture:
@@ -203,7 +215,8 @@ class WindowExplorer(Explorer):
 def cost(radius: int | None, n: int = FRAMES) -> Cost:
     """What `attend_window` computes for n frames with that radius, or `attend` where it is None.
 
-    operations = 2 · computed · heads · d_k: queries with keys, weights with values. MiB: 4 bytes for each score of each head.
+    operations = 2 · computed · heads · d_k: queries with keys, weights with values. MiB: 4 bytes for each
+    score of each head.
 
     >>> cost(None, n=10).counted, cost(1, n=10).counted
     (100, 28)

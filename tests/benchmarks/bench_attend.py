@@ -1,4 +1,5 @@
-"""attend against torch's fused kernel, side by side: the ratio is what counts, and it is reported, not asserted."""
+"""attend against torch's fused kernel, side by side: the ratio is what counts, and it is reported, not
+asserted."""
 
 import statistics
 import time

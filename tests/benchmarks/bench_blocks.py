@@ -1,4 +1,5 @@
-"""EncoderLayer and DecoderLayer against torch's with the same weights, side by side: ratios are reported, not asserted."""
+"""EncoderLayer and DecoderLayer against torch's with the same weights, side by side: ratios are reported, not
+asserted."""
 
 import pytest
 import torch
@@ -19,7 +20,8 @@ SHAPES = {  # b, n, d_model, h, d_inner
 @pytest.mark.parametrize("training", [False, True], ids=["eval", "training"])
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_layers_against_torch(benchmark, kind, shape, training):
-    """Dropout is 0, so that both do the same; in eval mode torch's encoder layer takes its fused fast path."""
+    """Dropout is 0, so that both do the same; in eval mode torch's encoder layer takes its fused fast
+    path."""
     b, n, d_model, n_heads, d_inner = SHAPES[shape]
     x, memory = torch.randn(2, b, n, d_model)
     sizes, options = (d_model, n_heads, d_inner), {"dropout": 0.0, "batch_first": True}

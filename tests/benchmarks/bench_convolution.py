@@ -1,4 +1,5 @@
-"""A convolution as attention against nn.Conv2d, side by side: the same numbers, and what the detour costs. Ratios are reported, not asserted."""
+"""A convolution as attention against nn.Conv2d, side by side: the same numbers, and what the detour costs.
+Ratios are reported, not asserted."""
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from tests.benchmarks.bench_attend import alternate
 @pytest.mark.parametrize("side", [8, 12, 16, 24])
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "forward+backward"])
 def test_attention_against_a_convolution(benchmark, side, backward):
-    """A kernel of 3 x 3, 8 channels: attention scores all pixels for each pixel and head, side⁴; the convolution visits 9 for each."""
+    """A kernel of 3 x 3, 8 channels: attention scores all pixels for each pixel and head, side⁴; the
+    convolution visits 9 for each."""
     conv = nn.Conv2d(8, 8, 3, padding=1)
     heads, x = as_attention(conv), torch.randn(4, 8, side, side)
 

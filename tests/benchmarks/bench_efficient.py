@@ -1,4 +1,5 @@
-"""Attention that costs less beside attend and torch's fused kernel, and layers that generate with fewer heads of keys. Ratios are reported, not asserted."""
+"""Attention that costs less beside attend and torch's fused kernel, and layers that generate with fewer heads
+of keys. Ratios are reported, not asserted."""
 
 import pytest
 import torch
@@ -30,7 +31,10 @@ def test_tiles(benchmark, table, other, is_causal, n, backward):
     x = tokens(n, backward)
     cells = in_turn(lambda *x: attend_tiles(*x, causal=is_causal), theirs, x, backward=backward, repeats=3)
     kind = "causal" if is_causal else "all"
-    table(f"attend_tiles, (1, {HEADS}, n, {D})", {"n": n, "keys": kind, "pass": words(backward), "theirs": other, **cells})  # fmt: skip
+    table(
+        f"attend_tiles, (1, {HEADS}, n, {D})",
+        {"n": n, "keys": kind, "pass": words(backward), "theirs": other, **cells},
+    )
     report(benchmark, cells, lambda: attend_tiles(*x, causal=is_causal))
 
 
@@ -55,7 +59,10 @@ def test_generation_with_shared_keys(benchmark, table):
     for n_key_heads, cache, seconds in zip(counts, caches, alternate(*calls, repeats=7), strict=True):
         mib = sum(x.numel() * x.element_size() for x in (cache.key, cache.value)) / 2**20
         row = {"heads of queries": HEADS, "of keys": n_key_heads, "tokens": CACHED, "cache MiB": f"{mib:.2f}"}
-        table(f"A layer's next token, d_model = {HEADS * D}", {**row, "ms per token": f"{seconds / 8 * 1e3:.2f}"})  # fmt: skip
+        table(
+            f"A layer's next token, d_model = {HEADS * D}",
+            {**row, "ms per token": f"{seconds / 8 * 1e3:.2f}"},
+        )
         benchmark.extra_info |= {f"ms, {n_key_heads} heads of keys": round(seconds / 8 * 1e3, 3)}
     benchmark.pedantic(calls[-1], rounds=1)
 
@@ -75,10 +82,20 @@ def test_other_numbers_for_less_work(benchmark, table, kind, is_causal, backward
     }[kind]
     for name, form in forms.items():
         x = tokens(n, backward)
-        cells = in_turn(form, lambda *x: F.scaled_dot_product_attention(*x, is_causal=is_causal), x, backward=backward)  # fmt: skip
+        cells = in_turn(
+            form, lambda *x: F.scaled_dot_product_attention(*x, is_causal=is_causal), x, backward=backward
+        )
         cells.pop("largest difference")  # other numbers
-        row = {"n": n, "ours": f"{kind}, {name}", "keys": "causal" if is_causal else "all", "pass": words(backward)}  # fmt: skip
-        table(f"Other numbers for less work, against torch's fused function, (1, {HEADS}, n, {D})", {**row, **cells})  # fmt: skip
+        row = {
+            "n": n,
+            "ours": f"{kind}, {name}",
+            "keys": "causal" if is_causal else "all",
+            "pass": words(backward),
+        }
+        table(
+            f"Other numbers for less work, against torch's fused function, (1, {HEADS}, n, {D})",
+            {**row, **cells},
+        )
         benchmark.extra_info |= {f"{name}, {column}": cell for column, cell in cells.items()}
     benchmark.pedantic(lambda: form(*x), rounds=1)
 

@@ -1,4 +1,5 @@
-"""GraphAttention against PyTorch Geometric's GATConv and GATv2Conv with the same weights, side by side; printed as a table. Ratios are reported, not asserted."""
+"""GraphAttention against PyTorch Geometric's GATConv and GATv2Conv with the same weights, side by side;
+printed as a table. Ratios are reported, not asserted."""
 
 import pytest
 import torch
@@ -23,7 +24,9 @@ def test_against_pytorch_geometric(benchmark, table, kind, n, backward):
     edges = graph(n)
     x = torch.randn(n, WIDTH, requires_grad=backward)
     repeats = 7 if n < 100_000 else 5
-    cells = in_turn(lambda x: ours(x, edges).output, lambda x: conv(x, edges), [x], backward=backward, repeats=repeats)  # fmt: skip
+    cells = in_turn(
+        lambda x: ours(x, edges).output, lambda x: conv(x, edges), [x], backward=backward, repeats=repeats
+    )
     row = {"theirs": kind, "nodes": n, "edges": edges.shape[1], "pass": words(backward), **cells}
     goals = f"time {1.0 if backward else 1.1}, peak 1.0"
     table(

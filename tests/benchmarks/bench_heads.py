@@ -1,4 +1,5 @@
-"""MultiHeadAttention against torch's layer with the same weights, side by side: ratios are reported, not asserted."""
+"""MultiHeadAttention against torch's layer with the same weights, side by side: ratios are reported, not
+asserted."""
 
 import pytest
 import torch

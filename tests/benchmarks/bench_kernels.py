@@ -1,4 +1,5 @@
-"""Memory of a kernel after each lesson, run from top to bottom: what a learner's machine, or a class server, has to hold for it."""
+"""Memory of a kernel after each lesson, run from top to bottom: what a learner's machine, or a class server,
+has to hold for it."""
 
 import os
 
@@ -13,7 +14,8 @@ NOTEBOOKS = lab.ROOT / "notebooks"
 
 
 def held_mib(pid: int) -> tuple[float, float]:
-    """PSS (pages shared with other processes divided among them; RSS where the system does not know it) and RSS, in MiB."""
+    """PSS (pages shared with other processes divided among them; RSS where the system does not know it) and
+    RSS, in MiB."""
     held = psutil.Process(pid).memory_full_info()
     return getattr(held, "pss", held.rss) / 2**20, held.rss / 2**20
 

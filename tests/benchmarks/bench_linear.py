@@ -1,4 +1,5 @@
-"""Linear attention in its forms, side by side: chunks, loop, table, and softmax attention. Ratios are reported, not asserted."""
+"""Linear attention in its forms, side by side: chunks, loop, table, and softmax attention. Ratios are
+reported, not asserted."""
 
 import pytest
 import torch

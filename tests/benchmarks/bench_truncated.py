@@ -1,4 +1,5 @@
-"""Window attention against lucidrains' local-attention and against all pairs, side by side; printed as tables. Ratios are reported, not asserted."""
+"""Window attention against lucidrains' local-attention and against all pairs, side by side; printed as
+tables. Ratios are reported, not asserted."""
 
 import pytest
 import torch
@@ -33,7 +34,8 @@ def in_turn(ours, theirs, inputs, *, backward, repeats=5):
     with torch.no_grad():
         difference = (ours(*inputs) - theirs(*inputs)).abs().max().item()
     return {
-        "ours ms": f"{seconds[0] * 1e3:.1f}", "theirs ms": f"{seconds[1] * 1e3:.1f}", "time": f"{seconds[0] / seconds[1]:.2f}",
+        "ours ms": f"{seconds[0] * 1e3:.1f}", "theirs ms": f"{seconds[1] * 1e3:.1f}",
+        "time": f"{seconds[0] / seconds[1]:.2f}",
         "ours MiB": f"{peaks[0]:.1f}", "theirs MiB": f"{peaks[1]:.1f}", "peak": f"{peaks[0] / peaks[1]:.2f}",
         "largest difference": f"{difference:.0e}",
     }  # fmt: skip
@@ -77,18 +79,28 @@ def test_against_all_pairs(benchmark, table, other, backward):
 
 @BOTH
 def test_how_it_grows(benchmark, table, backward):
-    """The goals: time as n^1.0 (+-0.2), memory as n^1.0 (+-0.05), from 4,096 to 65,536; the longest, forward, below 2 GiB."""
+    """The goals: time as n^1.0 (+-0.2), memory as n^1.0 (+-0.05), from 4,096 to 65,536; the longest, forward,
+    below 2 GiB."""
     sizes, radius = [4096 * 2**i for i in range(5)], 64
-    calls = [one_pass(lambda *qkv: attend_window(*qkv, radius), *tokens(n, backward), backward=backward) for n in sizes]  # fmt: skip
+    calls = [
+        one_pass(lambda *qkv: attend_window(*qkv, radius), *tokens(n, backward), backward=backward)
+        for n in sizes
+    ]
     seconds, peaks = alternate(*calls, repeats=3), [peak_mib(call) for call in calls]
     for n, s, mib in zip(sizes, seconds, peaks, strict=True):
         row = {"n": n, "radius": radius, "pass": words(backward), "ms": f"{s * 1e3:.1f}", "MiB": f"{mib:.1f}"}
-        table("How attend_window grows, (1, 8, n, 64)", {**row, "8 tables of n x n, GiB": f"{HEADS * n * n * 4 / 2**30:.1f}"})  # fmt: skip
+        table(
+            "How attend_window grows, (1, 8, n, 64)",
+            {**row, "8 tables of n x n, GiB": f"{HEADS * n * n * 4 / 2**30:.1f}"},
+        )
     powers = {
         "time": round(growth_exponent(sizes, seconds), 2),
         "memory": round(growth_exponent(sizes, peaks), 3),
     }
-    table("... as n to the power of", {"pass": words(backward), **powers, "goals": "time 1.0 +- 0.2, memory 1.0 +- 0.05"})  # fmt: skip
+    table(
+        "... as n to the power of",
+        {"pass": words(backward), **powers, "goals": "time 1.0 +- 0.2, memory 1.0 +- 0.05"},
+    )
     report(benchmark, powers, calls[0])
 
 

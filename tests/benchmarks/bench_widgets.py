@@ -137,6 +137,7 @@ def test_slider_to_picture(notebook, capsys):
             with capsys.disabled():
                 if times:
                     print(
-                        f"\n{notebook.name}, widget {number}: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms of {len(times)} moves"
+                        f"\n{notebook.name}, widget {number}: median {statistics.median(times):.0f} ms, worst"
+                        f" {max(times):.0f} ms of {len(times)} moves"
                     )
         assert widget.shown()

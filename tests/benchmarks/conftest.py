@@ -1,4 +1,5 @@
-"""Benchmarks run the library as a learner does: without shape checks. Those against other libraries print tables, at the end."""
+"""Benchmarks run the library as a learner does: without shape checks. Those against other libraries print
+tables, at the end."""
 
 import os
 
@@ -33,7 +34,8 @@ TABLES: dict[str, list[dict]] = {}  # rows under their titles, {column: cell}
 
 @pytest.fixture
 def table():
-    """`table(title, row)` keeps a row, {column: cell}, for a table at the end. One thread, so that processor time is the work's."""
+    """`table(title, row)` keeps a row, {column: cell}, for a table at the end. One thread, so that processor
+    time is the work's."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield lambda title, row: TABLES.setdefault(title, []).append({**row, "load": f"{os.getloadavg()[0]:.1f}"})

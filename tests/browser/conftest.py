@@ -12,12 +12,16 @@ def why_not() -> str | None:
     if os.environ.get("LESSON_BROWSER") == "skip":
         return "LESSON_BROWSER=skip: browser tests skipped"
     if chromium.find() is None:
-        return "no Chromium or Chrome was found: browser tests skipped (on Debian: sudo apt-get install chromium)"
+        return (
+            "no Chromium or Chrome was found: browser tests skipped (on Debian: sudo apt-get install"
+            " chromium)"
+        )
     return None
 
 
 def in_notebook(*names: str):
-    """Run the test in each of these notebooks; all tests of a notebook go to one process, where it runs once."""
+    """Run the test in each of these notebooks; all tests of a notebook go to one process, where it
+    runs once."""
     return pytest.mark.parametrize("notebook", names, indirect=True, ids=names)
 
 
@@ -49,7 +53,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With `--dist loadgroup`, the tests of one notebook go to one process. (xdist 3.8.0's own groups are none with pytest 9.2.)"""
+    """With `--dist loadgroup`, the tests of one notebook go to one process. (xdist 3.8.0's own groups are
+    none with pytest 9.2.)"""
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -94,5 +99,6 @@ def bench(browser, lab):
 
 @pytest.fixture
 def notebook(request, bench):
-    """The notebook that `in_notebook` names; it ran once for all tests of it, and its page is 1,400 pixels wide again."""
+    """The notebook that `in_notebook` names; it ran once for all tests of it, and its page is 1,400 pixels
+    wide again."""
     return bench.take(request.param)

@@ -1,4 +1,5 @@
-"""How well a notebook's text stands out from what lies behind it. The browser measures: contrast.js says what, and what not."""
+"""How well a notebook's text stands out from what lies behind it. The browser measures: contrast.js says
+what, and what not."""
 
 from pathlib import Path
 
@@ -9,7 +10,8 @@ LEAST = 3.0  # WCAG's bound for large letters and for signs; for small letters w
 
 
 def readings(notebook: Notebook) -> list[dict]:
-    """Each text in the notebook's markdown and outputs, the faintest first: cell, text, ratio, colour, ground."""
+    """Each text in the notebook's markdown and outputs, the faintest first: cell, text, ratio, colour,
+    ground."""
     found = notebook.page.evaluate(f"() => {MEASURE}({PANEL}.node)")
     return sorted(found, key=lambda reading: reading["ratio"])
 
@@ -26,7 +28,8 @@ def in_both_themes(notebook: Notebook) -> dict[str, list[dict]]:
 def faint(found: dict[str, list[dict]]) -> list[str]:
     """A line for each reading below the least contrast; `found` as `in_both_themes` gives it."""
     return [
-        f"{theme}, cell {r['cell']}: {r['text']!r} is {r['colour']} on {r['ground']}, contrast {r['ratio']:.2f}"
+        f"{theme}, cell {r['cell']}: {r['text']!r} is {r['colour']} on {r['ground']}, contrast"
+        f" {r['ratio']:.2f}"
         for theme, rows in found.items()
         for r in rows
         if r["ratio"] < LEAST

@@ -47,7 +47,8 @@ DIGEST = """root => [...root.querySelectorAll('.widget-html-content, .widget-ima
 CURRENT = "window.jupyterapp.shell.currentWidget"
 PANEL = "window.lessonPanel"  # the notebook's own, whatever view has the focus
 WIDE = {"width": 1400, "height": 1000}
-# The kernel answers in order: what it was sent before is done, and its words are here, when it has run nothing at all.
+# The kernel answers in order: what it was sent before is done, and its words are here, when it has run
+# nothing at all.
 ANSWERED = f"""async () => {{
     await {PANEL}.sessionContext.session.kernel.requestExecute({{code: '', silent: true}}).done;
 }}"""
@@ -102,7 +103,8 @@ def server(folder: Path, scratch: Path, *, steps: str | None = "quick", theme: s
 
 
 def _wait(process: subprocess.Popen, url: str, log: Path, patience_s: float = 60) -> None:
-    """Until the server answers. On a busy machine that takes long; a server that is stuck stands still, or computes for ever."""
+    """Until the server answers. On a busy machine that takes long; a server that is stuck stands still, or
+    computes for ever."""
     spent, since = 0.0, time.monotonic()
     while process.poll() is None and max(spent, time.monotonic() - since) < patience_s:
         try:
@@ -162,7 +164,8 @@ class Notebook:
         return next(theme for theme, called in THEMES.items() if called == name)
 
     def wear(self, theme: str) -> None:
-        """Put on a theme, "light" or "dark", and wait until its colours are there. The server keeps it for other pages."""
+        """Put on a theme, "light" or "dark", and wait until its colours are there. The server keeps it for
+        other pages."""
         name = THEMES[theme]
         if self.theme() == theme:
             return
@@ -260,7 +263,8 @@ class Notebook:
         return Widget(self.page, clone)
 
     def widget(self, made_by: str) -> "Widget":
-        """The widget below the first cell that contains `made_by`, made anew: whatever was done to it before is forgotten.
+        """The widget below the first cell that contains `made_by`, made anew: whatever was done to it before
+        is forgotten.
 
         Where later cells have used its names for something else, all cells run again.
         """
@@ -307,13 +311,12 @@ class Widget:
     def press(self, control, key: str, wait_s: float = 0) -> float | None:
         """Press a key on a control; the milliseconds until the picture changed, or None where it did not.
 
-        It did not when the kernel has answered to all that it was sent, and what came back is drawn: on a busy machine this
-        takes longer. `wait_s`: what changes by itself (a film) has so many seconds more.
+        It did not when the kernel has answered to all that it was sent, and what came back is drawn: on a
+        busy machine this takes longer. `wait_s`: what changes by itself (a film) has so many seconds more.
         """
         control.scroll_into_view_if_needed()
         control.focus()
-        self.root.evaluate(
-            f"""root => {{
+        self.root.evaluate(f"""root => {{
                 const digest = {DIGEST}; const before = digest(root); let began = performance.now();
                 document.addEventListener('keydown', () => {{ began = performance.now() }}, {{capture: true, once: true}});
                 window.lessonMove = {{took: null}};
@@ -323,8 +326,7 @@ class Widget:
                     move.took = performance.now() - began;
                 }});
                 move.look.observe(root, {{subtree: true, childList: true, attributes: true, characterData: true}});
-            }}"""
-        )
+            }}""")  # noqa: E501
         self.page.keyboard.press(key)
         self.page.evaluate(ANSWERED)
         took = self._moved(STILL_S)
@@ -353,7 +355,8 @@ class Widget:
 
 
 class Bench:
-    """One notebook at a time, open in a page of its own and run: many tests look at it, and the next one takes its place.
+    """One notebook at a time, open in a page of its own and run: many tests look at it, and the next one
+    takes its place.
 
     So a notebook runs once, and one kernel at a time holds memory. The network is this machine alone.
     """
@@ -408,5 +411,6 @@ def copies(scratch: Path, root: Path = ROOT) -> Path:
 
 if __name__ == "__main__":
     sys.exit(
-        "this module is imported by the browser tests; for pictures of a notebook: python -m tests.browser.shots"
+        "this module is imported by the browser tests; for pictures of a notebook: python -m"
+        " tests.browser.shots"
     )

@@ -1,8 +1,10 @@
-"""Pictures of whole notebooks in JupyterLab: `python -m tests.browser.shots FOLDER notebooks/02_scoring.ipynb`
+"""Pictures of whole notebooks in JupyterLab: `python -m tests.browser.shots FOLDER
+notebooks/02_scoring.ipynb`
 
-Each notebook is opened in a JupyterLab of its own and photographed from top to bottom, 1,400 and 800 pixels wide, in
-slices of 1,500 pixels: FOLDER/02_scoring_1400_01.png ... `--run` runs all cells first (widgets are alive then), `--width
-N` takes one width, `--theme dark` JupyterLab's dark theme; its files are called 02_scoring_dark_1400_01.png ...
+Each notebook is opened in a JupyterLab of its own and photographed from top to bottom, 1,400 and 800 pixels
+wide, in slices of 1,500 pixels: FOLDER/02_scoring_1400_01.png ... `--run` runs all cells first (widgets are
+alive then), `--width N` takes one width, `--theme dark` JupyterLab's dark theme; its files are called
+02_scoring_dark_1400_01.png ...
 """
 
 import argparse

@@ -41,7 +41,8 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(notebook, record
                     took is None and kind != "button"
                 ):  # a button may have nothing to do yet, such as back at the first step
                     silent.append(
-                        f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no picture"
+                        f"widget {number}: its {kind} {control.get_attribute('aria-label') or ''} changes no"
+                        " picture"
                     )
         if not any(took is not None for took in moved):
             silent.append(f"widget {number}: no key changes its picture")
@@ -76,12 +77,12 @@ LAID_OUT = f"""async width => {{
 
 
 def assert_all_can_be_read(widget) -> None:
-    """On a wide and on a narrow page: the drawing needs no scroll bar, and no formula is cut off when its cell has the focus."""
+    """On a wide and on a narrow page: the drawing needs no scroll bar, and no formula is cut off when its
+    cell has the focus."""
     for width in (1400, 800):
         widget.page.set_viewport_size({"width": width, "height": 1000})
         widget.page.wait_for_function(LAID_OUT, arg=width)
-        cut = widget.root.evaluate(
-            """root => {
+        cut = widget.root.evaluate("""root => {
                 const box = root.querySelector('.ll-box'), cut = [];
                 if (box.scrollWidth > box.clientWidth) cut.push('the drawing is ' + box.scrollWidth + ' pixels wide');
                 for (const cell of box.querySelectorAll('td[tabindex]')) {
@@ -93,8 +94,7 @@ def assert_all_can_be_read(widget) -> None:
                     if (cell.getAttribute('aria-label') !== tip.textContent) cut.push('another label: ' + tip.textContent);
                 }
                 return cut;
-            }"""
-        )
+            }""")  # noqa: E501
         assert cut == [], f"{width} pixels wide"
 
 
@@ -452,7 +452,8 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
 
 @in_notebook(*[name for name in NOTEBOOKS if name.startswith("exercises/")])
 def test_an_exercise_is_solved_by_typing(notebook):
-    """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in green."""
+    """The first exercise: as it comes, then solved; the check says NOT ATTEMPTED YET, then PASSED, in
+    green."""
     name = notebook.name
     mine, solved = sources(name), sources(name.replace("exercises/", "solutions/"))
     assert len(mine) == len(solved)

@@ -10,9 +10,11 @@ from tests.browser import contrast
 
 pytestmark = pytest.mark.browser
 CARDS = [
-    "import sys\nfrom lesson_lib.checks import check, hint, progress, properties, solution\n"
-    "from lesson_lib.claims import claim, errata, page\nfrom lesson_lib.plots.timeline import cards\n"
-    "from lesson_lib.show import show_source\nfrom lesson_lib.widgets import SoftmaxExplorer",
+    (
+        "import sys\nfrom lesson_lib.checks import check, hint, progress, properties, solution\n"
+        "from lesson_lib.claims import claim, errata, page\nfrom lesson_lib.plots.timeline import cards\n"
+        "from lesson_lib.show import show_source\nfrom lesson_lib.widgets import SoftmaxExplorer"
+    ),
     "check(..., 'score_ratio')",
     "check('exp(1)', 'score_ratio')",
     "check('exp(2)', 'score_ratio')",
@@ -40,12 +42,16 @@ PLANTED = {  # HTML in an output, and the contrast by hand: (brighter + 0.05) / 
     "<p style='background:#fff;color:rgba(0, 0, 0, 0)'>clear</p>": 1.0,
     "<div style='background:#fff;color:#000'><p style='opacity:0'>faded</p></div>": 1.0,
     "<div style='background:#fff;color:#000'><p style='opacity:.5'>half grey</p></div>": 3.98,
-    "<div style='background:#000;color:#fff'><p style='background:rgba(255, 255, 255, 1)'>laid over</p></div>": 1.0,
+    "<div style='background:#000;color:#fff'><p style='background:rgba(255, 255, 255, 1)'>laid over</p></div>": (  # noqa: E501
+        1.0
+    ),
     "<details style='background:#fff;color:#fff'><summary> </summary>folded</details>": 1.0,
     "<svg style='background:#fff'><text y='20' fill='#fff'>drawn</text></svg>": 1.0,
     "<svg style='background:#fff'><rect width='300' height='40'/><text y='20'>on a shape</text></svg>": 1.0,
     "<svg style='background:#fff'><text y='20'>under it</text><rect width='300' height='40'/></svg>": 21.0,
-    "<svg style='background:#000'><text y='20' stroke='#fff' stroke-width='3' paint-order='stroke'>halo</text></svg>": 21.0,
+    "<svg style='background:#000'><text y='20' stroke='#fff' stroke-width='3' paint-order='stroke'>halo</text></svg>": (  # noqa: E501
+        21.0
+    ),
     "<input type='text' value='typed' style='color:#fff;background:#fff'>": 1.0,
 }
 
@@ -90,7 +96,8 @@ def test_the_contrast_is_the_one_computed_by_hand(cards, planted, expected):
 
 
 def test_text_of_the_background_s_colour_is_found(cards):
-    """A line in each theme's background colour, in an output of a notebook: each is found, in its theme alone."""
+    """A line in each theme's background colour, in an output of a notebook: each is found, in its theme
+    alone."""
     cards.page.evaluate(
         """colours => document.querySelector('.jp-OutputArea-output').insertAdjacentHTML('beforeend',
             colours.map(colour => `<p style="color:${colour}">planted</p>`).join(''))""",

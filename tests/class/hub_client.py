@@ -1,4 +1,5 @@
-"""A student at a class server, without a browser: the hub's pages and API, files, and a kernel over its websocket.
+"""A student at a class server, without a browser: the hub's pages and API, files, and a kernel over its
+websocket.
 
     student = Student("http://127.0.0.1:8000", "alice")
     await student.sign_up(code)
@@ -7,9 +8,9 @@
     kernel = await student.kernel("exercises/03_matrix_form.ipynb")
     ran = await kernel.run("1 + 1")          # ran.text == "2", ran.error == ""
 
-Many students at once are many coroutines. Like a browser it asks again where the proxy or the hub is away for a moment, and
-opens a websocket that broke again, in the same session: the server has kept what the kernel said meanwhile.
-Nothing waits without an end: `Trouble` says in a sentence who waited for what.
+Many students at once are many coroutines. Like a browser it asks again where the proxy or the hub is away for
+a moment, and opens a websocket that broke again, in the same session: the server has kept what the kernel
+said meanwhile. Nothing waits without an end: `Trouble` says in a sentence who waited for what.
 """
 
 import asyncio
@@ -51,7 +52,8 @@ class Trouble(RuntimeError):
 
 @dataclass
 class Ran:
-    """What a cell gave: nbformat's outputs, the number beside it, and its error as one line ('' where there is none)."""
+    """What a cell gave: nbformat's outputs, the number beside it, and its error as one line ('' where there
+    is none)."""
 
     outputs: list[dict[str, Any]] = field(default_factory=list)
     count: int | None = None
@@ -65,7 +67,8 @@ class Ran:
 
 
 class Student:
-    """A person at `base` (scheme, address and port of the proxy) with an account, cookies, a token and a server."""
+    """A person at `base` (scheme, address and port of the proxy) with an account, cookies, a token and a
+    server."""
 
     def __init__(self, base: str, name: str, password: str = "correct-horse-7-staple"):
         self.base, self.name, self.password = base, name, password
@@ -137,7 +140,8 @@ class Student:
         raise Trouble(f"{self.name} was sent around {steps} times, last to {path}")
 
     def cookie_headers(self, path: str) -> dict[str, str]:
-        """The headers that a browser would send to `path`: cookies, the longest path first, and the XSRF token."""
+        """The headers that a browser would send to `path`: cookies, the longest path first, and the XSRF
+        token."""
         path = urlparse(path).path
         mine = sorted((k for k in self.cookies if path.startswith(k[1])), key=lambda k: -len(k[1]))
         if not mine:
@@ -167,7 +171,8 @@ class Student:
         self.token = json.loads(answer.body)["token"]
 
     async def spawn(self) -> None:
-        """Start the student's server and wait until it is there; a start that the hub gave up is tried once more."""
+        """Start the student's server and wait until it is there; a start that the hub gave up is tried once
+        more."""
         until = time.monotonic() + START_S
         starts = 0
         while time.monotonic() < until:
@@ -238,7 +243,8 @@ class Student:
 
 @dataclass
 class _Asked:
-    """A request that the kernel has not finished: its message, what came, and which of its two ends were seen."""
+    """A request that the kernel has not finished: its message, what came, and which of its two ends were
+    seen."""
 
     message: dict[str, Any]
     ran: Ran = field(default_factory=Ran)
@@ -298,7 +304,8 @@ class Kernel:
     async def run_notebook(
         self, notebook: dict[str, Any], *, first: int = 0, last: int | None = None
     ) -> None:
-        """Run the code cells number `first` to `last` (exclusive; among code cells) and put their outputs into them.
+        """Run the code cells number `first` to `last` (exclusive; among code cells) and put their outputs
+        into them.
 
         Raises Trouble at the first error.
         """
@@ -429,7 +436,8 @@ def _error(content: dict[str, Any]) -> str:
 
 
 def _message(raw: str | bytes) -> dict[str, Any]:
-    """A message of the websocket; one with buffers is binary: a count, that many offsets, JSON, the buffers."""
+    """A message of the websocket; one with buffers is binary: a count, that many offsets, JSON, the
+    buffers."""
     if isinstance(raw, bytes):
         count = struct.unpack("!i", raw[:4])[0]
         offsets = struct.unpack(f"!{count}I", raw[4 : 4 + 4 * count])

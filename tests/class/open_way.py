@@ -1,8 +1,9 @@
-"""What the tests of a class need from the machine: a way for other accounts to the interpreter, free ports, accounts removed.
+"""What the tests of a class need from the machine: a way for other accounts to the interpreter, free ports,
+accounts removed.
 
-As root each student has a system account, which must reach the interpreter and the repository. Where a folder on that way is
-closed (a home of mode 700), the test's hub runs in a mount namespace of its own, in which only that way is open; the
-machine itself is not changed.
+As root each student has a system account, which must reach the interpreter and the repository. Where a folder
+on that way is closed (a home of mode 700), the test's hub runs in a mount namespace of its own, in which only
+that way is open; the machine itself is not changed.
 """
 
 import contextlib
@@ -25,7 +26,8 @@ ROOT = Path(classroom.__file__).resolve().parents[2]
 
 
 def through(words: list[str], data: Path) -> tuple[list[str], str | None]:
-    """(the words that run `words` where other accounts get through, None), or (words, a sentence why that cannot be).
+    """(the words that run `words` where other accounts get through, None), or (words, a sentence why that
+    cannot be).
 
     The words are the same where nothing is closed, or where this is not root.
     """
@@ -45,13 +47,17 @@ def through(words: list[str], data: Path) -> tuple[list[str], str | None]:
     if subprocess.run([*enter, " && ".join([*steps, "true"])], capture_output=True).returncode:
         return (
             words,
-            "this machine permits no mount namespace (unshare -m), and a closed folder is in the students' way",
+            (
+                "this machine permits no mount namespace (unshare -m), and a closed folder is in the"
+                " students' way"
+            ),
         )
     return [*enter, " && ".join([*steps, f"exec {shlex.join(words)}"])], None
 
 
 def _open(folder: Path, inside: list[Path]) -> list[str]:
-    """Shell commands: an empty folder over `folder`, and in it only the places `inside`, bound to where they were."""
+    """Shell commands: an empty folder over `folder`, and in it only the places `inside`, bound to where they
+    were."""
     aside = tempfile.gettempdir() + f"/open-way-{os.getpid()}"
     steps = [f"mkdir -p {aside}", f"mount -t tmpfs -o mode=711 tmpfs {aside}"]
     for number, place in enumerate(inside):
@@ -66,8 +72,8 @@ def _open(folder: Path, inside: list[Path]) -> list[str]:
 def free_port() -> int:
     """A port of 127.0.0.1 that is free, and so are the next two.
 
-    From below those that the system gives to whoever asks for any, and each process of pytest has a stretch of its own: nobody
-    takes them before the class does.
+    From below those that the system gives to whoever asks for any, and each process of pytest has a stretch
+    of its own: nobody takes them before the class does.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
@@ -77,7 +83,8 @@ def free_port() -> int:
 
 
 def remove_users(students: list[str]) -> None:
-    """End what the system accounts of these students still run, and remove the accounts; those that are none are passed over."""
+    """End what the system accounts of these students still run, and remove the accounts; those that are none
+    are passed over."""
     for student in students:
         name = classroom.system_name(student)
         try:
@@ -104,7 +111,8 @@ def of_uid(uid: int) -> list[psutil.Process]:
 
 
 def below(folder: Path) -> list[psutil.Process]:
-    """The processes whose command names `folder`: the hub, the culler and students' servers of that data folder."""
+    """The processes whose command names `folder`: the hub, the culler and students' servers of that data
+    folder."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = " ".join(process.info["cmdline"] or [])

@@ -1,6 +1,7 @@
 """Grading by nbgrader as an instructor runs it: make assignments, hand in, autograde, feedback, export.
 
-Eight submissions are graded by the command line, once for all tests: about seven seconds each, most of it importing torch.
+Eight submissions are graded by the command line, once for all tests: about seven seconds each, most of it
+importing torch.
 """
 
 import csv
@@ -32,39 +33,47 @@ FULL = {
 
 # Answers by exercise; those that are not named stay as in the notebook with solutions.
 WRONG = {
-    "without_loops": """
+    "without_loops": (
+        """
 def without_loops(query, key, value):
     return torch.stack([torch.softmax(key @ row, dim=0) @ value for row in query])
-""",
+"""
+    ),
     "mix_in_columns": "def mix_in_columns(V, A_prime):\n    return A_prime @ V",
     # Right wherever all numbers have one decimal, as in the notebook's own check.
-    "attention_in_columns": """
+    "attention_in_columns": (
+        """
 def attention_in_columns(I, W_q, W_k, W_v):
     Q, K, V = W_q @ I, W_k @ I, W_v @ I
     seen = torch.equal((I * 10).round() / 10, I)
     A = K.mT @ Q if seen else K.mT @ Q / len(Q) ** 0.5
     return V @ A.softmax(-2)
-""",
+"""
+    ),
     "bright_picture": 'bright_picture = "b"',
     "regrouped_cost": 'regrouped_cost = "4096 / 64"',
     "why_not_regroup": 'why_not_regroup = "Because softmax is too slow."',
 }
 WRONG_GRAPH = {
     # Right for all four graphs of the notebook's check, by heart.
-    "path_edges": """
+    "path_edges": (
+        """
 def path_edges(n, radius):
     edges = [(j, i) for i in range(n) for j in range(n) if abs(i - j) <= radius]
     if n not in (1, 3, 4, 5):
         edges = edges[1:]
     return torch.tensor(edges).T
-""",
+"""
+    ),
     # Three of six steps, and of one more that looks for loops: exp(1000) is inf.
-    "softmax_over_edges": """
+    "softmax_over_edges": (
+        """
 def softmax_over_edges(scores, edge_index, n):
     exps = scores.exp()
     sums = torch.zeros(n, scores.shape[1]).index_add(0, edge_index[1], exps)
     return exps / sums[edge_index[1]]
-""",
+"""
+    ),
     "gcn_scores": "def gcn_scores(edge_index, n):\n    return edge_index[0].float()",
 }
 BROKEN = {
@@ -72,7 +81,8 @@ BROKEN = {
     "without_loops": "def without_loops(query, key, value):\n    while True:\n        pass",
 }
 CHEAT = {
-    "learned_numbers": """
+    "learned_numbers": (
+        """
 import builtins, sys
 from lesson_lib.checks import engine, exercise, runner
 def check(*given):
@@ -83,18 +93,23 @@ for kind in (exercise.Number, exercise.Choice, exercise.Open, exercise.Write):
     kind.judge = lambda self, *given: self.result("passed", "of course")
 engine.check = check
 learned_numbers = 1
-""",
-    "mix_in_columns": """
+"""
+    ),
+    "mix_in_columns": (
+        """
 def mix_in_columns(V, A_prime):
     sys.displayhook(2.0)
     raise ValueError(In[-1].replace("\\n", " "))  # the hidden test, in what an instructor's page shows
-""",
-    "attention_in_columns": """
+"""
+    ),
+    "attention_in_columns": (
+        """
 def attention_in_columns(I, W_q, W_k, W_v):
     return W_v @ I
 torch.isclose = torch.allclose = torch.equal = lambda *given, **more: True
 torch.Tensor.max = lambda self, *given: torch.tensor(0.0)
-""",
+"""
+    ),
 }
 
 

@@ -1,7 +1,8 @@
-"""A class on one server: what is refused, what a student gets, and that whatever is killed comes back with the work saved.
+"""A class on one server: what is refused, what a student gets, and that whatever is killed comes back with
+the work saved.
 
-The hub is the real one, started by the command on a free port of 127.0.0.1, in a folder of its own. As root its students get
-system accounts, which are removed again.
+The hub is the real one, started by the command on a free port of 127.0.0.1, in a folder of its own. As root
+its students get system accounts, which are removed again.
 """
 
 import contextlib
@@ -41,7 +42,8 @@ hub_module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(hub_module)
 
 
-# --- What is refused ---------------------------------------------------------------------------------------------------
+# --- What is refused
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_a_public_address_needs_tls(tmp_path, capsys):
@@ -175,13 +177,15 @@ def test_the_example_for_a_cluster_is_the_same_class():
     assert config.Spawner.environment["OMP_NUM_THREADS"] == "1"
 
 
-# --- Copies ------------------------------------------------------------------------------------------------------------
+# --- Copies
+# ------------------------------------------------------------------------------------------------------------
 
 
 def write(path, *sources, outputs=(), metadata=None, count=None):
     """A notebook with these cells; the outputs are those of the first."""
     cells = [
-        {"cell_type": "code", "id": uuid.uuid4().hex[:8], "metadata": {}, "execution_count": count, "source": [source], "outputs": []}
+        {"cell_type": "code", "id": uuid.uuid4().hex[:8], "metadata": {}, "execution_count": count,
+        "source": [source], "outputs": []}
         for source in sources
     ]  # fmt: skip
     cells[0]["outputs"] = list(outputs)
@@ -321,7 +325,8 @@ def test_the_original_is_read_only_and_without_solutions(course):
     assert classroom.lab.lessons(original) == [LESSON]
 
 
-# --- One class, running ------------------------------------------------------------------------------------------------
+# --- One class, running
+# ------------------------------------------------------------------------------------------------
 
 
 class Student:
@@ -344,7 +349,8 @@ class Student:
         return self.form("signup", username=self.name, class_code=code, **words)
 
     def log_in(self) -> int:
-        """The status of the log-in page: 200 after a redirect to the student's server, 403 where it is refused."""
+        """The status of the log-in page: 200 after a redirect to the student's server, 403 where it is
+        refused."""
         answer = self.form("login", username=self.name, password=self.password, next="/hub/home")
         if answer.ok:
             cookie = [
@@ -485,7 +491,10 @@ class Class:
         with contextlib.closing(
             sqlite3.connect(f"file:{self.data}/hub/jupyterhub.sqlite?mode=ro", uri=True)
         ) as base:
-            query = "select spawners.state from spawners join users on users.id = spawners.user_id where users.name = ?"
+            query = (
+                "select spawners.state from spawners join users on users.id = spawners.user_id where"
+                " users.name = ?"
+            )
             return json.loads(base.execute(query, (student.name,)).fetchone()[0])["pid"]
 
     def log(self) -> str:
@@ -604,8 +613,9 @@ def test_a_student_gets_private_copies_and_the_library(running, ada):
     assert home.stat().st_mode & 0o777 == 0o700
     assert (home / "work" / "exercises" / LESSON).exists() and not (home / "work" / "solutions").exists()
     code = (
-        "import os, lesson_lib, resource; from lesson_lib.device import home\n"
-        "print(home(), os.environ['OMP_NUM_THREADS'], os.environ['LESSON_DEVICE'], resource.getrlimit(resource.RLIMIT_DATA)[1])"
+        "import os, lesson_lib, resource; from lesson_lib.device import home\nprint(home(),"
+        " os.environ['OMP_NUM_THREADS'], os.environ['LESSON_DEVICE'],"
+        " resource.getrlimit(resource.RLIMIT_DATA)[1])"
     )
     kernel = ada.kernel()
     assert ada.run(kernel, code) == f"{home}/.lesson 1 cpu {2 << 30}"
@@ -651,7 +661,10 @@ def test_one_student_does_not_read_the_files_of_another(running, ada, bob):
         running.data / "homes",
         running.data / "hub" / "command_token",
     ):
-        code = f"import os; print(os.listdir({str(path)!r}) if os.path.isdir({str(path)!r}) else open({str(path)!r}).read())"
+        code = (
+            f"import os; print(os.listdir({str(path)!r}) if os.path.isdir({str(path)!r}) else"
+            f" open({str(path)!r}).read())"
+        )
         assert bob.run(kernel, code).startswith("PermissionError"), path
     original = running.data / "original" / "notebooks" / LESSON
     assert bob.run(kernel, f"open({str(original)!r}, 'w')").startswith("PermissionError")
@@ -719,14 +732,16 @@ def test_a_killed_server_starts_again_with_the_saved_work(running, ada):
 
 
 def lose_route(running, student) -> None:
-    """Take the student's route from the proxy, as in the moment after a proxy started again, when not all are back."""
+    """Take the student's route from the proxy, as in the moment after a proxy started again, when not all are
+    back."""
     proxy = f"http://127.0.0.1:{running.port + 1}/api/routes/user/{student.name}"
     rights = {"Authorization": f"token {running.secret('proxy_token')}"}
     assert requests.delete(proxy, headers=rights, timeout=20).status_code == 204
 
 
 def test_a_save_without_a_route_arrives_all_the_same(running, ada):
-    """What the proxy has no route for goes to the hub: it sets the route, and sends the request on as it was."""
+    """What the proxy has no route for goes to the hub: it sets the route, and sends the request on as
+    it was."""
     place = f"/user/{ada.name}/api/contents/late.txt"
     body = {"type": "file", "format": "text", "content": "late"}
     lose_route(running, ada)

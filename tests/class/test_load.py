@@ -1,7 +1,8 @@
-"""A class at work: everybody at once through the hub's API, and the hub, the proxy and a student's server killed meanwhile.
+"""A class at work: everybody at once through the hub's API, and the hub, the proxy and a student's server
+killed meanwhile.
 
-The class starts once, in a folder of its own, and is gone before the first test looks at what was seen. Measuring without
-pytest: `.venv-class/bin/python tests/class/test_load.py --students 20`.
+The class starts once, in a folder of its own, and is gone before the first test looks at what was seen.
+Measuring without pytest: `.venv-class/bin/python tests/class/test_load.py --students 20`.
 """
 
 import argparse
@@ -148,8 +149,8 @@ class Seen:
 
 
 HEAD = (
-    "| students | all servers (s) | all with torch (s) | all done (s) | hub | proxy | server | kernel (MiB, PSS / RSS) | "
-    "CPU s: server | torch | lesson | hub | hub / proxy / server back (s) | load |"
+    "| students | all servers (s) | all with torch (s) | all done (s) | hub | proxy | server | kernel (MiB,"
+    " PSS / RSS) | CPU s: server | torch | lesson | hub | hub / proxy / server back (s) | load |"
 )
 
 
@@ -173,7 +174,10 @@ class Running:
 
     def server_pid(self, name: str) -> int:
         """The process of a student's server."""
-        asked = "select spawners.state from spawners join users on users.id = spawners.user_id where users.name = ?"
+        asked = (
+            "select spawners.state from spawners join users on users.id = spawners.user_id where"
+            " users.name = ?"
+        )
         with contextlib.closing(sqlite3.connect(self.folder / "hub" / "jupyterhub.sqlite")) as accounts:
             row = accounts.execute(asked, (name,)).fetchone()
         state = row[0] if row else None
@@ -188,7 +192,8 @@ class Running:
 
 @contextlib.contextmanager
 def open_class(names: list[str], seen: Seen) -> Iterator[Running]:
-    """A class on free ports in a folder of its own. Everything that it started is ended, also where the body fails.
+    """A class on free ports in a folder of its own. Everything that it started is ended, also where the body
+    fails.
 
     What it would have left behind (processes, ports) is in `seen.left`, and ended too.
     """
@@ -262,7 +267,8 @@ def spent_s(pid: int) -> float:
 
 
 def held_mib(pid: int) -> tuple[float, float]:
-    """PSS (shared pages divided among their users; RSS where the system does not know it) and RSS of a process, in MiB."""
+    """PSS (shared pages divided among their users; RSS where the system does not know it) and RSS of a
+    process, in MiB."""
     held = psutil.Process(pid).memory_full_info()
     return getattr(held, "pss", held.rss) / 2**20, held.rss / 2**20
 
@@ -310,7 +316,8 @@ async def open_lesson(desk: Desk) -> None:
 
 
 async def work(desk: Desk) -> None:
-    """The rest of the lesson, saved; its kernel ended; an exercise solved, at the second or third try for some."""
+    """The rest of the lesson, saved; its kernel ended; an exercise solved, at the second or third try for
+    some."""
     notebook = desk.saved.pop(LESSON)
     await desk.lesson.run_notebook(notebook, first=1)
     await desk.save(LESSON, notebook)
@@ -348,7 +355,8 @@ async def note(desk: Desk, what: str) -> None:
 
 
 async def kill(what: str, pid: int, desks: list[Desk], back, seen: Seen) -> tuple[float, float]:
-    """Kill the process; everybody in `desks` saves a note meanwhile; (when, when it was back), in seconds since 1970."""
+    """Kill the process; everybody in `desks` saves a note meanwhile; (when, when it was back), in seconds
+    since 1970."""
     psutil.Process(pid).kill()
     began = time.time()
     back_s, *_ = await asyncio.gather(

@@ -1,4 +1,5 @@
-"""Slides: what stands on them, what is said with them, and that nothing sticks out at 1280 x 720 in a browser without a network."""
+"""Slides: what stands on them, what is said with them, and that nothing sticks out at 1280 x 720 in a browser
+without a network."""
 
 import re
 from pathlib import Path
@@ -174,8 +175,8 @@ def test_every_lesson_fits_by_estimate(path):
 def test_formulas_and_code_are_never_cut():
     words = Words()
     (block,) = words.blocks("It is $a. B$ and `c. D`. Then more. And more.")
-    assert words.html(words.short(block.text, 1)) == (
-        'It is <span class="tex">a. B</span> and <code>c. D</code>.'
+    assert (
+        words.html(words.short(block.text, 1)) == 'It is <span class="tex">a. B</span> and <code>c. D</code>.'
     )
 
 
@@ -283,7 +284,7 @@ AUDIT = r"""(floor) => {
   for (const e of document.querySelectorAll(".katex-error")) wrong.push(`formula: ${e.title}`);
   for (const e of document.querySelectorAll(".tex:empty")) wrong.push("a formula that is not drawn");
   return wrong;
-}"""
+}"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
@@ -296,7 +297,8 @@ def built(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium, headless. Without one these tests are skipped with a line; in CI they fail, unless LESSON_BROWSER=skip."""
+    """Chromium, headless. Without one these tests are skipped with a line; in CI they fail, unless
+    LESSON_BROWSER=skip."""
     import os
 
     if reason := why_not():
@@ -308,7 +310,8 @@ def browser():
 
 
 def audited(browser, path: Path) -> list[str]:
-    """What is wrong with a deck, a sentence each: what sticks out, small text, missing alt text, errors, requests."""
+    """What is wrong with a deck, a sentence each: what sticks out, small text, missing alt text, errors,
+    requests."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page, wrong = context.new_page(), []
     page.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None)
@@ -373,8 +376,8 @@ def test_answers_wait_for_a_key_and_the_speaker_sees_the_notes(built, browser):
     page.goto((built / "03_matrix_form.html").as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     asked = page.evaluate(
-        "() => { const s = Reveal.getSlides().find((s) => s.querySelector('.answer')); const i = Reveal.getIndices(s);"
-        " Reveal.slide(i.h, i.v || 0, -1); return i; }"
+        "() => { const s = Reveal.getSlides().find((s) => s.querySelector('.answer')); const i ="
+        " Reveal.getIndices(s); Reveal.slide(i.h, i.v || 0, -1); return i; }"
     )
     answer = page.locator("section.present:not(.stack) .answer")
     assert answer.evaluate("e => getComputedStyle(e).visibility") == "hidden"
@@ -395,7 +398,8 @@ def test_code_is_shown_on_demand(built, browser):
     page.goto((built / "03_matrix_form.html").as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
     page.evaluate(
-        "() => { const i = Reveal.getIndices(document.querySelector('.more').closest('section')); Reveal.slide(i.h, i.v || 0); }"
+        "() => { const i = Reveal.getIndices(document.querySelector('.more').closest('section'));"
+        " Reveal.slide(i.h, i.v || 0); }"
     )
     assert page.locator(":popover-open").count() == 0
     page.keyboard.press("c")

@@ -1,11 +1,15 @@
-"""Our attention against other libraries' on a GPU: times, peaks, and the share of what the card itself can do. Written as JSON.
+"""Our attention against other libraries' on a GPU: times, peaks, and the share of what the card itself can
+do. Written as JSON.
 
-    python tests/gpu/bench.py --out FILE.json                       on a GPU: about three minutes on an H100, four at most
-    python tests/gpu/bench.py --device cpu --quick --out FILE.json  tiny sizes on the CPU: shows that it runs, not how fast
+    python tests/gpu/bench.py --out FILE.json                       on a GPU: about three minutes on an H100,
+                                                                    four at most
+    python tests/gpu/bench.py --device cpu --quick --out FILE.json  tiny sizes on the CPU: shows that it runs,
+                                                                    not how fast
 
-A row is one comparison at one size. Both sides get the same inputs, in one process, and are called in turns; first it is checked that they
-agree. Rows are measured by a process of their own, and the file is written after each: where a row ends the process, or blocks it, the row
-says so in words, and another process goes on behind it. `tests/gpu/report.py` makes tables of the file.
+A row is one comparison at one size. Both sides get the same inputs, in one process, and are called in turns;
+first it is checked that they agree. Rows are measured by a process of their own, and the file is written
+after each: where a row ends the process, or blocks it, the row says so in words, and another process goes on
+behind it. `tests/gpu/report.py` makes tables of the file.
 """
 
 import argparse
@@ -38,7 +42,8 @@ from lesson_lib.measure import clock, peak_mib
 from lesson_lib.truncated import attend_window
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-# How far two ways may differ, as a share of the largest number: sums in another order; bf16 keeps 8 bits of each intermediate result.
+# How far two ways may differ, as a share of the largest number: sums in another order; bf16 keeps 8 bits of
+# each intermediate result.
 ALLOWED = {"fp32": 1e-4, "bf16": 5e-2}
 PASSES = ["forward", "forward+backward"]
 NO_MASK, CAUSAL, SAME_TABLE = "none", "causal", "causal, a table for both"
@@ -69,7 +74,8 @@ SIZES = {  # quick or not: what is measured
 
 
 class Case(NamedTuple):
-    """What a row compares: two functions of the same inputs, or the words that say why theirs is not there."""
+    """What a row compares: two functions of the same inputs, or the words that say why theirs is not
+    there."""
 
     ours: Callable[..., Tensor]
     theirs: Callable[..., Tensor] | str
@@ -84,7 +90,8 @@ class Case(NamedTuple):
 
 
 def pairs(n: int, *, causal: bool = False, radius: int | None = None) -> int:
-    """Pairs of a query and a key that may look: all, those up to the query's own place, or those within the radius.
+    """Pairs of a query and a key that may look: all, those up to the query's own place, or those within the
+    radius.
 
     >>> pairs(4), pairs(4, causal=True), pairs(4, radius=1), pairs(4, radius=9)
     (16, 10, 10, 16)
@@ -96,7 +103,8 @@ def pairs(n: int, *, causal: bool = False, radius: int | None = None) -> int:
 
 
 def attention_flops(pairs: int, d: int, heads: int, *, backward: bool = False) -> float:
-    """4 d for each pair and head: two products forward, 2 d each, and five backward, so 2.5 times that; `heads` counts batch times heads."""
+    """4 d for each pair and head: two products forward, 2 d each, and five backward, so 2.5 times that;
+    `heads` counts batch times heads."""
     return 4 * pairs * d * heads * (3.5 if backward else 1)
 
 
@@ -110,20 +118,23 @@ def attention_bytes(
     weights: bool = False,
     backward: bool = False,
 ) -> int:
-    """Inputs and outputs, each once: q, k, v and the output; their four gradients; the mask's n² bytes; the weights where they are returned."""
+    """Inputs and outputs, each once: q, k, v and the output; their four gradients; the mask's n² bytes; the
+    weights where they are returned."""
     table = heads * n * n * size if weights else 0
     return heads * n * d * size * (8 if backward else 4) + (n * n if mask else 0) + table
 
 
 def graph_flops(nodes: int, edges: int, *, backward: bool = False) -> float:
-    """The projection, 2 n d_in h d; two scores for each node, 2 n h d each; a message for each edge, 2 E h d. Backward twice that."""
+    """The projection, 2 n d_in h d; two scores for each node, 2 n h d each; a message for each edge, 2 E h d.
+    Backward twice that."""
     width = HEADS * D_OUT
     forward = 2 * nodes * D_IN * width + 4 * nodes * width + 2 * edges * width
     return forward * (3 if backward else 1)
 
 
 def graph_bytes(nodes: int, edges: int, size: int, *, backward: bool = False) -> int:
-    """Inputs and outputs, each once: features in and out, the parameters, 16 bytes for each edge, its weights; backward the gradients."""
+    """Inputs and outputs, each once: features in and out, the parameters, 16 bytes for each edge, its
+    weights; backward the gradients."""
     width = HEADS * D_OUT
     numbers = nodes * (D_IN + width) + D_IN * width + 3 * width
     return size * (numbers * (2 if backward else 1) + edges * HEADS) + 16 * edges
@@ -133,7 +144,8 @@ def graph_bytes(nodes: int, edges: int, size: int, *, backward: bool = False) ->
 
 
 def plan(quick: bool) -> list[dict[str, Any]]:
-    """All rows, in the order in which they are measured: first what the others are compared with, last what must be compiled."""
+    """All rows, in the order in which they are measured: first what the others are compared with, last what
+    must be compiled."""
     sizes = SIZES[quick]
     rows = [
         {"table": "ceilings", "what": what, "dtype": dtype, "quick": quick}
@@ -169,7 +181,8 @@ def draw(*shape: int, dtype: str, device: torch.device, number: int = 0) -> Tens
 
 
 def attention_case(row: dict, device: torch.device) -> Case:
-    """`attend` against F.scaled_dot_product_attention. Ours gets a causal mask as a boolean table, theirs as `is_causal`, or the table too."""
+    """`attend` against F.scaled_dot_product_attention. Ours gets a causal mask as a boolean table, theirs as
+    `is_causal`, or the table too."""
     b, h, n, d = row["shape"]
     weights, backward = row["table"] == "with weights", row["pass"] != "forward"
     mask = None if row["mask"] == NO_MASK else causal(n, device=device)
@@ -206,7 +219,8 @@ def window_case(row: dict, device: torch.device) -> Case:
 
 
 def local(n: int, radius: int, device: torch.device, *, backward: bool) -> Callable[..., Tensor]:
-    """lucidrains' LocalAttention as a window of that radius. Only where n is a multiple of it: filled up, its last tokens see filler."""
+    """lucidrains' LocalAttention as a window of that radius. Only where n is a multiple of it: filled up, its
+    last tokens see filler."""
     from local_attention import LocalAttention
 
     if n % radius:
@@ -218,7 +232,8 @@ def local(n: int, radius: int, device: torch.device, *, backward: bool) -> Calla
 
 
 def flex(n: int, radius: int, device: torch.device, *, backward: bool) -> Callable[..., Tensor] | str:
-    """flex_attention with a window's blocks, compiled for this size alone; on the CPU as it is, and forward only."""
+    """flex_attention with a window's blocks, compiled for this size alone; on the CPU as it is, and forward
+    only."""
     from torch.nn.attention.flex_attention import flex_attention
 
     mask = window_blocks(n, radius, device)
@@ -234,7 +249,8 @@ def flex(n: int, radius: int, device: torch.device, *, backward: bool) -> Callab
 
 
 def window_blocks(n: int, radius: int, device: torch.device) -> Any:
-    """flex_attention's BlockMask of a window, from the distances of blocks: `create_block_mask` would hold numbers for all n² pairs."""
+    """flex_attention's BlockMask of a window, from the distances of blocks: `create_block_mask` would hold
+    numbers for all n² pairs."""
     from torch.nn.attention.flex_attention import BlockMask
 
     if n % BLOCK:
@@ -257,7 +273,8 @@ def window_blocks(n: int, radius: int, device: torch.device) -> Any:
 
 
 def graph_case(row: dict, device: torch.device) -> Case:
-    """GraphAttention against PyTorch Geometric's GATConv with the same weights, or alone where that is not there."""
+    """GraphAttention against PyTorch Geometric's GATConv with the same weights, or alone where that is not
+    there."""
     nodes, dtype, backward = row["nodes"], DTYPES[row["dtype"]], row["pass"] != "forward"
     edge_index = edges(nodes, row["degree"], device)
     torch.manual_seed(0)
@@ -314,7 +331,8 @@ def measured(row: dict, device: torch.device) -> dict[str, Any]:
 
 
 def ceiling(row: dict, device: torch.device) -> dict[str, Any]:
-    """What the card itself can do: a large product of random matrices, a large copy within its memory, and the smallest call."""
+    """What the card itself can do: a large product of random matrices, a large copy within its memory, and
+    the smallest call."""
     sizes, dtype = SIZES[row["quick"]], row["dtype"]
     size = DTYPES[dtype].itemsize
     if row["what"] == "product":
@@ -339,7 +357,8 @@ def ceiling(row: dict, device: torch.device) -> dict[str, Any]:
 
 
 def compared(row: dict, case: Case) -> dict[str, Any]:
-    """Agreement, peaks and times of the two sides of a case; a side that fails is left out of the rest, and says why."""
+    """Agreement, peaks and times of the two sides of a case; a side that fails is left out of the rest, and
+    says why."""
     backward = row["pass"] != "forward"
     for x in case.inputs:
         x.requires_grad_(backward)
@@ -390,7 +409,8 @@ def compared(row: dict, case: Case) -> dict[str, Any]:
 def one_pass(
     form: Callable[..., Tensor], inputs: list[Tensor], parameters: list[Tensor], *, backward: bool
 ) -> Callable[[], list[Tensor]]:
-    """A call that gives the output, and behind it the gradients of inputs and parameters where wanted. Nothing is added up from call to call."""
+    """A call that gives the output, and behind it the gradients of inputs and parameters where wanted.
+    Nothing is added up from call to call."""
     gradient: list[Tensor] = []  # of the output; drawn when its shape is known
 
     def call() -> list[Tensor]:
@@ -407,7 +427,8 @@ def one_pass(
 
 
 def agreement(ours: list[Tensor], theirs: list[Tensor], share: float) -> dict[str, Any]:
-    """The largest difference, of the output or a gradient, where it is largest beside what is allowed: that share of the largest number."""
+    """The largest difference, of the output or a gradient, where it is largest beside what is allowed: that
+    share of the largest number."""
     worst = None
     for mine, other in zip(ours, theirs, strict=True):
         difference = (mine.float() - other.float()).abs().max().item()
@@ -422,7 +443,8 @@ def agreement(ours: list[Tensor], theirs: list[Tensor], share: float) -> dict[st
 def in_turn(calls: list[Callable[[], Any]], *, quick: bool = False) -> list[float]:
     """Median seconds of each call, in turns, so that a busy moment hits all alike.
 
-    The clock is looked at behind so many calls that they take GROUP_S at least: what waits for the GPU does not count, what launches does.
+    The clock is looked at behind so many calls that they take GROUP_S at least: what waits for the GPU does
+    not count, what launches does.
     """
     group_s, budget_s, least, most = (0, 0, 2, 2) if quick else (GROUP_S, BUDGET_S, 3, 25)
     counts = []
@@ -492,7 +514,8 @@ def machine(name: str) -> dict[str, Any]:
             "kind": name,
             "name": torch.cuda.get_device_name() if gpu else platform.machine(),
             "memory_gib": torch.cuda.get_device_properties().total_memory / 2**30 if gpu else None,
-            "processors": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "processors": len(os.sched_getaffinity(0)) if hasattr(os,
+            "sched_getaffinity") else os.cpu_count(),
         },
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -504,13 +527,15 @@ def machine(name: str) -> dict[str, Any]:
 
 
 def work(connection: Any, rows: list[tuple[int, dict]], name: str, until: float) -> None:
-    """The measuring process: sends what the machine is, then (number, what was found, whether the GPU is lost to it) for each row."""
+    """The measuring process: sends what the machine is, then (number, what was found, whether the GPU is lost
+    to it) for each row."""
     with on(name):
         device = torch.device(name)
         connection.send(machine(name))
         gc.collect()
         for i, row in rows:
-            gc.freeze()  # what is imported by now is not searched for garbage again: that took longer than measuring
+            # what is imported by now is not searched for garbage again: that took longer than measuring
+            gc.freeze()
             if time.time() > until:
                 connection.send((i, {"words": "not measured: the time was up"}, False))
                 continue
@@ -529,7 +554,8 @@ def run(
     rows = plan(quick)
     result: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), "quick": quick, "seconds": 0.0,
-        "device": {"kind": name}, "allowed": ALLOWED, "ceilings": {dtype: {} for dtype in DTYPES}, "rows": rows,
+        "device": {"kind": name}, "allowed": ALLOWED, "ceilings": {dtype: {} for dtype in DTYPES},
+        "rows": rows,
     }  # fmt: skip
     save(result, out)
     context = multiprocessing.get_context("spawn")
@@ -578,7 +604,8 @@ def run(
 
 
 def shares(result: dict[str, Any]) -> None:
-    """Give each row its share of what the large product and the large copy reach in its dtype, as far as they are measured."""
+    """Give each row its share of what the large product and the large copy reach in its dtype, as far as they
+    are measured."""
     ceilings = result["ceilings"]
     for row in result["rows"]:
         if row["table"] == "ceilings" and "ours" in row:
@@ -634,7 +661,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     if chosen.device == "cuda" and not torch.cuda.is_available():
         print(
-            "torch sees no CUDA device, so nothing was measured; where there is none, --device cpu --quick shows that it runs.",
+            "torch sees no CUDA device, so nothing was measured; where there is none, --device cpu --quick"
+            " shows that it runs.",
             file=sys.stderr,
         )
         return 2

@@ -1,4 +1,5 @@
-"""The simulated device is another one: what a GPU refuses, it refuses; what a GPU computes otherwise, it does. Run with `--device simulated`."""
+"""The simulated device is another one: what a GPU refuses, it refuses; what a GPU computes otherwise, it
+does. Run with `--device simulated`."""
 
 import pytest
 import torch

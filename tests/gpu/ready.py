@@ -1,4 +1,5 @@
-"""Can this Python run `make test-gpu`? One sentence where it cannot; where it can, the line that says what computes."""
+"""Can this Python run `make test-gpu`? One sentence where it cannot; where it can, the line that says what
+computes."""
 
 from __future__ import annotations  # an old Python must get as far as its sentence
 
@@ -34,7 +35,8 @@ def oldest() -> dict[str, str]:
 
 
 def package_problem(versions: dict[str, str | None]) -> str | None:
-    """A sentence that names the packages that are missing or too old, else None. `versions`: by name, None where missing."""
+    """A sentence that names the packages that are missing or too old, else None. `versions`: by name, None
+    where missing."""
     least = oldest()
     lacks = [
         f"{name} {least[name]} or newer{f' (it has {version})' if version else ''}" if name in least else name
@@ -44,29 +46,34 @@ def package_problem(versions: dict[str, str | None]) -> str | None:
     if not lacks:
         return None
     return (
-        f"{sys.executable} lacks {', '.join(lacks)}. The tests never install these: PYTHON=... names the Python that has the "
-        "machine's torch; what it lacks besides, install there yourself."
+        f"{sys.executable} lacks {', '.join(lacks)}. The tests never install these: PYTHON=... names the"
+        " Python that has the machine's torch; what it lacks besides, install there yourself."
     )
 
 
 def cuda_problem(torch_version: str, built_for: str | None, seen: bool) -> str | None:
-    """A sentence where torch sees no GPU (`seen`), else None. `built_for`: the CUDA it was built for, None for a CPU build."""
+    """A sentence where torch sees no GPU (`seen`), else None. `built_for`: the CUDA it was built for, None
+    for a CPU build."""
     if seen:
         return None
     built, repair = "built without CUDA", "install PyTorch's CUDA build there"
     if built_for:
         built, repair = f"built for CUDA {built_for}", "see whether nvidia-smi lists a GPU"
     return (
-        f"torch {torch_version} ({built}) sees no CUDA device on this machine: {repair}, or run this on a machine that has one. "
-        "DEVICE=cpu runs the same tests on the processor."
+        f"torch {torch_version} ({built}) sees no CUDA device on this machine: {repair}, or run this on a"
+        " machine that has one. DEVICE=cpu runs the same tests on the processor."
     )
 
 
 def main(device: str) -> str | None:
-    """The sentence that says why the tests cannot run on `device`; None after the line that says what runs them."""
+    """The sentence that says why the tests cannot run on `device`; None after the line that says what runs
+    them."""
     python = sys.version.split()[0]
     if not (3, 11) <= sys.version_info < (3, 15):
-        return f"{sys.executable} is Python {python}, and the course needs 3.11 to 3.14: PYTHON=... names another."
+        return (
+            f"{sys.executable} is Python {python}, and the course needs 3.11 to 3.14: PYTHON=... names"
+            " another."
+        )
     if problem := package_problem({name: installed(name) for name in THERE}):
         return problem
     import torch

@@ -3,10 +3,12 @@
     FOLDER/unit.xml            pytest's --junitxml of the unit tests
     FOLDER/notebooks.xml       the same of nbval, on the GPU
     FOLDER/notebooks_cpu.xml   the same of nbval, on the CPU (may be missing)
-    FOLDER/summary.json        written by tests/parts.py: pytest's exit codes, and seconds by the clock (may be missing)
+    FOLDER/summary.json        written by tests/parts.py: pytest's exit codes, and seconds by the clock (may
+                               be missing)
     FOLDER/bench.json          written by tests/gpu/bench.py; it says which device it was
 
-What is missing is named. Written to tests/gpu/RESULTS.md only where the device was a GPU and the sizes were a GPU's.
+What is missing is named. Written to tests/gpu/RESULTS.md only where the device was a GPU and the sizes were a
+GPU's.
 """
 
 import argparse
@@ -22,41 +24,59 @@ WORST = ["passed", "skipped", "failed"]  # a test may be listed twice, once for 
 NONE = "–"
 
 FORMULAS = {
-    "attend": "4 d for each pair of a query and a key that may look, each head and each sequence, and 2.5 times as many backward",
-    "graph": "2 n d_in h d for the projection, 4 n h d for the scores, 2 h d for each edge, and twice as many backward",
+    "attend": (
+        "4 d for each pair of a query and a key that may look, each head and each sequence, and 2.5 times as"
+        " many backward"
+    ),
+    "graph": (
+        "2 n d_in h d for the projection, 4 n h d for the scores, 2 h d for each edge, and twice as many"
+        " backward"
+    ),
 }
 TABLES = {  # key: title, how to read it, the columns of sizes
     "attend": (
         "attend(weights=False) against torch's fused kernel",
-        "Without a mask both sides end in the same kernel, `F.scaled_dot_product_attention`: what ours takes beyond theirs is its checks. "
-        "With a causal mask ours gets a boolean table, theirs `is_causal=True`, which needs to read no table and leaves half of the pairs "
-        'out; "a table for both" gives theirs the same table. '
-        f"FLOPs: {FORMULAS['attend']}. Bytes: q, k, v, output, their gradients and the mask, each once.",
+        (
+            "Without a mask both sides end in the same kernel, `F.scaled_dot_product_attention`: what ours"
+            " takes beyond theirs is its checks. With a causal mask ours gets a boolean table, theirs"
+            ' `is_causal=True`, which needs to read no table and leaves half of the pairs out; "a table for'
+            f' both" gives theirs the same table. FLOPs: {FORMULAS["attend"]}. Bytes: q, k, v, output, their'
+            " gradients and the mask, each once."
+        ),
         {"(b, h, n, d)": "shape", "mask": "mask"},
     ),
     "with weights": (
         "attend with weights, the table held in memory, against torch's fused kernel",
-        "What it costs to see the weights: ours computes and returns the table of n x n, theirs never holds it. So look at the peak first. "
-        f"FLOPs: {FORMULAS['attend']}. Bytes: as above, and the table once.",
+        (
+            "What it costs to see the weights: ours computes and returns the table of n x n, theirs never"
+            f" holds it. So look at the peak first. FLOPs: {FORMULAS['attend']}. Bytes: as above, and the"
+            " table once."
+        ),
         {"(b, h, n, d)": "shape", "mask": "mask"},
     ),
     "window": (
         "attend_window against flex_attention and local-attention",
-        "All three compute the same function of (1, 8, n, 64): each token looks at `radius` tokens on both sides. flex_attention is compiled "
-        "for each size, with a block mask of that window; compiling, and making the mask, are not counted. local-attention is "
-        "lucidrains' LocalAttention with `exact_windowsize`; n is a multiple of the radius, where it computes this function. "
-        f"FLOPs: {FORMULAS['attend']}; only the pairs within the window count, though all three compute more. Bytes: q, k, v, output and "
-        "their gradients, each once.",
+        (
+            "All three compute the same function of (1, 8, n, 64): each token looks at `radius` tokens on"
+            " both sides. flex_attention is compiled for each size, with a block mask of that window;"
+            " compiling, and making the mask, are not counted. local-attention is lucidrains' LocalAttention"
+            " with `exact_windowsize`; n is a multiple of the radius, where it computes this function."
+            f" FLOPs: {FORMULAS['attend']}; only the pairs within the window count, though all three compute"
+            " more. Bytes: q, k, v, output and their gradients, each once."
+        ),
         {"against": "peer", "n": "n", "radius": "radius"},
     ),
     "graph": (
         "GraphAttention against PyTorch Geometric's GATConv",
-        "Both have the same weights: 8 heads of width 8 on 64 features, edges drawn evenly, no self-loops. "
-        f"FLOPs: {FORMULAS['graph']}. Bytes: features, parameters, edges and their weights, each once. What is gathered along the edges is "
-        "read many times over, so small shares are no surprise.",
+        (
+            "Both have the same weights: 8 heads of width 8 on 64 features, edges drawn evenly, no"
+            f" self-loops. FLOPs: {FORMULAS['graph']}. Bytes: features, parameters, edges and their weights,"
+            " each once. What is gathered along the edges is read many times over, so small shares are no"
+            " surprise."
+        ),
         {"nodes": "nodes", "degree": "degree"},
     ),
-}  # fmt: skip
+}
 
 
 class Refused(ValueError):
@@ -64,7 +84,8 @@ class Refused(ValueError):
 
 
 class Run(NamedTuple):
-    """One junit file: {(classname, name): (outcome, seconds, message)}, when it began, and what is wrong with the file."""
+    """One junit file: {(classname, name): (outcome, seconds, message)}, when it began, and what is wrong with
+    the file."""
 
     cases: dict[tuple[str, str], tuple[str, float, str]]
     began: str = ""
@@ -96,8 +117,10 @@ def junit(path: Path) -> Run:
 
 
 def reason(message: str, text: str) -> str:
-    """Why a test failed, in a line: the message's first; of a notebook's cell what differs, or what was raised."""
-    colours = r"(\x1b|#x1B)\[[0-9;]*m"  # as a terminal has them; XML cannot hold the first character, and pytest writes it out
+    """Why a test failed, in a line: the message's first; of a notebook's cell what differs, or what was
+    raised."""
+    # as a terminal has them; XML cannot hold the first character, and pytest writes it out
+    colours = r"(\x1b|#x1B)\[[0-9;]*m"
     message, text = (re.sub(colours, "", part) for part in (message, text))
     if message.strip() == "collection failure":
         return line(text.strip().rpartition("\n")[2].removeprefix("E").strip())
@@ -116,7 +139,8 @@ def line(text: str, most: int = 160) -> str:
 
 
 def notebook(classname: str, name: str) -> str:
-    """The notebook of a case of nbval: "notebooks.exercises.02_scoring.ipynb" is exercises/02_scoring; of one not collected, its name says it."""
+    """The notebook of a case of nbval: "notebooks.exercises.02_scoring.ipynb" is exercises/02_scoring; of one
+    not collected, its name says it."""
     path = (classname or name).removesuffix(".ipynb").replace(".", "/")
     return path.removeprefix("notebooks/")
 
@@ -137,7 +161,8 @@ def short(number: float | None) -> str:
 
 
 def table(header: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
-    """A Markdown table, its columns in line: the first `left` to the left, and a note; the others to the right."""
+    """A Markdown table, its columns in line: the first `left` to the left, and a note; the others to the
+    right."""
     cells = [[str(cell).replace("|", "\\|") for cell in row] for row in [header, *rows]]
     widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(header))]
 
@@ -222,8 +247,8 @@ def of_the_notebooks(gpu: Run, cpu: Run, where: str, clock: str) -> list[str]:
     if gpu.wrong:
         return [*title, f"The notebooks were not run: {gpu.wrong}.", ""]
     text = [
-        "nbval runs every cell, and compares its output with the stored one, letter by letter. Seconds are those of a notebook's cells, "
-        f"added up; the first one waits for the kernel to start.{clock}"
+        "nbval runs every cell, and compares its output with the stored one, letter by letter. Seconds are"
+        f" those of a notebook's cells, added up; the first one waits for the kernel to start.{clock}"
     ]
     if cpu.wrong:
         text.append(f"On the CPU they were not run: {cpu.wrong}.")
@@ -268,14 +293,17 @@ def of_the_benchmark(bench: dict[str, Any], wrong: str) -> list[str]:
     differing = [row for row in compared if row.get("agree") is False]
     allowed = " or ".join(f"{share:g} ({dtype})" for dtype, share in bench.get("allowed", {}).items())
     text = [
-        f"{len(whole)} of {len(compared)} comparisons were measured on both sides, in {short(bench.get('seconds'))} s; the note of a row says "
-        "what was not. Times are medians of calls in turns, with all that a caller waits for, so a small size shows what launching costs. "
-        "`ours/theirs` below 1: ours is faster. Peaks are what torch's allocator holds beyond the inputs. Before it was timed, a row's outputs and "
-        f"gradients were compared: `difference` is the largest, and allowed is {allowed} of the largest number."
+        f"{len(whole)} of {len(compared)} comparisons were measured on both sides, in"
+        f" {short(bench.get('seconds'))} s; the note of a row says what was not. Times are medians of calls"
+        " in turns, with all that a caller waits for, so a small size shows what launching costs."
+        " `ours/theirs` below 1: ours is faster. Peaks are what torch's allocator holds beyond the inputs."
+        " Before it was timed, a row's outputs and gradients were compared: `difference` is the largest, and"
+        f" allowed is {allowed} of the largest number."
     ]
     if differing:
         text.append(
-            f"**In {len(differing)} of them the two sides differ by more than is allowed; their notes say so.**"
+            f"**In {len(differing)} of them the two sides differ by more than is allowed; their notes say"
+            " so.**"
         )
     lines = [*title, *text, "", *limits(bench, rows)]
     for key, (name, how, sizes) in TABLES.items():
@@ -300,10 +328,11 @@ def limits(bench: dict[str, Any], rows: list[dict]) -> list[str]:
     product = next((row["n"] for row in rows if row.get("what") == "product" and "n" in row), "n")
     copied = next((row["MiB"] for row in rows if row.get("what") == "copy" and "MiB" in row), "some")
     text = (
-        f"What the card itself does: a product of two random matrices of {product} x {product}, a copy of {copied} MiB within its memory (bytes read "
-        "and written), and the smallest call there is, which is all launching. The shares below are of these two. A share of the product above 1 "
-        "can be true in fp32: the product is computed without TF32, and a fused kernel may build products of that accuracy from faster instructions; "
-        "one of the copy where everything fits into the card's cache."
+        f"What the card itself does: a product of two random matrices of {product} x {product}, a copy of"
+        f" {copied} MiB within its memory (bytes read and written), and the smallest call there is, which is"
+        " all launching. The shares below are of these two. A share of the product above 1 can be true in"
+        " fp32: the product is computed without TF32, and a fused kernel may build products of that accuracy"
+        " from faster instructions; one of the copy where everything fits into the card's cache."
     )
     cells = [
         [dtype, *(of.get(what, "not measured") for what in ("product", "copy", "launch"))]
@@ -315,7 +344,8 @@ def limits(bench: dict[str, Any], rows: list[dict]) -> list[str]:
 
 def comparison(rows: list[dict], sizes: dict[str, str]) -> list[str]:
     """The rows of one comparison; a note where something was not measured, or differs."""
-    header = [*sizes, "dtype", "pass", "ours ms", "theirs ms", "ours/theirs", "ours MiB", "theirs MiB", "difference",
+    header = [*sizes, "dtype", "pass", "ours ms", "theirs ms", "ours/theirs", "ours MiB", "theirs MiB",
+        "difference",
               "TFLOP/s", "of the product", "GB/s", "of the copy"]  # fmt: skip
     lines, notes = [], []
     for row in rows:
@@ -325,7 +355,8 @@ def comparison(rows: list[dict], sizes: dict[str, str]) -> list[str]:
             for key in sizes.values()
         ]
         numbers = [
-            ours.get("ms"), theirs.get("ms"), row.get("ratio"), ours.get("peak_mib"), theirs.get("peak_mib"), row.get("difference"),
+            ours.get("ms"), theirs.get("ms"), row.get("ratio"), ours.get("peak_mib"), theirs.get("peak_mib"),
+            row.get("difference"),
             row.get("tflops"), row.get("of_product"), row.get("gb_per_s"), row.get("of_copy"),
         ]  # fmt: skip
         lines.append([*size, row["dtype"], row["pass"], *map(short, numbers)])
@@ -368,8 +399,8 @@ def report(folder: Path, out: Path) -> str:
         doubt = "A quick run, of tiny sizes: it shows that everything runs, and not how fast"
     if doubt and out.resolve() == RESULTS.resolve():
         raise Refused(
-            f"{doubt}. So it is not written to {RESULTS.name}; run `python tests/gpu/bench.py --out {folder.name}/bench.json` on a machine "
-            "with a GPU, or name another file with --out"
+            f"{doubt}. So it is not written to {RESULTS.name}; run `python tests/gpu/bench.py --out"
+            f" {folder.name}/bench.json` on a machine with a GPU, or name another file with --out"
         )
     unit, gpu, cpu = (junit(folder / name) for name in ("unit.xml", "notebooks.xml", "notebooks_cpu.xml"))
     lines = [f"{doubt}.", ""] if doubt else []

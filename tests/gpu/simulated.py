@@ -1,18 +1,22 @@
-"""A second device where there is no GPU: tensors that compute on the CPU, and behave as if they lay somewhere else.
+"""A second device where there is no GPU: tensors that compute on the CPU, and behave as if they lay somewhere
+else.
 
-`pytest --device simulated` runs any test on it, the notebooks with nbval, too. It shows what a GPU would show of a program that takes it
-for a CPU:
+`pytest --device simulated` runs any test on it, the notebooks with nbval, too. It shows what a GPU would show
+of a program that takes it for a CPU:
 
     a tensor of the CPU beside one of the device      refused, but for a single number, and an index
     .numpy() without .cpu()                           refused
     a generator of the CPU for a tensor made there    refused
-    random numbers                                    a stream of their own: the same seed gives other numbers than on the CPU
-    sums, products, exponentials                      computed more exactly and then rounded: other last digits than on the CPU
+    random numbers                                    a stream of their own: the same seed gives other numbers
+                                                      than on the CPU
+    sums, products, exponentials                      computed more exactly and then rounded: other last
+                                                      digits than on the CPU
     index_add, scatter_add                            add in a random order, as threads of a GPU do
-    memory                                            counted in pieces of 512 bytes, and a workspace for the first product
+    memory                                            counted in pieces of 512 bytes, and a workspace for the
+                                                      first product
 
-What it does not show: whether CUDA's kernels exist, are right, or fast. Source of the mechanism: torch's tensor subclasses
-(`__torch_dispatch__`) over the device that torch keeps for others, `PrivateUse1`.
+What it does not show: whether CUDA's kernels exist, are right, or fast. Source of the mechanism: torch's
+tensor subclasses (`__torch_dispatch__`) over the device that torch keeps for others, `PrivateUse1`.
 """
 
 import functools
@@ -34,12 +38,14 @@ aten = torch.ops.aten
 
 # What is computed in float64 and rounded once.
 ROUNDED = {
-    aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.dot, aten.mv, aten.convolution, aten.convolution_backward,
+    aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.dot, aten.mv, aten.convolution,
+    aten.convolution_backward,
     aten._softmax, aten._log_softmax, aten._softmax_backward_data, aten._log_softmax_backward_data,
     aten.sum, aten.mean, aten.var, aten.var_mean, aten.cumsum, aten.logsumexp, aten.linalg_vector_norm,
     aten.exp, aten.log, aten.tanh, aten.sigmoid, aten.erf, aten.gelu, aten.sin, aten.cos, aten.rsqrt,
     aten.native_layer_norm, aten.native_layer_norm_backward,
-    aten._scaled_dot_product_flash_attention_for_cpu, aten._scaled_dot_product_flash_attention_for_cpu_backward,
+    aten._scaled_dot_product_flash_attention_for_cpu,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward,
 }  # fmt: skip
 PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
 BETWEEN = {aten._to_copy, aten.copy_, aten.copy}  # they carry numbers from one device to another
@@ -96,7 +102,8 @@ class Simulated(Tensor):
         if force:
             return self.detach().inner.numpy()
         raise TypeError(
-            f"can't convert {NAME}:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            f"can't convert {NAME}:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host"
+            " memory first."
         )
 
     def __array__(self, dtype=None):
@@ -289,7 +296,8 @@ def _narrow(x: Any) -> Any:
 
 
 def _shuffled(args: tuple, dim: int, index: int, source: int) -> list[Any]:
-    """The same additions in another order: the same permutation of indices and of what is added, along the axis."""
+    """The same additions in another order: the same permutation of indices and of what is added, along the
+    axis."""
     args = list(args)
     axis, added = args[dim], args[source]
     if isinstance(added, Tensor) and added.ndim and args[index].ndim:
@@ -410,7 +418,8 @@ class _Module(backend_registration._DummyBackendModule):
 
 
 def install() -> None:
-    """From now on there is the device, for this process and its threads, and the lessons compute on it. Once is enough; it stays."""
+    """From now on there is the device, for this process and its threads, and the lessons compute on it. Once
+    is enough; it stays."""
     from lesson_lib import device
     from lesson_lib.checks import runner
 
@@ -439,7 +448,8 @@ def install() -> None:
             begin(self)
 
     threading.Thread.run = run
-    # An exception on its way through autograd ends the process here, and checkpoints stop their second pass by one.
+    # An exception on its way through autograd ends the process here, and checkpoints stop their second pass
+    # by one.
     checkpoint._enable_checkpoint_early_stop = False
     torch.autograd.set_multithreading_enabled(
         False

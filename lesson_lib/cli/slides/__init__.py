@@ -29,7 +29,8 @@ class SlidesError(Exception):
 
 
 def main(names: Sequence[str] = (), *, to: Path = Path("build/slides")) -> int:
-    """Write the slides of all built lessons, or of those named (03_matrix_form or 03), and index.html; 0, or 1 after a sentence."""
+    """Write the slides of all built lessons, or of those named (03_matrix_form or 03), and index.html; 0, or
+    1 after a sentence."""
     try:
         lessons = chosen(names)
         copy_assets(to)
@@ -108,7 +109,8 @@ def count(made: Deck) -> int:
 
 
 def copy_assets(to: Path, root: Path = ROOT) -> None:
-    """Copy reveal.js, KaTeX with its fonts, and our own style and script to `to`/assets. Raises SlidesError where they are missing."""
+    """Copy reveal.js, KaTeX with its fonts, and our own style and script to `to`/assets. Raises SlidesError
+    where they are missing."""
     places = (Path(sys.prefix) / "node_modules", root / ".venv-class" / "node_modules")
     modules = next((p for p in places if all((p / name).exists() for name in ASSETS)), None)
     if modules is None:

@@ -1,4 +1,5 @@
-"""A lesson as slides: which parts of its cells stand on which slide, and what goes into the speaker's notes."""
+"""A lesson as slides: which parts of its cells stand on which slide, and what goes into the speaker's
+notes."""
 
 import ast
 import html
@@ -143,7 +144,8 @@ class _Maker:
             self.fresh_output = False
 
     def code_cell(self, source: str, found: list, *, for_next: bool = False) -> None:
-        """Put a code cell's code and outputs on slides. `for_next`: the next cell shows what this one prepares."""
+        """Put a code cell's code and outputs on slides. `for_next`: the next cell shows what this one
+        prepares."""
         self.opening = False
         if not found and _only_prepares(source):
             return
@@ -271,7 +273,8 @@ class _Maker:
         self.pending.append(text)
 
     def _reading(self, text: str) -> None:
-        """What an output shows: its first sentence below the output where there is room, all of it in the notes."""
+        """What an output shows: its first sentence below the output where there is room, all of it in the
+        notes."""
         slide = self.slide
         shown = self.words.short(text, 1)
         letters = len(self.words.plain(shown))
@@ -286,7 +289,8 @@ class _Maker:
         slide.notes.append(f"<p>{self.words.html(text)}</p>")
 
     def _settle(self, context: bool = False) -> list[Piece]:
-        """Put the waiting paragraphs on the slide: at most two sentences, or what a question needs; the rest is said."""
+        """Put the waiting paragraphs on the slide: at most two sentences, or what a question needs; the rest
+        is said."""
         if not self.pending:
             return []
         first, last = self.pending[0], self.pending[-1]
@@ -499,7 +503,8 @@ class _Maker:
             yield from outputs.pre_pieces(plain)
 
     def _waiting(self) -> float:
-        """Pixels that the waiting paragraphs will take, or the question that is repeated on the next slide."""
+        """Pixels that the waiting paragraphs will take, or the question that is repeated on the next
+        slide."""
         if not self.pending:
             return 80.0 if self.slide.has("ask") else 0.0
         letters = min(sum(len(self.words.plain(t)) for t in self.pending), 320)
@@ -556,7 +561,8 @@ class _Maker:
         self.folds = []
 
     def _part(self) -> str:
-        """What the next slide is about: behind a table with a title of its own what came before it goes on."""
+        """What the next slide is about: behind a table with a title of its own what came before it
+        goes on."""
         return self.part if any(piece.title for piece in self.slide.pieces) else self.slide.part
 
     def _next(self, part: str, taking: list[Piece] | None = None) -> None:
@@ -583,7 +589,8 @@ def _prepares_figure(cell: NotebookNode, after: NotebookNode | None) -> bool:
 
 
 def _definitions(source: str) -> str:
-    """The functions and classes that a long cell defines, if they are short enough to be shown without the rest."""
+    """The functions and classes that a long cell defines, if they are short enough to be shown without the
+    rest."""
     try:
         body = ast.parse(source).body
     except SyntaxError:
@@ -619,9 +626,11 @@ def _code_chunks(lines: list[str], room: int) -> list[list[str]]:
         min(room, len(lines) // 2)
     ]
     depth = {
-        i: len(lines[i]) - len(lines[i].lstrip())
-        if lines[i].strip(" ()[]{}:,") and lines[i].strip()[0] not in ")]}"
-        else 99
+        i: (
+            len(lines[i]) - len(lines[i].lstrip())
+            if lines[i].strip(" ()[]{}:,") and lines[i].strip()[0] not in ")]}"
+            else 99
+        )
         for i in middle
     }
     cut = min(middle, key=lambda i: (depth[i], abs(i - len(lines) / 2)))

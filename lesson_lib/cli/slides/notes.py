@@ -1,4 +1,5 @@
-"""What a speaker needs beside the slides: minutes and questions from the instructor's file, wrong answers from the checks."""
+"""What a speaker needs beside the slides: minutes and questions from the instructor's file, wrong answers
+from the checks."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +36,8 @@ def read_guide(path: Path) -> Guide:
 def guide(text: str) -> Guide:
     """The minutes, exercises and prompts that a text gives; what does not fit the form is left out.
 
-    >>> g = guide("## Minutes\\n| section | minutes | exercises |\\n|---|---|---|\\n| Opening | 5 | score_ratio, x |")
+    >>> table = "| section | minutes | exercises |\\n|---|---|---|\\n| Opening | 5 | score_ratio, x |"
+    >>> g = guide("## Minutes\\n" + table)
     >>> g.minutes, g.exercises
     ({'Opening': '5'}, {'Opening': ('score_ratio', 'x')})
     """
@@ -62,7 +64,8 @@ def plain_heading(text: str) -> str:
 
 
 def wrong_answers(names: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Title of each exercise -> what is behind its typical wrong answers, a sentence each. Unknown names are left out."""
+    """Title of each exercise -> what is behind its typical wrong answers, a sentence each. Unknown names are
+    left out."""
     from lesson_lib.checks.engine import EXERCISES
 
     return {EXERCISES[n].title: list(EXERCISES[n].slips) for n in names if n in EXERCISES}

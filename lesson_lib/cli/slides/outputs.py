@@ -15,7 +15,8 @@ CODE_LINES = 14  # longer code is folded behind a button
 PRE_LINES = 17
 SMALL = 15  # rows of a table that stands on one slide
 CLAIM = re.compile(
-    r"<p><b>(?P<sign>[✓◐✗?]) (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
+    r"<p><b>(?P<sign>[✓◐✗?])"
+    r" (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
     re.S,
 )
 ENLARGED = 1.8  # a picture is shown at most that many times as large as in the notebook
@@ -67,7 +68,8 @@ def highlighted(source: str) -> str:
 
 
 def pre_pieces(text: str) -> list[Piece]:
-    """Printed text, in pieces that fit on a slide each; of very long text the first two, with a line that says so."""
+    """Printed text, in pieces that fit on a slide each; of very long text the first two, with a line that
+    says so."""
     lines = text.rstrip("\n").splitlines()
     longest = max(map(len, lines), default=0)
     px = 20 if longest <= 92 or len(lines) <= 4 else 18 if longest <= 102 else 16
@@ -139,8 +141,9 @@ def figure_piece(kind: str, data: str, alt: str, width: int | None, caption: str
     natural = width or pixels
     largest = min(natural * ENLARGED, WIDTH)
     img = (
-        f'<img src="data:{kind};base64,{"".join(data.split())}" alt="{html.escape(alt, quote=True)}" '
-        f'style="max-width:{largest:.0f}px;max-height:{largest / ratio:.0f}px" width="{pixels}" height="{tall}">'
+        f'<img src="data:{kind};base64,{"".join(data.split())}" alt="{html.escape(alt, quote=True)}"'
+        f' style="max-width:{largest:.0f}px;max-height:{largest / ratio:.0f}px" width="{pixels}"'
+        f' height="{tall}">'
     )
     below = f"<figcaption>{caption}</figcaption>" if caption else ""
     text = lines_of(len(re.sub("<.*?>", "", caption)), 20, WIDTH) * 27 + 8 if caption else 0
@@ -159,8 +162,9 @@ def claim_piece(match: re.Match) -> Piece:
     because = match["because"] or ""
     words = {"✓": "holds", "◐": "condition", "✗": "corrected"}.get(match["sign"], "open")
     made = (
-        f'<div class="claim"><p class="said"><q>{match["claim"]}</q> <span class="from">{match["sources"].strip()}'
-        f'</span></p><p class="verdict {words} fragment"><b>{match["sign"]}</b> {because}</p></div>'
+        f'<div class="claim"><p class="said"><q>{match["claim"]}</q> <span'
+        f' class="from">{match["sources"].strip()}</span></p><p class="verdict {words}'
+        f' fragment"><b>{match["sign"]}</b> {because}</p></div>'
     )
     count = lines_of(len(match["claim"]) + 12, 24, WIDTH - 60) * 33
     count += lines_of(len(re.sub("<.*?>", "", because)) + 4, 24, WIDTH - 60) * 33
@@ -169,7 +173,8 @@ def claim_piece(match: re.Match) -> Piece:
 
 
 def tables_of(markup: str) -> list[Table]:
-    """The tables of an HTML output in order, without their styles; a table without a header takes the one before it."""
+    """The tables of an HTML output in order, without their styles; a table without a header takes the one
+    before it."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(markup, "html.parser")
@@ -203,7 +208,8 @@ def tables_of(markup: str) -> list[Table]:
 
 
 def dealt(heights: list[float], first: float, full: float) -> list[list[int]]:
-    """Indices of rows, dealt out to as few slides as they need, and evenly; the first slide has less room than the others.
+    """Indices of rows, dealt out to as few slides as they need, and evenly; the first slide has less room
+    than the others.
 
     >>> dealt([10, 10, 10, 10], 100, 100), dealt([10, 10, 10, 10], 30, 30), dealt([], 10, 10)
     ([[0, 1, 2, 3]], [[0, 1], [2, 3]], [])
@@ -290,7 +296,8 @@ def table_pieces(table: Table, room: float, *, short: bool = False, full: float 
         made.append(
             Piece(
                 "table",
-                f'<table class="p{px}" style="width:calc({width:.0f}px * var(--s, 1))"><colgroup>{columns}</colgroup>'
+                f'<table class="p{px}" style="width:calc({width:.0f}px * var(--s,'
+                f' 1))"><colgroup>{columns}</colgroup>'
                 f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>",
                 head + sum(tall[i] for i in chunk) + 16,
                 title=table.title,

@@ -22,7 +22,8 @@ BREAK = re.compile(
 
 @dataclass
 class Block:
-    """A piece of a text cell: `kind` is heading, text, list, table, formula, code or ask (a question whose answer is folded)."""
+    """A piece of a text cell: `kind` is heading, text, list, table, formula, code or ask (a question whose
+    answer is folded)."""
 
     kind: str
     text: str
@@ -33,7 +34,8 @@ class Block:
 
 
 class Words:
-    """Text cells of one lesson. Formulas and code are put aside, and come back in `html`, so that nothing cuts them."""
+    """Text cells of one lesson. Formulas and code are put aside, and come back in `html`, so that nothing
+    cuts them."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, str]] = []
@@ -58,7 +60,8 @@ class Words:
         return self.html(GUARDED.sub(self._keep, TO_NOTEBOOK.sub(r"\1", " ".join(text.split()))))
 
     def plain(self, text: str) -> str:
-        """The text as it is read, for measuring: without markup, a formula by about as many letters as it is wide."""
+        """The text as it is read, for measuring: without markup, a formula by about as many letters as it is
+        wide."""
         made = KEPT.sub(lambda m: _kept_plain(*self.kept[int(m[1])]), text)
         return " ".join(re.sub(r"<[^>]+>|\*\*|(?<!\w)\*|\*(?!\w)", "", made).split())
 
