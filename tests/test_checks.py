@@ -12,12 +12,12 @@ import time
 import numpy
 import pytest
 import torch
+from lesson_lib.checks.lesson_10_code import Alike
 
 from lesson_lib.checks import check, engine, hint, picture, progress, runner, solution, store
 from lesson_lib.checks.engine import EXERCISES
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.expressions import number_in
-from lesson_lib.checks.lesson_10_code import Alike
 from lesson_lib.checks.result import Counterexample, Result
 from lesson_lib.checks.values import written
 

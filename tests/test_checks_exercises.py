@@ -601,8 +601,9 @@ def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, st
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():
-    from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN
     from lesson_lib.checks.lesson_01_code import best_share
+
+    from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN
 
     text = (SOURCES / "exercises/01_history.py").read_text("utf-8")
     rows = [[cell.strip(" *") for cell in line[3:-1].split("|")] for line in re.findall(r"# \|.*\|", text)]

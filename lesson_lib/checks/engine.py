@@ -97,7 +97,7 @@ def solution(name: Any) -> Note:
     return Note(
         f"{exercise.name}: a solution",
         {"asked": exercise.asked, "remember": exercise.remember},
-        exercise.solution,
+        exercise.text,
     )
 
 

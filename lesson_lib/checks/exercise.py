@@ -1,13 +1,15 @@
 """Four kinds of exercise: write a function, give a number, choose one answer, write a few sentences.
 
-Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> answer), and
-judges an answer.
+Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> what is wrong),
+and judges an answer.
 """
 
+import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,15 +17,22 @@ from torch import Tensor
 
 from lesson_lib.checks import values
 from lesson_lib.checks.expressions import number_in
+from lesson_lib.checks.inputs import source_of
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Result
 from lesson_lib.checks.runner import Call, call, misfit, sentence
 
 Case = Mapping[str, Any]  # tensors, and plain numbers such as n_heads
+Draw = Callable[..., Tensor]  # inputs.drawn
+Edit = tuple[str, ...]  # what to replace in a solution's text, and by what: old, new, old, new ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Exercise(ABC):
-    """The card of an exercise, and what every kind of exercise has."""
+    """The card of an exercise, and what every kind of exercise has.
+
+    `solution` is what `solution(name)` shows; of a function its source. `slips` maps the sentence that names
+    a mistake to the mistake itself: a number or an expression, a letter, a pattern, an edit of the solution.
+    """
 
     name: str
     title: str
@@ -32,11 +41,15 @@ class Exercise(ABC):
     why: str
     asked: str
     hints: tuple[str, str, str]
-    solution: str
+    solution: str | Callable
     remember: str
     slips: Mapping[str, Any]
-    right: tuple[Any, ...]
     picture: Callable[[], Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """The solution as `solution(name)` shows it."""
+        return self.solution if isinstance(self.solution, str) else source_of(self.solution)
 
     @abstractmethod
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
@@ -70,14 +83,36 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Write(Exercise):
-    """A function to write or to repair, checked in stages against `reference`; `given` is a wrong one to
-    start from."""
+    """A function to write or to repair, checked in stages against `reference`, else against the solution.
 
+    A slip is an edit of the solution's text, or a function where no small edit makes it. With `repair` the
+    first slip is the function that is given to start from. `hidden` makes further inputs, of other sizes,
+    for whoever grades.
+    """
+
+    solution: Callable[..., Any]
+    slips: Mapping[str, Edit | Callable]
     stages: tuple[Stage, ...]
-    reference: Callable[..., Tensor]
+    reference: Callable[..., Any] | None = None
     tolerance: float = 1e-4
-    given: Callable | None = None
+    repair: bool = False
     extra: Callable[[Callable], str | None] | None = None
+    hidden: Callable[[Draw], list[Case]] | None = None
+
+    def wrong(self, slip: str) -> Callable:
+        """The function that makes this mistake."""
+        wrong = self.slips[slip]
+        return wrong if callable(wrong) else edited(self.solution, wrong)
+
+    @property
+    def given(self) -> str:
+        """The text of the function that a repair starts from: the first slip's."""
+        wrong = next(iter(self.slips.values()))
+        return source_of(wrong) if callable(wrong) else edited_text(self.solution, wrong)
+
+    def expected(self, case: Case) -> Any:
+        """The right result for these inputs."""
+        return (self.reference or self.solution)(**values.copies(case))
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         names = tuple(self.stages[0].cases()[0])
@@ -96,7 +131,7 @@ class Write(Exercise):
             outcome = call(answer, case)
             if number == 0 and (is_stub(answer, outcome) or outcome.error == "NotImplementedError: "):
                 return self.result("open", NOTHING_YET)
-            expected = self.reference(**values.copies(case))
+            expected = self.expected(case)
             if number == 0:
                 again = call(answer, case)  # the random state has moved on since
                 if wobbly := _wobbles(outcome, again):
@@ -105,7 +140,7 @@ class Write(Exercise):
             if trouble is None:
                 continue
             if not outcome.changed and (slip := self._recognised(answer, case, [c for _, c in steps])):
-                if self.given is not None and slip == next(iter(self.slips)):
+                if self.repair and slip == next(iter(self.slips)):
                     return self.result("open", slip, step=step)
                 trouble = slip
             yours = outcome.value if outcome.trouble is None else None
@@ -140,19 +175,15 @@ class Write(Exercise):
         """The slip that gives what the answer gives: on the failing inputs, and on most of those that the
         answer gets wrong."""
         wanted = call(answer, failing)
-        alike = [
-            s
-            for s, wrong in self.slips.items()
-            if callable(wrong) and self._agree(wanted, call(wrong, failing))
-        ]
+        alike = [slip for slip in self.slips if self._agree(wanted, call(self.wrong(slip), failing))]
         if not alike:
             return None
         given = [(call(answer, case), case) for case in cases]
         agreed = {
-            slip: [self._agree(own, call(self.slips[slip], case)) for own, case in given] for slip in alike
+            slip: [self._agree(own, call(self.wrong(slip), case)) for own, case in given] for slip in alike
         }
         first = next(iter(self.slips))
-        if self.given is not None and first in agreed and not all(agreed[first]):
+        if self.repair and first in agreed and not all(agreed[first]):
             del agreed[first]  # no longer the function as it was given
         if not agreed:
             return None
@@ -163,7 +194,7 @@ class Write(Exercise):
         return best if 2 * sum(wrong) > len(wrong) else None
 
     def _right(self, outcome: Call, case: Case) -> bool:
-        expected = self.reference(**values.copies(case))
+        expected = self.expected(case)
         return (
             outcome.trouble is None
             and isinstance(outcome.value, Tensor)
@@ -186,8 +217,10 @@ class Write(Exercise):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Number(Exercise):
-    """A number to find by hand, typed as a number or as an expression such as '12 * 34' or 'exp(2) / 3'."""
+    """A number to find by hand, typed as a number or as an expression such as '12 * 34' or 'exp(2) / 3';
+    `answer` is such an expression."""
 
+    answer: str
     value: float | int
     tolerance: float = 2e-3
 
@@ -211,8 +244,9 @@ class Number(Exercise):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Choice(Exercise):
-    """One letter to choose. `slips` maps each sentence to the wrong letter it belongs to."""
+    """One letter to choose, `answer`. `slips` maps each sentence to the wrong letter it belongs to."""
 
+    answer: str
     options: Mapping[str, str]
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
@@ -228,7 +262,7 @@ class Choice(Exercise):
                 "failed", f"choose one letter of {letters}; you wrote {values.written(answer)}"
             )
         shown = Counterexample({}, None, f"{letter}) {self.options[letter]}")
-        if letter in self.right:
+        if letter == self.answer:
             return self.result("passed", f"{letter} is right", counterexample=shown)
         slip = next((s for s, wrong in self.slips.items() if wrong == letter), f"{letter} is not right")
         return self.result("failed", slip, counterexample=shown)
@@ -239,11 +273,10 @@ class Open(Exercise):
     """A question to answer in sentences. The check reads words, not meaning: it looks for what a good answer
     cannot avoid.
 
-    `wrong` maps the sentence of a slip to a pattern; `points` maps a question to the pattern of the idea it
-    asks for.
+    `slips` maps a sentence to the pattern of the wrong idea, `points` a question to the pattern of the idea
+    that it asks for.
     """
 
-    wrong: Mapping[str, str]
     points: Mapping[str, str]
     least_words: int = 12
 
@@ -255,7 +288,7 @@ class Open(Exercise):
         text = " ".join(answer.lower().split())
         if not text:
             return self.result("open", NOTHING_YET)
-        for slip, pattern in self.wrong.items():
+        for slip, pattern in self.slips.items():
             if any(
                 re.search(pattern, part) and not re.search(NEGATION, part)
                 for part in re.split(r"[.;!?]", text)
@@ -271,8 +304,33 @@ class Open(Exercise):
         result = self.result(
             "passed", "it names what matters. Whether it is right, no program can tell: compare"
         )
-        result.after.update({"model answer": self.solution, **result.after})
+        result.after.update({"model answer": self.text, **result.after})
         return result
+
+
+@cache
+def edited(function: Callable, edit: Edit) -> Callable:
+    """The function whose text is `edited_text`, among the names of the original's module."""
+    function = inspect.unwrap(function)
+    scope = dict(function.__globals__)
+    exec(edited_text(function, edit), scope)
+    return scope[function.__name__]
+
+
+def edited_text(function: Callable, edit: Edit) -> str:
+    """The text of a function with each old text of the edit replaced by the new one, in this order.
+
+    Raises ValueError where an old text does not stand there, or more than once.
+    """
+    text = source_of(function)
+    for old, new in zip(edit[::2], edit[1::2], strict=True):
+        if text.count(old) != 1:
+            raise ValueError(
+                f"{old!r} stands {text.count(old)} times in {function.__name__}; an edit needs a text that"
+                " stands there once"
+            )
+        text = text.replace(old, new)
+    return text
 
 
 NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather than\b|\binstead of\b"

@@ -28,7 +28,7 @@ weighted_sum = Number(
         "that is only the second product; add the first, 0.25 * 8": 3,
         "you averaged the two products; a weighted sum adds them, the weights sum to 1 already": 2.5,
     },
-    right=(5, "0.25 * 8 + 0.75 * 4", "2 + 3"),
+    answer="0.25 * 8 + 0.75 * 4",
 )
 
 EXERCISES = (weighted_sum,)

@@ -1,10 +1,753 @@
 """Exercises of lesson 01, history: where did attention come from?"""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from lesson_lib.checks.exercise import Choice, Number, Open
-from lesson_lib.checks.inputs import table
-from lesson_lib.checks.lesson_01_code import glimpse, policy, regression, shares, step
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import pad
+
+from lesson_lib.attention import attend
+from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.scores import Additive
+
+
+def best_share(seen: Int[Tensor, " n"], tags: Int[Tensor, " n"]) -> Float[Tensor, ""]:
+    right = 0
+    for sight in seen.unique():
+        right += tags[seen == sight].bincount().max()  # its most frequent tag
+    return right / len(tags)
+
+
+def _tokens(seen: list[int], tags: list[int]) -> Case:
+    return {"seen": torch.tensor(seen, device="cpu"), "tags": torch.tensor(tags, device="cpu")}
+
+
+def _counts(seen: Tensor, tags: Tensor) -> Tensor:
+    """How often each sight has each tag: a row per sight, a column per tag that occurs."""
+    rows, columns = seen.unique(return_inverse=True)[1], tags.unique(return_inverse=True)[1]
+    counts = torch.zeros(int(rows.max()) + 1, int(columns.max()) + 1, device=seen.device)
+    return counts.index_put((rows, columns), torch.ones_like(rows, dtype=torch.float32), accumulate=True)
+
+
+def _of_first_tags(seen: Tensor, tags: Tensor) -> Tensor:
+    """Share of tokens whose tag is the one that came first with their sight."""
+    right = [tags[i] == tags[(seen == sight).nonzero()[0, 0]] for i, sight in enumerate(seen)]
+    return torch.stack(right).float().mean()
+
+
+def _from_counts(share: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda seen, tags: share(_counts(seen, tags))
+
+
+def _whole(numbers):
+    return (numbers.abs() * 2).long()
+
+
+def _more_best_share(drawn: Draw) -> list[Case]:
+    return [{"seen": 3 * _whole(drawn(1, 23)), "tags": _whole(drawn(2, 23))}]
+
+
+shares = Write(
+    name="best_share",
+    title="The limit, by counting",
+    stars=2,
+    minutes=7,
+    why="with a limit beside it, a tagger's score tells whether it learned badly or saw too little",
+    asked=(
+        "token i looks like seen[i] and has the tag tags[i]: the best share of right tags for a tagger that"
+        " sees only seen[i]; a tensor with one number, as torch.tensor(0.75)"
+    ),
+    stages=(
+        Stage(
+            "one sight",
+            lambda: [_tokens([0, 0, 0], [2, 1, 1])],
+            "All three tokens look alike, so they get one tag. Which is best, and how often is it right?",
+        ),
+        Stage(
+            "two sights, three tokens each",
+            lambda: [_tokens([0, 0, 0, 1, 1, 1], [2, 2, 0, 1, 0, 1])],
+            "Each sight may have a tag of its own.",
+        ),
+        Stage(
+            "a frequent sight and a rare one",
+            lambda: [_tokens([0, 0, 0, 0, 0, 1], [0, 1, 2, 0, 1, 1])],
+            "Every TOKEN counts once; a frequent sight counts more than a rare one.",
+        ),
+        Stage(
+            "sights in any order, with any numbers",
+            lambda: [
+                _tokens([12, 7, 12, 7, 7, 90, 12, 7], [3, 1, 0, 1, 0, 2, 3, 3]),
+                _tokens([5, 3, 5, 3, 5, 3, 41], [0, 1, 1, 0, 2, 1, 3]),
+            ],
+            "Numbers of sights only say which tokens look alike; they need not be 0, 1, 2.",
+        ),
+    ),
+    hints=(
+        (
+            "Two tokens look the same. Can a tagger give them different tags? What is the best it can do for"
+            " all tokens of one sight?"
+        ),
+        (
+            "`tags[seen == 7]` holds the tags of all tokens that look like 7. How do you count which one is"
+            " most frequent?"
+        ),
+        (
+            "Add the largest count of every sight. By what do you divide: the number of sights, or the number"
+            " of tokens?"
+        ),
+    ),
+    solution=best_share,
+    remember=(
+        "per sight the largest count, all added up, over the number of tokens: no tagger with that sight does"
+        " better"
+    ),
+    slips={
+        "that is one tag for everything; a tagger may choose a tag for each sight": _from_counts(
+            lambda c: c.sum(0).max() / c.sum()
+        ),
+        "you take the mean of the sights' shares; a frequent sight counts more: add the counts, divide once at the end": _from_counts(
+            lambda c: (c.amax(1) / c.sum(1)).mean()
+        ),
+        "you count different pairs of sight and tag, not how often each occurs": _from_counts(
+            lambda c: len(c) / (c > 0).sum()
+        ),
+        "that is the number of right answers; divide it by the number of tokens": _from_counts(
+            lambda c: c.amax(1).sum()
+        ),
+        "only sights with a single tag count here; for the others the most frequent tag is right now and then, too": _from_counts(
+            lambda c: c[(c > 0).sum(1) == 1].sum() / c.sum()
+        ),
+        "that is the share of wrong answers": _from_counts(lambda c: 1 - c.amax(1).sum() / c.sum()),
+        "you group by tag and take its most frequent sight; the tagger is given the sight and looks for the tag": _from_counts(
+            lambda c: c.amax(0).sum() / c.sum()
+        ),
+        "that tagger draws tags as often as they occur; always saying the most frequent one is right more often": _from_counts(
+            lambda c: (c**2 / c.sum(1, keepdim=True)).sum() / c.sum()
+        ),
+        "you keep the first tag of each sight; keep the most frequent one": _of_first_tags,
+        "you divide by the number of sights; divide by the number of tokens": _from_counts(
+            lambda c: c.amax(1).sum() / len(c)
+        ),
+    },
+    hidden=_more_best_share,
+)
+
+
+def kernel_regression(
+    x: Float[Tensor, " n"],
+    xs: Float[Tensor, " m"],
+    ys: Float[Tensor, " m"],
+    sigma: float,
+) -> Float[Tensor, " n"]:
+    scores = -((x[:, None] - xs) ** 2) / (2 * sigma**2)  # (n, m): queries x, keys xs
+    exponentials = scores.exp()
+    weights = exponentials / exponentials.sum(-1, keepdim=True)
+    return weights @ ys
+
+
+def _measured(x: list[float], xs: list[float], ys: list[float], sigma: float) -> Case:
+    return {"x": table(x), "xs": table(xs), "ys": table(ys), "sigma": sigma}
+
+
+Score = Callable[[Tensor, float], Tensor]  # of the differences (n, m), and sigma
+
+
+def _mean_by(score: Score) -> Callable[[Tensor, Tensor, Tensor, float], Tensor]:
+    """Weighted mean with softmax over the keys of another score."""
+    return lambda x, xs, ys, sigma: score(x[:, None] - xs, sigma).softmax(-1) @ ys
+
+
+def _gauss(x: Tensor, xs: Tensor, sigma: float) -> Tensor:
+    return -((x[:, None] - xs) ** 2) / (2 * sigma**2)
+
+
+def _attended(x: Tensor, xs: Tensor, ys: Tensor, sigma: float) -> Tensor:
+    """The same by the library's attention; rows are points, one number wide."""
+    return attend(
+        x[:, None],
+        xs[:, None],
+        ys[:, None],
+        score=lambda query, key: -((query - key.mT) ** 2) / (2 * sigma**2),
+    ).output[:, 0]
+
+
+def _more_kernel_regression(drawn: Draw) -> list[Case]:
+    return [{"x": drawn(1, 7), "xs": drawn(2, 11), "ys": drawn(3, 11), "sigma": 1.5}]
+
+
+regression = Write(
+    name="kernel_regression",
+    title="Attention in 1964",
+    stars=2,
+    minutes=6,
+    why="score, softmax, weighted mean: the three steps of this course, fifty years before the name",
+    asked=(
+        "for each x the weighted mean of ys, shape (n,); weights: softmax over the m keys xs of -(x - xs)^2 /"
+        " (2 sigma^2)"
+    ),
+    stages=(
+        Stage(
+            "one measured point: everywhere its y",
+            lambda: [_measured([2.0, -1.0], [1.0], [7.0], 1.0)],
+            "With a single key its weight is 1, however far it is.",
+        ),
+        Stage(
+            "one x, two measured points, sigma = 1",
+            lambda: [_measured([0.0], [0.5, 2.0], [2.0, 30.0], 1.0)],
+            "The nearer point counts for more; the weights sum to 1.",
+        ),
+        Stage(
+            "two x, three measured points, sigma = 1",
+            lambda: [_measured([0.0, 1.5], [-1.0, 0.5, 2.0], [2.0, 30.0, 500.0], 1.0)],
+            "Each x is a query, with weights of its own over all three points.",
+        ),
+        Stage(
+            "a wide kernel, sigma = 2, and a narrow one, sigma = 0.5",
+            lambda: [
+                _measured([0.0, 1.5], [-1.0, 0.5, 2.0], [2.0, 30.0, 500.0], 2.0),
+                _measured([0.0, 1.5, -0.7], [-1.0, 0.5, 2.0, 0.1, -0.6], [2.0, 30.0, 500.0, 7.0, 11.0], 0.5),
+            ],
+            "With sigma = 1 it is right, otherwise not: where does sigma stand, and to which power?",
+        ),
+    ),
+    reference=_attended,
+    hints=(
+        (
+            "Every x meets every xs. Which shape has the table of differences, and what does `x[:, None] -"
+            " xs` give?"
+        ),
+        (
+            "One row of the table belongs to one x. Over which axis do its exponentials have to be divided by"
+            " their sum?"
+        ),
+        (
+            "weights is (n, m), ys is (m,). Which product gives one number for each x? And does Python read /"
+            " 2 * s**2 as you do?"
+        ),
+    ),
+    solution=kernel_regression,
+    remember=(
+        "query x, keys xs, values ys: a score of nearness, softmax over the keys, the weighted mean of the"
+        " values"
+    ),
+    slips={
+        "x and xs are subtracted place by place; every x must meet every xs: x[:, None] - xs": (
+            lambda x, xs, ys, s: ((w := (-((x - xs) ** 2) / (2 * s**2)).exp()) * ys / w.sum()).sum()
+        ),
+        "the minus is missing: far points get the large weights": _mean_by(lambda d, s: d**2 / (2 * s**2)),
+        "your softmax runs over the queries x (dim=0); the weights of ONE x must sum to 1 over the keys": (
+            lambda x, xs, ys, s: _gauss(x, xs, s).softmax(0) @ ys
+        ),
+        "sigma is not squared": _mean_by(lambda d, s: -(d**2) / (2 * s)),
+        "the 2 of 2 sigma^2 is missing": _mean_by(lambda d, s: -(d**2) / s**2),
+        "/ 2 * sigma**2 divides by 2, then multiplies by sigma^2; write / (2 * sigma**2)": _mean_by(
+            lambda d, s: -(d**2) / 2 * s**2
+        ),
+        "the exponentials are not divided by their sum: the weights do not sum to 1": lambda x, xs, ys, s: (
+            _gauss(x, xs, s).exp() @ ys
+        ),
+        "exp is missing: you divide the scores by their sum": lambda x, xs, ys, s: (
+            (g := _gauss(x, xs, s)) / g.sum(-1, keepdim=True) @ ys
+        ),
+        "the difference is not squared: this score is -|x - xs| / (2 sigma^2)": _mean_by(
+            lambda d, s: -d.abs() / (2 * s**2)
+        ),
+        "the difference keeps its sign: a point far on one side wins; square it": _mean_by(
+            lambda d, s: -d / (2 * s**2)
+        ),
+        "you give back the weights; multiply them with ys": lambda x, xs, ys, s: _gauss(x, xs, s).softmax(-1),
+        "you take the nearest point's y (argmax); all points count, the near ones for more": (
+            lambda x, xs, ys, s: ys[_gauss(x, xs, s).argmax(-1)]
+        ),
+        "that is the plain mean of ys: x does not count": _mean_by(lambda d, s: torch.zeros_like(d)),
+        "you mix the places xs; the values are ys": lambda x, xs, ys, s: _gauss(x, xs, s).softmax(-1) @ xs,
+    },
+    hidden=_more_kernel_regression,
+)
+
+
+def crop(
+    canvas: Float[Tensor, "height width"], row: int, column: int, size: int
+) -> Float[Tensor, "size size"]:
+    half = size // 2
+    padded = torch.nn.functional.pad(canvas, (half, half, half, half))
+    return padded[row : row + size, column : column + size]
+
+
+def _crop_as_given(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
+    half = size // 2
+    return canvas[row - half : row + half + 1, column - half : column + half + 1]
+
+
+def _looked_up(
+    outside: Callable[[Tensor, int], Tensor],
+) -> Callable[[Tensor, int, int, int], Tensor]:
+    """A patch whose rows and columns, wanted beyond the edge, are `outside(wanted, how many there are)`."""
+
+    def patch(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
+        away = torch.arange(size, device=canvas.device) - size // 2
+        height, width = canvas.shape
+        return canvas[outside(row + away, height)[:, None], outside(column + away, width)]
+
+    return patch
+
+
+def _pushed_back(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
+    """The patch moved until it lies inside, where it fits at all."""
+    top = max(0, min(row - size // 2, canvas.shape[0] - size))
+    left = max(0, min(column - size // 2, canvas.shape[1] - size))
+    return canvas[top : top + size, left : left + size]
+
+
+def _padded_by(
+    left: int | None = None, right: int | None = None, above: int | None = None, below: int | None = None
+) -> Callable[[Tensor, int, int, int], Tensor]:
+    """The right slice after another padding; a side that is not given is padded by half."""
+
+    def patch(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
+        sides = [size // 2 if side is None else side for side in (left, right, above, below)]
+        return pad(canvas, sides)[row : row + size, column : column + size]
+
+    return patch
+
+
+def _pixel_by_pixel(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
+    height, width = canvas.shape
+    patch = canvas.new_zeros(size, size)
+    for i in range(size):
+        for j in range(size):
+            y, x = row + i - size // 2, column + j - size // 2
+            if 0 <= y < height and 0 <= x < width:
+                patch[i, j] = canvas[y, x]
+    return patch
+
+
+def _glimpse(height: int, width: int, row: int, column: int, size: int) -> Case:
+    return {"canvas": primes(height, width), "row": row, "column": column, "size": size}
+
+
+def _more_crop(drawn: Draw) -> list[Case]:
+    canvas = drawn(1, 11, 7)
+    places = ((9, 1, 5), (4, 3, 3), (10, 6, 7))
+    return [{"canvas": canvas, "row": r, "column": c, "size": s} for r, c, s in places]
+
+
+glimpse = Write(
+    name="crop",
+    title="A glimpse at the edge: a repair",
+    stars=2,
+    minutes=6,
+    why="a slice beyond the edge raises no error: it comes back too small, or empty, or from the wrong side",
+    asked=(
+        "repair: the size x size patch of the canvas with its centre at (row, column), size odd; zeros beyond"
+        " the edge"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "size 1: the pixel itself",
+            lambda: [_glimpse(3, 4, 1, 2, 1)],
+            "The patch is one number, canvas[row, column].",
+        ),
+        Stage(
+            "in the middle",
+            lambda: [_glimpse(5, 7, 2, 4, 3)],
+            "The centre of the patch is canvas[row, column]; size // 2 pixels on each side.",
+        ),
+        Stage(
+            "in the upper left corner",
+            lambda: [_glimpse(3, 5, 0, 0, 3)],
+            "What stands at row -1 and column -1? Zeros are asked for.",
+        ),
+        Stage(
+            "at the other edges",
+            lambda: [_glimpse(3, 5, 2, 4, 3), _glimpse(5, 3, 3, 2, 3)],
+            "Beyond the last row and the last column there are zeros, too.",
+        ),
+        Stage(
+            "a patch larger than the canvas",
+            lambda: [_glimpse(3, 2, 1, 0, 5), _glimpse(2, 4, 1, 3, 7)],
+            "The patch is size x size, wherever its centre is.",
+        ),
+    ),
+    reference=_pixel_by_pixel,
+    hints=(
+        "At row 0 the slice starts at row -1. What does canvas[-1:2] give, when -1 counts from the end?",
+        (
+            "What if the canvas had a frame of zeros around it? How wide must the frame be, at least, for a"
+            " patch of this size?"
+        ),
+        (
+            "With a frame of size // 2, pixel (row, column) moves to (row + half, column + half). Where does"
+            " the slice then start?"
+        ),
+    ),
+    solution=crop,
+    remember=(
+        "a frame of size // 2 zeros, and the slice starts at the centre's own numbers: [row : row + size]"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))\n    return padded[row : row + size, column : column + size]",
+            "rows = slice(row - half, row + half + 1)\n    columns = slice(column - half, column + half + 1)\n    return canvas[rows, columns]",
+        ),
+        "row and column are exchanged: the first axis of the canvas counts rows": (
+            lambda c, row, column, size: _pixel_by_pixel(c, column, row, size)
+        ),
+        "the patch is transposed: its rows are the canvas's columns": lambda c, row, column, size: (
+            _pixel_by_pixel(c, row, column, size).mT
+        ),
+        "(row, column) is the upper left corner of your patch; it must be its centre": (
+            lambda c, row, column, size: _pixel_by_pixel(c, row + size // 2, column + size // 2, size)
+        ),
+        "you repeat the pixels of the edge; beyond it there are zeros": _looked_up(
+            lambda wanted, count: wanted.clamp(0, count - 1)
+        ),
+        "you push the patch back inside; its centre must stay at (row, column)": _pushed_back,
+        "the other side of the canvas comes in: negative indices count from the end": _looked_up(
+            lambda wanted, count: wanted % count
+        ),
+        "off by one: your patch starts one row and one column too early": lambda c, row, column, size: (
+            _pixel_by_pixel(c, row - 1, column - 1, size)
+        ),
+        "off by one: your patch starts one row and one column too late": lambda c, row, column, size: (
+            _pixel_by_pixel(c, row + 1, column + 1, size)
+        ),
+        "the frame shifts every pixel by half: in the padded canvas the slice starts at row, not at row - half": lambda c, row, column, size: (
+            _crop_as_given(pad(c, (size // 2,) * 4), row, column, size)
+        ),
+        "size counts the whole patch; you take that many pixels on each side": lambda c, row, column, size: (
+            _pixel_by_pixel(c, row, column, 2 * size + 1)
+        ),
+        "size / 2 is no whole number; size // 2 is": lambda c, row, column, size: c[
+            row - size / 2 : row + size / 2, column - size / 2 : column + size / 2
+        ],
+        "only columns are padded: pad takes left, right, above, below, in this order": _padded_by(
+            above=0, below=0
+        ),
+        "zeros are missing below and on the right": _padded_by(right=0, below=0),
+        "your slice ends one pixel early: it must hold size rows, row - half ... row + half": (
+            lambda c, row, column, size: _pixel_by_pixel(c, row, column, size)[:-1, :-1]
+        ),
+    },
+    hidden=_more_crop,
+)
+
+
+def reinforce(
+    p: float,
+    reward_left: float,
+    reward_right: float,
+    baseline: float,
+) -> Float[Tensor, "2"]:
+    left = (reward_left - baseline) / p  # d log p / dp = 1 / p
+    right = -(reward_right - baseline) / (1 - p)  # d log(1 - p) / dp = -1 / (1 - p)
+    mean = p * left + (1 - p) * right
+    variance = p * left**2 + (1 - p) * right**2 - mean**2
+    return torch.tensor([mean, variance])
+
+
+def _policy(p: float, reward_left: float, reward_right: float, baseline: float) -> Case:
+    return {"p": p, "reward_left": reward_left, "reward_right": reward_right, "baseline": baseline}
+
+
+Pair = tuple[float, float]
+
+
+def _moments(
+    estimates: Callable[[float, float, float, float], Pair],
+) -> Callable[[float, float, float, float], Tensor]:
+    """Mean and variance of two other estimates, left and right, that are met with p and 1 - p."""
+
+    def both(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
+        left, right = estimates(p, reward_left, reward_right, baseline)
+        mean = p * left + (1 - p) * right
+        return torch.tensor([mean, p * left**2 + (1 - p) * right**2 - mean**2])
+
+    return both
+
+
+def _estimates(p: float, reward_left: float, reward_right: float, baseline: float) -> Pair:
+    return (reward_left - baseline) / p, -(reward_right - baseline) / (1 - p)
+
+
+def _other(
+    moments: Callable[..., list[float]],
+) -> Callable[[float, float, float, float], Tensor]:
+    """Other moments of the right estimates: `moments(p, left, right, mean)`."""
+
+    def both(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
+        left, right = _estimates(p, reward_left, reward_right, baseline)
+        return torch.tensor(moments(p, left, right, p * left + (1 - p) * right))
+
+    return both
+
+
+def _unweighted(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
+    estimates = torch.tensor(_estimates(p, reward_left, reward_right, baseline))
+    return torch.stack([estimates.mean(), estimates.var(correction=0)])
+
+
+def _mean_square(p: float, left: float, right: float) -> float:
+    return p * left**2 + (1 - p) * right**2
+
+
+def _log_times_reward(p: float, reward_left: float, reward_right: float, baseline: float) -> Pair:
+    return (reward_left - baseline) * math.log(p), (reward_right - baseline) * math.log(1 - p)
+
+
+def _by_gradient(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
+    """Moments of the estimates, whose factors are torch's own gradients of log p and log(1 - p)."""
+    probability = torch.tensor(p, requires_grad=True)
+    estimates = [
+        (reward - baseline) * torch.autograd.grad(chance.log(), probability)[0]
+        for reward, chance in ((reward_left, probability), (reward_right, 1 - probability))
+    ]
+    chances, values = torch.tensor([p, 1 - p]), torch.stack(estimates)
+    mean = chances @ values
+    return torch.stack([mean, chances @ (values - mean) ** 2])
+
+
+def _more_reinforce(drawn: Draw) -> list[Case]:
+    p, left, right, baseline = drawn(1, 4).tolist()
+    p = min(max(abs(p) % 1, 0.1), 0.9)
+    names = ("p", "reward_left", "reward_right", "baseline")
+    return [dict(zip(names, (p, left, right, baseline), strict=True))]
+
+
+policy = Write(
+    name="reinforce",
+    title="A lucky glimpse",
+    stars=3,
+    minutes=8,
+    why=(
+        "looking at ONE place has no gradient; this estimate is how RAM learns all the same, and the price is"
+        " noise"
+    ),
+    asked=(
+        "[mean, variance] of the estimate (reward - baseline) * d log p(choice) / dp; left with probability"
+        " p, right with 1 - p"
+    ),
+    stages=(
+        Stage(
+            "p = 0.5, only left is rewarded, no baseline",
+            lambda: [_policy(0.5, 1.0, 0.0, 0.0)],
+            "Left gives the estimate 1 / 0.5 = 2, right gives 0; each comes half of the time.",
+        ),
+        Stage(
+            "p = 0.2, only left is rewarded, no baseline",
+            lambda: [_policy(0.2, 1.0, 0.0, 0.0)],
+            "Each estimate counts as often as it comes: p of the time, and 1 - p of the time.",
+        ),
+        Stage(
+            "right is rewarded, too",
+            lambda: [_policy(0.2, 1.0, 3.0, 0.0)],
+            "The choice right has probability 1 - p. What is d log(1 - p) / dp?",
+        ),
+        Stage(
+            "with a baseline",
+            lambda: [_policy(0.2, 1.0, 0.0, 0.2), _policy(0.3, 2.0, 5.0, 4.0)],
+            "The baseline is subtracted from EVERY reward before it is multiplied.",
+        ),
+    ),
+    reference=_by_gradient,
+    hints=(
+        "There are two draws only, left and right. What is the estimate for each of them, as a number?",
+        (
+            "The mean is p times one plus 1 - p times the other. What remains of p * (1 / p), and where does"
+            " the baseline go?"
+        ),
+        (
+            "The variance is the mean of the squares minus the square of the mean. Have you both, and the"
+            " minus of d log(1 - p) / dp?"
+        ),
+    ),
+    solution=reinforce,
+    remember=(
+        "the mean is the true derivative, reward_left - reward_right, whatever the baseline; the baseline"
+        " changes the noise alone"
+    ),
+    slips={
+        "you take the plain mean of the two estimates; left comes with probability p, right with 1 - p": (
+            _unweighted
+        ),
+        "the sign of right: d log(1 - p) / dp is -1 / (1 - p)": _moments(
+            lambda p, rl, rr, b: ((rl - b) / p, (rr - b) / (1 - p))
+        ),
+        "right has probability 1 - p: its derivative is -1 / (1 - p), not -1 / p": _moments(
+            lambda p, rl, rr, b: ((rl - b) / p, -(rr - b) / p)
+        ),
+        "the square of the mean is not subtracted: the variance is the mean of the squares minus it": _other(
+            lambda p, left, right, mean: [mean, _mean_square(p, left, right)]
+        ),
+        "that is the standard deviation; asked is the variance": _other(
+            lambda p, left, right, mean: [mean, (_mean_square(p, left, right) - mean**2) ** 0.5]
+        ),
+        "the two are exchanged: first the mean, then the variance": _other(
+            lambda p, left, right, mean: [_mean_square(p, left, right) - mean**2, mean]
+        ),
+        "the baseline is not used": _moments(lambda p, rl, rr, b: _estimates(p, rl, rr, 0.0)),
+        "the baseline is subtracted from the reward on the left only": _moments(
+            lambda p, rl, rr, b: ((rl - b) / p, -rr / (1 - p))
+        ),
+        "you add the baseline; subtract it": _moments(lambda p, rl, rr, b: _estimates(p, rl, rr, -b)),
+        "the log is missing: you multiply by dp / dp = 1 and d(1 - p) / dp = -1": _moments(
+            lambda p, rl, rr, b: (rl - b, b - rr)
+        ),
+        "you multiply by log p itself; its derivative is asked for": _moments(_log_times_reward),
+        "these are the moments of the reward; asked are those of the estimate of its derivative": _moments(
+            lambda p, rl, rr, b: (rl - b, rr - b)
+        ),
+    },
+    hidden=_more_reinforce,
+)
+
+
+def additive_step(
+    state: Float[Tensor, " d_state"],
+    read: Float[Tensor, "m d_read"],
+    w_query: Float[Tensor, "d_state d_hidden"],
+    w_key: Float[Tensor, "d_read d_hidden"],
+    v: Float[Tensor, " d_hidden"],
+) -> Float[Tensor, " d_read"]:
+    scores = torch.tanh(state @ w_query + read @ w_key) @ v  # (m,): one per place
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ read
+
+
+def _decoder(seed: int, m: int, d_state: int, d_read: int, d_hidden: int) -> Case:
+    return {
+        "state": drawn(seed, d_state),
+        "read": drawn(seed + 1, m, d_read, spread=3.0),
+        "w_query": drawn(seed + 2, d_state, d_hidden),
+        "w_key": drawn(seed + 3, d_read, d_hidden),
+        "v": drawn(seed + 4, d_hidden, spread=2.0),
+    }
+
+
+Five = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def _mixed_by(scores: Five) -> Five:
+    """The context with other scores (m,)."""
+    return lambda s, r, wq, wk, v: scores(s, r, wq, wk, v).softmax(-1) @ r
+
+
+def _additive(s: Tensor, r: Tensor, wq: Tensor, wk: Tensor, v: Tensor) -> Tensor:
+    return torch.tanh(s @ wq + r @ wk) @ v
+
+
+def _by_the_library(state: Tensor, read: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
+    score = Additive(len(state), read.shape[-1], len(v)).to(state)
+    with torch.no_grad():
+        for own, given in ((score.w_query.weight, w_query.mT), (score.w_key.weight, w_key.mT), (score.v, v)):
+            own.copy_(given)
+        return attend(state[None], read, read, score=score).output[0]
+
+
+def _more_additive_step(drawn: Draw) -> list[Case]:
+    shapes = {
+        "state": (5,),
+        "read": (11, 3),
+        "w_query": (5, 7),
+        "w_key": (3, 7),
+        "v": (7,),
+    }
+    return [{name: drawn(i, *shape) for i, (name, shape) in enumerate(shapes.items())}]
+
+
+step = Write(
+    name="additive_step",
+    title="One step of Bahdanau's decoder",
+    stars=2,
+    minutes=7,
+    why="the line that replaced the fixed vector in 2014; the query is the decoder's state",
+    asked=(
+        "score_j = v . tanh(state W_query + read_j W_key); softmax over the m places; the weighted mean of"
+        " read, shape (d_read,)"
+    ),
+    stages=(
+        Stage(
+            "one place was read: the context is what stands there",
+            lambda: [_decoder(1, 1, 2, 2, 3)],
+            "With one place its weight is 1.",
+        ),
+        Stage(
+            "two places, one hidden unit",
+            lambda: [_decoder(11, 2, 2, 2, 1)],
+            "The order is: two projections, their sum, tanh, v, softmax, and then the mean.",
+        ),
+        Stage(
+            "three places, three hidden units",
+            lambda: [_decoder(21, 3, 2, 2, 3)],
+            "v turns the hidden units of a place into ONE score.",
+        ),
+        Stage(
+            "seven places; state, rows that were read, and hidden layer of different width",
+            lambda: [_decoder(31, 7, 2, 5, 3)],
+            "The context is a mean of rows of `read`, so it is as wide as they are.",
+        ),
+    ),
+    reference=_by_the_library,
+    hints=(
+        (
+            "`state @ w_query` is (d_hidden,), `read @ w_key` is (m, d_hidden). What does a plain + do with"
+            " these two shapes?"
+        ),
+        "After tanh you have (m, d_hidden) and need one score per place, (m,). Which vector does that?",
+        "The m weights sum to 1. Which rows do they mix: those that were read, or the projected ones?",
+    ),
+    solution=additive_step,
+    remember=(
+        "query = the decoder's state, keys = values = what was read; each written character gets a context of"
+        " its own"
+    ),
+    slips={
+        "tanh is missing; the state then shifts all scores alike, and softmax does not see it": _mixed_by(
+            lambda s, r, wq, wk, v: (s @ wq + r @ wk) @ v
+        ),
+        "tanh comes after v here; it belongs between the sum and v": _mixed_by(
+            lambda s, r, wq, wk, v: torch.tanh((s @ wq + r @ wk) @ v)
+        ),
+        "the state makes no difference here: unused, or with a tanh of its own, it leaves the weights as they are; add both, then tanh": _mixed_by(
+            lambda s, r, wq, wk, v: (torch.tanh(s @ wq) + torch.tanh(r @ wk)) @ v
+        ),
+        "you multiply the two sides; the additive score adds them": _mixed_by(
+            lambda s, r, wq, wk, v: torch.tanh((s @ wq) * (r @ wk)) @ v
+        ),
+        "softmax is missing: you mix with the raw scores": lambda s, r, wq, wk, v: (
+            _additive(s, r, wq, wk, v) @ r
+        ),
+        "you mix the projected keys; mix what was read": lambda s, r, wq, wk, v: (
+            _additive(s, r, wq, wk, v).softmax(-1) @ (r @ wk)
+        ),
+        "you give back the weights; mix what was read with them": (
+            lambda s, r, wq, wk, v: _additive(s, r, wq, wk, v).softmax(-1)
+        ),
+        "these are the scores; softmax and the weighted mean are still to come": _additive,
+        "you divide the scores by a root; the additive score has none, tanh keeps it small": _mixed_by(
+            lambda s, r, wq, wk, v: _additive(s, r, wq, wk, v) / len(v) ** 0.5
+        ),
+        "v is missing: you sum the hidden units, as if v were all ones": _mixed_by(
+            lambda s, r, wq, wk, v: torch.tanh(s @ wq + r @ wk).sum(-1)
+        ),
+        "the matrices are exchanged: w_query belongs to the state, w_key to what was read": _mixed_by(
+            lambda s, r, wq, wk, v: torch.tanh(s @ wk + r @ wq) @ v
+        ),
+        "that is the plain mean of what was read: all places count alike": lambda s, r, wq, wk, v: r.mean(0),
+        "you take the best place only (argmax); Bahdanau mixes all": lambda s, r, wq, wk, v: r[
+            _additive(s, r, wq, wk, v).argmax()
+        ],
+        "you sum the rows that were read; each counts as much as its weight says": lambda s, r, wq, wk, v: (
+            r.sum(0)
+        ),
+    },
+    hidden=_more_additive_step,
+)
 
 counted = Number(
     name="word_before",
@@ -52,7 +795,7 @@ counted = Number(
         "that is the share of wrong answers": "4 / 25",
         "you counted rows; count the words in them": "3 / 6",
     },
-    right=(0.84, "21 / 25", "84 %"),
+    answer="(2 + 6 + 4 + 2 + 3 + 4) / 25",
 )
 
 WRITTEN, READ = ("0", "5", "-", "1", "7"), ("1", "7", "space", "M", "a", "y")
@@ -75,8 +818,8 @@ def _alignment_picture() -> Any:
             " of middle brightness in the row 5, and a row without a bright cell for the dash."
         ),
         caption=(
-            "A row is one written character, and its weights sum to 1. A column shows who looked at a"
-            " character that was read."
+            "The same table: the number of bright cells in each row is what you were asked for. A row is one"
+            " written character, and its weights sum to 1; a column shows who looked at a character that was read."
         ),
         rows=WRITTEN,
         columns=READ,
@@ -88,7 +831,7 @@ def _alignment_picture() -> Any:
 
 alignment = Choice(
     name="read_alignment",
-    title="Who looked where?",
+    title="Who looked where? Read a table",
     stars=1,
     minutes=4,
     why="you will read many such tables; first find out which axis asks",
@@ -128,13 +871,13 @@ alignment = Choice(
         "e gives a small weight too much: the 7 that was read has 0.93 of that row, the 1 has 0.04": "e",
         "f is argmax; softmax mixes all, and in one row two have 0.46 each": "f",
     },
-    right=("a", "A)"),
+    answer="a",
     picture=_alignment_picture,
 )
 
 why = Open(
     name="what_they_miss",
-    title="What neither can see",
+    title="What neither can see, in your own words",
     stars=2,
     minutes=5,
     why="three architectures, told apart by one question: which words may this output depend on?",
@@ -167,7 +910,7 @@ why = Open(
         "a window misses what is far, an RNN from left to right what is still to come; attention sees all,"
         " and must be told the order"
     ),
-    wrong={
+    slips={
         "an RNN is no window: its state can carry a word over any distance; what it cannot know is what comes later": (
             r"(rnn|recurrent)[^,]{0,30}\b(is|as|like)\b (just |only |simply |merely )?an? (\w+ )?window|"
             r"(rnn|recurrent)[^,]{0,25}\b(only|just)\b[^,]{0,20}(neighbou?rs?|nearby|near|last"
@@ -203,32 +946,6 @@ why = Open(
             r"|everything|anywhere|everywhere|\bboth (ways|directions|sides)|before and after"
         ),
     },
-    slips={
-        "an RNN is no window: its state can carry a word over any distance; what it cannot know is what comes later": (
-            "An RNN is just a long window."
-        ),
-        "no training helps: what is not in sight cannot be learned, it can only be guessed": (
-            "With more training the window would learn it."
-        ),
-        "that is about time; asked is what each can know": "The RNN is slower than attention.",
-        "that is about how hard it is to learn; asked is what it cannot know at all": (
-            "In the RNN the gradient vanishes over ten words."
-        ),
-        "attention mixes all words; it takes no single one": "Attention picks the most relevant word.",
-        "attention by itself sees a bag of words; positions must be added before it knows the order": (
-            "Attention knows the order of the words."
-        ),
-    },
-    right=(
-        (
-            "The window is too small: did is ten words away from cut. The RNN has not read the word after"
-            " saw. Attention looks at all words at once, wherever they stand."
-        ),
-        (
-            "For cut the auxiliary lies outside the window; for saw the deciding word comes later than an RNN"
-            " has read. With attention every word may use any word of the sentence."
-        ),
-    ),
 )
 
 EXERCISES = (counted, shares, regression, glimpse, policy, step, alignment, why)

@@ -1,13 +1,515 @@
 """Exercises of lesson 04, multi-head attention: why several heads?"""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.exercise import Choice, Number, Open
-from lesson_lib.checks.lesson_04_code import apart, polarity, together, whole
+from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.inputs import drawn, primes
+from lesson_lib.heads import merge_heads, split_heads
 from lesson_lib.scores import dot
+
+
+def heads_apart(
+    x: Float[Tensor, "*b n width"],
+    n_heads: int,
+) -> Float[Tensor, "*b h n d"]:
+    *batch, n, width = x.shape
+    blocks = x.reshape(*batch, n, n_heads, width // n_heads)
+    return blocks.transpose(-2, -3)  # heads before tokens
+
+
+def _blocks(x: Tensor, n_heads: int) -> Tensor:
+    return x.unflatten(-1, (n_heads, -1))
+
+
+def _counted(x: Tensor, n_heads: int) -> Case:
+    return {"x": x, "n_heads": n_heads}
+
+
+def _more_heads_apart(drawn: Draw) -> list[Case]:
+    return [
+        {"x": drawn(1, 11, 12), "n_heads": 4},
+        {"x": drawn(2, 3, 7, 15), "n_heads": 3},
+    ]
+
+
+apart = Write(
+    name="heads_apart",
+    title="One width, many heads",
+    stars=2,
+    minutes=8,
+    why="one reshape too few, and heads see strange tokens: it runs, it even trains, and it is wrong",
+    asked=(
+        "cut the width of x (..., n, h*d) into h neighbouring blocks of d columns, one per head: (..., h,"
+        " n, d)"
+    ),
+    stages=(
+        Stage(
+            "one token, two heads",
+            lambda: [_counted(primes(1, 6), 2)],
+            "The first head takes the first 3 columns, the second the next 3.",
+        ),
+        Stage(
+            "three tokens, three heads: every order of n and h fits",
+            lambda: [_counted(primes(3, 6), 3)],
+            "Each head holds its own columns of EVERY token, one row per token.",
+        ),
+        Stage(
+            "five tokens, two heads of width 3",
+            lambda: [_counted(primes(5, 6), 2)],
+            "The axes are asked for in the order heads, tokens, columns.",
+        ),
+        Stage(
+            "a batch of two sequences",
+            lambda: [_counted(primes(2, 3, 10), 5), _counted(drawn(1, 2, 3, 5, 14), 7)],
+            "One sequence is right, a batch is not: count axes from the right, -1, -2, -3.",
+        ),
+    ),
+    reference=split_heads,
+    hints=(
+        (
+            "Take one token, a row of h*d numbers. Into which shape do you reshape this row, so that row k"
+            " belongs to head k?"
+        ),
+        (
+            "Now for all tokens: reshape cuts the last axis only, (n, h*d) to (n, h, d). Which two axes still"
+            " stand in the wrong order?"
+        ),
+        (
+            "Which `transpose` exchanges tokens and heads, if you count axes from the right, so that a batch"
+            " axis may stand in front?"
+        ),
+    ),
+    solution=heads_apart,
+    remember=(
+        "cut the width where it is (reshape), then move the axis (transpose); one reshape alone mixes heads"
+        " with tokens"
+    ),
+    slips={
+        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": lambda x, h: (
+            x.reshape(*x.shape[:-2], h, x.shape[-2], -1)
+        ),
+        "the axes are still (n, h, d): exchange tokens and heads": lambda x, h: _blocks(x, h),
+        "each head gets every h-th column; its columns are neighbours": (
+            lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, -3)
+        ),
+        "you exchange heads and columns; exchange tokens and heads": lambda x, h: _blocks(x, h).mT,
+        "you moved the right axis, but tokens stand last: (h, d, n); each row is to be a token": (
+            lambda x, h: _blocks(x, h).movedim(-3, -1)
+        ),
+        "n_heads is the number of heads; you took it for the width of one": (
+            lambda x, h: x.unflatten(-1, (-1, h)).transpose(-2, -3)
+        ),
+        "you count axes from the left: in a batch, axis 0 counts sequences": (
+            lambda x, h: _blocks(x, h).transpose(0, 1)
+        ),
+        "every head gets the whole width; each has a block of its own": lambda x, h: torch.stack([x] * h, -3),
+        "you transpose before the reshape: that cuts the axis of the tokens": lambda x, h: x.mT.reshape(
+            *x.shape[:-2], h, x.shape[-2], -1
+        ),
+    },
+    hidden=_more_heads_apart,
+)
+
+
+def heads_together(heads: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n width"]:
+    *batch, h, n, d = heads.shape
+    return heads.transpose(-2, -3).reshape(*batch, n, h * d)
+
+
+def _flat(x: Tensor) -> Tensor:
+    """The last two axes as one."""
+    return x.flatten(-2)
+
+
+def _reshaped(heads: Tensor) -> Tensor:
+    *batch, h, n, d = heads.shape
+    return heads.reshape(*batch, n, h * d)
+
+
+def _more_heads_together(drawn: Draw) -> list[Case]:
+    return [{"heads": drawn(1, 5, 11, 3)}, {"heads": drawn(2, 3, 4, 7, 2)}]
+
+
+together = Write(
+    name="heads_together",
+    title="The way back: a repair",
+    stars=1,
+    minutes=5,
+    why="shapes are right, numbers are not: no error message will ever tell you",
+    asked=(
+        "repair the function: heads (..., h, n, d) side by side again, (..., n, h*d), each token's first head"
+        " first"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "one head: nothing to join",
+            lambda: [{"heads": primes(1, 2, 3)}],
+            "With one head, only the axis of length 1 goes.",
+        ),
+        Stage(
+            "two heads, one token",
+            lambda: [{"heads": primes(2, 1, 3)}],
+            "The token's row is its part from head 1, then its part from head 2.",
+        ),
+        Stage(
+            "two heads, two tokens of width 2",
+            lambda: [{"heads": primes(2, 2, 2)}],
+            "Row 1 of the result belongs to token 1: which numbers of each head are token 1's?",
+        ),
+        Stage(
+            "three heads, five tokens, two sequences",
+            lambda: [{"heads": primes(3, 5, 2)}, {"heads": drawn(1, 2, 3, 5, 7)}],
+            "Which two axes must be neighbours before they can become one?",
+        ),
+    ),
+    reference=lambda heads: merge_heads(heads),
+    hints=(
+        (
+            "reshape never moves a number: it reads them in order and cuts anew. In which order do they lie"
+            " in (h, n, d)?"
+        ),
+        (
+            "To become one axis of length h*d, the axes h and d must be neighbours. Which axis stands between"
+            " them?"
+        ),
+        "Which transpose was used on the way out, and what undoes it?",
+    ),
+    solution=heads_together,
+    remember="first move the axis back, (n, h, d), then reshape; only neighbouring axes can become one",
+    slips={
+        "this is still the function as it was given": (
+            "return heads.transpose(-2, -3).reshape(*batch, n, h * d)",
+            "return heads.reshape(*batch, n, h * d)",
+        ),
+        "view cannot join axes after a transpose, since the numbers do not lie in that order in memory; reshape copies them": (
+            lambda heads: heads.transpose(-2, -3).view(*heads.shape[:-3], heads.shape[-2], -1)
+        ),
+        "the columns of the heads alternate; W_o expects all of head 1, then all of head 2": lambda heads: (
+            _flat(heads.movedim(-3, -1))
+        ),
+        "you exchange tokens and columns of each head; exchange heads and tokens": lambda heads: _reshaped(
+            heads.mT
+        ),
+        "you add the heads up; they are put side by side, and W_o decides how to mix them": lambda heads: (
+            heads.sum(-3)
+        ),
+        "you stack the heads below each other; a token appears h times": lambda heads: heads.flatten(-3, -2),
+        "you take the mean of the heads; they are put side by side": lambda heads: heads.mean(-3),
+        "the last head comes first": lambda heads: _flat(heads.flip(-3).transpose(-2, -3)),
+        "each head is a row here; each token is to be a row": _flat,
+    },
+    hidden=_more_heads_together,
+)
+
+
+def many_heads(
+    x: Float[Tensor, "*b n d_model"],
+    w_query: Float[Tensor, "d_model h_d_k"],
+    w_key: Float[Tensor, "d_model h_d_k"],
+    w_value: Float[Tensor, "d_model h_d_v"],
+    w_output: Float[Tensor, "h_d_v d_model"],
+    n_heads: int,
+) -> Float[Tensor, "*b n d_model"]:
+    def split(y):  # (..., n, h*d) to (..., h, n, d)
+        return y.unflatten(-1, (n_heads, -1)).transpose(-2, -3)
+
+    query, key, value = split(x @ w_query), split(x @ w_key), split(x @ w_value)
+    scores = query @ key.mT / query.shape[-1] ** 0.5  # d_k, the width of one head
+    mixed = torch.softmax(scores, dim=-1) @ value
+    return mixed.transpose(-2, -3).flatten(-2) @ w_output
+
+
+def _layer(
+    seed: int, n: int, d_model: int, n_heads: int, d_k: int, d_v: int, batch: tuple[int, ...] = ()
+) -> Case:
+    sizes: dict[str, tuple[int, ...]] = {
+        "x": (*batch, n, d_model),
+        "w_query": (d_model, n_heads * d_k),
+        "w_key": (d_model, n_heads * d_k),
+        "w_value": (d_model, n_heads * d_v),
+        "w_output": (n_heads * d_v, d_model),
+    }
+    drawn_numbers: dict[str, Any] = {
+        name: drawn(seed + i, *size) for i, (name, size) in enumerate(sizes.items())
+    }
+    return drawn_numbers | {"n_heads": n_heads}
+
+
+def _softmaxed(query: Tensor, key: Tensor, width: float | int) -> Tensor:
+    return (query @ key.mT / width**0.5).softmax(-1)
+
+
+def _with(
+    table: Callable[[Tensor, Tensor], Tensor],
+    *,
+    split: Callable[[Tensor, int], Tensor] = split_heads,
+    merge: Callable[[Tensor], Tensor] = merge_heads,
+    output: bool = True,
+) -> Callable[..., Tensor]:
+    """A layer whose weights are `table(query, key)`, split and merged as told, with or without W_o."""
+
+    def layer(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wo: Tensor, h: int) -> Tensor:
+        mixed = merge(table(split(x @ wq, h), split(x @ wk, h)) @ split(x @ wv, h))
+        return mixed @ wo if output else mixed
+
+    return layer
+
+
+def _right_table(query: Tensor, key: Tensor) -> Tensor:
+    return _softmaxed(query, key, query.shape[-1])
+
+
+def _over_all_heads(query: Tensor, key: Tensor) -> Tensor:
+    """One softmax for all heads and keys of a query."""
+    scores = (query @ key.mT / query.shape[-1] ** 0.5).movedim(-3, -2)  # (n, h, m)
+    return _flat(scores).softmax(-1).reshape(scores.shape).movedim(-2, -3)
+
+
+def _straight(x: Tensor, n_heads: int) -> Tensor:
+    return x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)
+
+
+def _scaled_by_model(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wo: Tensor, h: int) -> Tensor:
+    return _with(lambda q, k: _softmaxed(q, k, x.shape[-1]))(x, wq, wk, wv, wo, h)
+
+
+def _scaled_by_all_heads(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wo: Tensor, h: int) -> Tensor:
+    return _with(lambda q, k: _softmaxed(q, k, wq.shape[-1]))(x, wq, wk, wv, wo, h)
+
+
+def _head_by_head(
+    x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, w_output: Tensor, n_heads: int
+) -> Tensor:
+    """Sum over heads of attention times the head's own rows of W_o."""
+    columns = [w.chunk(n_heads, dim=-1) for w in (w_query, w_key, w_value)]
+    parts = zip(*columns, w_output.chunk(n_heads), strict=True)
+    return torch.stack([attend(x @ q, x @ k, x @ v).output @ o for q, k, v, o in parts]).sum(0)
+
+
+def _more_many_heads(drawn: Draw) -> list[Case]:
+    shapes = {
+        "x": (11, 5),
+        "w_query": (5, 12),
+        "w_key": (5, 12),
+        "w_value": (5, 8),
+        "w_output": (8, 5),
+    }
+    case = {name: drawn(i, *shape, spread=0.7) for i, (name, shape) in enumerate(shapes.items())}
+    return [{**case, "n_heads": 4}]
+
+
+whole = Write(
+    name="many_heads",
+    title="The whole layer",
+    stars=3,
+    minutes=12,
+    why="the layer as it stands in every library: whoever has written each step finds the one that is wrong",
+    asked=(
+        "project, split into heads, attend in each head with 1/sqrt(d_k), put the heads side by side,"
+        " multiply by w_output"
+    ),
+    stages=(
+        Stage(
+            "one token, two heads: the output is x W_v W_o",
+            lambda: [_layer(1, 1, 2, 2, 1, 1)],
+            "With one token every weight is 1, in every head.",
+        ),
+        Stage(
+            "one head, two tokens",
+            lambda: [_layer(11, 2, 3, 1, 2, 3)],
+            "With one head this is attention as you know it, and W_o behind it.",
+        ),
+        Stage(
+            "two heads of width 1, two tokens: every reshape fits",
+            lambda: [_layer(21, 2, 2, 2, 1, 1), _layer(31, 2, 2, 2, 1, 1)],
+            "One head is right, two are not: how do you split, and how do you join?",
+        ),
+        Stage(
+            "three heads of width 2, five tokens",
+            lambda: [_layer(41, 5, 7, 3, 2, 2)],
+            "Here d_model = 7, the heads together are 6 wide, and d_k = 2: which of them is under the root?",
+        ),
+        Stage(
+            "a batch of two sequences, d_v = 5 and d_k = 3",
+            lambda: [_layer(51, 3, 7, 2, 3, 5, (2,))],
+            "One sequence is right, a batch is not: count axes from the right.",
+        ),
+    ),
+    reference=_head_by_head,
+    hints=(
+        (
+            "Four matrices, three of them before the attention. What shape has `x @ w_query`, and what shape"
+            " does each head need?"
+        ),
+        (
+            "With axes (..., h, n, d), do `@`, `.mT` and softmax over the last axis need to know that there"
+            " are heads?"
+        ),
+        (
+            "How wide is ONE head's query, what joins the heads, and which matrix is still unused when they"
+            " are joined?"
+        ),
+    ),
+    solution=many_heads,
+    remember=(
+        "project, split, attend in every head at once, join, W_o; the root is that of one head's width d_k"
+    ),
+    slips={
+        "W_o is missing: the heads stand side by side, and nothing has mixed them": _with(
+            _right_table, output=False
+        ),
+        "you divide by sqrt(d_model); the scores of a head have d_k terms": _scaled_by_model,
+        "you divide by the root of all heads' width together; a head's scores have d_k terms": (
+            _scaled_by_all_heads
+        ),
+        "you forgot to divide by sqrt(d_k)": _with(lambda q, k: _softmaxed(q, k, 1)),
+        "you divide by d_k; divide by its square root": _with(
+            lambda q, k: _softmaxed(q, k, q.shape[-1] ** 2)
+        ),
+        "your softmax runs over queries (dim=-2); it must run over keys (dim=-1)": _with(
+            lambda q, k: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-2)
+        ),
+        "your softmax runs over the heads; each head has weights of its own over the keys": _with(
+            lambda q, k: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-3)
+        ),
+        "one softmax over the keys of all heads together; each head's weights sum to 1": _with(
+            _over_all_heads
+        ),
+        "you split and join by reshape alone, so heads are mixed with tokens; transpose between": _with(
+            _right_table, split=_straight, merge=_reshaped
+        ),
+        "you split by reshape alone, (n, h*d) to (h, n, d): a head gets whole tokens; cut the width, then transpose": _with(
+            _right_table, split=_straight
+        ),
+        "the split is right, the way back is not: transpose before you reshape": _with(
+            _right_table, merge=_reshaped
+        ),
+        "the columns of the heads alternate when you join them; W_o expects head 1, then head 2": _with(
+            _right_table, merge=lambda heads: _flat(heads.movedim(-3, -1))
+        ),
+        "n_heads is not used: this is one head as wide as all of them": lambda x, wq, wk, wv, wo, h: (
+            _softmaxed(x @ wq, x @ wk, wq.shape[-1]) @ x @ wv @ wo
+        ),
+        "you add up the heads' outputs; put them side by side, (n, h*d_v), as W_o has a row for each of these columns": _with(
+            _right_table, merge=lambda heads: heads.sum(-3)
+        ),
+        "the heads are not joined: W_o needs (n, h*d_v), you hand it (h, n, d_v)": _with(
+            _right_table, merge=lambda heads: heads
+        ),
+    },
+    hidden=_more_many_heads,
+)
+
+
+def may_look(
+    attn_mask: Bool[Tensor, "n m"], key_padding_mask: Bool[Tensor, "b m"]
+) -> Bool[Tensor, "b 1 n m"]:
+    hidden = attn_mask | key_padding_mask[:, None, None, :]
+    return ~hidden
+
+
+def _masks(n: int, lengths: list[int], m: int, first: int = 1) -> Case:
+    """torch's two masks: query i may not look beyond key i + first - 1, and sequences end after `lengths`."""
+    keys = torch.arange(m, device="cpu")
+    queries, ends = torch.arange(n, device="cpu"), torch.tensor(lengths, device="cpu")
+    return {
+        "attn_mask": keys >= queries[:, None] + first,
+        "key_padding_mask": keys >= ends[:, None],
+    }
+
+
+def _spread(padding: Tensor) -> Tensor:
+    return padding[:, None, None, :]
+
+
+def _more_may_look(drawn: Draw) -> list[Case]:
+    return [{"attn_mask": drawn(1, 5, 11) > 0.5, "key_padding_mask": drawn(2, 3, 11) > 1}]
+
+
+polarity = Write(
+    name="may_look",
+    title="True means the opposite",
+    stars=2,
+    minutes=6,
+    why="two meanings of True; taken for each other, a model looks at its padding and at nothing else",
+    asked=(
+        "from torch's masks, in which True HIDES, make one mask (b, 1, n, m) in which True = may look, for"
+        " all heads"
+    ),
+    stages=(
+        Stage(
+            "a causal mask, no padding",
+            lambda: [_masks(3, [3], 3)],
+            "A query may look at itself and at what stands before it.",
+        ),
+        Stage(
+            "padding alone: a sequence of 1 token, and one of 2",
+            lambda: [_masks(3, [1, 2], 3, first=3)],
+            "A filler is hidden from every query: its whole COLUMN is False.",
+        ),
+        Stage(
+            "both at once",
+            lambda: [_masks(3, [1, 3], 3)],
+            "A key is open to a query where neither mask hides it.",
+        ),
+        Stage(
+            "two sequences, three queries, five keys",
+            lambda: [_masks(3, [4, 2], 5, first=2)],
+            "Padding is (b, m), one row per sequence. Where do the axes of heads and of queries go?",
+        ),
+    ),
+    hints=(
+        "Where does torch put True in a causal mask: where a query may look, or where it may not?",
+        "A key is hidden if EITHER mask hides it. What does that make of 'may look': and, or or?",
+        (
+            "The scores are (b, h, n, m). Where do you need axes of length 1 in `key_padding_mask`, which is"
+            " (b, m)?"
+        ),
+    ),
+    solution=may_look,
+    remember=(
+        "torch: True hides; here: True may look. Hidden = one or the other; may look = neither: ~(a | b) = ~a"
+        " & ~b"
+    ),
+    slips={
+        "this is torch's meaning still: True hides there, True lets look here; invert it": lambda a, p: (
+            a | _spread(p)
+        ),
+        "a key is open here as soon as ONE mask allows it; both must allow it: ~a & ~p, which is ~(a | p)": (
+            lambda a, p: ~a | ~_spread(p)
+        ),
+        "you inverted attn_mask only; key_padding_mask has torch's meaning, too": lambda a, p: (
+            ~a & _spread(p)
+        ),
+        "you inverted key_padding_mask only; attn_mask has torch's meaning, too": lambda a, p: (
+            a & ~_spread(p)
+        ),
+        "padding hides whole queries (rows) here; it must hide keys: the last axis, [:, None, None, :]": (
+            lambda a, p: ~a & ~p[:, None, :, None]
+        ),
+        "the axis of the heads is missing: (b, n, m) needs a 1 for the heads, (b, 1, n, m)": lambda a, p: (
+            ~a & ~p[:, None, :]
+        ),
+        "the 1 stands for the queries, not for the heads: make padding (b, 1, 1, m) before you combine": (
+            lambda a, p: (~a & ~p[:, None, :])[:, :, None]
+        ),
+        "key_padding_mask is not used: queries look at the fillers": (
+            lambda a, p: (~a).expand(len(p), 1, *a.shape)
+        ),
+        "attn_mask is not used: queries look ahead": lambda a, p: ~_spread(p).expand(len(p), 1, *a.shape),
+        "a & p hides a key only where both masks hide it; one is enough: ~(a | p)": lambda a, p: (
+            a & _spread(p)
+        ),
+    },
+    hidden=_more_may_look,
+)
 
 counted = Number(
     name="eight_heads",
@@ -46,7 +548,7 @@ counted = Number(
         "you counted biases; here there are none": "4 * 512 * 512 + 4 * 512",
         "the matrices are shared by all tokens: do not multiply by n": "4 * 512 * 512 * 100",
     },
-    right=(1048576, "8 * 3 * 512 * 64 + 512 * 512", "2**20"),
+    answer="8 * 3 * 512 * 64 + 512 * 512",
 )
 
 
@@ -78,7 +580,7 @@ def _three_back_picture() -> Any:
 
 three_back = Choice(
     name="three_back",
-    title="What does this head look like?",
+    title="What does this head look like? Predict the picture",
     stars=1,
     minutes=4,
     why="you will read many maps of heads; which side of the diagonal is the past?",
@@ -119,13 +621,13 @@ three_back = Choice(
         "e is each token looking at itself; a weight is 1 at most": "e",
         "f is where a causal mask lets a head look; this head looks at one of these cells": "f",
     },
-    right=("a", " A) "),
+    answer="a",
     picture=_three_back_picture,
 )
 
 why = Open(
     name="why_two_heads",
-    title="One number, two questions",
+    title="One number, two questions, in your own words",
     stars=3,
     minutes=8,
     why="a short proof, and a good reason for a second head",
@@ -154,7 +656,7 @@ why = Open(
         "one head hands on one weighted mean; two questions at once need two means, or something behind it"
         " that is not linear"
     ),
-    wrong={
+    slips={
         "one head can look at several tokens, half and half; what cannot be done is to tell them apart afterwards": (
             r"(look|attend)s? (only )?(at|to) (only )?(one|a single) (token|key|position)|only one"
             r" (token|position)|"
@@ -187,34 +689,6 @@ why = Open(
             r"\bfour\b|\b4\b|three (pieces|parts|intervals|regions)|\bxx\b|\bxy\b|\(x, ?[xy]\)"
         ),
     },
-    slips={
-        "one head can look at several tokens, half and half; what cannot be done is to tell them apart afterwards": (
-            "A head can look at only one token at a time."
-        ),
-        "width does not help: with two symbols the outputs lie on one line, however wide the values are": (
-            "The values of the head are too small; it would need wider ones."
-        ),
-        "it is no matter of training: there are no weights that do it": (
-            "The gradient cannot find the weights."
-        ),
-        "several heads of smaller width cost as much as one, and are no faster": (
-            "Two heads are faster than one."
-        ),
-        "several heads have as many parameters as one of the full width": (
-            "One head has fewer parameters than two."
-        ),
-        "no distance is too far: a head may look at any token": "Token i-3 is too far away for one head.",
-    },
-    right=(
-        (
-            "The output is a point on the segment from v_x to v_y, one number p. Each read-out is a threshold"
-            " on p, two of them give three intervals, and we need four answers."
-        ),
-        (
-            "xx and yy force both read-outs to rise the same way along the line between v_x and v_y, but xy"
-            " and yx must be told apart by read-outs that go opposite ways."
-        ),
-    ),
 )
 
 EXERCISES = (counted, apart, together, whole, polarity, three_back, why)

@@ -1,11 +1,895 @@
 """Exercises of lesson 06, the Transformer: how do the parts make the whole?"""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
 from lesson_lib.blocks import standardize
-from lesson_lib.checks.exercise import Choice, Number, Open
-from lesson_lib.checks.inputs import drawn
-from lesson_lib.checks.lesson_06_code import forced, greedy, narrowed, normed, reordered
+from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.inputs import drawn, primes, table
+
+
+def norm_of_tokens(
+    x: Float[Tensor, "*b n d_model"],
+    weight: Float[Tensor, " d_model"],
+    bias: Float[Tensor, " d_model"],
+    eps: float,
+) -> Float[Tensor, "*b n d_model"]:
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = (x - mean).square().mean(dim=-1, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + eps) * weight + bias
+
+
+def _norm_as_given(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    std = x.std(dim=-1, keepdim=True)
+    return (x - x.mean(dim=-1, keepdim=True)) / (std + eps) * weight + bias
+
+
+def _over(axes: int | tuple[int, ...]) -> Callable[..., Tensor]:
+    """The norm with mean and variance over other axes."""
+    return lambda x, weight, bias, eps: standardize(x, axes, eps) * weight + bias
+
+
+def _centred(x: Tensor) -> Tensor:
+    return x - x.mean(-1, keepdim=True)
+
+
+def _divided(by: Callable[[Tensor, float], Tensor]) -> Callable[..., Tensor]:
+    """The centred tokens over `by(centred, eps)`, scaled and shifted."""
+    return lambda x, weight, bias, eps: _centred(x) / by(_centred(x), eps) * weight + bias
+
+
+def _variance(centred: Tensor) -> Tensor:
+    return centred.square().mean(-1, keepdim=True)
+
+
+def _tokens(x: Tensor, eps: float, weight: Tensor | None = None, bias: Tensor | None = None) -> Case:
+    """A case; without weight and bias, those that change nothing."""
+    width = x.shape[-1]
+    return {
+        "x": x,
+        "weight": table([1.0] * width) if weight is None else weight,
+        "bias": table([0.0] * width) if bias is None else bias,
+        "eps": eps,
+    }
+
+
+def _more_norm_of_tokens(drawn: Draw) -> list[Case]:
+    x, weight, bias = drawn(1, 3, 11, 7), drawn(2, 7), drawn(3, 7)
+    return [{"x": x, "weight": weight, "bias": bias, "eps": 0.02}]
+
+
+normed = Write(
+    name="norm_of_tokens",
+    title="The norm of a much-read tutorial: a repair",
+    stars=2,
+    minutes=8,
+    why="these lines train well, and nobody notices until published weights are loaded",
+    asked=(
+        "repair: each token minus its mean, over sqrt(variance + eps), times weight, plus bias; the variance"
+        " is the MEAN of the squared distances"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "two tokens, (1, 3) and (2, 6); eps 0",
+            lambda: [_tokens(table([[1.0, 3.0], [2.0, 6.0]]), 0.0)],
+            "The first mean is 2, the squared distances are 1 and 1, and their mean is 1: (-1, 1). The second"
+            " token gives the same.",
+        ),
+        Stage(
+            "one token (1, 3), eps 3",
+            lambda: [_tokens(table([[1.0, 3.0]]), 3.0)],
+            "sqrt(1 + 3) = 2: the result is (-0.5, 0.5).",
+        ),
+        Stage(
+            "three tokens, one of them constant; weight and bias",
+            lambda: [
+                _tokens(table([[2, 3, 7, 8], [5, 5, 5, 5], [1, 0, 0, 0]]), 1e-5, primes(4), -primes(4)),
+            ],
+            "Every token has a mean and a variance of its own; a constant token becomes the bias.",
+        ),
+        Stage(
+            "two sequences of five tokens, width 3",
+            lambda: [_tokens(drawn(1, 2, 5, 3), 0.1, primes(3), drawn(2, 3))],
+            "Mean and variance run over the last axis alone, whatever stands before it.",
+        ),
+    ),
+    reference=_over(-1),
+    hints=(
+        (
+            "For the token (1, 3), compute by hand the mean of the squared distances from the mean. What does"
+            " x.std() give, and by what does it divide?"
+        ),
+        (
+            "Where does eps stand in the formula: beside the root, or under it? For (1, 3) and eps = 3, what"
+            " are the two results?"
+        ),
+        (
+            "(x - mean).square().mean(dim=-1, keepdim=True): is this the variance that is asked for, and what"
+            " must be done before its root?"
+        ),
+    ),
+    solution=norm_of_tokens,
+    remember=(
+        "LayerNorm divides by sqrt(variance + eps), eps under the root, and its variance by d, not by d - 1;"
+        " one token at a time"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "variance = (x - mean).square().mean(dim=-1, keepdim=True)\n    return (x - mean) / torch.sqrt(variance + eps) * weight + bias",
+            "std = x.std(dim=-1, keepdim=True)\n    return (x - mean) / (std + eps) * weight + bias",
+        ),
+        "eps is right, the variance is not: std() and var() divide by d - 1 unless you say correction=0": (
+            lambda x, weight, bias, eps: _centred(x) / (x.var(-1, keepdim=True) + eps).sqrt() * weight + bias
+        ),
+        "the variance is right; eps belongs under the root": _divided(
+            lambda c, eps: _variance(c).sqrt() + eps
+        ),
+        "you divide by the variance; divide by its root": _divided(lambda c, eps: _variance(c) + eps),
+        "eps is missing: a token of equal numbers gives 0 / 0": _divided(lambda c, eps: _variance(c).sqrt()),
+        "eps is squared: it stands under the root as it is": _divided(
+            lambda c, eps: (_variance(c) + eps**2).sqrt()
+        ),
+        "you take the mean over the tokens (dim=-2); each token has a mean of its own (dim=-1)": _over(-2),
+        "one mean and one variance for all tokens of a sequence; each token has its own": _over((-2, -1)),
+        "the mean is not subtracted": lambda x, weight, bias, eps: (
+            x / (_variance(_centred(x)) + eps).sqrt() * weight + bias
+        ),
+        "this is RMSNorm, root mean square without a mean: right in itself, and used by many models, but asked is LayerNorm": (
+            lambda x, weight, bias, eps: x / (_variance(x) + eps).sqrt() * weight + bias
+        ),
+        "weight and bias are exchanged": lambda x, weight, bias, eps: standardize(x, -1, eps) * bias + weight,
+        "the bias is scaled, too: first times weight, then plus bias": lambda x, weight, bias, eps: (
+            (standardize(x, -1, eps) + bias) * weight
+        ),
+        "weight and bias are not used": lambda x, weight, bias, eps: standardize(x, -1, eps),
+        "you add up the squared distances; the variance is their mean": _divided(
+            lambda c, eps: (c.square().sum(-1, keepdim=True) + eps).sqrt()
+        ),
+    },
+    hidden=_more_norm_of_tokens,
+)
+
+
+def pre_norm_stack(
+    x: Float[Tensor, "n d_model"],
+    sublayers: tuple,  # of functions: sublayer(x)
+    norm,  # a function: norm(x)
+) -> Float[Tensor, "n d_model"]:
+    for sublayer in sublayers:
+        x = x + sublayer(norm(x))
+    return norm(x)
+
+
+def _post_norm(x: Tensor, sublayers: tuple, norm: Any) -> Tensor:
+    for sublayer in sublayers:
+        x = norm(x + sublayer(x))
+    return x
+
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+def _stack(
+    around: Callable[[Tensor, Sublayer, Sublayer], Tensor], *, last: bool = True
+) -> Callable[[Tensor, tuple, Sublayer], Tensor]:
+    """A stack with `around(x, sublayer, norm)` for each sub-layer, with or without the norm at the end."""
+
+    def stack(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
+        for sublayer in sublayers:
+            x = around(x, sublayer, norm)
+        return norm(x) if last else x
+
+    return stack
+
+
+def _around(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
+    return x + sublayer(norm(x))
+
+
+def _normed_residual(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
+    return norm(x) + sublayer(norm(x))
+
+
+def _side_by_side(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
+    return norm(x + sum(sublayer(norm(x)) for sublayer in sublayers))
+
+
+def _halved(x: Tensor) -> Tensor:
+    return x / 2
+
+
+def _standard(x: Tensor) -> Tensor:
+    return standardize(x, -1, 1e-5)
+
+
+def _tripled(x: Tensor) -> Tensor:
+    return 3 * x
+
+
+def _plus_one(x: Tensor) -> Tensor:
+    return x + 1
+
+
+def _running_mean(x: Tensor) -> Tensor:
+    """Each token becomes the mean of those up to it: an attention without preferences."""
+    return x.cumsum(-2) / torch.arange(1, len(x) + 1, device=x.device)[:, None]
+
+
+def _more_pre_norm_stack(drawn: Draw) -> list[Case]:
+    sublayers = (torch.tanh, lambda x: x.cumsum(0), torch.relu)
+    return [
+        {
+            "x": drawn(1, 11, 7),
+            "sublayers": sublayers,
+            "norm": lambda x: x - x.mean(-1, keepdim=True),
+        }
+    ]
+
+
+reordered = Write(
+    name="pre_norm_stack",
+    title="From post-norm to pre-norm",
+    stars=2,
+    minutes=10,
+    why="most models of today are pre-norm, most figures are post-norm, and code mixes the two",
+    asked=(
+        "turn this post-norm stack into a pre-norm one: x = x + sublayer(norm(x)) for each sub-layer, and one"
+        " norm behind the last"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "x = 8; one sub-layer that makes three of one; a 'norm' that halves",
+            lambda: [{"x": table([[8.0]]), "sublayers": (_tripled,), "norm": _halved}],
+            "8 + 3 * (8 / 2) = 20 after the sub-layer, and the norm behind the last one makes 10 of it.",
+        ),
+        Stage(
+            "the same with two sub-layers: the second one adds 1 to what it reads",
+            lambda: [{"x": table([[8.0]]), "sublayers": (_tripled, _plus_one), "norm": _halved}],
+            "20 after the first; then 20 + (20 / 2 + 1) = 31; and 15.5 at the end. There is ONE norm at the"
+            " end, not one per sub-layer.",
+        ),
+        Stage(
+            "three tokens, a norm that standardizes each token",
+            lambda: [{"x": drawn(1, 3, 4), "sublayers": (_tripled, torch.relu), "norm": _standard}],
+            "The sub-layer reads norm(x); what is added to it is x itself.",
+        ),
+        Stage(
+            "five tokens, four sub-layers, two of which mix tokens; and none at all",
+            lambda: [
+                {
+                    "x": drawn(2, 5, 3),
+                    "sublayers": (_running_mean, torch.relu, _running_mean, _plus_one),
+                    "norm": _standard,
+                },
+                {"x": drawn(3, 5, 3), "sublayers": (), "norm": _standard},
+            ],
+            "Each sub-layer reads what the one before it has left; the last norm is there whatever the number"
+            " of sub-layers.",
+        ),
+    ),
+    reference=_stack(_around),
+    hints=(
+        (
+            "In the given line, norm(x + sublayer(x)), what does the sub-layer read, and what does the norm"
+            " act on?"
+        ),
+        (
+            "In pre-norm a clear path leads from the first x to the last, with nothing but additions on it."
+            " Does your x pass through a norm on its way?"
+        ),
+        (
+            "After the loop x has never been normalized. What is missing, and is its place inside or behind"
+            " the loop?"
+        ),
+    ),
+    solution=pre_norm_stack,
+    remember=(
+        "pre-norm: x = x + sublayer(norm(x)); x itself meets a norm only once, behind the last sub-layer"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "for sublayer in sublayers:\n        x = x + sublayer(norm(x))\n    return norm(x)",
+            "for sublayer in sublayers:\n        x = norm(x + sublayer(x))\n    return x",
+        ),
+        "the norm behind the last sub-layer is missing": _stack(_around, last=False),
+        "you replace x by norm(x) and add that: then the norm stands in the residual path; add x as it was": (
+            _stack(_normed_residual)
+        ),
+        "x = norm(x) stands in the residual path, and the last norm is missing": _stack(
+            _normed_residual, last=False
+        ),
+        "the norm acts on what the sub-layer makes; it must act on what the sub-layer reads": _stack(
+            lambda x, sublayer, norm: x + norm(sublayer(x))
+        ),
+        "the residual is missing: add x to what the sub-layer makes": _stack(
+            lambda x, sublayer, norm: sublayer(norm(x))
+        ),
+        "there is a norm before AND after each sum: the last one belongs behind the loop": _stack(
+            lambda x, sublayer, norm: norm(x + sublayer(norm(x))), last=False
+        ),
+        "you normalize after each sum and once more at the end; behind the loop, once, is enough": _stack(
+            lambda x, sublayer, norm: norm(x + sublayer(norm(x)))
+        ),
+        "the norms are gone from the loop: the sub-layer must read norm(x)": _stack(
+            lambda x, sublayer, norm: x + sublayer(x)
+        ),
+        "all sub-layers read the first x; each must read what the one before has left": _side_by_side,
+        "the residual is added twice": _stack(lambda x, sublayer, norm: 2 * x + sublayer(norm(x))),
+        "post-norm, and one norm more at the end: the sub-layer must read norm(x), and the sum stay as it is": _stack(
+            lambda x, sublayer, norm: norm(x + sublayer(x))
+        ),
+        "only the first sub-layer has run: is your return inside the loop?": lambda x, sublayers, norm: (
+            _stack(_around)(x, sublayers[:1], norm)
+        ),
+    },
+    hidden=_more_pre_norm_stack,
+)
+
+
+def forced_loss(
+    decode,  # a function: words (b, n) to logits (b, n, words)
+    target: Int[Tensor, "b n"],
+    start: int,
+    filler: int,
+) -> Float[Tensor, ""]:
+    first = torch.full_like(target[:, :1], start)
+    before = torch.cat([first, target[:, :-1]], dim=1)  # the word before each word
+    logits = decode(before)  # (b, n, words)
+    real = target != filler
+    return torch.nn.functional.cross_entropy(logits[real], target[real])
+
+
+def _loss_as_given(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
+    logits = decode(target)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+
+def _before(target: Tensor, start: int) -> Tensor:
+    return torch.cat([torch.full_like(target[:, :1], start), target[:, :-1]], 1)
+
+
+def _each(logits: Tensor, target: Tensor) -> Tensor:
+    """The loss of each word, (b, n)."""
+    return -logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
+
+
+def _mean_of(
+    before: Callable[[Tensor, int], Tensor],
+    mean: Callable[[Tensor, Tensor], Tensor] = lambda losses, real: losses[real].mean(),
+) -> Callable[..., Tensor]:
+    """The loss where the decoder reads `before(target, start)`, gathered by `mean(losses, real)`."""
+    return lambda decode, target, start, filler: mean(
+        _each(decode(before(target, start)), target), target != filler
+    )
+
+
+def _one_word_late(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
+    losses = _each(decode(_before(target, start))[:, :-1], target[:, 1:])
+    return losses[target[:, 1:] != filler].mean()
+
+
+def _without_the_first(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
+    losses = _each(decode(target[:, :-1]), target[:, 1:])
+    return losses[target[:, 1:] != filler].mean()
+
+
+def _one_too_many(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
+    logits = decode(torch.cat([torch.full_like(target[:, :1], start), target], 1))
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=filler)
+
+
+def _real_by_what_is_read(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
+    before = _before(target, start)
+    return _each(decode(before), target)[before != filler].mean()
+
+
+def _guesses(chances: list[list[float]]) -> Sublayer:
+    """A decoder that looks at the last word only: row `w` holds the chances of each word after word w."""
+    logs = table(chances).log()
+    return lambda before: logs[before]
+
+
+def _batch(decode: Sublayer, target: list[list[int]], start: int = 1, filler: int = 0) -> Case:
+    return {
+        "decode": decode,
+        "target": torch.tensor(target, device="cpu"),
+        "start": start,
+        "filler": filler,
+    }
+
+
+CHANCES = [  # words: 0 filler, 1 start, 2 and 3
+    [0.25, 0.25, 0.25, 0.25],
+    [0.125, 0.125, 0.5, 0.25],
+    [0.125, 0.25, 0.125, 0.5],
+    [0.5, 0.125, 0.25, 0.125],
+]
+
+
+def _drawn_guesses(seed: int, words: int) -> Sublayer:
+    logits = drawn(seed, words, words)
+    return lambda before: logits[before]
+
+
+def _more_forced_loss(drawn: Draw) -> list[Case]:
+    logits, target = (
+        drawn(1, 11, 11),
+        2 + (2 * drawn(2, 4, 7).abs()).long().clamp(max=8),
+    )
+    target[1, 3:], target[3, 5:] = 0, 0
+    return [
+        {
+            "decode": lambda before: logits[before],
+            "target": target,
+            "start": 1,
+            "filler": 0,
+        }
+    ]
+
+
+forced = Write(
+    name="forced_loss",
+    title="A loss too good to be true: a repair",
+    stars=3,
+    minutes=12,
+    why="the loss falls to nearly nothing within minutes, and the model writes nonsense",
+    asked=(
+        "repair the training step: at each position the decoder reads the right words BEFORE it, the start"
+        " sign first; the loss is the mean over real words"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "one word, 2: after the start sign (1) its chance is 1/2, after itself 1/8",
+            lambda: [_batch(_guesses(CHANCES), [[2]])],
+            "What the decoder reads is the start sign, so the loss is log 2; if it is log 8, it has read the"
+            " answer.",
+        ),
+        Stage(
+            "two words, then three",
+            lambda: [_batch(_guesses(CHANCES), [[2, 3]]), _batch(_guesses(CHANCES), [[3, 3, 2]])],
+            "The decoder reads the start sign and all words but the last, as many as there are to guess.",
+        ),
+        Stage(
+            "one sentence with filler (0) behind it",
+            lambda: [_batch(_guesses(CHANCES), [[2, 3, 0, 0]])],
+            "Filler is nothing to learn: leave it out of the sum AND of the number by which you divide.",
+        ),
+        Stage(
+            "three sentences of different lengths; other numbers for start sign and filler",
+            lambda: [
+                _batch(_drawn_guesses(1, 7), [[2, 3, 6, 4, 6], [3, 6, 5, 5, 5], [4, 4, 0, 6, 5]], 1, 5),
+                _batch(_drawn_guesses(2, 5), [[1, 4, 2], [3, 0, 0]], 4, 0),
+            ],
+            "It is the mean over all real words of the batch, each counting the same.",
+        ),
+    ),
+    reference=_mean_of(_before),
+    hints=(
+        (
+            "decode(before) gives, at position i, the scores for word i, made from before[0 ... i]. If before"
+            " is the target itself, what does it need to learn?"
+        ),
+        (
+            "For the target (7, 8, 9) and start sign 1, which three words should the decoder read? How do you"
+            " make them with torch.cat?"
+        ),
+        (
+            "The target holds filler. How do you choose, with target != filler, the rows of the logits and"
+            " the words that count?"
+        ),
+    ),
+    solution=forced_loss,
+    remember=(
+        "the decoder reads the target shifted right by one, start sign first; filler counts neither in the"
+        " sum nor in the divisor"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "first = torch.full_like(target[:, :1], start)\n    before = torch.cat([first, target[:, :-1]], dim=1)  # the word before each word\n    logits = decode(before)  # (b, n, words)\n    real = target != filler\n    return torch.nn.functional.cross_entropy(logits[real], target[real])",
+            "logits = decode(target)  # (b, n, words)\n    every = logits.flatten(0, 1), target.flatten()\n    return torch.nn.functional.cross_entropy(*every)",
+        ),
+        "the shift is right; filler still counts": _mean_of(_before, lambda losses, real: losses.mean()),
+        "filler is left out; but the decoder still reads the very word that it must guess": _mean_of(
+            lambda target, start: target
+        ),
+        "you shift to the left: the decoder reads the word AFTER the one it must guess": _mean_of(
+            lambda target, start: torch.cat([target[:, 1:], torch.full_like(target[:, :1], start)], 1)
+        ),
+        "torch.roll puts the last word in front; the start sign belongs there": _mean_of(
+            lambda target, start: target.roll(1, 1)
+        ),
+        "you overwrite the first word by the start sign, and shift nothing": _mean_of(
+            lambda target, start: torch.cat([torch.full_like(target[:, :1], start), target[:, 1:]], 1)
+        ),
+        "you shift twice: what is read is shifted already, so compare with the whole target": _one_word_late,
+        "the decoder reads one word too many: the last word of the target stands before nothing": (
+            _one_too_many
+        ),
+        "the first word is never guessed: put the start sign in front": _without_the_first,
+        "filler's losses are 0 now, but it still counts in the number by which you divide": _mean_of(
+            _before, lambda losses, real: (losses * real).mean()
+        ),
+        "you take the mean of each sentence's mean: then a word of a short sentence counts more": _mean_of(
+            _before, lambda losses, real: ((losses * real).sum(1) / real.sum(1)).mean()
+        ),
+        "you add up the losses; asked is their mean": _mean_of(
+            _before, lambda losses, real: losses[real].sum()
+        ),
+        "you leave out where filler is READ; leave out where it would have to be guessed": (
+            _real_by_what_is_read
+        ),
+        "cross_entropy takes logits and does the softmax itself; here it is done twice": (
+            lambda decode, target, start, filler: _each(decode(_before(target, start)).softmax(-1), target)[
+                target != filler
+            ].mean()
+        ),
+        "the start sign is read everywhere: all words before must be": _mean_of(
+            lambda target, start: torch.full_like(target, start)
+        ),
+        "you shift between sentences: axis 0 counts sentences, axis 1 words": _mean_of(
+            lambda target, start: torch.cat([torch.full_like(target[:1], start), target[:-1]], 0)
+        ),
+    },
+    hidden=_more_forced_loss,
+)
+
+
+def greedy_words(
+    score_next,  # a function: words (n,) to logits (words,) of the next one
+    begin: Int[Tensor, " n"],
+    end: int,
+    most: int,
+) -> Int[Tensor, " written"]:
+    words = begin
+    for _ in range(most):
+        best = score_next(words).argmax()
+        words = torch.cat([words, best[None]])
+        if best == end:
+            break
+    return words[len(begin) :]
+
+
+def _writes(
+    *,
+    reads: Callable[[Tensor, int], Tensor] = lambda words, n: words,
+    best: Callable[[Tensor], Tensor] = torch.argmax,
+    stops: bool = True,
+    more: int = 0,
+) -> Callable[..., Tensor]:
+    """A writer that hands `reads(words, len(begin))` to score_next, takes `best` of the scores, and writes
+    `more` words than allowed."""
+
+    def written(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
+        words = begin
+        for _ in range(most + more):
+            words = torch.cat([words, best(score_next(reads(words, len(begin))))[None]])
+            if stops and words[-1] == end:
+                break
+        return words[len(begin) :]
+
+    return written
+
+
+def _while_none_is_the_end(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
+    words = begin
+    while end not in words.tolist() and len(words) < len(begin) + most:
+        words = torch.cat([words, score_next(words).argmax()[None]])
+    return words[len(begin) :]
+
+
+def _while_the_last_is_not_the_end(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
+    words = begin
+    while words[-1] != end and len(words) < len(begin) + most:
+        words = torch.cat([words, score_next(words).argmax()[None]])
+    return words[len(begin) :]
+
+
+def _likes(choose: Callable[[Tensor], Any], words: int) -> Sublayer:
+    """A function that gives word `choose(words so far)` the highest score and others lower ones, all
+    different."""
+
+    def scored(sofar: Tensor) -> Tensor:
+        if not isinstance(sofar, Tensor):
+            raise TypeError(f"score_next reads a tensor of words, got a {type(sofar).__name__}")
+        places = torch.arange(words, device=sofar.device)
+        return -((places - choose(sofar)) % words).float()
+
+    return scored
+
+
+def _writing(choose: Callable[[Tensor], Any], begin: list[int], end: int, most: int, words: int = 10) -> Case:
+    return {
+        "score_next": _likes(choose, words),
+        "begin": torch.tensor(begin, device="cpu"),
+        "end": end,
+        "most": most,
+    }
+
+
+def _more_greedy_words(drawn: Draw) -> list[Case]:
+    logits = drawn(1, 13, 13)
+    begin = (3 * drawn(2, 4).abs()).long().clamp(max=12)
+    return [
+        {
+            "score_next": lambda words: logits[words].cumsum(0)[-1],
+            "begin": begin,
+            "end": end,
+            "most": 9,
+        }
+        for end in (0, 5)
+    ]
+
+
+greedy = Write(
+    name="greedy_words",
+    title="Word by word",
+    stars=2,
+    minutes=10,
+    why="this loop is how every such model writes; a better choice of the next word is one line of it",
+    asked=(
+        "write: take the best next word, append it, ask again; stop after the end sign or after `most` words;"
+        " give back the new words alone"
+    ),
+    stages=(
+        Stage(
+            "score_next's favourite is the last word plus 1; begin with 1, two words allowed",
+            lambda: [_writing(lambda words: words[-1] + 1, [1], 9, 2)],
+            "After 1 comes 2, and after 2 comes 3: the result is (2, 3).",
+        ),
+        Stage(
+            "the same, four words allowed, and the end sign is out of reach",
+            lambda: [_writing(lambda words: words[-1] + 1, [1], 9, 4)],
+            "2, 3, 4, 5: `most` new words, and each word is appended before score_next is asked again.",
+        ),
+        Stage(
+            "the same with the end sign 4",
+            lambda: [_writing(lambda words: words[-1] + 1, [1], 4, 7)],
+            "2, 3, 4: the end sign is written, too, and nothing after it.",
+        ),
+        Stage(
+            "score_next's favourite depends on ALL words: their sum, modulo 10; a beginning of three words",
+            lambda: [
+                _writing(lambda words: words.sum() % 10, [3, 1, 7], 8, 6),
+                _writing(lambda words: words.sum() % 7, [1, 2, 2], 6, 5, 7),
+            ],
+            "score_next is handed the beginning and everything written so far.",
+        ),
+        Stage(
+            "the end sign (0) stands in the beginning",
+            lambda: [
+                _writing(lambda words: words[-1] + 2, [1, 0, 3], 0, 3),
+                _writing(lambda words: words[-1] + 5, [4, 0], 0, 6),
+            ],
+            "Only a NEW word can end the text; `most` counts new words.",
+        ),
+    ),
+    reference=_writes(),
+    hints=(
+        (
+            "How do you get the number of the word with the highest score? And with torch.cat, what shape"
+            " must one word have?"
+        ),
+        "What must be handed to score_next in the second round that was not there in the first?",
+        (
+            "Two things end the loop. Which of them must be tested only after the new word has been appended,"
+            " and why?"
+        ),
+    ),
+    solution=greedy_words,
+    remember=(
+        "ask, choose, append, ask again: each word costs one call of the decoder, and it reads all that"
+        " stands before"
+    ),
+    slips={
+        "the end sign is missing in the result: append first, then stop": (
+            lambda score_next, begin, end, most: (lambda new: new[new != end])(
+                _writes()(score_next, begin, end, most)
+            )
+        ),
+        "the beginning is in the result: give back the new words alone": (
+            lambda score_next, begin, end, most: torch.cat([begin, _writes()(score_next, begin, end, most)])
+        ),
+        "you hand score_next the last word only; it must read all words": _writes(
+            reads=lambda words, n: words[-1:]
+        ),
+        "you hand score_next the beginning every time; new words must be read, too": _writes(
+            reads=lambda words, n: words[:n]
+        ),
+        "you hand score_next the new words without the beginning": _writes(reads=lambda words, n: words[n:]),
+        "you write on after the end sign": _writes(stops=False),
+        "you take the word with the LOWEST score": _writes(best=torch.argmin),
+        "one word too many: most is how many new words there may be": _writes(more=1),
+        "one word too few: most is how many new words there may be": _writes(more=-1),
+        "most counts new words; you counted the beginning as well": lambda score_next, begin, end, most: (
+            _writes()(score_next, begin, end, max(0, most - len(begin)))
+        ),
+        "you stop because the end sign stands in the beginning; only a new word ends the text": (
+            _while_none_is_the_end
+        ),
+        "you stop because the beginning ends with the end sign; only a new word ends the text": (
+            _while_the_last_is_not_the_end
+        ),
+        "the words are in the wrong order: the new one goes to the end": (
+            lambda score_next, begin, end, most: _writes()(score_next, begin, end, most).flip(0)
+        ),
+        "only one word is written: is your return inside the loop?": lambda score_next, begin, end, most: (
+            _writes()(score_next, begin, end, min(most, 1))
+        ),
+    },
+    hidden=_more_greedy_words,
+)
+
+
+def k_best_probabilities(
+    logits: Float[Tensor, "*b words"], temperature: float, k: int
+) -> Float[Tensor, "*b words"]:
+    smallest = logits.topk(k).values[..., -1:]  # of the k that are kept
+    kept = logits.masked_fill(logits < smallest, -torch.inf)
+    return torch.softmax(kept / temperature, dim=-1)
+
+
+def _best(logits: Tensor, k: int) -> Tensor:
+    """True for the k largest of each row."""
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.topk(k).indices, True)
+
+
+def _kept(logits: Tensor, k: int, hidden: float = -torch.inf) -> Tensor:
+    return logits.masked_fill(~_best(logits, k), hidden)
+
+
+def _of_the_sorted(logits: Tensor, temperature: float, k: int) -> Tensor:
+    order = logits.argsort(-1, descending=True)[..., :k]
+    shares = (logits.gather(-1, order) / temperature).softmax(-1)
+    return torch.zeros_like(logits).scatter(-1, order, shares)
+
+
+def _without_softmax(logits: Tensor, temperature: float, k: int) -> Tensor:
+    powers = _kept(logits / temperature, k).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _cooled_late(logits: Tensor, temperature: float, k: int) -> Tensor:
+    return _kept(logits, k).softmax(-1) / temperature
+
+
+def _logits(rows: Any, temperature: float, k: int) -> Case:
+    return {"logits": table(rows), "temperature": temperature, "k": k}
+
+
+LOGS = [0.0, math.log(3)]  # chances 1 to 3
+
+
+def _more_k_best_probabilities(drawn: Draw) -> list[Case]:
+    return [{"logits": 3 * drawn(1, 5, 11), "temperature": 0.7, "k": 4}]
+
+
+narrowed = Write(
+    name="k_best_probabilities",
+    title="Hot, cold, and the k best",
+    stars=2,
+    minutes=10,
+    why=(
+        "most models that you talk to draw their words in this way, or in one much like it; two numbers"
+        " decide how daring it is"
+    ),
+    asked=(
+        "probabilities of the next word: softmax(logits / temperature) over the k words with the highest"
+        " logits; 0 for all others"
+    ),
+    stages=(
+        Stage(
+            "two words, 1 to 3; temperature 1, both kept",
+            lambda: [_logits([LOGS], 1.0, 2)],
+            "The logits are log 1 and log 3, so the probabilities are 1/4 and 3/4.",
+        ),
+        Stage(
+            "the same at temperature 1/2, then at 2",
+            lambda: [_logits([LOGS], 0.5, 2), _logits([LOGS], 2.0, 2)],
+            "At temperature 1/2 the logits double: 1 to 9, so 1/10 and 9/10. Cold makes the best word surer,"
+            " heat evens out.",
+        ),
+        Stage(
+            "three words, the 2 best, temperature 1",
+            lambda: [_logits([[LOGS[0], math.log(0.5), LOGS[1]]], 1.0, 2)],
+            "The third best word gets exactly 0, and the other two share the whole: 1/4 and 3/4.",
+        ),
+        Stage(
+            "two rows with best words in different places, negative logits, temperature 2, the 3 best",
+            lambda: [_logits([[-1.0, -2.0, -5.0, -0.5, -3.0], [2.0, -1.0, 4.0, 1.0, -2.0]], 2.0, 3)],
+            "Each row has its own k best; a word that is out gets a logit of -inf, not of 0.",
+        ),
+        Stage(
+            "logits of 300 at temperature 1/2; and the best word alone",
+            lambda: [
+                _logits([[300.0, 299.5, 10.0, 299.0]], 0.5, 3),
+                _logits([[0.2, 0.9, -0.4]], 1.3, 1),
+                _logits([[[0.3, 1.2, -0.5], [2.0, 0.1, 1.4]], [[-1.0, 0.6, 0.2], [0.7, -0.3, 1.9]]], 1.0, 2),
+            ],
+            "exp(600) is too large for any float; torch.softmax takes care of that. With k = 1 the best word"
+            " is certain.",
+        ),
+    ),
+    reference=_of_the_sorted,
+    hints=(
+        (
+            "Begin with temperature alone: what happens to the logits before the softmax, and does a small"
+            " temperature make differences larger or smaller?"
+        ),
+        (
+            "logits.topk(k).values holds the k largest of each row, in order. Which of them is the one that a"
+            " word must reach to stay?"
+        ),
+        "If the softmax must give exactly 0 for a word, what must its logit be? What would a logit of 0 do?",
+    ),
+    solution=k_best_probabilities,
+    remember=(
+        "divide the logits by the temperature, set all but the k best to -inf, then softmax; cold and k = 1"
+        " are greedy"
+    ),
+    slips={
+        "you multiply by the temperature; divide: cold (below 1) must make differences larger": (
+            lambda logits, temperature, k: (_kept(logits, k) * temperature).softmax(-1)
+        ),
+        "the temperature changes nothing here: divide the logits by it, before the softmax": (
+            lambda logits, temperature, k: _kept(logits, k).softmax(-1)
+        ),
+        "k is not used: every word has a chance": (
+            lambda logits, temperature, k: (logits / temperature).softmax(-1)
+        ),
+        "the k best do not sum to 1: what the others had must be shared out": lambda logits, temperature, k: (
+            (logits / temperature).softmax(-1) * _best(logits, k)
+        ),
+        "words that are out get a logit of 0, and exp(0) is 1; give them -inf": (
+            lambda logits, temperature, k: (_kept(logits, k, 0.0) / temperature).softmax(-1)
+        ),
+        "you keep the k WORST words": (
+            lambda logits, temperature, k: (
+                _kept(-logits, k).neg().masked_fill(~_best(-logits, k), -torch.inf) / temperature
+            ).softmax(-1)
+        ),
+        "the k-th best word is out, too: hide what is smaller than it, not what is equal": (
+            lambda logits, temperature, k: (
+                logits.masked_fill(logits <= logits.topk(k).values[..., -1:], -torch.inf) / temperature
+            ).softmax(-1)
+        ),
+        "you keep one word too many": (
+            lambda logits, temperature, k: (
+                _kept(logits, min(k + 1, logits.shape[-1])) / temperature
+            ).softmax(-1)
+        ),
+        "you divide probabilities by the temperature; divide the logits, before the softmax": _cooled_late,
+        "exp of a large number is inf, and inf / inf is nan: use torch.softmax": _without_softmax,
+        "your softmax runs over the rows; it must run over the words (dim=-1)": (
+            lambda logits, temperature, k: (_kept(logits, k) / temperature).softmax(0)
+        ),
+        "these are the k probabilities alone, sorted; give each word of the vocabulary its own, in its own place": (
+            lambda logits, temperature, k: (logits.topk(k).values / temperature).softmax(-1)
+        ),
+        "you divide by the root of the temperature; here it is the temperature itself": (
+            lambda logits, temperature, k: (_kept(logits, k) / temperature**0.5).softmax(-1)
+        ),
+        "you divide by the sum over all rows; each row must sum to 1": lambda logits, temperature, k: (
+            (shares := (logits / temperature).softmax(-1) * _best(logits, k)) / shares.sum()
+        ),
+        "these are logarithms of probabilities (log_softmax)": (
+            lambda logits, temperature, k: (_kept(logits, k) / temperature).log_softmax(-1)
+        ),
+        "one threshold for all rows; each row has its own k best": (
+            lambda logits, temperature, k: (
+                logits.masked_fill(logits < logits.flatten().topk(k).values[-1], -torch.inf) / temperature
+            ).softmax(-1)
+        ),
+    },
+    hidden=_more_k_best_probabilities,
+)
 
 counted = Number(
     name="decoder_numbers",
@@ -63,11 +947,7 @@ counted = Number(
         "attention has no biases here": "8*100 + 8*10 + 2*600 + 70 + 3*20",
         "that is six layers; asked is one": "6*2130",
     },
-    right=(
-        2130,
-        "2 * 4 * 10**2 + (10*60 + 60) + (60*10 + 10) + 3 * (10 + 10)",
-        "8*10^2 + 2*10*60 + 60 + 7*10",
-    ),
+    answer="2 * 4 * 10 * 10 + 2 * 10 * 60 + 60 + 10 + 3 * 2 * 10",
 )
 
 SUBLAYERS = 24
@@ -107,7 +987,7 @@ def _stream_picture() -> Any:
 
 stream = Choice(
     name="stream_curve",
-    title="How large does it get?",
+    title="How large does it get? Predict the curve",
     stars=2,
     minutes=5,
     why="it says why pre-norm needs one norm more at its end, and why its late layers seem to do little",
@@ -147,13 +1027,13 @@ stream = Choice(
         "e would need sub-layers whose outputs grow with x; they read norm(x), which does not grow": "e",
         "f forgets that a norm makes the variance 1, neither more nor less; nothing shrinks to 0": "f",
     },
-    right=("a", " (A)"),
+    answer="a",
     picture=_stream_picture,
 )
 
 differs = Open(
     name="why_training_differs",
-    title="Training and writing",
+    title="Training and writing, in your own words",
     stars=2,
     minutes=7,
     why="a model with a perfect training loss can still lose its way in its own sentence",
@@ -185,7 +1065,7 @@ differs = Open(
         "teacher forcing: the right words before, all positions at once; writing: its own words before, one"
         " at a time, mistakes included"
     ),
-    wrong={
+    slips={
         "the causal mask holds in training, too: no position reads later words, nor the one it must guess": (
             r"(?<!cannot )(sees?|looks? at|knows?|reads?|attends? to|peeks? at) (at )?(the )?"
             r"(future|next word|later words|following words|coming words|word (that )?it (must|has"
@@ -227,41 +1107,6 @@ differs = Open(
             r" up|compound|unlike"
         ),
     },
-    slips={
-        "the causal mask holds in training, too: no position reads later words, nor the one it must guess": (
-            "In training the decoder sees the future words."
-        ),
-        "nothing is learned while it writes: its weights stay as they are": (
-            "The decoder learns from its errors while it writes."
-        ),
-        "the encoder does the same both times; the question is what the decoder reads": (
-            "The encoder works in a different way when the model writes."
-        ),
-        "dropout is off when any network is used; the question is which words the decoder reads": (
-            "In training there is dropout."
-        ),
-        "a beam looks for a better sentence; in each of its lines the decoder still reads words of its own": (
-            "It uses beam search to write."
-        ),
-        "it goes wrong even with sentences that it has trained on: it is not about new ones": (
-            "It overfits to the training sentences."
-        ),
-    },
-    right=(
-        (
-            "Teacher forcing puts the correct words before every position, so all losses are computed in"
-            " parallel. Later the model reads words that it chose, one at a time, and after a wrong one it is"
-            " somewhere it has never been."
-        ),
-        (
-            "While it trains it reads the right words and while it writes its own. In training all places are"
-            " computed at once, in writing one after the other, so one mistake is read by all that follow."
-        ),
-        (
-            "While training it reads the target, shifted by one, in one pass with a causal mask. While"
-            " writing it reads its own output in a loop, and an early error is read by all later steps."
-        ),
-    ),
 )
 
 EXERCISES = (counted, normed, reordered, stream, forced, greedy, narrowed, differs)

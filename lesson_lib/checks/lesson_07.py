@@ -1,15 +1,704 @@
 """Exercises of lesson 07, attention against convolution: is a CNN a special case?"""
 
+from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import conv2d, interpolate
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.exercise import Choice, Number, Open
-from lesson_lib.checks.inputs import drawn
-from lesson_lib.checks.lesson_07_code import match_a_set, nine, patches, sagan
-from lesson_lib.convolution import receptive_field
+from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.convolution import offsets, receptive_field
+from lesson_lib.scores import dot
+
+
+def nine_heads(
+    pixels: Float[Tensor, "m c_in"],
+    d: Float[Tensor, "n m 2"],
+    kernel: Float[Tensor, "c_out c_in 3 3"],
+    sharpness: float,
+) -> Float[Tensor, "n c_out"]:
+    made = 0
+    for y in range(3):
+        for x in range(3):
+            centre = d.new_tensor([y - 1, x - 1])
+            distance = (d - centre).square().sum(dim=-1)  # (n, m), squared
+            weights = torch.softmax(-sharpness * distance, dim=-1)
+            made = made + weights @ pixels @ kernel[:, :, y, x].T
+    return made
+
+
+Table = Callable[[Tensor], Tensor]
+
+
+def _centres(kernel: Tensor) -> Tensor:
+    """Where each tap looks (9, 2), row by row of the kernel."""
+    return torch.cartesian_prod(*2 * [torch.arange(-1.0, 2.0, dtype=kernel.dtype, device=kernel.device)])
+
+
+def _taps(kernel: Tensor) -> Tensor:
+    return kernel.flatten(2).movedim(-1, 0)
+
+
+def _squares(d: Tensor, centres: Tensor) -> Tensor:
+    """Squared distances (9, n, m)."""
+    return (d - centres[:, None, None]).square().sum(-1)
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    return scores.softmax(-1)
+
+
+def _heads(
+    *,
+    centres: Table = _centres,
+    taps: Table = _taps,
+    far: Callable[[Tensor, Tensor], Tensor] = _squares,
+    score: Callable[[Tensor, float], Tensor] = lambda far, sharpness: -sharpness * far,
+    shares: Table = _softmax,
+) -> Callable[..., Tensor]:
+    """The nine heads, with any of their parts replaced."""
+
+    def layer(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> Tensor:
+        weights = shares(score(far(d, centres(kernel)), sharpness))  # (9, n, m)
+        return torch.einsum("knm,mi,koi->no", weights, pixels, taps(kernel))
+
+    return layer
+
+
+def _nearest(scores: Tensor) -> Tensor:
+    return torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
+
+
+def _all_compete(scores: Tensor) -> Tensor:
+    """One softmax over the pixels of all heads."""
+    together = scores.movedim(0, 1).flatten(1).softmax(-1)
+    return together.unflatten(1, (len(scores), -1)).movedim(1, 0)
+
+
+def _scene(canvas: Tensor, kernel: Tensor, sharpness: float) -> Case:
+    """A case from a canvas (c_in, h + 2, w + 2): the picture inside it asks, all of the canvas is
+    looked at."""
+    h, w = canvas.shape[-2] - 2, canvas.shape[-1] - 2
+    d = offsets(h, w, 1, dtype=torch.float32, device=torch.device("cpu"))
+    return {"pixels": canvas.flatten(1).T, "d": d, "kernel": kernel, "sharpness": sharpness}
+
+
+ABOVE = [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]  # brings the pixel above
+COUNTED = table([[[1, 2, 3], [4, 5, 6], [7, 8, 9]]])
+
+
+def _more_nine_heads(drawn: Draw) -> list[Case]:
+    places = torch.cartesian_prod(torch.arange(6.0), torch.arange(5.0))  # with the border
+    inner = torch.cartesian_prod(torch.arange(1.0, 5.0), torch.arange(1.0, 4.0))
+    return [
+        {
+            "pixels": drawn(1, 30, 5),
+            "d": places[None] - inner[:, None],
+            "kernel": drawn(2, 3, 5, 3, 3),
+            "sharpness": sharpness,
+        }
+        for sharpness in (0.4, 30.0)
+    ]
+
+
+nine = Write(
+    name="nine_heads",
+    title="Nine heads are a convolution",
+    stars=3,
+    minutes=15,
+    why="this is the proof, in ten lines, that attention can do what a 3 x 3 convolution does",
+    asked=(
+        "a head for each tap of the kernel: weights softmax(-sharpness |d - centre|^2) over the canvas,"
+        " centres from (-1, -1) to (1, 1); value matrix kernel[:, :, row, column]; all heads added up"
+    ),
+    stages=(
+        Stage(
+            "one pixel asks, sharpness 50; a kernel that brings the pixel above",
+            lambda: [_scene(COUNTED, table([[ABOVE]]), 50.0)],
+            "The canvas is 1 2 3 / 4 5 6 / 7 8 9, the pixel that asks is the 5, and above it stands the 2.",
+        ),
+        Stage(
+            "the same with all nine taps; then two channels in, two out",
+            lambda: [
+                _scene(COUNTED, primes(1, 1, 3, 3), 50.0),
+                _scene(drawn(1, 2, 3, 4), primes(2, 2, 3, 3), 50.0),
+            ],
+            "So sharp, this is torch's conv2d: each tap times the pixel in its direction, all added up.",
+        ),
+        Stage(
+            "blunt heads, sharpness 0.5",
+            lambda: [_scene(COUNTED, table([[ABOVE]]), 0.5)],
+            "A blunt head looks around its centre, too; its weights still sum to 1, over all pixels of the"
+            " canvas.",
+        ),
+        Stage(
+            "a picture of 2 x 3, three channels in and two out, blunt and sharp",
+            lambda: [
+                _scene(drawn(2, 3, 4, 5), drawn(3, 2, 3, 3, 3), 0.2),
+                _scene(drawn(4, 3, 4, 5), drawn(5, 2, 3, 3, 3), 3.0),
+            ],
+            "Each head has a softmax and a value matrix (c_out, c_in) of its own; pixels are rows, so the"
+            " matrix is transposed.",
+        ),
+    ),
+    reference=_heads(),
+    hints=(
+        (
+            "Take the one tap in the first row and the second column of the kernel. Which pixel does a"
+            " convolution multiply it with, and what is d for that pixel?"
+        ),
+        (
+            "For one head: (d - centre) has the shape (n, m, 2). What must become of it to be one score for"
+            " each pair of pixels, highest at the centre?"
+        ),
+        (
+            "`weights` is (n, m), `pixels` (m, c_in), one tap `kernel[:, :, y, x]` is (c_out, c_in). In which"
+            " order do they multiply, and what must be turned?"
+        ),
+    ),
+    solution=nine_heads,
+    remember=(
+        "one head per tap: its position scores say where to look, its value matrix is the tap, and the heads"
+        " are added up"
+    ),
+    slips={
+        "the kernel stands on its head: its first row, first column belong to the pixel above and left; conv2d turns nothing round": _heads(
+            taps=lambda kernel: _taps(kernel).flip(0)
+        ),
+        "down and right are exchanged: d holds how far down first, then how far right": _heads(
+            centres=lambda kernel: _centres(kernel).flip(-1)
+        ),
+        "your centres run from 0 to 2; the middle tap, kernel[:, :, 1, 1], belongs to d = (0, 0)": _heads(
+            centres=lambda kernel: _centres(kernel) + 1
+        ),
+        "all heads look at their own pixel: subtract the head's centre from d": _heads(
+            centres=lambda kernel: 0 * _centres(kernel)
+        ),
+        "a minus is missing: the farther from its centre, the lower the score": _heads(
+            score=lambda far, sharpness: sharpness * far
+        ),
+        "the sharpness is not used": _heads(score=lambda far, sharpness: -far),
+        "you divide by the sharpness; multiply: sharp heads need large differences": _heads(
+            score=lambda far, sharpness: -far / sharpness
+        ),
+        "the distance must be squared: |d - centre|^2, without a root": _heads(
+            score=lambda far, sharpness: -sharpness * far.sqrt()
+        ),
+        "|d - centre|^2 has -2 y d_y - 2 x d_x in the middle: without the 2 you look half as far": _heads(
+            far=lambda d, centres: d.square().sum(-1) - (d * centres[:, None, None]).sum(-1)
+        ),
+        "you add up how far it is down and right without squares, so one direction makes up for the other": (
+            _heads(far=lambda d, centres: (d - centres[:, None, None]).sum(-1))
+        ),
+        "your softmax runs over the pixels that ask; it must run over those that are looked at (dim=-1)": (
+            _heads(shares=lambda scores: scores.softmax(1))
+        ),
+        "one softmax over all heads: they compete; each head has weights of its own, which sum to 1": _heads(
+            shares=_all_compete
+        ),
+        "your softmax runs over the heads; each head has its own softmax, over the pixels it looks at": (
+            _heads(shares=lambda scores: scores.softmax(0))
+        ),
+        "there is no softmax: exp alone does not make weights that sum to 1": _heads(
+            shares=lambda scores: scores.exp()
+        ),
+        "each head takes the nearest pixel alone; that is the limit of a sharp head, and a blunt one mixes": (
+            _heads(shares=_nearest)
+        ),
+        "you take the mean of the heads; a convolution adds them up": lambda *case: _heads()(*case) / 9,
+        "the value matrix is transposed: kernel[:, :, y, x] is (c_out, c_in), and pixels are rows": _heads(
+            taps=lambda kernel: _taps(kernel).mT
+        ),
+        "every head brings all taps; each has one value matrix, its own tap": _heads(
+            taps=lambda kernel: _taps(kernel).sum(0).expand(9, -1, -1)
+        ),
+    },
+    hidden=_more_nine_heads,
+)
+
+
+def patch_rows(
+    images: Float[Tensor, "b c h w"],
+    patch: int,
+) -> Float[Tensor, "b n d_patch"]:
+    b, c, h, w = images.shape
+    cut = images.reshape(b, c, h // patch, patch, w // patch, patch)
+    cut = cut.permute(0, 2, 4, 1, 3, 5)  # (b, down, right, c, patch, patch)
+    return cut.flatten(3).flatten(1, 2)
+
+
+def _unfolded(images: Tensor, patch: int) -> Tensor:
+    return torch.nn.functional.unfold(images, patch, stride=patch).mT
+
+
+def _cut(images: Tensor, patch: int) -> Tensor:
+    """(b, c, down, p, right, p)"""
+    return images.unflatten(3, (-1, patch)).unflatten(2, (-1, patch))
+
+
+def _in_order(*order: int) -> Callable[[Tensor, int], Tensor]:
+    """Patches in the shape that is asked for, their six axes in another order."""
+    return lambda images, patch: (
+        _cut(images, patch).permute(order).reshape(len(images), -1, images.shape[1] * patch**2)
+    )
+
+
+def _every_other(images: Tensor, patch: int) -> Tensor:
+    """Pixels that lie `patch` steps apart, instead of neighbours."""
+    b, c, h, w = images.shape
+    apart = images.reshape(b, c, patch, h // patch, patch, w // patch)
+    return apart.permute(0, 3, 5, 1, 2, 4).flatten(3).flatten(1, 2)
+
+
+def _counting(*shape: int) -> Tensor:
+    return table(range(torch.Size(shape).numel())).reshape(shape)
+
+
+def _more_patch_rows(drawn: Draw) -> list[Case]:
+    return [
+        {"images": drawn(1, 3, 2, 8, 12), "patch": 4},
+        {"images": drawn(2, 1, 5, 10, 5), "patch": 5},
+    ]
+
+
+patches = Write(
+    name="patch_rows",
+    title="A picture becomes a sequence",
+    stars=2,
+    minutes=10,
+    why="a reshape alone has the right shape and gives no error, and the model reads stripes for patches",
+    asked=(
+        "images (b, c, h, w) to (b, n, c * patch * patch): a row per patch, patches row by row; inside a"
+        " patch the first channel row by row, then the next one"
+    ),
+    stages=(
+        Stage(
+            "one channel, 4 x 4 pixels that are counted, patches of 2 x 2",
+            lambda: [{"images": _counting(1, 1, 4, 4), "patch": 2}],
+            "The first patch holds 0, 1 and, from the next line of the picture, 4, 5; the second one 2, 3,"
+            " 6, 7.",
+        ),
+        Stage(
+            "a picture wider than high",
+            lambda: [{"images": _counting(1, 1, 4, 6), "patch": 2}],
+            "Six patches: three in the first line of patches, then three in the second.",
+        ),
+        Stage(
+            "two channels",
+            lambda: [{"images": primes(1, 2, 2, 6), "patch": 2}],
+            "A row holds the whole patch of channel 0 first, then that of channel 1.",
+        ),
+        Stage(
+            "two pictures with three channels; patches of 3 x 3, and of one pixel",
+            lambda: [
+                {"images": drawn(1, 2, 3, 6, 9), "patch": 3},
+                {"images": drawn(2, 2, 3, 4, 5), "patch": 1},
+            ],
+            "In this order a strided convolution is a product with its flattened kernels: rows @"
+            " conv.weight.flatten(1).T.",
+        ),
+    ),
+    reference=_unfolded,
+    hints=(
+        (
+            "The height h is h // patch patches of patch pixels each. How do you split ONE axis into two with"
+            " reshape, and which of the two comes first?"
+        ),
+        (
+            "After splitting height and width there are six axes: (b, c, down, patch, right, patch). In which"
+            " order must they stand, so that a patch is in one piece?"
+        ),
+        "permute puts the axes in order. Which of them are then merged into n, and which into one row?",
+    ),
+    solution=patch_rows,
+    remember=(
+        "split each side into (patches, pixels), bring the two patch counts to the front, then flatten:"
+        " reshape never moves a number"
+    ),
+    slips={
+        "a reshape alone cuts the list of pixels into runs; a patch has pieces of several lines of the picture": _in_order(
+            0, 1, 2, 3, 4, 5
+        ),
+        "the channels come last inside your patches; asked is channel by channel, as a convolution's kernel has them": _in_order(
+            0, 2, 4, 3, 5, 1
+        ),
+        "your patches go column by column; asked is row by row": _in_order(0, 4, 2, 1, 3, 5),
+        "inside a patch you go column by column; asked is row by row": _in_order(0, 2, 4, 1, 5, 3),
+        "rows and columns are exchanged twice: among the patches and inside them": _in_order(
+            0, 4, 2, 1, 5, 3
+        ),
+        "you take pixels that lie `patch` steps apart: the axis splits into (h // patch, patch), in this order": (
+            _every_other
+        ),
+        "the last two axes are exchanged: a patch must be a row (unfold makes columns; .mT turns them)": (
+            lambda images, patch: torch.nn.functional.unfold(images, patch, stride=patch)
+        ),
+        "your patches overlap: go on by `patch` pixels, not by one": lambda images, patch: (
+            torch.nn.functional.unfold(images, patch).mT
+        ),
+        "every channel makes patches of its own; a patch holds all channels": lambda images, patch: (
+            _cut(images, patch).transpose(3, 4).flatten(4).flatten(1, 3)
+        ),
+        "a row holds pieces of one channel only: bring both patch counts in front of the channels, then reshape": _in_order(
+            0, 1, 2, 4, 3, 5
+        ),
+        "the channels still have an axis of their own; a patch is one row, with all its channels": (
+            lambda images, patch: _cut(images, patch).transpose(3, 4).flatten(4).flatten(2, 3)
+        ),
+        "you keep the mean of each patch; asked are all its numbers": lambda images, patch: (
+            torch.nn.functional.avg_pool2d(images, patch).flatten(2).mT
+        ),
+        "pictures of the batch are mixed up: the first axis must stay the first": _in_order(2, 4, 0, 1, 3, 5),
+        "the patches are right, and still lie in their grid: flatten down and right into one axis, n": (
+            lambda images, patch: _cut(images, patch).permute(0, 2, 4, 1, 3, 5).flatten(3)
+        ),
+        "the patches are right, and not flattened: each must be one row of c * patch * patch numbers": (
+            lambda images, patch: _cut(images, patch).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+        ),
+    },
+    hidden=_more_patch_rows,
+)
+
+
+def sagan_block(
+    x: Float[Tensor, "b c h w"],
+    w_q: Float[Tensor, "d_k c"],
+    w_k: Float[Tensor, "d_k c"],
+    w_v: Float[Tensor, "c c"],
+    gamma: float,
+) -> Float[Tensor, "b c h w"]:
+    pixels = x.flatten(2)  # (b, c, n): here a pixel is a column
+    query, key, value = w_q @ pixels, w_k @ pixels, w_v @ pixels
+    weights = torch.softmax(query.mT @ key, dim=2)  # (b, n, n)
+    attended = value @ weights.mT  # (b, c, n)
+    return x + gamma * attended.unflatten(2, x.shape[2:])
+
+
+def _block(
+    weights: Table = _softmax,
+    mixed: Callable[[Tensor, Tensor], Tensor] = lambda value, weights: value @ weights.mT,
+    out: Callable[[Tensor, Tensor, float], Tensor] = lambda x, attended, gamma: x + gamma * attended,
+    scores: Callable[[Tensor, Tensor], Tensor] = lambda query, key: query.mT @ key,
+) -> Callable[..., Tensor]:
+    """The block with any of its steps replaced."""
+
+    def block(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
+        pixels = x.flatten(2)
+        table_ = weights(scores(w_q @ pixels, w_k @ pixels))
+        return out(x, mixed(w_v @ pixels, table_).unflatten(2, x.shape[2:]), gamma)
+
+    return block
+
+
+def _block_by_attend(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
+    rows = x.flatten(2).mT
+    attended = attend(rows @ w_q.T, rows @ w_k.T, rows @ w_v.T, score=dot).output
+    return x + gamma * attended.mT.reshape(x.shape)
+
+
+def _scrambled(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
+    """Pixels made by reshape: each "row" holds numbers of several pixels."""
+    rows = x.reshape(len(x), -1, x.shape[1])
+    weights = (rows @ w_q.T @ (rows @ w_k.T).mT).softmax(-1)
+    return x + gamma * (weights @ (rows @ w_v.T)).reshape(x.shape)
+
+
+LOG_3 = 1.0986123
+TWO_PIXELS = {  # (1, 0) and (0, 1), side by side
+    "x": table([[[[1.0, 0.0]], [[0.0, 1.0]]]]),
+    "w_q": table([[1.0, 0.0]]),
+    "w_k": table([[0.0, LOG_3]]),
+    "w_v": table([[4.0, 8.0], [0.0, 0.0]]),
+}
+
+
+def _features(seed: int, *shape: int, d_k: int, gamma: float) -> Case:
+    c = shape[1]
+    return {
+        "x": drawn(seed, *shape),
+        "w_q": drawn(seed + 1, d_k, c),
+        "w_k": drawn(seed + 2, d_k, c),
+        "w_v": drawn(seed + 3, c, c),
+        "gamma": gamma,
+    }
+
+
+def _more_sagan_block(drawn: Draw) -> list[Case]:
+    shapes = {"x": (2, 5, 4, 3), "w_q": (3, 5), "w_k": (3, 5), "w_v": (5, 5)}
+    case = {name: drawn(i, *shape, spread=0.7) for i, (name, shape) in enumerate(shapes.items())}
+    return [{**case, "gamma": -1.3}]
+
+
+sagan = Write(
+    name="sagan_block",
+    title="A square table hides it: a repair",
+    stars=2,
+    minutes=8,
+    why="the table of weights is square, so the mistake passes every check of shapes, and nothing complains",
+    asked=(
+        "repair: each pixel's query asks all keys, its weights sum to 1 over the pixels it looks at, and it"
+        " gets its own numbers plus gamma times the mix of the values"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "two pixels, (1, 0) and (0, 1), gamma 1; their scores are (0, log 3) and (0, 0)",
+            lambda: [{**TWO_PIXELS, "gamma": 1.0}],
+            "The values are (4, 0) and (8, 0). The first pixel weighs them 1/4 and 3/4 and gets 7, the second"
+            " 1/2 and 1/2 and gets 6.",
+        ),
+        Stage(
+            "the same with gamma 0, and with gamma 0.5",
+            lambda: [{**TWO_PIXELS, "gamma": 0.0}, {**TWO_PIXELS, "gamma": 0.5}],
+            "gamma scales what comes from attention, and nothing else: with 0 the block changes nothing.",
+        ),
+        Stage(
+            "2 x 3 pixels, three channels, queries and keys of two numbers",
+            lambda: [_features(1, 1, 3, 2, 3, d_k=2, gamma=0.7)],
+            "In the table of scores, which axis belongs to the pixel that asks, which to the one that is"
+            " looked at?",
+        ),
+        Stage(
+            "two pictures",
+            lambda: [_features(5, 2, 3, 2, 2, d_k=2, gamma=1.5)],
+            "Each picture attends to itself alone.",
+        ),
+    ),
+    reference=_block_by_attend,
+    hints=(
+        (
+            "query.mT is (b, n, d_k), key is (b, d_k, n). In the entry [b, i, j] of their product: which of i"
+            " and j asks, which is looked at?"
+        ),
+        "Print weights.sum(dim=1) and weights.sum(dim=2) for two pixels. Which of them must be 1?",
+        (
+            "value @ weights.mT puts into column i the sum over j of value j times weights[i, j]. Along which"
+            " of the axes 0, 1, 2 must the softmax run?"
+        ),
+    ),
+    solution=sagan_block,
+    remember=(
+        "the softmax runs over the pixels that are looked at; a square table hides the mistake, its sums"
+        " show it"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "weights = torch.softmax(query.mT @ key, dim=2)  # (b, n, n)\n    attended = value @ weights.mT  # (b, c, n)\n    return x + gamma * attended.unflatten(2, x.shape[2:])",
+            "weights = torch.softmax(query.mT @ key, dim=1)  # (b, n, n)\n    attended = value @ weights.mT  # (b, c, n)\n    return x + gamma * attended.unflatten(2, x.shape[2:])",
+        ),
+        "your softmax runs over the pictures of the batch (dim=0); it must run over the pixels that are looked at": _block(
+            weights=lambda scores: scores.softmax(0)
+        ),
+        "query and key have changed places: the keys ask now. With learned matrices that is the same block, but here w_q asks": _block(
+            mixed=lambda value, weights: value @ weights, weights=lambda scores: scores.softmax(1)
+        ),
+        "the softmax is right; now the mix is turned round: weights has a row per query, and values are columns": _block(
+            mixed=lambda value, weights: value @ weights
+        ),
+        "one softmax over the whole table; each pixel has weights of its own, which sum to 1": _block(
+            weights=lambda scores: scores.flatten(1).softmax(-1).view_as(scores)
+        ),
+        "both axes are normalised, one after the other; only one of them sums to 1 in the end": _block(
+            weights=lambda scores: scores.softmax(2).softmax(1)
+        ),
+        "both axes are normalised, one after the other; one softmax is enough": _block(
+            weights=lambda scores: scores.softmax(1).softmax(2)
+        ),
+        "the softmax is right; this block does not scale its scores, leave out sqrt(d_k)": _block(
+            weights=lambda scores: (scores / 2**0.5).softmax(2)
+        ),
+        "there is no softmax: the scores are no weights": _block(weights=lambda scores: scores),
+        "the residual is gone: x itself must be in the sum": _block(
+            out=lambda x, attended, gamma: gamma * attended
+        ),
+        "x comes back as it was: add gamma times what attention brings": _block(
+            out=lambda x, attended, gamma: x
+        ),
+        "gamma is gone: it decides how much of the attention comes in": _block(
+            out=lambda x, attended, gamma: x + attended
+        ),
+        "gamma scales the attention alone; x stays whole": _block(
+            out=lambda x, attended, gamma: (1 - gamma) * x + gamma * attended
+        ),
+        "gamma stands on the wrong side: it belongs to what attention brings, not to x": _block(
+            out=lambda x, attended, gamma: gamma * x + attended
+        ),
+        "a reshape has mixed channels and pixels: flatten(2) makes columns of pixels, .mT makes rows of them": (
+            _scrambled
+        ),
+    },
+    hidden=_more_sagan_block,
+)
+
+
+def cheapest_match(
+    cost: Float[Tensor, "objects queries"],
+) -> Int[Tensor, " objects"]:
+    objects, queries = cost.shape
+    every = list(permutations(range(queries), objects))
+    ways = torch.tensor(every, device=cost.device)  # (ways, objects)
+    each = torch.arange(objects, device=cost.device)
+    totals = cost[each, ways].sum(dim=-1)
+    return ways[totals.argmin()]
+
+
+def _by_trying(best: Callable[..., tuple], total: Callable[[list[float]], float] = sum) -> Table:
+    """The best of all ways to give each object a query of its own."""
+
+    def chosen(cost: Tensor) -> Tensor:
+        rows = cost.tolist()
+        ways = permutations(range(cost.shape[1]), len(rows))
+        way = best(ways, key=lambda way: total([row[j] for row, j in zip(rows, way, strict=True)]))
+        return torch.tensor(way, device=cost.device)
+
+    return chosen
+
+
+_cheapest = _by_trying(min)
+
+
+def _one_by_one(cost: Tensor) -> Tensor:
+    """Greedy: the first object takes its best query, the next one the best of what is left."""
+    left, chosen = cost.clone(), []
+    for row in range(len(cost)):
+        chosen.append(left[row].argmin())
+        left[:, chosen[-1]] = torch.inf
+    return torch.stack(chosen)
+
+
+def _cheapest_pair_first(cost: Tensor) -> Tensor:
+    left, chosen = cost.clone(), torch.zeros_like(cost[:, 0]).long()
+    for _ in cost:
+        row, column = divmod(int(left.argmin()), cost.shape[1])
+        chosen[row] = column
+        left[row], left[:, column] = torch.inf, torch.inf
+    return chosen
+
+
+def _owners(cost: Tensor) -> Tensor:
+    """For each query its object, -1 where it has none."""
+    chosen = _cheapest(cost)
+    owners = torch.full_like(cost[0], -1).long()
+    owners[chosen] = torch.arange(len(cost), device=cost.device)
+    return owners
+
+
+def _first_queries_only(cost: Tensor) -> Tensor:
+    return _cheapest(cost[:, : len(cost)])
+
+
+def _as_a_table(cost: Tensor) -> Tensor:
+    return torch.nn.functional.one_hot(_cheapest(cost), cost.shape[1])
+
+
+def _costs(*tables: list) -> Callable[[], list[Case]]:
+    return lambda: [{"cost": table(rows)} for rows in tables]
+
+
+def _more_cheapest_match(drawn: Draw) -> list[Case]:
+    return [{"cost": drawn(1, 4, 4)}, {"cost": drawn(2, 4, 6)}]
+
+
+match_a_set = Write(
+    name="cheapest_match",
+    title="Who answers for which object?",
+    stars=2,
+    minutes=10,
+    why=(
+        "a detector answers with a set; before its loss can be computed, somebody must say which answer"
+        " belongs to which object"
+    ),
+    asked=(
+        "cost (objects, queries), never fewer queries than objects: give each object a query of its own, so"
+        " that the sum of the costs is the smallest; the result names each object's query"
+    ),
+    stages=(
+        Stage(
+            "two objects, two queries, and each object has a favourite of its own",
+            _costs([[3.0, 1.0], [2.0, 8.0]]),
+            "Object 0 takes query 1, object 1 takes query 0: the result is (1, 0).",
+        ),
+        Stage(
+            "both objects like query 0 best",
+            _costs([[1.0, 2.0], [2.0, 9.0]]),
+            "If object 0 takes query 0, it costs 1 + 9 = 10. The other way round it costs 2 + 2 = 4.",
+        ),
+        Stage(
+            "two objects, four queries: two of them go to nobody",
+            _costs(
+                [[7.0, 3.0, 4.0, 9.0], [8.0, 1.0, 6.0, 5.0]], [[9.0, 8.0, 7.0, 2.0], [6.0, 9.0, 1.0, 8.0]]
+            ),
+            "All queries may be chosen, the last ones, too; the result has one number per object.",
+        ),
+        Stage(
+            "three objects, three queries, then five; costs may be negative",
+            lambda: [
+                {"cost": table([[1, 3, 5], [2, 9, 4], [6, 4, 10]])},
+                {"cost": drawn(52, 3, 5)},
+            ],
+            "Compare ALL ways to give three objects three different queries, by the sum of their costs.",
+        ),
+    ),
+    reference=_cheapest,
+    hints=(
+        (
+            "How many ways are there to give 2 objects different queries out of 3? Write them down as pairs"
+            " of queries: what does permutations(range(3), 2) give?"
+        ),
+        "For one way, such as (2, 0): which two numbers of the table do you add?",
+        (
+            "cost[torch.arange(objects), ways] takes these numbers for all ways at once. Which axis do you"
+            " sum over, and which method finds the place of the smallest sum?"
+        ),
+    ),
+    solution=cheapest_match,
+    remember=(
+        "the match is decided for all objects at once, by the smallest sum; DETR uses the Hungarian"
+        " algorithm, which need not try all ways"
+    ),
+    slips={
+        "each object takes its favourite, so two objects can have one query; every object needs a query of its own": lambda cost: (
+            cost.argmin(1)
+        ),
+        "you are greedy: the first object takes its favourite, and the others pay for it; compare whole ways": (
+            _one_by_one
+        ),
+        "you are greedy: the cheapest pair first; a later pair can cost more than was saved": (
+            _cheapest_pair_first
+        ),
+        "you look for the largest sum; these are costs": _by_trying(max),
+        "you ask each query for its object; asked is, for each object, its query": _owners,
+        "you take the smallest of each column (dim=0); objects are rows, and each needs a query of its own": (
+            lambda cost: cost.argmin(0)
+        ),
+        "only the first queries are tried, as many as there are objects; all queries may be chosen": (
+            _first_queries_only
+        ),
+        "these are the rows that scipy gives back, the objects themselves; the queries are its second result": lambda cost: (
+            torch.arange(len(cost), device=cost.device)
+        ),
+        "you make the highest single cost small; asked is the smallest sum": _by_trying(min, max),
+        "this is the sum of the costs; asked is which query each object gets": (
+            lambda cost: cost.gather(1, _cheapest(cost)[:, None]).sum()
+        ),
+        "these are the costs of the pairs; asked is which query each object gets": lambda cost: cost.gather(
+            1, _cheapest(cost)[:, None]
+        )[:, 0],
+        "a table of ones and zeros is one way to say it; asked is one number per object, its query": (
+            _as_a_table
+        ),
+        "pairs (object, query) are one way to say it; asked is one number per object, its query": (
+            lambda cost: torch.stack([torch.arange(len(cost), device=cost.device), _cheapest(cost)], 1)
+        ),
+        "you count queries from 1; the first is query 0": lambda cost: _cheapest(cost) + 1,
+    },
+    hidden=_more_cheapest_match,
+)
 
 seen = Number(
     name="pixels_seen",
@@ -66,7 +755,7 @@ seen = Number(
         "three kernels of 9 pixels overlap, and reach farther: find the side of the square first": "3 * 9",
         "fields of neighbours overlap: they do not multiply": "9 * 9 * 9",
     },
-    right=(81, "9 * 9", "(2 * (2 * 1 + 1) + 3) ** 2", "(1 + 2 + 2 + 4)^2"),
+    answer="(2 * (2 * 1 + 1) + 3) ** 2",
 )
 
 SIDE, PATCH = 20, 4
@@ -121,7 +810,7 @@ def _fields_picture() -> Any:
 
 view = Choice(
     name="token_view",
-    title="What does a patch know?",
+    title="What does a patch know? Predict the picture",
     stars=1,
     minutes=5,
     why="it is the difference between the two families in one picture: how far one layer reaches",
@@ -161,13 +850,13 @@ view = Choice(
         "e forgets that attention mixes the values of the others into it, not only weighs them": "e",
         "f makes a token of one pixel; it is made of all 16 pixels of its patch, by a matrix": "f",
     },
-    right=("a", " (A)"),
+    answer="a",
     picture=_fields_picture,
 )
 
 without = Open(
     name="why_no_convolution",
-    title="Three pixels are enough",
+    title="Three pixels are enough, in your own words",
     stars=2,
     minutes=7,
     why="it says what attention lacks, and so what must be added before it can be a convolution",
@@ -197,7 +886,7 @@ without = Open(
         "without positions equal pixels get equal outputs, in every head; a convolution tells them apart by"
         " their neighbours, so scores must know positions"
     ),
-    wrong={
+    slips={
         "equivariant, not invariant: if pixels change places, their outputs do so, too": r"\binvarian",
         "more heads do not help: what no head can tell apart, a sum of heads cannot, either": (
             r"\b(more|enough|nine|many|several|9) heads"
@@ -233,43 +922,6 @@ without = Open(
         ),
         "and with several heads: what does each of them give, and what does their sum?": r"\bheads?\b",
     },
-    slips={
-        "equivariant, not invariant: if pixels change places, their outputs do so, too": (
-            "Self-attention is permutation invariant."
-        ),
-        "more heads do not help: what no head can tell apart, a sum of heads cannot, either": (
-            "One head is too weak, but nine heads could do it."
-        ),
-        "training does not help: whatever the weights are, equal pixels get equal outputs": (
-            "After training on pictures it knows the neighbours."
-        ),
-        "looking at all pixels is no obstacle: a sharp weight picks one of them; the question is which one": (
-            "Because attention looks at all pixels and a convolution at three."
-        ),
-        "softmax is innocent: this convolution needs one weight near 1 and none below 0, and value matrices may have any sign": (
-            "The softmax makes all weights positive."
-        ),
-        "the edge is no obstacle, attention could have a border of zeros as well": (
-            "The convolution uses padding."
-        ),
-        "it is not a matter of size: attention may have as many parameters as it likes": (
-            "The attention has too few parameters."
-        ),
-    },
-    right=(
-        (
-            "Both dark pixels ask the same query of the same keys, so every head gives them equal outputs,"
-            " and so does the sum; the convolution gives them 1 and 0, since it knows what is to the left."
-        ),
-        (
-            "Self-attention without positions is permutation equivariant, each head and hence their sum. A"
-            " convolution is not: swap the second pixel and the first one, and the neighbours change."
-        ),
-        (
-            "Attention treats the pixels as a set. Identical pixels get identical outputs in all heads, but"
-            " the left neighbour of pixel 2 is bright and that of pixel 3 is dark."
-        ),
-    ),
 )
 
 EXERCISES = (seen, nine, patches, view, sagan, match_a_set, without)

@@ -1,15 +1,834 @@
 """Exercises of lesson 10, graph attention: who may look at whom, and what edges cannot say."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.exercise import Choice, Number, Open
-from lesson_lib.checks.inputs import table
-from lesson_lib.checks.lesson_10_code import gcn, known, messages, path, segments
+from lesson_lib.checks.alike import Alike
+from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.inputs import drawn, numbers_made, table
+from lesson_lib.masks import window
+
+
+def _edges(*pairs: tuple[int, int]) -> Tensor:
+    """Edges from pairs (source, target)."""
+    return torch.tensor(pairs, dtype=torch.int64, device="cpu").T.contiguous()
+
+
+# A graph of six nodes: 4 has no edge at all, 5 none that leads to it, edges to 0 and 1 stand apart, and one
+# node is the source of three.
+MIXED = _edges((1, 0), (2, 1), (3, 0), (5, 3), (5, 1), (5, 0), (0, 2), (3, 1))
+
+
+def sum_of_messages(
+    value: Float[Tensor, "n d"],
+    weights: Float[Tensor, " edges"],
+    edge_index: Int[Tensor, "2 edges"],
+) -> Float[Tensor, "n d"]:
+    source, target = edge_index
+    messages = weights[:, None] * value[source]
+    return torch.zeros_like(value).index_add(0, target, messages)
+
+
+def _summed(
+    *,
+    read: int = 0,
+    written: int = 1,
+    message: Callable[[Tensor, Tensor], Tensor] = lambda w, v: w[:, None] * v,
+    then: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda output, value, target: output,
+) -> Callable[..., Tensor]:
+    """The sum, with any of its parts replaced; `read` and `written` are rows of the edges."""
+
+    def layer(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
+        messages = message(weights, value[edge_index[read]])
+        output = torch.zeros_like(value).index_add(0, edge_index[written], messages)
+        return then(output, value, edge_index[written])
+
+    return layer
+
+
+def _last_message(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
+    output = torch.zeros_like(value)
+    for w, j, i in zip(weights, *edge_index.tolist(), strict=True):
+        output[i] = w * value[j]
+    return output
+
+
+def _both_directions(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
+    there = _summed()(value, weights, edge_index)
+    return there + _summed(read=1, written=0)(value, weights, edge_index)
+
+
+def _messages_by_table(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
+    entries = value.new_zeros(len(value), len(value))
+    entries[edge_index[1], edge_index[0]] = weights
+    return entries @ value
+
+
+def _edges_at_random(drawn, n):
+    """Each of all n * n edges with a chance of about a third, in no order."""
+    edges = (drawn(1, n, n) > 0.4).nonzero()
+    return edges[drawn(2, len(edges)).argsort()].T.contiguous()
+
+
+def _more_sum_of_messages(drawn: Draw) -> list[Case]:
+    edges = _edges_at_random(drawn, 9)
+    return [
+        {
+            "value": drawn(3, 9, 5),
+            "weights": drawn(4, edges.shape[1]),
+            "edge_index": edges,
+        }
+    ]
+
+
+messages = Write(
+    name="sum_of_messages",
+    title="Who sends, who receives: a repair",
+    stars=1,
+    minutes=5,
+    why=(
+        "libraries disagree on which row of an edge list is the source, and where edges go both ways nobody"
+        " notices"
+    ),
+    asked=(
+        "repair: output_i = sum over the edges j -> i of w_ij value_j; edge_index[0] holds the sources j,"
+        " edge_index[1] the targets i"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "two nodes, one edge from 0 to 1",
+            lambda: [{"value": table([[3.0], [5.0]]), "weights": table([1.0]), "edge_index": _edges((0, 1))}],
+            "Node 1 receives the 3 of node 0. No edge leads to node 0: it gets 0.",
+        ),
+        Stage(
+            "three nodes, two edges that lead to node 1",
+            lambda: [
+                {
+                    "value": table([[4.0], [7.0], [8.0]]),
+                    "weights": table([0.25, 0.75]),
+                    "edge_index": _edges((0, 1), (2, 1)),
+                }
+            ],
+            "Node 1 receives 0.25 * 4 + 0.75 * 8 = 7; its own value plays no part, since no edge leads from"
+            " it to itself.",
+        ),
+        Stage(
+            "six nodes with two numbers each, eight edges",
+            lambda: [{"value": drawn(1, 6, 2), "weights": drawn(2, 8), "edge_index": MIXED}],
+            "Edge e carries weights[e] * value[edge_index[0, e]], and this is added at edge_index[1, e].",
+        ),
+    ),
+    reference=_messages_by_table,
+    hints=(
+        (
+            "With one edge from 0 to 1: whose value should move, and at which node should it arrive? What"
+            " does the function do with it?"
+        ),
+        "`target, source = edge_index` unpacks the two rows. Which row comes first?",
+        "Only the first line is wrong. Which two names in it must change places?",
+    ),
+    solution=sum_of_messages,
+    remember=(
+        "edge_index[0] sends, edge_index[1] receives; value[source] gathers messages, index_add at target"
+        " sums them up: this is message passing"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "source, target = edge_index",
+            "target, source = edge_index",
+        ),
+        "the right values are sent, but they are added up at the nodes that sent them": _summed(written=0),
+        "they arrive where they should, but each node gets its own value: read value[source]": _summed(
+            read=1
+        ),
+        "of several edges that lead to one node only the last one counts: output[target] = ... or += overwrites; index_add adds": (
+            _last_message
+        ),
+        "you take the mean of the messages; the weights are applied already, so add them up": _summed(
+            then=lambda output, value, target: (
+                output / target.bincount(minlength=len(value)).clamp(min=1)[:, None]
+            )
+        ),
+        "the weights are not used": _summed(message=lambda w, v: v),
+        "each node gets its own value, too; no self-loop is in the list, and nobody adds one": _summed(
+            then=lambda output, value, target: output + value
+        ),
+        "your edges carry both ways; each leads from edge_index[0] to edge_index[1] alone": _both_directions,
+    },
+    hidden=_more_sum_of_messages,
+)
+
+
+def attend_to_known(
+    query: Float[Tensor, "n d_k"],
+    key: Float[Tensor, "n d_k"],
+    value: Float[Tensor, "n d_v"],
+    knows: Bool[Tensor, "n n"],
+) -> Float[Tensor, "n d_v"]:
+    scores = query @ key.mT / key.shape[-1] ** 0.5
+    scores = scores.masked_fill(~knows, -torch.inf)
+    weights = scores.softmax(-1).nan_to_num(0.0)  # who knows nobody: 0/0
+    return weights @ value
+
+
+def _softmax(scores: Tensor, knows: Tensor) -> Tensor:
+    return scores.softmax(-1).nan_to_num(0.0)
+
+
+def _known(
+    *,
+    scale: Callable[[int], float] = lambda d: d**-0.5,
+    hidden: Callable[[Tensor, Tensor], Tensor] = lambda scores, knows: scores.masked_fill(~knows, -torch.inf),
+    weights: Callable[[Tensor, Tensor], Tensor] = _softmax,
+) -> Callable[..., Tensor]:
+    """The layer, with any of its parts replaced."""
+
+    def layer(query: Tensor, key: Tensor, value: Tensor, knows: Tensor) -> Tensor:
+        scores = query @ key.mT * scale(key.shape[-1])
+        return weights(hidden(scores, knows), knows) @ value
+
+    return layer
+
+
+def _itself_too(scores: Tensor, knows: Tensor) -> Tensor:
+    knows = knows | torch.eye(len(knows), dtype=torch.bool, device=knows.device)
+    return scores.masked_fill(~knows, -torch.inf)
+
+
+def _members(seed: int, rows: list[str], d_k: int, d_v: int) -> Case:
+    """Members drawn at random; in a row of `rows` an x stands where this member knows that one."""
+    n = len(rows)
+    knows = torch.tensor([[sign == "x" for sign in row] for row in rows], device="cpu")
+    key, value = drawn(seed + 1, n, d_k, spread=1.5), drawn(seed + 2, n, d_v)
+    return {"query": drawn(seed, n, d_k, spread=1.5), "key": key, "value": value, "knows": knows}
+
+
+def _nothing_asked(values: list[float], rows: list[str]) -> Case:
+    """Queries of zeros: all scores are 0."""
+    case = _members(1, rows, 1, 1)
+    return case | {"query": 0 * case["query"], "value": table(values)[:, None]}
+
+
+FIVE = ["xx..x", ".xxx.", "xxx..", "...xx", "x.x.x"]
+
+
+def _more_attend_to_known(drawn: Draw) -> list[Case]:
+    query, key, value = drawn(1, 9, 5), drawn(2, 9, 5), drawn(3, 9, 3)
+    return [{"query": query, "key": key, "value": value, "knows": drawn(4, 9, 9) > 0.3}]
+
+
+known = Write(
+    name="attend_to_known",
+    title="A score of 0 is not silence: a repair",
+    stars=2,
+    minutes=8,
+    why=(
+        '"set the score to 0 for those who are not connected" stands in slides, in this course\'s source,'
+        " too, and the strangers get weight"
+    ),
+    asked=(
+        "repair: attention in which i looks only at those j with knows[i, j]; the weights of all others are"
+        " 0, and who knows nobody gets zeros"
+    ),
+    repair=True,
+    stages=(
+        Stage(
+            "two members who know themselves alone, all scores 0",
+            lambda: [_nothing_asked([2.0, 8.0], ["x.", ".x"])],
+            "Each looks at itself alone, so 2 and 8 come back as they were.",
+        ),
+        Stage(
+            "three members; 1 knows itself alone, 0 knows 1, 2 knows 0",
+            lambda: [_members(3, ["xx.", ".x.", "x.x"], 2, 1)],
+            "knows[i, j]: rows look, columns are looked at. The output of 1 is its own value.",
+        ),
+        Stage(
+            "four members, all scores 0",
+            lambda: [_nothing_asked([2.0, 8.0, 5.0, 1.0], ["xxx.", ".xx.", "x..x", "xxxx"])],
+            "All scores are equal, so each gets the mean of those it knows: 5, 6.5, 1.5, 4. A score of 0 is a"
+            " score as any other.",
+        ),
+        Stage(
+            "five members with keys of three numbers",
+            lambda: [_members(11, FIVE, 3, 2)],
+            "Among those it knows, each weighs by exp(q . k / sqrt(d_k)), divided by the sum over those it"
+            " knows.",
+        ),
+        Stage(
+            "a member who does not know anybody, not even itself",
+            lambda: [_members(21, ["x.x", "...", ".xx"], 3, 2)],
+            "Nobody to look at: the output is exactly 0.",
+        ),
+    ),
+    reference=lambda query, key, value, knows: attend(query, key, value, mask=knows).output,
+    hints=(
+        "What is exp(0)? So which weight does a stranger get, before the division, whose score is 0?",
+        "Which number must stand in the place of a score, so that exp makes exactly 0 of it?",
+        (
+            "~knows is True for strangers. Which tensor method writes -torch.inf where that is so:"
+            " scores.masked_fill(..., ...)?"
+        ),
+    ),
+    solution=attend_to_known,
+    remember=(
+        "weight 0 needs a score of -inf before the softmax; exp(0) is 1, so a score of 0 still attends, and"
+        " among many strangers most of the weight is theirs"
+    ),
+    slips={
+        "this is still the function as it was given": (
+            "scores = scores.masked_fill(~knows, -torch.inf)",
+            "scores = scores * knows",
+        ),
+        "the weights are set to 0 behind the softmax, so a row no longer sums to 1: hide the scores before it": _known(
+            hidden=lambda scores, knows: scores,
+            weights=lambda scores, knows: scores.softmax(-1) * knows,
+        ),
+        "it is turned round: strangers are seen, acquaintances hidden; fill where ~knows is True": _known(
+            hidden=lambda scores, knows: scores.masked_fill(knows, -torch.inf)
+        ),
+        "nothing is hidden: masked_fill gives back a new tensor, which must be used": _known(
+            hidden=lambda scores, knows: scores
+        ),
+        "knows is read the other way: knows[i, j] says that i looks at j, so it needs no transpose": _known(
+            hidden=lambda scores, knows: scores.masked_fill(~knows.mT, -torch.inf)
+        ),
+        "a product that happens to be 0 is no sign of a stranger: those are hidden, too; take knows itself": (
+            _known(hidden=lambda scores, knows: (scores * knows).masked_fill(scores * knows == 0, -torch.inf))
+        ),
+        "who knows nobody gets a mean of all here: your number is finite, and equal scores share the weight; write -torch.inf": _known(
+            hidden=lambda scores, knows: scores.masked_fill(~knows, -1e9)
+        ),
+        "0 * -inf is nan, and nan_to_num hides it: write -torch.inf with masked_fill or torch.where, do not multiply by it": _known(
+            hidden=lambda scores, knows: scores + ~knows * -torch.inf
+        ),
+        "who knows nobody gets nan now: keep nan_to_num(0.0) behind the softmax": _known(
+            weights=lambda scores, knows: scores.softmax(-1)
+        ),
+        "each sees itself, too; only knows decides that": _known(hidden=_itself_too),
+        "now the softmax runs over those who look (dim 0); it must run over those who are looked at, dim=-1": _known(
+            weights=lambda scores, knows: scores.softmax(-2).nan_to_num(0.0)
+        ),
+        "the scores are no longer divided by sqrt(d_k)": _known(scale=lambda d: 1.0),
+        "all whom somebody knows count alike here: keep the scores where knows is True": _known(
+            hidden=lambda scores, knows: (0 * scores).masked_fill(~knows, -torch.inf)
+        ),
+    },
+    hidden=_more_attend_to_known,
+)
+
+
+def path_edges(n: int, radius: int) -> Int[Tensor, "2 edges"]:
+    place = torch.arange(n)
+    step = torch.arange(-radius, radius + 1)
+    source = (place[:, None] + step).flatten()
+    target = place.repeat_interleave(len(step))
+    there = (source >= 0) & (source < n)
+    return torch.stack([source, target])[:, there]
+
+
+def _in_order(edges: Any, n: int, radius: int) -> Any:
+    """Edges by their targets, then by their sources, whole numbers of any size as int64; anything else as it
+    is."""
+    fits = isinstance(edges, Tensor) and edges.layout == torch.strided and edges.device.type != "meta"
+    if not fits or edges.ndim != 2 or len(edges) != 2 or not edges.numel() or edges.is_complex():
+        return edges
+    pairs = sorted(edges.T.tolist(), key=lambda pair: (pair[1], pair[0]))
+    whole = not edges.is_floating_point() and edges.dtype != torch.bool
+    return torch.tensor(pairs, dtype=torch.int64 if whole else edges.dtype, device=edges.device).T
+
+
+def _linked(who: Callable[[int, int, int, int], bool]) -> Callable[[int, int], Tensor]:
+    """Edges j -> i, where `who(i, j, n, radius)` says so."""
+
+    def edges(n: int, radius: int) -> Tensor:
+        pairs = [(j, i) for i in range(n) for j in range(n) if who(i, j, n, radius)]
+        return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+
+    return edges
+
+
+def _near(i: int, j: int, n: int, radius: int) -> bool:
+    return abs(i - j) <= radius
+
+
+def _from_one(n: int, radius: int) -> Tensor:
+    return _linked(_near)(n, radius) + 1
+
+
+def _over_the_ends(n: int, radius: int) -> Tensor:
+    pairs = [(j, i) for i in range(n) for j in range(i - radius, i + radius + 1)]
+    return torch.tensor(pairs).T
+
+
+def _clamped(n: int, radius: int) -> Tensor:
+    return _over_the_ends(n, radius).clamp(0, n - 1)
+
+
+def _more_path_edges(drawn: Draw) -> list[Case]:
+    n = 6 + int(3 * drawn(1, 1).abs())
+    return [{"n": n, "radius": radius} for radius in (1, 3)]
+
+
+path = Alike(
+    name="path_edges",
+    title="A window is a graph",
+    stars=2,
+    minutes=8,
+    why="truncated attention of lesson 09 is graph attention on a path: one program for both",
+    asked=(
+        "write: the edges, in any order and each once, for which masks.from_edges(edges, n) is"
+        " masks.window(n, radius): (2, edges), whole numbers, sources above targets"
+    ),
+    stages=(
+        Stage(
+            "three nodes, radius 1",
+            lambda: [{"n": 3, "radius": 1}],
+            "Each node is its own neighbour, and each sees the next one on either side: 3 + 2 + 2 = 7 edges.",
+        ),
+        Stage(
+            "five nodes, radius 2",
+            lambda: [{"n": 5, "radius": 2}],
+            "Node i sees all j with |i - j| up to 2: 5 self-loops, 8 edges of distance 1, 6 of distance 2.",
+        ),
+        Stage("four nodes, radius 0", lambda: [{"n": 4, "radius": 0}], "Radius 0: only oneself, 4 edges."),
+        Stage(
+            "a radius beyond the path; a single node",
+            lambda: [{"n": 4, "radius": 9}, {"n": 1, "radius": 3}],
+            "The path ends: no edge leads from or to a node that is not there. All pairs are left, and with"
+            " one node its self-loop.",
+        ),
+    ),
+    reference=lambda n, radius: window(n, radius).nonzero().T.flip(0),
+    seen=_in_order,
+    hints=(
+        (
+            "Write down by hand which nodes node 0, node 1 and node 2 of three may look at. Does a window let"
+            " a token see itself?"
+        ),
+        (
+            "If i is the target, which sources j lie at most `radius` away? And which of those are not on the"
+            " path?"
+        ),
+        (
+            "With place = torch.arange(n) and step = torch.arange(-radius, radius + 1): what is place[:,"
+            " None] + step, and which entries must go?"
+        ),
+    ),
+    solution=path_edges,
+    remember=(
+        "a window is a path graph whose nodes also see themselves and those up to `radius` steps away; all"
+        " pairs are the full graph, attention of lesson 02"
+    ),
+    slips={
+        "no node sees itself here; a window does let a token see itself: add the edges i -> i": _linked(
+            lambda i, j, n, radius: i != j and abs(i - j) <= radius
+        ),
+        "each node sees only itself and those before it: the edges back, from i + 1 to i, are missing": (
+            _linked(lambda i, j, n, radius: 0 <= i - j <= radius)
+        ),
+        "each node sees only itself and those behind it: the edges forward, from i to i + 1, are missing": (
+            _linked(lambda i, j, n, radius: 0 <= j - i <= radius)
+        ),
+        "your path is a ring: the ends see each other": _linked(
+            lambda i, j, n, radius: min((i - j) % n, (j - i) % n) <= radius
+        ),
+        "the farthest neighbours are missing: |i - j| may be equal to the radius": _linked(
+            lambda i, j, n, radius: abs(i - j) < radius
+        ),
+        "your nodes see one step too far": _linked(lambda i, j, n, radius: abs(i - j) <= radius + 1),
+        "only those at exactly the radius are linked; those between belong to the window, too": _linked(
+            lambda i, j, n, radius: i == j or abs(i - j) == radius
+        ),
+        "the radius is not used: each sees one step far, whatever it is": _linked(
+            lambda i, j, n, radius: abs(i - j) <= 1
+        ),
+        "all pairs are linked: that is full attention": _linked(lambda i, j, n, radius: True),
+        "the nodes at the ends see nothing; their windows are cut, not dropped": _linked(
+            lambda i, j, n, radius: abs(i - j) <= radius and radius <= i < n - radius
+        ),
+        "some edges lead to nodes that are not there: places run from 0 to n - 1": _over_the_ends,
+        "beyond the ends you link to the last node again and again: leave those edges out, clamp lists them twice": (
+            _clamped
+        ),
+        "edges stand in columns: one row of sources, one of targets; yours are in rows, take .T": (
+            lambda n, radius: _linked(_near)(n, radius).T
+        ),
+        "each edge is listed twice, and would count twice": (
+            lambda n, radius: _linked(_near)(n, radius).repeat(1, 2)
+        ),
+        "your nodes are numbered from 1; the first is 0": _from_one,
+    },
+    hidden=_more_path_edges,
+)
+
+
+def softmax_over_edges(
+    scores: Float[Tensor, "edges h"],
+    edge_index: Int[Tensor, "2 edges"],
+    n: int,
+) -> Float[Tensor, "edges h"]:
+    target = edge_index[1]
+    index = target[:, None].expand_as(scores)
+    highest = scores.new_full((n, scores.shape[1]), -torch.inf)
+    highest = highest.scatter_reduce(0, index, scores, "amax")
+    weights = (scores - highest[target]).exp()
+    total = torch.zeros_like(highest).index_add(0, target, weights)
+    return weights / total[target]
+
+
+NODE_TABLE = (
+    "the numbers are right, but there is a table with a row and a column for each node; a graph of a million"
+    " nodes has few edges: one row per node is enough"
+)
+
+
+def _no_table(answer: Callable) -> str | None:
+    """The sentence, where twice as many nodes take far more than twice the numbers, with as many edges."""
+
+    def work(n: int) -> int:
+        return numbers_made(lambda: answer(drawn(1, len(MIXED[0]), 1), MIXED, n))
+
+    return NODE_TABLE if work(400) > 3 * work(200) else None
+
+
+def _own_highest(scores: Tensor, group: Tensor, n: int) -> Tensor:
+    """Per group, the highest score, at its edges."""
+    start = scores.new_full((n, scores.shape[1]), -torch.inf)
+    return start.scatter_reduce(0, group[:, None].expand_as(scores), scores, "amax")[group]
+
+
+def _highest_from_0(scores: Tensor, group: Tensor, n: int) -> Tensor:
+    start = scores.new_zeros(n, scores.shape[1])
+    return start.scatter_reduce(0, group[:, None].expand_as(scores), scores, "amax")[group]
+
+
+def _segments(
+    *,
+    group: Callable[[Tensor], Tensor] = lambda edge_index: edge_index[1],
+    highest: Callable[[Tensor, Tensor, int], Any] = _own_highest,
+    exp: Callable[[Tensor], Tensor] = torch.exp,
+    total: Callable[[Tensor], Tensor] = lambda sums: sums,
+    lowered_by: int | None = None,
+) -> Callable[..., Tensor]:
+    """The softmax, with any of its parts replaced; `lowered_by` is the row of edges whose highest score is
+    subtracted."""
+
+    def weights(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
+        groups = group(edge_index)
+        lower = groups if lowered_by is None else edge_index[lowered_by]
+        made = exp(scores - highest(scores, lower, n))
+        sums = made.new_zeros(n, made.shape[1]).index_add(0, groups, made)
+        return made / total(sums)[groups]
+
+    return weights
+
+
+def _exp_alone(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
+    return (scores - _own_highest(scores, edge_index[1], n)).exp()
+
+
+def _uniform(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
+    return _segments()(0 * scores, edge_index, n)
+
+
+def _runs(edge_index: Tensor) -> Tensor:
+    return edge_index[1].unique_consecutive(return_inverse=True)[1]
+
+
+def _node_by_node(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
+    weights = torch.empty_like(scores)
+    for i in range(n):
+        to_i = edge_index[1] == i
+        weights[to_i] = scores[to_i].softmax(0)
+    return weights
+
+
+def _by_node_table(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
+    source, target = edge_index
+    pairs = scores.new_full((scores.shape[1], n, n), -torch.inf)
+    pairs[:, target, source] = scores.mT
+    return pairs.softmax(-1)[:, target, source].mT
+
+
+def _on(scores: list[list[float]], *pairs: tuple[int, int], n: int) -> Case:
+    return {"scores": table(scores), "edge_index": _edges(*pairs), "n": n}
+
+
+LN_3 = 1.0986123
+
+
+def _more_softmax_over_edges(drawn: Draw) -> list[Case]:
+    edges = _edges_at_random(drawn, 9)
+    return [{"scores": 3 * drawn(3, edges.shape[1], 2), "edge_index": edges, "n": 9}]
+
+
+segments = Write(
+    name="softmax_over_edges",
+    title="A softmax for each node",
+    stars=3,
+    minutes=12,
+    why=(
+        "this is the heart of every graph attention layer: a softmax whose rows have different lengths,"
+        " without a table of all pairs"
+    ),
+    asked=(
+        "write: for each head, weight of edge j -> i = exp(score) / sum of exp over all edges to the SAME"
+        " target i; finite for scores of 1,000, too; no table (n, n)"
+    ),
+    stages=(
+        Stage(
+            "four nodes, one head: two edges to node 0, one to node 2",
+            lambda: [_on([[0.0], [LN_3], [2.0]], (1, 0), (2, 0), (3, 2), n=4)],
+            "exp makes 1 and 3 of the scores at node 0: weights 0.25 and 0.75. The only edge of node 2 has"
+            " weight 1. Nodes 1 and 3 have none.",
+        ),
+        Stage(
+            "six nodes, eight edges in no order, one head; then two edges alone",
+            lambda: [
+                {"scores": drawn(1, 8, 1), "edge_index": MIXED, "n": 6},
+                _on([[0.0], [LN_3]], (0, 5), (1, 5), n=6),
+            ],
+            "edge_index[1] holds the targets; weights of the edges with one target sum to 1.",
+        ),
+        Stage(
+            "the same with three heads",
+            lambda: [{"scores": drawn(2, 8, 3), "edge_index": MIXED, "n": 6}],
+            "Each head, a column of scores, has weights of its own.",
+        ),
+        Stage(
+            "scores of 1,000",
+            lambda: [_on([[1000.0], [1000.0], [999.0]], (1, 0), (2, 0), (0, 2), n=3)],
+            "Subtract the highest score of each target before exp: 0.5 and 0.5, and 1 for the edge to"
+            " node 2.",
+        ),
+        Stage(
+            "scores of -1,000",
+            lambda: [_on([[-1000.0], [-1000.0], [-999.0]], (1, 0), (2, 0), (0, 2), n=3)],
+            "The highest score may be negative. Subtracted, it leaves 0 and 0, so the weights are 0.5 and"
+            " 0.5, and 1 for the edge to node 2.",
+        ),
+        Stage(
+            "1,000 at one node, -1,000 at the other",
+            lambda: [_on([[1000.0], [-1000.0], [-1000.0], [1000.0]], (1, 0), (2, 1), (0, 1), (2, 0), n=3)],
+            "The highest score is each target's own. All four weights are 0.5.",
+        ),
+    ),
+    reference=_node_by_node,
+    extra=_no_table,
+    hints=(
+        (
+            "The sums of exp, one for each node and head, are a tensor (n, h). How do you add up with"
+            " index_add, and how does an edge read the sum of its target?"
+        ),
+        (
+            "exp(1000) is inf. What may be subtracted from all scores of one target without changing a"
+            " weight, and whose maximum is it?"
+        ),
+        (
+            'scatter_reduce(0, index, scores, "amax") needs an index of the shape of scores and a tensor to'
+            " begin with. Which number must stand there, if a maximum may be -1000?"
+        ),
+    ),
+    solution=softmax_over_edges,
+    remember=(
+        "gather, exp, index_add, divide: the softmax of a graph costs a number per edge and one per node;"
+        " subtract each target's own maximum, begun at -inf"
+    ),
+    slips={
+        "your weights sum to 1 over the edges that LEAVE a node; each target shares out its own weight: edge_index[1]": _segments(
+            group=lambda edge_index: edge_index[0]
+        ),
+        "your softmax runs over all edges of the graph; each target has its own": _segments(
+            group=lambda edge_index: torch.zeros_like(edge_index[1])
+        ),
+        "your softmax runs over the heads; each head has weights of its own": lambda scores, edge_index, n: (
+            scores.softmax(1)
+        ),
+        "no maximum is subtracted: exp(1000) is inf, and inf/inf is nan": _segments(
+            highest=lambda scores, group, n: 0.0
+        ),
+        "one maximum for the whole graph does not do: at a node whose scores are far below it, exp gives 0, and 0/0 is nan": _segments(
+            highest=lambda scores, group, n: scores.amax(0)
+        ),
+        "your maxima begin at 0, so scores of -1,000 give exp(-1000) = 0, and 0/0 is nan: begin at -inf": (
+            _segments(highest=_highest_from_0)
+        ),
+        "you subtract the maximum of each edge's SOURCE; edges to one target then lose different numbers, and that changes the weights": _segments(
+            lowered_by=0
+        ),
+        "the division is missing: divide by the sum over the edges to the same target": _exp_alone,
+        "exp is missing: scores are shared out, and they may be negative": _segments(
+            exp=lambda x: x, highest=lambda scores, group, n: 0.0
+        ),
+        "the scores are not used: all edges to a node have one weight": _uniform,
+        "the sums run over all heads together; each head has its own": _segments(
+            total=lambda sums: sums.sum(1, keepdim=True)
+        ),
+        "edges to one target need not stand side by side: group them by edge_index[1], not by their order": (
+            _segments(group=_runs)
+        ),
+        "you take 2 to the power of the score; softmax takes e": _segments(exp=torch.exp2),
+        NODE_TABLE: _by_node_table,
+    },
+    hidden=_more_softmax_over_edges,
+)
+
+
+def gcn_scores(edge_index: Int[Tensor, "2 edges"], n: int) -> Float[Tensor, " edges"]:
+    source, target = edge_index
+    degree = target.bincount(minlength=n)
+    return -0.5 * degree[source].log()  # the target's own degree cancels
+
+
+def _highest_0(scores: Any, edge_index: Tensor, n: int) -> Any:
+    """Scores, shifted so that the highest at each target is 0: what a softmax sees of them; anything else as
+    it is."""
+    fits = (
+        isinstance(scores, Tensor) and scores.layout == torch.strided and scores.device == edge_index.device
+    )
+    if not fits or scores.shape != edge_index.shape[1:] or scores.dtype != torch.float32:
+        return scores
+    if not scores.isfinite().all():
+        return scores
+    return scores - _own_highest(scores[:, None], edge_index[1], n)[:, 0]
+
+
+def _by_degree(
+    score: Callable[[Tensor, Tensor], Tensor], degree: Callable[[Tensor], Tensor] = lambda d: d
+) -> Callable[[Tensor, int], Tensor]:
+    """Scores `score(d of the source, d of the target)`."""
+
+    def scores(edge_index: Tensor, n: int) -> Tensor:
+        d = degree(edge_index[1].bincount(minlength=n).float())
+        return score(d[edge_index[0]], d[edge_index[1]])
+
+    return scores
+
+
+def _log_of_weights(edge_index: Tensor, n: int) -> Tensor:
+    """From GCN's table."""
+    source, target = edge_index
+    linked = torch.zeros(n, n, device=edge_index.device).index_put(
+        (target, source), torch.ones(1).to(source.device)
+    )
+    root = linked.sum(1).clamp(min=1).rsqrt()
+    return (root[:, None] * linked * root)[target, source].log()
+
+
+def _both_ways(*pairs: tuple[int, int], n: int) -> Case:
+    """Each edge there and back, and a self-loop for each node."""
+    back = tuple((j, i) for i, j in pairs)
+    return {"edge_index": _edges(*pairs, *back, *((i, i) for i in range(n))), "n": n}
+
+
+def _more_gcn_scores(drawn: Draw) -> list[Case]:
+    linked = drawn(1, 9, 9) > 0.8
+    linked = linked | linked.T | torch.eye(9, dtype=torch.bool)
+    return [{"edge_index": linked.nonzero().T.contiguous(), "n": 9}]
+
+
+gcn = Alike(
+    name="gcn_scores",
+    title="GCN is attention that never learns where to look",
+    stars=3,
+    minutes=10,
+    why=(
+        "with it you can say in one sentence what graph attention adds to a GCN, and test whether it was"
+        " worth it"
+    ),
+    asked=(
+        "write: a score for each edge, so that the softmax over the edges to one node gives GCN's weights"
+        " 1/sqrt(d_i d_j), divided by their sum at that node; d counts the edges that lead to a node, its"
+        " self-loop included"
+    ),
+    stages=(
+        Stage(
+            "a path 0 - 1 - 2, with self-loops",
+            lambda: [_both_ways((0, 1), (1, 2), n=3)],
+            "Degrees 2, 3, 2. At node 0, GCN's weights of 1 and of 0 itself are to each other as 1/sqrt(3) to"
+            " 1/sqrt(2): the scores differ by ln sqrt(3/2) = 0.2027. (Shown are your scores, moved so that"
+            " the highest at each node is 0; only differences count.)",
+        ),
+        Stage(
+            "a star: 0 is linked to 1, 2, 3; node 4 has its self-loop alone",
+            lambda: [_both_ways((0, 1), (0, 2), (0, 3), n=5)],
+            "Degrees 4, 2, 2, 2, 1. A leaf weighs its hub less than itself, since the hub has many edges.",
+        ),
+        Stage(
+            "seven nodes",
+            lambda: [_both_ways((0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (0, 5), (4, 5), n=7)],
+            "The score of an edge j -> i is ln(1/sqrt(d_i d_j)), or that plus any number that depends on i"
+            " alone.",
+        ),
+    ),
+    reference=_log_of_weights,
+    seen=_highest_0,
+    hints=(
+        (
+            "Softmax computes exp(score) / sum of exp(score). Which score gives exp(score) = w, for a weight"
+            " w that you know?"
+        ),
+        (
+            "Which of the two degrees in 1/sqrt(d_i d_j) is the same for all edges that lead to i? What does"
+            " a softmax do with a number that all scores have in common?"
+        ),
+        (
+            "edge_index[1].bincount(minlength=n) counts the edges to each node, self-loops included. Is it"
+            " the source's or the target's degree that an edge must read?"
+        ),
+    ),
+    solution=gcn_scores,
+    remember=(
+        "GCN, with each row divided by its sum, is attention with the score -(1/2) ln d_j: the source's"
+        " degree decides, the content never; score 0 is the mean version"
+    ),
+    slips={
+        "your scores are alike for all edges to a node, which is the mean version, 1/d_i each: what depends on the target alone cancels, d_j must come in": _by_degree(
+            lambda d_j, d_i: 0 * d_j
+        ),
+        "these are GCN's weights themselves, and softmax takes exp of them: give it their logarithm": (
+            _by_degree(lambda d_j, d_i: 1 / (d_i * d_j).sqrt())
+        ),
+        "softmax takes exp of your 1/sqrt(d_j): give it the logarithm": _by_degree(
+            lambda d_j, d_i: 1 / d_j.sqrt()
+        ),
+        "the sign is turned round: neighbours with many edges must count less": _by_degree(
+            lambda d_j, d_i: 0.5 * d_j.log()
+        ),
+        "the root is missing: the logarithm of 1/sqrt(d) is -(1/2) ln d": _by_degree(
+            lambda d_j, d_i: -d_j.log()
+        ),
+        "sign and root: the logarithm of 1/sqrt(d) is -(1/2) ln d, yours is ln d": _by_degree(
+            lambda d_j, d_i: d_j.log()
+        ),
+        "the degree itself is no score here: exp(-d) falls far faster than 1/sqrt(d)": _by_degree(
+            lambda d_j, d_i: -d_j
+        ),
+        "the degree itself is no score here, and neighbours with many edges must count less": _by_degree(
+            lambda d_j, d_i: d_j
+        ),
+        "self-loops are in the list and count: do not take them off": _by_degree(
+            lambda d_j, d_i: -0.5 * d_j.log(), lambda d: d - 1
+        ),
+        "self-loops are in the list already: do not count them twice": _by_degree(
+            lambda d_j, d_i: -0.5 * d_j.log(), lambda d: d + 1
+        ),
+        "softmax has the base e: take the natural logarithm, not the one of base 2": _by_degree(
+            lambda d_j, d_i: -0.5 * d_j.log2()
+        ),
+        "softmax has the base e: take the natural logarithm, not the one of base 10": _by_degree(
+            lambda d_j, d_i: -0.5 * d_j.log10()
+        ),
+    },
+    hidden=_more_gcn_scores,
+)
 
 neighbours = Number(
     name="three_neighbours",
@@ -59,12 +878,7 @@ neighbours = Number(
         ),
         "divided by the number of neighbours; divide by the sum of the exponentials": "96 / 3",
     },
-    right=(
-        16,
-        "96 / 6",
-        "60/6 + 2*12/6 + 3*4/6",
-        "(exp(0)*60 + exp(ln(2))*12 + exp(ln(3))*4) / (exp(0) + 2 + 3)",
-    ),
+    answer="60/6 + 2*12/6 + 3*4/6",
 )
 
 LINKED = table([[0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()
@@ -112,7 +926,7 @@ def _isolated_picture() -> Any:
 
 isolated = Choice(
     name="no_edges_at_all",
-    title="What does a lonely node get?",
+    title="What does a lonely node get? Predict the picture",
     stars=2,
     minutes=6,
     why="in real graphs some nodes have no edge; a program that was never tried on one fails silently",
@@ -163,13 +977,13 @@ isolated = Choice(
             "f"
         ),
     },
-    right=("c", " (C)"),
+    answer="c",
     picture=_isolated_picture,
 )
 
 mislead = Open(
     name="why_edges_mislead",
-    title="Where attention along edges harms",
+    title="Where attention along edges harms. In your own words",
     stars=2,
     minutes=7,
     why=(
@@ -206,7 +1020,7 @@ mislead = Open(
         "edges say who, not who is alike: attention averages neighbours, so keep the node's own features"
         " beside the average; a mix of classes is the worst case"
     ),
-    wrong={
+    slips={
         "softmax weights are never negative, so the layer cannot subtract a neighbour": (
             r"negative weights? (\w+ ){0,3}(learn|can|could|will|for|on|to)|learns? (\w+ ){0,2}negative"
             r" weights?|weights? (can|could|may|will) (be|become) negative"
@@ -248,45 +1062,6 @@ mislead = Open(
             r"\bself\b|self-?loops?|skip|residual|\bown\b|itself|concat|beside|\bego\b"
         ),
     },
-    slips={
-        "softmax weights are never negative, so the layer cannot subtract a neighbour": (
-            "GAT would have to learn negative weights for the other class."
-        ),
-        "half of the neighbours are of the other class; were it all of them, the average would tell the class, turned round": (
-            "All neighbours are of the other class, so the node takes on the look of that."
-        ),
-        "it is not about the amount of data: with endless data the average of the neighbours would be the same": (
-            "The attention weights overfit since there are many of them."
-        ),
-        "more layers only average more, until all nodes look alike; what is missing must come in from elsewhere": (
-            "With more layers it would find the right nodes further away."
-        ),
-        "more heads are more averages of the same neighbours; none of them holds the node itself": (
-            "It should have more heads, one for each class."
-        ),
-        "an MLP sees no edges at all; what it has is the node's own features, unmixed": (
-            "The MLP sees all nodes at once."
-        ),
-        "hiding the wrong neighbours would need the classes, which are asked for": (
-            "One should mask the edges to nodes of the other class."
-        ),
-    },
-    right=(
-        (
-            "The output is a convex combination of neighbours, half of which are of the other class, so it"
-            " looks the same for both classes whatever the weights are. A residual connection brings the"
-            " node's own features back."
-        ),
-        (
-            "Weights that are positive and sum to one can only average. The neighbours are drawn by lot, so"
-            " every average is a blur of the two classes; adding self-loops or concatenating the node's"
-            " features lets it stay what it is."
-        ),
-        (
-            "GAT smooths over neighbours that have nothing to do with the node's class. The MLP reads the"
-            " node itself, and the layer throws that away; keep it beside the neighbours' mean."
-        ),
-    ),
 )
 
 EXERCISES = (neighbours, messages, isolated, known, path, mislead, segments, gcn)

@@ -5,13 +5,12 @@ folder.
     release/NN_name/NN_name.ipynb   what students get; nbgrader makes it from the first
     nbgrader_config.py, seed.txt    class/nbgrader_config.py, and the seed of the hidden tests
 
-In a source, `# %% tags=["exercise:NAME", "points:4"]` marks the cell that checks an exercise. The hidden
-tests stand in notebooks/source/grading: `hidden.py` judges, and NN_name.py has a function NAME(drawn) with
-further inputs. Below are also the rules by which class/nbgrader_config.py turns a graded notebook into
-feedback: what a student may see.
+The tags "exercise:NAME" and "points:4" mark the cell that checks an exercise (cards.py makes it).
+`hidden.py` judges, on the check's inputs with other numbers and on those of the exercise's `hidden`. Below
+are also the rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may
+see.
 """
 
-import ast
 import hashlib
 import importlib.util
 import logging
@@ -27,9 +26,20 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook, new_output
 
 from lesson_lib.cli.build import text_of
-from lesson_lib.cli.sources import BEGIN, METADATA, ROOT, STUB, BuildError, Target, cells_of, targets
+from lesson_lib.cli.sources import (
+    BEGIN,
+    METADATA,
+    ROOT,
+    STUB,
+    BuildError,
+    Target,
+    cells_of,
+    source_text,
+    targets,
+)
 
 CONFIG = ROOT / "class" / "nbgrader_config.py"
+JUDGE = ROOT / "class" / "hidden.py"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 MIME = "application/x-lesson-verdict+json"
 LEFT_OUT = "(left out: it repeats a part of the hidden test)"
@@ -83,10 +93,8 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
 
     Raises BuildError where a tag, an answer or a hidden test is missing.
     """
-    folder = target.source.parents[1] / "grading"
-    cells = cells_of(target.source.read_text(encoding="utf-8"), target.source.name)
-    more_of = hidden_inputs(folder / target.source.name)
-    judge = (folder / "hidden.py").read_text(encoding="utf-8")
+    cells = cells_of(source_text(target), target.source.name)
+    judge = JUDGE.read_text(encoding="utf-8")
     points: dict[str, int] = {}
     for number, cell in enumerate(cells, 1):
         tags = dict(tag.split(":", 1) for tag in cell.metadata.get("tags", ()) if ":" in tag)
@@ -95,7 +103,7 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
             if name in points or not tags.get("points", "").isdigit():
                 raise BuildError(f'{name} needs one cell with tags=["exercise:{name}", "points:2"]')
             points[name] = int(tags["points"])
-            hidden = _hidden_cell(name, points[name], seed, more_of.get(name, ""), judge)
+            hidden = _hidden_cell(name, points[name], seed, judge)
             cell.source += f"\n{BEGIN_HIDDEN}\n{hidden}\n{END_HIDDEN}"
             role = {"grade": True, "locked": True, "points": points[name], "grade_id": f"check-{name}"}
         elif BEGIN in cell.source or STUB in cell.source:
@@ -106,33 +114,15 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
             role = {"locked": True, "grade_id": f"given-{number:02}"}
         plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
         cell.metadata["nbgrader"] = plain | {"cell_type": cell.cell_type} | role
-    if strange := set(more_of) - set(points):
-        raise BuildError(
-            f"grading/{target.source.name} has inputs for {min(strange)}, which is no exercise there"
-        )
     return new_notebook(cells=cells, metadata=METADATA), points
 
 
-def hidden_inputs(path: Path) -> dict[str, str]:
-    """Exercise -> Python text that defines a function of its name with further inputs: all of `path` but the
-    other such functions."""
-    text = path.read_text(encoding="utf-8")
-    parts = ast.parse(text).body[1:]  # behind the docstring
-    pieces = {part: ast.get_source_segment(text, part) or "" for part in parts}
-    own = [p for p in parts if isinstance(p, ast.FunctionDef) and not p.name.startswith("_")]
-    return {p.name: "\n".join(pieces[q] for q in parts if q is p or q not in own) for p in own}
-
-
-def _hidden_cell(name: str, points: int, seed: int, more: str, judge: str) -> str:
+def _hidden_cell(name: str, points: int, seed: int, judge: str) -> str:
     """One expression: a number of points. Its names are those of a namespace of its own, not the
     notebook's."""
     token = hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:16]
-    given = f"answer, {name!r}, {points}, {seed}" + (f", {name}" if more else "")
-    text = f"{more}\n\n{judge}\n\nverdict = Verdict(graded({given}) | {{'token': '{token}'}})\n"
-    if "HIDDEN TESTS" in text:
-        raise BuildError(
-            f"the hidden test of {name} holds nbgrader's own marker; take it out of notebooks/source/grading"
-        )
+    given = f"answer, {name!r}, {points}, {seed}"
+    text = f"{judge}\n\nverdict = Verdict(graded({given}) | {{'token': '{token}'}})\n"
     text = text.replace("\\", "\\\\").replace("'''", "\\'\\'\\'")
     return (
         f"import builtins\n\n(lambda own: builtins.exec(builtins.compile('''\n{text}''', '<hidden>', 'exec'),"

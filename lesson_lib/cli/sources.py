@@ -10,12 +10,12 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
 ROOT = Path(__file__).resolve().parents[2]
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
 
 
 class BuildError(Exception):
@@ -96,7 +96,7 @@ def split_exercise(text: str, *, solved: bool) -> str:
 
 def read_source(target: Target) -> NotebookNode:
     """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs."""
-    text = target.source.read_text(encoding="utf-8")
+    text = source_text(target)
     if target.solved is not None:
         text = split_exercise(text, solved=target.solved)
     elif BEGIN in text or STUB in text:
@@ -104,6 +104,22 @@ def read_source(target: Target) -> NotebookNode:
             f"{target.source.name} is a lesson and has a solution region; exercises live in source/exercises"
         )
     return new_notebook(cells=cells_of(text, target.source.name), metadata=METADATA)
+
+
+def source_text(target: Target) -> str:
+    """The text of a source, of exercises with the cells that belong to each card.
+
+    Raises BuildError for a card that no exercise has.
+    """
+    text = target.source.read_text(encoding="utf-8")
+    if target.solved is None:
+        return text
+    from lesson_lib.cli.cards import written_out  # exercises need torch; a list of notebooks does not
+
+    try:
+        return written_out(text)
+    except KeyError as error:
+        raise BuildError(f"{target.source.name}: {error.args[0]}") from None
 
 
 def cells_of(text: str, name: str) -> list[NotebookNode]:

@@ -22,11 +22,7 @@ from torch import Tensor
 
 from lesson_lib.checks import check, hint, picture, progress, solution
 
-# %% [markdown]
-# ## 1 · How good can it get?
-#
-# `★ · 4 min · whoever knows the limit of what a model sees does not train in vain`
-#
+# %% [markdown] tags=["exercise:word_before"]
 # Here are 25 words of a small text, counted by the word before, the word itself, and its tag:
 #
 # | word before | word | noun | past form | base form |
@@ -41,24 +37,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # Two words that look alike to a tagger get the same tag. First work out for yourself: what is the best share of right tags if the tagger sees the word alone?
 # Then the question: **what is the best share if it sees the word and the one before it?** Type a number (`0.5`) or an expression in quotes (`"3 / 4"`).
 
-# %%
-### BEGIN SOLUTION
-word_before = "(2 + 6 + 4 + 2 + 3 + 4) / 25"
-### END SOLUTION
-### STUB: word_before = ...
-
-# %% tags=["exercise:word_before", "points:2"]
-check(word_before, "word_before")
-
-# %%
-# hint("word_before")  # without the first '#': a question; run again for the next one
-# solution("word_before")
-
-# %% [markdown]
-# ## 2 · The limit, by counting
-#
-# `★★ · 7 min · with a limit beside it, a tagger's score tells whether it learned badly or saw too little`
-#
+# %% [markdown] tags=["exercise:best_share"]
 # Let the computer count. A text has $n$ tokens, and two rows of whole numbers describe it: `seen[i]` stands for what the tagger sees of token $i$ (a word, or a pair of
 # words, or a whole sentence: **equal numbers look alike**, and that is all they mean), and `tags[i]` is its tag. "I saw a saw", word by word, might be
 #
@@ -68,29 +47,7 @@ check(word_before, "word_before")
 # For this sentence it is 3/4.
 
 
-# %%
-def best_share(seen: Int[Tensor, " n"], tags: Int[Tensor, " n"]) -> Float[Tensor, ""]:
-    ### BEGIN SOLUTION
-    right = 0
-    for sight in seen.unique():
-        right += tags[seen == sight].bincount().max()  # its most frequent tag
-    return right / len(tags)
-    ### END SOLUTION
-    ### STUB: return ...
-
-
-# %% tags=["exercise:best_share", "points:4"]
-check(best_share)
-
-# %%
-# hint("best_share")
-# solution("best_share")
-
-# %% [markdown]
-# ## 3 · Attention in 1964
-#
-# `★★ · 6 min · score, softmax, weighted mean: the three steps of this course, fifty years before the name`
-#
+# %% [markdown] tags=["exercise:kernel_regression"]
 # Measured are $m$ points: `ys[j]` at the place `xs[j]`. Guess $y$ at $n$ new places `x[i]`:
 #
 # $$\text{score}_{ij} = -\frac{(x_i - xs_j)^2}{2\sigma^2}, \qquad \text{weight}_{ij} = \frac{e^{\text{score}_{ij}}}{\sum_{j'} e^{\text{score}_{ij'}}}, \qquad
@@ -100,66 +57,14 @@ check(best_share)
 # (Calling `torch.softmax` passes, too.)
 
 
-# %%
-def kernel_regression(
-    x: Float[Tensor, " n"],
-    xs: Float[Tensor, " m"],
-    ys: Float[Tensor, " m"],
-    sigma: float,
-) -> Float[Tensor, " n"]:
-    ### BEGIN SOLUTION
-    scores = -((x[:, None] - xs) ** 2) / (2 * sigma**2)  # (n, m): queries x, keys xs
-    exponentials = scores.exp()
-    weights = exponentials / exponentials.sum(-1, keepdim=True)
-    return weights @ ys
-    ### END SOLUTION
-    ### STUB: return ...
-
-
-# %% tags=["exercise:kernel_regression", "points:4"]
-check(kernel_regression)
-
-# %%
-# hint("kernel_regression")
-# solution("kernel_regression")
-
-# %% [markdown]
-# ## 4 · A glimpse at the edge: a repair
-#
-# `★★ · 6 min · a slice beyond the edge raises no error: it comes back too small, or empty, or from the wrong side`
-#
+# %% [markdown] tags=["exercise:crop"]
 # RAM sees a small square of a canvas at a time. Its centre is pixel `(row, column)`, and `size` is odd, so that there is a centre. The function below is right in
 # the middle of the canvas. At an edge it is not: **repair it, so that there are zeros beyond the edge** and the patch always is size × size.
 #
 # First guess: on a canvas of 5 × 7, what does it give for the corner (0, 0) and size 3?
 
 
-# %%
-def crop(
-    canvas: Float[Tensor, "height width"], row: int, column: int, size: int
-) -> Float[Tensor, "size size"]:
-    half = size // 2
-    ### BEGIN SOLUTION
-    padded = torch.nn.functional.pad(canvas, (half, half, half, half))
-    return padded[row : row + size, column : column + size]
-    ### END SOLUTION
-    ### STUB: rows = slice(row - half, row + half + 1)
-    ### STUB: columns = slice(column - half, column + half + 1)
-    ### STUB: return canvas[rows, columns]
-
-
-# %% tags=["exercise:crop", "points:4"]
-check(crop)
-
-# %%
-# hint("crop")
-# solution("crop")
-
-# %% [markdown]
-# ## 5 · A lucky glimpse
-#
-# `★★★ · 8 min · looking at ONE place has no gradient; this estimate is how RAM learns all the same, and the price is noise`
-#
+# %% [markdown] tags=["exercise:reinforce"]
 # A network looks left with probability $p$ and right with probability $1 - p$. What it sees there earns a reward, $r_\text{left}$ or $r_\text{right}$. It should change $p$ so
 # that the expected reward $p\, r_\text{left} + (1 - p)\, r_\text{right}$ grows, but in one try it sees one side only. REINFORCE makes an estimate of the derivative from that one draw:
 #
@@ -172,27 +77,6 @@ check(crop)
 # is an estimate, typically?
 
 
-# %%
-def reinforce(
-    p: float, reward_left: float, reward_right: float, baseline: float
-) -> Float[Tensor, "2"]:
-    ### BEGIN SOLUTION
-    left = (reward_left - baseline) / p  # d log p / dp = 1 / p
-    right = -(reward_right - baseline) / (1 - p)  # d log(1 - p) / dp = -1 / (1 - p)
-    mean = p * left + (1 - p) * right
-    variance = p * left**2 + (1 - p) * right**2 - mean**2
-    return torch.tensor([mean, variance])
-    ### END SOLUTION
-    ### STUB: return ...
-
-
-# %% tags=["exercise:reinforce", "points:6"]
-check(reinforce)
-
-# %%
-# hint("reinforce")
-# solution("reinforce")
-
 # %% [markdown]
 # When it passes, try baselines with $p = 0.2$ and rewards 1 and 0. The mean reward, 0.2, is the usual choice. Is it the best one?
 #
@@ -202,11 +86,8 @@ check(reinforce)
 # choices there is a baseline that takes away all the noise, and it is another one. With more choices there is none, in general.
 #
 # </details>
-#
-# ## 6 · One step of Bahdanau's decoder
-#
-# `★★ · 7 min · the line that replaced the fixed vector in 2014; the query is the decoder's state`
-#
+
+# %% [markdown] tags=["exercise:additive_step"]
 # The encoder has read $m$ characters and left a row for each: `read`, $(m, d_\text{read})$. Before the decoder writes the next character, it looks back at all of them:
 #
 # $$\text{score}_j = v \cdot \tanh(\text{state}\, W_\text{query} + \text{read}_j\, W_\text{key}), \qquad \text{context} = \sum_j \text{softmax}(\text{score})_j\, \text{read}_j$$
@@ -214,34 +95,7 @@ check(reinforce)
 # `state` is one row of $d_\text{state}$ numbers, $v$ a learned vector. **Give back the context**, $(d_\text{read},)$. You may call `torch.softmax`.
 
 
-# %%
-def additive_step(
-    state: Float[Tensor, " d_state"],
-    read: Float[Tensor, "m d_read"],
-    w_query: Float[Tensor, "d_state d_hidden"],
-    w_key: Float[Tensor, "d_read d_hidden"],
-    v: Float[Tensor, " d_hidden"],
-) -> Float[Tensor, " d_read"]:
-    ### BEGIN SOLUTION
-    scores = torch.tanh(state @ w_query + read @ w_key) @ v  # (m,): one per place
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ read
-    ### END SOLUTION
-    ### STUB: return ...
-
-
-# %% tags=["exercise:additive_step", "points:4"]
-check(additive_step)
-
-# %%
-# hint("additive_step")
-# solution("additive_step")
-
-# %% [markdown]
-# ## 7 · Who looked where? Read a table
-#
-# `★ · 4 min · you will read many such tables; first find out which axis asks`
-#
+# %% [markdown] tags=["exercise:read_alignment"]
 # A decoder with attention has read `17 May` and written `05-17`. These numbers are made up, but such a table comes out of every model of this kind. Each weight says
 # how much of a character that was read (columns) went into a character that was written (rows):
 #
@@ -255,39 +109,10 @@ check(additive_step)
 #
 # **Which character is a mixture of two others, with nearly nothing else in it?**
 #
-# - a) the written 5: a mixture of the M and the y that were read
-# - b) the M that was read: a mixture of the written 0 and 5
-# - c) the written dash: a mixture of the space and the 7 that were read
-# - d) the written 0: a mixture of the M and the a that were read
-# - e) the written 7: a mixture of the 1 and the 7 that were read
-# - f) none of them: softmax takes the largest score
 #
 # And a second thought: why might the 5 need both, where the 0 needs only the M? (Which months begin with an M?)
 
-# %%
-### BEGIN SOLUTION
-read_alignment = "a"
-### END SOLUTION
-### STUB: read_alignment = ...  # one letter, in quotes
-
-# %% tags=["exercise:read_alignment", "points:2"]
-check(read_alignment, "read_alignment")
-
-# %% [markdown]
-# Now look at the same table as a picture. The number of each row's bright cells is what you were asked for.
-
-# %%
-picture("read_alignment")
-
-# %%
-# hint("read_alignment")
-# solution("read_alignment")
-
-# %% [markdown]
-# ## 8 · What neither can see, in your own words
-#
-# `★★ · 5 min · three architectures, told apart by one question: which words may this output depend on?`
-#
+# %% [markdown] tags=["exercise:what_they_miss"]
 # Three taggers: a window that sees two words on either side, an RNN that reads from left to right, and attention over the whole sentence. Two sentences:
 #
 # - "did the man that saw the duck near the house **cut** the nail": here `cut` is a base form ("did ... cut"); without the first word it would be a past form.
@@ -297,20 +122,6 @@ picture("read_alignment")
 #
 # Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning:
 # compare the two yourself.
-
-# %%
-### BEGIN SOLUTION
-what_they_miss = """The auxiliary "did" stands ten words before "cut", outside the window. When the RNN comes to "saw", it has not read
-the next word, which decides. Attention may look at every word of the sentence, before and after, if positions tell it the order."""
-### END SOLUTION
-### STUB: what_they_miss = """ """
-
-# %% tags=["exercise:what_they_miss", "points:4"]
-check(what_they_miss, "what_they_miss")
-
-# %%
-# hint("what_they_miss")
-# solution("what_they_miss")
 
 # %% [markdown]
 # ## What you should remember

@@ -1,7 +1,7 @@
 """The hidden test of one exercise: its points, on inputs that the notebook has not shown.
 
-`make assignments` puts this text, behind the inputs of one exercise, between nbgrader's two markers in the cell that
-checks it; in the build folder, nowhere else. There it runs in the student's kernel, in a namespace of its own: from the
+`make assignments` puts this text between nbgrader's two markers in the cell that checks the exercise; in the
+build folder, nowhere else. There it runs in the student's kernel, in a namespace of its own: from the
 notebook it takes the answer, and nothing else.
 """
 
@@ -15,16 +15,17 @@ import torch
 LATE = "no answer after"  # runner.within says so when time is up
 MIME = "application/x-lesson-verdict+json"
 # What the judging itself computes with.
-USED = "softmax exp log tanh sum mean max amax abs matmul einsum bmm all any isfinite equal isclose allclose clone"
+USED = (
+    "softmax exp log tanh sum mean max amax abs matmul einsum"
+    " bmm all any isfinite equal isclose allclose clone"
+)
 
 
 def foreign():
     """Name of a function of Python or torch in whose place the notebook has put another one; else None."""
     for place in (builtins, torch, torch.Tensor, torch.nn.functional):
         for name, thing in list(vars(place).items()):
-            if "__main__" in [
-                getattr(x, "__module__", "") for x in (thing, type(thing))
-            ]:
+            if "__main__" in [getattr(x, "__module__", "") for x in (thing, type(thing))]:
                 return f"{place.__name__}.{name}"
         for name in USED.split():
             if getattr(getattr(place, name, None), "__name__", name) != name:
@@ -32,8 +33,9 @@ def foreign():
     return None
 
 
-def graded(answer, name, points, seed, more=None):
-    """The verdict: points, diagnosis, how many steps are right, and `sure`, False where a person must look."""
+def graded(answer, name, points, seed):
+    """The verdict: points, diagnosis, how many steps are right, and `sure`, False where a person must
+    look."""
     verdict = {"exercise": name, "points": 0.0, "of": points, "steps": "", "sure": True}
     if changed := foreign():
         said = f"{changed} has been replaced in this notebook, so nothing can be judged"
@@ -41,14 +43,14 @@ def graded(answer, name, points, seed, more=None):
     own = [n for n in sys.modules if n.split(".")[0] == "lesson_lib"]
     kept = {n: sys.modules.pop(n) for n in own}
     try:  # the library as it is on disk, whatever the notebook has made of it
-        return verdict | _judged(answer, name, points, seed, more)
+        return verdict | _judged(answer, name, points, seed)
     finally:
         for n in [n for n in sys.modules if n.split(".")[0] == "lesson_lib"]:
             del sys.modules[n]
         sys.modules.update(kept)
 
 
-def _judged(answer, name, points, seed, more):
+def _judged(answer, name, points, seed):
     engine = importlib.import_module("lesson_lib.checks.engine")
     inputs = importlib.import_module("lesson_lib.checks.inputs")
     runner = importlib.import_module("lesson_lib.checks.runner")
@@ -58,7 +60,7 @@ def _judged(answer, name, points, seed, more):
     written, by_words = hasattr(exercise, "stages"), hasattr(exercise, "least_words")
     shifts = (seed, seed + 1)
 
-    parts = _parts(exercise, more, inputs) if written else []
+    parts = _parts(exercise, inputs) if written else []
     troubles = []
     for part in parts:
         troubles.append(_trouble(part, answer, shifts, inputs, runner))
@@ -92,16 +94,15 @@ def _verdict(points, said, right, steps):
     return {"points": earned, "diagnosis": said, "steps": f"{right} of {steps} steps"}
 
 
-def _parts(exercise, more, inputs):
-    """The exercise once for each of its steps, with this step alone; the last step has the other sizes, too."""
+def _parts(exercise, inputs):
+    """The exercise once for each of its steps, with this step alone; the last step has the other
+    sizes, too."""
     parts = []
     for stage in exercise.stages:
         cases = stage.cases
-        if stage is exercise.stages[-1] and more is not None:
-            cases = lambda old=stage.cases: [*old(), *more(inputs.drawn)]  # noqa: E731
-        parts.append(
-            replace(exercise, stages=(replace(stage, cases=cases),), extra=None)
-        )
+        if stage is exercise.stages[-1] and (more := exercise.hidden):
+            cases = lambda old=stage.cases, more=more: [*old(), *more(inputs.drawn)]  # noqa: E731
+        parts.append(replace(exercise, stages=(replace(stage, cases=cases),), extra=None))
     if exercise.extra is not None:
         parts.append(replace(exercise, stages=exercise.stages[:1]))
     return parts
@@ -128,7 +129,8 @@ def _trouble(part, answer, shifts, inputs, runner):
 
 
 class Verdict:
-    """Shows itself to nbgrader as a number of points, and to this course's grading with the diagnosis and a token."""
+    """Shows itself to nbgrader as a number of points, and to this course's grading with the diagnosis and a
+    token."""
 
     def __init__(self, content):
         self.content = content

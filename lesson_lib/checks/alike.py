@@ -1,0 +1,49 @@
+"""A function to write of which several results are right, such as edges in any order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from lesson_lib.checks.exercise import Case, Stage, Write
+from lesson_lib.checks.result import Result
+from lesson_lib.checks.runner import Call
+
+
+class _Seen:
+    """A function of which something is overlooked, such as the order of edges; it has the other's name,
+    parameters and code."""
+
+    def __init__(self, answer: Callable, seen: Callable[..., Any]) -> None:
+        self.answer, self.seen = answer, seen
+        self.__wrapped__ = answer
+        for name in ("__name__", "__code__"):
+            if hasattr(answer, name):
+                setattr(self, name, getattr(answer, name))
+
+    def __call__(self, *given: Any) -> Any:
+        return self.seen(self.answer(*given), *given)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Alike(Write):
+    """A function to write of which several results are right; `seen(result, *inputs)` makes one of
+    them all."""
+
+    seen: Callable[..., Any]
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        """The result, with the answer, the slips and the reference all seen in the same way."""
+        if not callable(answer) or isinstance(answer, type):
+            return super().judge(answer, watch)
+        slips = {slip: _Seen(self.wrong(slip), self.seen) for slip in self.slips}
+        reference = _Seen(self.reference or self.solution, self.seen)
+        seen = replace(self, slips=slips, reference=lambda **case: reference(*case.values()))
+        return super(Alike, seen).judge(_Seen(answer, self.seen), watch)
+
+    def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
+        value = outcome.value
+        if isinstance(value, Tensor) and value.shape == expected.shape and value.dtype != expected.dtype:
+            return f"your result is {value.dtype}, asked for is {expected.dtype}"
+        return super()._trouble(outcome, expected, stage)

@@ -1,0 +1,5 @@
+"""Right answers to the exercises of lesson 00, in many spellings."""
+
+RIGHT = {
+    "weighted_sum": (5, "0.25 * 8 + 0.75 * 4", "2 + 3"),
+}

@@ -1,0 +1,70 @@
+"""Right answers to the exercises of lesson 01, in many spellings; wrong ones to the open question."""
+
+import torch
+from torch.nn.functional import pad
+
+from lesson_lib.checks.lesson_01 import _by_gradient, _by_the_library, _from_counts, _pixel_by_pixel
+
+RIGHT = {
+    "best_share": (
+        _from_counts(lambda c: c.amax(1).sum() / c.sum()),
+        lambda seen, tags: (
+            torch.stack([t == tags[seen == s].mode().values for s, t in zip(seen, tags, strict=True)])
+            .float()
+            .mean()
+        ),
+    ),
+    "kernel_regression": (
+        lambda x, xs, ys, sigma: torch.softmax(-0.5 * ((x[:, None] - xs) / sigma) ** 2, dim=-1) @ ys,
+        lambda x, xs, ys, sigma: torch.stack(
+            [(w := (-((one - xs) ** 2) / (2 * sigma**2)).exp()) @ ys / w.sum() for one in x]
+        ),
+    ),
+    "crop": (
+        _pixel_by_pixel,
+        lambda canvas, row, column, size: pad(canvas, (size,) * 4)[
+            row + size - size // 2 : row + size + size // 2 + 1,
+            column + size - size // 2 : column + size + size // 2 + 1,
+        ],
+    ),
+    "reinforce": (
+        _by_gradient,
+        lambda p, reward_left, reward_right, baseline: torch.tensor(
+            [
+                reward_left - reward_right,
+                p * (1 - p) * ((reward_left - baseline) / p + (reward_right - baseline) / (1 - p)) ** 2,
+            ]
+        ),
+    ),
+    "additive_step": (
+        _by_the_library,
+        lambda state, read, w_query, w_key, v: (
+            torch.stack([torch.tanh(state @ w_query + row @ w_key) @ v for row in read]).softmax(0)[:, None]
+            * read
+        ).sum(0),
+    ),
+    "word_before": (0.84, "21 / 25", "84 %"),
+    "read_alignment": ("a", "A)"),
+    "what_they_miss": (
+        (
+            "The window is too small: did is ten words away from cut. The RNN has not read the word after"
+            " saw. Attention looks at all words at once, wherever they stand."
+        ),
+        (
+            "For cut the auxiliary lies outside the window; for saw the deciding word comes later than an RNN"
+            " has read. With attention every word may use any word of the sentence."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "what_they_miss": (
+        "An RNN is just a long window.",
+        "With more training the window would learn it.",
+        "The RNN is slower than attention.",
+        "In the RNN the gradient vanishes over ten words.",
+        "Attention picks the most relevant word.",
+        "Attention knows the order of the words.",
+    ),
+}

@@ -1,0 +1,49 @@
+"""Right answers to the exercises of lesson 02, in many spellings; wrong ones to the open question."""
+
+import torch
+
+RIGHT = {
+    "stable_weights": (
+        lambda scores: (scores - torch.logsumexp(scores, -1, keepdim=True)).exp(),
+        lambda scores: torch.softmax(scores, dim=-1),
+    ),
+    "scaled_attention": (
+        lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v),
+        lambda q, k, v: torch.einsum(
+            "...nm,...md->...nd",
+            torch.softmax(torch.einsum("...nd,...md->...nm", q / q.shape[-1] ** 0.5, k), -1),
+            v,
+        ),
+    ),
+    "additive_scores": (
+        lambda q, k, wq, wk, v: torch.stack([torch.tanh(row + k @ wk) @ v for row in q @ wq]),
+        lambda q, k, wq, wk, v: torch.einsum(
+            "nmh,h->nm", torch.tanh((q @ wq).unsqueeze(1) + (k @ wk).unsqueeze(0)), v
+        ),
+    ),
+    "score_ratio": (7.389, "e**2", "exp(12) / exp(10)"),
+    "unscaled_picture": ("b", " B ) "),
+    "score_variance": (144, "16 * 9", "16 * (5 * 5 - 4 * 4)"),
+    "why_the_root": (
+        (
+            "The variance of the score grows with d_k, so large widths give one-hot weights without gradient;"
+            " dividing by d_k would make them uniform."
+        ),
+        (
+            "Its standard deviation is sqrt(d_k). Without the division softmax saturates; with d_k itself the"
+            " scores would be too small and all keys get equal weight."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "why_the_root": (
+        "We divide by the root so that the rows sum to 1.",
+        "It prevents overflow of exp.",
+        "Softmax needs inputs between 0 and 1.",
+        "It makes attention faster.",
+        "It turns the dot product into the cosine of the angle.",
+        "It corrects for the number of keys in the sum.",
+    ),
+}

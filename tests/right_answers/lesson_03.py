@@ -1,0 +1,49 @@
+"""Right answers to the exercises of lesson 03, in many spellings; wrong ones to the open question."""
+
+import torch
+
+from lesson_lib.checks.lesson_03 import without_loops
+
+RIGHT = {
+    "without_loops": (
+        lambda query, key, value: torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, scale=1.0
+        ),
+        lambda q, k, v: torch.einsum("nm,md->nd", torch.softmax(torch.einsum("nd,md->nm", q, k), dim=1), v),
+    ),
+    "mix_in_columns": (
+        lambda V, A_prime: (A_prime.mT @ V.mT).mT,
+        lambda V, A_prime: torch.einsum("dk,kq->dq", V, A_prime),
+    ),
+    "attention_in_columns": (
+        lambda I, W_q, W_k, W_v: without_loops((W_q @ I).mT, (W_k @ I).mT, (W_v @ I).mT).mT,  # noqa: E741
+        lambda I, W_q, W_k, W_v: torch.einsum(  # noqa: E741
+            "vi,iq->vq", W_v @ I, torch.softmax(torch.einsum("kj,ki->ji", W_k @ I, W_q @ I), dim=0)
+        ),
+    ),
+    "learned_numbers": (131072, "512 * (64 + 64 + 128)", "2 * 512 * 64 + 512 * 128"),
+    "bright_picture": ("a", "A)"),
+    "regrouped_cost": (64, "4096 / 64", "(2 * 4096**2 * 64) / (2 * 4096 * 64**2)"),
+    "why_not_regroup": (
+        (
+            "Softmax is not linear, it needs a whole row of scores first; with a product of features phi(q)"
+            " phi(k) in place of exp the brackets could be moved."
+        ),
+        (
+            "Only a pure chain of products is associative. The softmax in between depends on all scores of a"
+            " row; replacing it by a kernel feature map gives linear attention."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "why_not_regroup": (
+        "Here associativity of the product fails.",
+        "Matrices commute only if they are diagonal.",
+        "The shapes would mismatch.",
+        "Because softmax is too slow.",
+        "Because of the division by sqrt(d).",
+        "It would lose precision.",
+    ),
+}

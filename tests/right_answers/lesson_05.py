@@ -1,0 +1,73 @@
+"""Right answers to the exercises of lesson 05, in many spellings; wrong ones to the open question."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from lesson_lib.checks.inputs import table
+from lesson_lib.checks.lesson_05 import _right_blocks, _token_by_token
+from lesson_lib.positions import sinusoidal
+
+
+def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    angles = positions[:, None] * frequencies
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+RIGHT = {
+    "waves": (
+        lambda positions, d: torch.stack(
+            [(positions * 10000.0 ** (-(c - c % 2) / d) + c % 2 * math.pi / 2).sin() for c in range(d)], dim=1
+        ),
+        lambda positions, d: torch.stack(
+            [
+                rotation(float(i), d, dtype=positions.dtype, device=positions.device)
+                @ sinusoidal(1, d, dtype=positions.dtype, device=positions.device)[0]
+                for i in positions
+            ]
+        ),
+    ),
+    "shift_matrix": (
+        _right_blocks,
+        lambda delta, frequencies: torch.linalg.matrix_exp(
+            delta * torch.block_diag(*(w * table([[0.0, 1.0], [-1.0, 0.0]]) for w in frequencies))
+        ),
+    ),
+    "offset_rows": (
+        lambda query_positions, key_positions, radius: (
+            key_positions - query_positions[:, None] + radius
+        ).clamp(0, 2 * radius),
+        lambda i, j, r: torch.stack([torch.clamp(j - one, min=-r, max=r) + r for one in i]),
+    ),
+    "turned": (
+        _token_by_token,
+        _as_complex_numbers,
+    ),
+    "wavelength": ("200 * pi", 628.3185, "2 * pi * 10000**(8 / 16)"),
+    "shaw_numbers": (544, "2 * (2 * 8 + 1) * 16", "17 * 16 + 17 * 16"),
+    "code_products": ("a", "(A)"),
+    "why_no_order": (
+        (
+            "Every token is projected with the same matrices, and each output is a sum over all keys, which"
+            " has no order; adding position codes to the tokens changes that."
+        ),
+        (
+            "Scores belong to pairs of tokens, and each token keeps its own query, key and value wherever it"
+            " stands. A causal mask or rotary positions tie the scores to places."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "why_no_order": (
+        "Self-attention is permutation invariant.",
+        "The softmax loses the order.",
+        "The matrices learn the order of the tokens.",
+        "After training on ordered text it knows the order.",
+        "The residual connection changes that.",
+        "A padding mask breaks it.",
+    ),
+}

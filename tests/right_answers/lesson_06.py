@@ -1,0 +1,122 @@
+"""Right answers to the exercises of lesson 06, in many spellings; wrong ones to the open question."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lesson_lib.checks.lesson_06 import (
+    Sublayer,
+    _around,
+    _before,
+    _best,
+    _centred,
+    _kept,
+    _mean_of,
+    _of_the_sorted,
+    _over,
+    _stack,
+    _writes,
+)
+
+
+def _by_recursion(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
+    if not sublayers:
+        return norm(x)
+    return _by_recursion(x + sublayers[0](norm(x)), sublayers[1:], norm)
+
+
+def _as_a_sum(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
+    parts = [x]
+    for sublayer in sublayers:
+        parts.append(sublayer(norm(torch.stack(parts).sum(0))))
+    return norm(torch.stack(parts).sum(0))
+
+
+def _in_a_list(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
+    new: list[int] = []
+    while len(new) < most and end not in new:
+        new.append(int(score_next(torch.cat([begin, begin.new_tensor(new)])).argmax()))
+    return begin.new_tensor(new)
+
+
+def _by_calling_itself(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
+    if most == 0:
+        return begin[:0]
+    best = score_next(begin).max(-1).indices[None]
+    longer = torch.cat([begin, best])
+    return best if best == end else torch.cat([best, _by_calling_itself(score_next, longer, end, most - 1)])
+
+
+def _chosen_after(logits: Tensor, temperature: float, k: int) -> Tensor:
+    shares = (logits / temperature).softmax(-1) * _best(logits, k)
+    return shares / shares.sum(-1, keepdim=True)
+
+
+RIGHT = {
+    "norm_of_tokens": (
+        lambda x, weight, bias, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps),
+        lambda x, weight, bias, eps: (
+            _centred(x) * (x.var(-1, keepdim=True, correction=0) + eps).rsqrt() * weight + bias
+        ),
+        _over(-1),
+    ),
+    "pre_norm_stack": (
+        _stack(_around),
+        _by_recursion,
+        _as_a_sum,
+    ),
+    "forced_loss": (
+        lambda decode, target, start, filler: torch.nn.functional.cross_entropy(
+            decode(_before(target, start)).flatten(0, 1), target.flatten(), ignore_index=filler
+        ),
+        _mean_of(lambda target, start: torch.nn.functional.pad(target, (1, -1), value=start)),
+        _mean_of(_before, lambda losses, real: (losses * real).sum() / real.sum()),
+    ),
+    "greedy_words": (_writes(), _in_a_list, _by_calling_itself),
+    "k_best_probabilities": (
+        _of_the_sorted,
+        _chosen_after,
+        lambda logits, temperature, k: torch.softmax(_kept(logits, k) / temperature, -1),
+        lambda logits, temperature, k: (
+            (
+                p := (logits / temperature).softmax(-1)
+                * (logits >= logits.topk(k).values.amin(-1, keepdim=True))
+            )
+            / p.sum(-1, keepdim=True)
+        ),
+    ),
+    "decoder_numbers": (
+        2130,
+        "2 * 4 * 10**2 + (10*60 + 60) + (60*10 + 10) + 3 * (10 + 10)",
+        "8*10^2 + 2*10*60 + 60 + 7*10",
+    ),
+    "stream_curve": ("a", " (A)"),
+    "why_training_differs": (
+        (
+            "Teacher forcing puts the correct words before every position, so all losses are computed in"
+            " parallel. Later the model reads words that it chose, one at a time, and after a wrong one it is"
+            " somewhere it has never been."
+        ),
+        (
+            "While it trains it reads the right words and while it writes its own. In training all places are"
+            " computed at once, in writing one after the other, so one mistake is read by all that follow."
+        ),
+        (
+            "While training it reads the target, shifted by one, in one pass with a causal mask. While"
+            " writing it reads its own output in a loop, and an early error is read by all later steps."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "why_training_differs": (
+        "In training the decoder sees the future words.",
+        "The decoder learns from its errors while it writes.",
+        "The encoder works in a different way when the model writes.",
+        "In training there is dropout.",
+        "It uses beam search to write.",
+        "It overfits to the training sentences.",
+    ),
+}

@@ -1,0 +1,121 @@
+"""Right answers to the exercises of lesson 07, in many spellings; wrong ones to the open question."""
+
+import torch
+from torch import Tensor
+
+from lesson_lib.attention import attend
+from lesson_lib.checks.lesson_07 import (
+    _block,
+    _block_by_attend,
+    _centres,
+    _cheapest,
+    _heads,
+    _squares,
+    _taps,
+    _unfolded,
+)
+from lesson_lib.scores import dot
+
+
+def _as_products(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> Tensor:
+    """By the quadratic encoding: each score is a product of two vectors of three numbers."""
+    centres = _centres(kernel)
+    encoding = torch.cat([d.square().sum(-1, keepdim=True), d], -1)
+    asked = torch.cat([torch.ones_like(centres[:, :1]), -2 * centres], -1)
+    weights = (-sharpness * encoding @ asked.T).softmax(1)  # (n, m, 9)
+    return sum(weights[..., k].mm(pixels).mm(kernel[:, :, k // 3, k % 3].T) for k in range(9))
+
+
+def _by_attend(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> Tensor:
+    bias = -sharpness * _squares(d, _centres(kernel))
+    empty = pixels.new_zeros(9, len(d), 1), pixels.new_zeros(9, len(pixels), 1)
+    return attend(*empty, pixels @ _taps(kernel).mT, score=dot, score_bias=bias).output.sum(0)
+
+
+def _slice_by_slice(images: Tensor, patch: int) -> Tensor:
+    rows = []
+    for top in range(0, images.shape[2], patch):
+        for left in range(0, images.shape[3], patch):
+            rows.append(images[:, :, top : top + patch, left : left + patch].flatten(1))
+    return torch.stack(rows, 1)
+
+
+def _by_convolution(images: Tensor, patch: int) -> Tensor:
+    """A strided convolution whose kernels are the rows of a unit matrix."""
+    width = images.shape[1] * patch**2
+    kernels = torch.eye(width, dtype=images.dtype, device=images.device)
+    kernels = kernels.unflatten(1, (images.shape[1], patch, patch))
+    return torch.nn.functional.conv2d(images, kernels, stride=patch).flatten(2).mT
+
+
+def _block_of_columns(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
+    """The other repair: a column per query, so that the softmax runs down the columns."""
+    pixels = x.flatten(2)
+    table_ = ((w_k @ pixels).mT @ (w_q @ pixels)).softmax(1)
+    return x + gamma * (w_v @ pixels @ table_).view_as(x)
+
+
+def _block_of_convolutions(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
+    query, key, value = (
+        torch.nn.functional.conv2d(x, w[:, :, None, None]).flatten(2) for w in (w_q, w_k, w_v)
+    )
+    weights = torch.einsum("bdi,bdj->bij", query, key).softmax(-1)
+    return x + gamma * torch.einsum("bij,bcj->bci", weights, value).reshape(x.shape)
+
+
+def _hungarian(cost: Tensor) -> Tensor:
+    from scipy.optimize import linear_sum_assignment  # here, since few checks need it
+
+    return torch.as_tensor(linear_sum_assignment(cost.numpy())[1], device=cost.device)
+
+
+def _recursively(cost: Tensor) -> Tensor:
+    """The last object tries each query; the others share out the rest."""
+
+    def cheapest(row: int, free: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        if row == len(cost):
+            return 0.0, ()
+        tries = []
+        for j in free:
+            rest, way = cheapest(row + 1, tuple(k for k in free if k != j))
+            tries.append((float(cost[row, j]) + rest, (j, *way)))
+        return min(tries)
+
+    return torch.tensor(cheapest(0, tuple(range(cost.shape[1])))[1], device=cost.device)
+
+
+RIGHT = {
+    "nine_heads": (_heads(), _as_products, _by_attend),
+    "patch_rows": (_unfolded, _slice_by_slice, _by_convolution),
+    "sagan_block": (_block(), _block_by_attend, _block_of_columns, _block_of_convolutions),
+    "cheapest_match": (_hungarian, _cheapest, _recursively),
+    "pixels_seen": (81, "9 * 9", "(2 * (2 * 1 + 1) + 3) ** 2", "(1 + 2 + 2 + 4)^2"),
+    "token_view": ("a", " (A)"),
+    "why_no_convolution": (
+        (
+            "Both dark pixels ask the same query of the same keys, so every head gives them equal outputs,"
+            " and so does the sum; the convolution gives them 1 and 0, since it knows what is to the left."
+        ),
+        (
+            "Self-attention without positions is permutation equivariant, each head and hence their sum. A"
+            " convolution is not: swap the second pixel and the first one, and the neighbours change."
+        ),
+        (
+            "Attention treats the pixels as a set. Identical pixels get identical outputs in all heads, but"
+            " the left neighbour of pixel 2 is bright and that of pixel 3 is dark."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "why_no_convolution": (
+        "Self-attention is permutation invariant.",
+        "One head is too weak, but nine heads could do it.",
+        "After training on pictures it knows the neighbours.",
+        "Because attention looks at all pixels and a convolution at three.",
+        "The softmax makes all weights positive.",
+        "The convolution uses padding.",
+        "The attention has too few parameters.",
+    ),
+}

@@ -1,0 +1,97 @@
+"""Right answers to the exercises of lesson 08, in many spellings; wrong ones to the open question."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from lesson_lib.checks.lesson_08 import _doubling, _faded, _gru
+from lesson_lib.linear import feature_map
+
+
+def _gru_by_lerp(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Gate by gate, with the rows of each."""
+    d = state.shape[-1]
+    rows = [slice(i * d, (i + 1) * d) for i in range(3)]
+    new = [torch.nn.functional.linear(x, W[k], b[k]) for k in rows]
+    old = [torch.nn.functional.linear(state, U[k], c[k]) for k in rows]
+    r, z = 1 / (1 + (-new[0] - old[0]).exp()), 1 / (1 + (-new[1] - old[1]).exp())
+    return torch.lerp(torch.tanh(new[2] + r * old[2]), state, z)
+
+
+def _as_one_state(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
+    """S and z in one matrix, results written into a tensor that stands ready."""
+    counted = pad(value, (0, 1), value=1.0)
+    state = key.new_zeros(key.shape[1], counted.shape[1])
+    made = torch.empty_like(counted)
+    for i in range(len(key)):
+        state = torch.addmm(decay * state, feature_map(key[i : i + 1]).mT, counted[i : i + 1])
+        made[i] = feature_map(query[i]) @ state
+    return made[:, :-1] / made[:, -1:]
+
+
+def _glued(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
+    """Outputs are glued together one by one."""
+    S, z, made = torch.zeros_like(key[0])[:, None], torch.zeros_like(key[0]), value[:0]
+    for i in range(len(key)):
+        k = feature_map(key[i])
+        S, z = decay * S + torch.outer(k, value[i]), decay * z + k
+        made = torch.cat([made, (feature_map(query[i]) @ S / feature_map(query[i]).dot(z))[None]])
+    return made
+
+
+def _by_halves(a: Tensor, b: Tensor) -> Tensor:
+    """Two tokens become one, the half as many states are found, and between them stand the others."""
+    if len(a) == 1:
+        return b
+    even = len(a) // 2 * 2
+    odd = _by_halves(a[1:even:2] * a[0:even:2], a[1:even:2] * b[0:even:2] + b[1:even:2])
+    between = torch.cat([b[:1], a[2::2] * odd[: len(a[2::2])] + b[2::2]])
+    return torch.cat([torch.stack([between[: len(odd)], odd], 1).flatten(0, 1), between[len(odd) :]])
+
+
+def _in_slices(a: Tensor, b: Tensor) -> Tensor:
+    """The same rounds, written into copies."""
+    a, b, reach = a.clone(), b.clone(), 1
+    while reach < len(a):
+        b[reach:] = b[reach:] + a[reach:] * b[:-reach]
+        a[reach:] = a[reach:] * a[:-reach]
+        reach *= 2
+    return b
+
+
+RIGHT = {
+    "gru_step": (_gru(), torch.gru_cell, _gru_by_lerp),
+    "fading_attention": (_faded(), _as_one_state, _glued),
+    "states_at_once": (_doubling(), _by_halves, _in_slices),
+    "lstm_meets_attention": (288, "6 * 48", "(16 - 4) * 48 / 2"),
+    "way_to_the_last": ("c", " (C)"),
+    "from_the_state": (29, "348 / 12", "(100 + 2*42 + 2*(40 + 42)) / (4 + 2 + 2*(2 + 1))"),
+    "cache_and_state": (30.77, "2*512*1000 / (8 * (64*64 + 64))", "1024000 / 33280", 30.8, 31),
+    "why_tanh_waits": (
+        (
+            "Composing two linear steps gives one linear step, with the product of the factors, so they can"
+            " be grouped in any way, like a tree. A tanh in between destroys that."
+        ),
+        (
+            "(2) is associative: a_2 (a_1 h + b_1) + b_2 has the same form, and halves of the sequence can be"
+            " worked on at the same time. (1) is nonlinear, one must know h before the next tanh."
+        ),
+        (
+            "In the second recurrence I can merge neighbouring steps by multiplying their factors before the"
+            " state is known, in parallel; the nonlinearity of the first one does not let me."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "why_tanh_waits": (
+        "In the second one the states are independent of each other.",
+        "The tanh is slow, the product is fast.",
+        "With enough cores the first one would be parallel as well.",
+        "The tanh makes the gradients vanish.",
+        "The RNN has to wait for its previous output.",
+        "The second one sees all tokens, the first sees one at a time.",
+        "The second has fewer parameters than the first.",
+    ),
+}

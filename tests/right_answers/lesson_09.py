@@ -1,0 +1,103 @@
+"""Right answers to the exercises of lesson 09, in many spellings; wrong ones to the open question."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from lesson_lib.attention import attend
+from lesson_lib.checks.lesson_09 import (
+    _blockwise,
+    _dilated,
+    _in_slices,
+    _layers,
+    _offset_by_offset,
+    _real,
+    _sliced,
+)
+from lesson_lib.truncated import attend_window
+
+
+def _by_floats(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
+    return torch.maximum((i - j) / before, (j - i) / after).ceil().to(i.dtype)
+
+
+def _pair_by_pair(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
+    found = [
+        -((b - a) // before) if b < a else -((a - b) // after)
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+    return torch.tensor(found, dtype=i.dtype, device=i.device)
+
+
+def _by_lists(queries: Tensor, keys: Tensor, radius: int, step: int) -> Tensor:
+    rows = [
+        [j in range(i - radius * step, i + radius * step + 1, step) for j in keys.tolist()]
+        for i in queries.tolist()
+    ]
+    return torch.tensor(rows, dtype=torch.bool, device=queries.device)
+
+
+def _biased(query: Tensor, key: Tensor, value: Tensor, radius: int) -> Tensor:
+    """A column for each offset, hidden ones at minus infinity."""
+    n = len(query)
+    k, v = (pad(x, (0, 0, radius, radius)).unfold(0, 2 * radius + 1, 1).mT for x in (key, value))
+    scores = (k @ query[..., None]).squeeze(-1) / query.shape[-1] ** 0.5
+    j = torch.arange(n, device=key.device)[:, None] + torch.arange(-radius, radius + 1, device=key.device)
+    weights = scores.masked_fill((j < 0) | (j >= n), -torch.inf).softmax(-1)
+    return (weights[:, None] @ v)[:, 0]
+
+
+def _written_in_place(query: Tensor, key: Tensor, value: Tensor, radius: int, block: int) -> Tensor:
+    """A tensor stands ready; the last block overlaps the one before it."""
+    n, made = len(query), torch.empty_like(value)
+    for start in range(0, n, block):
+        start = max(0, min(start, n - block))
+        end = min(n, start + block)
+        left = max(0, start - radius)
+        near = slice(left, end + radius)
+        band = torch.ones(end - start, len(key[near]), dtype=torch.bool, device=key.device)
+        shift = start - left
+        band = band.tril(shift + radius).triu(shift - radius)
+        made[start:end] = attend(query[start:end], key[near], value[near], mask=band).output
+    return made
+
+
+RIGHT = {
+    "layers_until": (_layers(), _by_floats, _pair_by_pair),
+    "dilated_window": (_dilated(), _by_lists, _offset_by_offset),
+    "near_blocks": (_blockwise(seen=_real), _sliced, _biased, attend_window),
+    "block_by_block": (
+        _in_slices(),
+        _written_in_place,
+        lambda query, key, value, radius, block: attend_window(query, key, value, radius),
+    ),
+    "table_for_an_hour": ("6 * 4 * 360000**2 / 2**30", 2897, "6 * 4 * (3600 * 100)^2 / 1024^3"),
+    "what_a_mask_saves": ("d", " D) "),
+    "streaming_latency": ("2*4*10 + 6*3*20", 440, "80 + 360"),
+    "beyond_every_window": (
+        (
+            "100 frames are farther than 3 * 15 = 45, so the output does not depend on the sound at all and"
+            " there is nothing to learn from. I would stack 7 layers."
+        ),
+        (
+            "The receptive field is 45 frames to each side; changing the sound changes nothing at the output,"
+            " its derivative is zero. A dilated window reaches farther at the same price."
+        ),
+        (
+            "Each layer carries a sound 15 frames on, three layers 45. No information arrives, and no amount"
+            " of training helps. Take a radius of 34 or more, or add a global token."
+        ),
+    ),
+}
+
+# in the order of the slips
+WRONG = {
+    "beyond_every_window": (
+        "The model would learn it with more data.",
+        "I would give it more heads and a larger hidden size.",
+        "Over 100 frames the gradients vanish.",
+        "After 100 frames the model has forgotten the sound.",
+        "The model hears only 15 frames, and the sound is 100 away.",
+        "It lacks positional encodings, so it cannot tell where the sound was; I would add them.",
+    ),
+}
