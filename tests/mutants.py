@@ -6,7 +6,7 @@
 
 import ast
 import copy
-import importlib
+import inspect
 import os
 import tempfile
 import tomllib
@@ -148,25 +148,21 @@ def _can_go(part: ast.AST, tree: ast.AST) -> bool:
 def answers(exercise: Exercise) -> dict[str, Callable[[], Any]]:
     """Every mutant of an exercise's right answer: what was changed -> how to make the answer."""
     if isinstance(exercise, Choice):
-        right = {letter.strip(" ().").lower() for letter in exercise.right}
-        return {letter: lambda letter=letter: letter for letter in exercise.options if letter not in right}
+        wrong = [letter for letter in exercise.options if letter != exercise.answer]
+        return {letter: lambda letter=letter: letter for letter in wrong}
     if isinstance(exercise, Number):
-        texts = (a.replace("^", "**") for a in exercise.right if isinstance(a, str) and "%" not in a)
-        text = max(texts, key=len)  # the one with most to change
-        return {said: lambda source=source: source for said, source in mutants(text).items()}
+        return {said: lambda source=source: source for said, source in mutants(exercise.answer).items()}
     if isinstance(exercise, Write):
         return {
             said: lambda source=source: _defined(source, exercise)
-            for said, source in mutants(exercise.solution).items()
+            for said, source in mutants(exercise.text).items()
         }
     return {}
 
 
-def _defined(source: str, exercise: Exercise) -> Callable:
+def _defined(source: str, exercise: Write) -> Callable:
     """The function of that text, among the names of its lesson's module."""
-    lesson = next(name for name, exercises in LESSONS.items() if exercise.name in [e.name for e in exercises])
-    number = lesson.rpartition("/")[2][:2]
-    session = dict(vars(importlib.import_module(f"lesson_lib.checks.lesson_{number}_code")))
+    session = dict(inspect.unwrap(exercise.solution).__globals__)
     exec(source, session)
     return session[exercise.name]
 
@@ -175,7 +171,7 @@ def verdicts(exercise: Exercise) -> dict[str, str]:
     """What was changed -> 'survives', 'rejected', or 'stops', where the mutant ends with an error and no
     check is needed."""
     exercise = replace(exercise, slips={})  # to name a mistake takes longer than to find it
-    endless = isinstance(exercise, Write) and "while " in exercise.solution
+    endless = isinstance(exercise, Write) and "while " in exercise.text
     with tempfile.TemporaryDirectory() as home, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")  # a mutant may index by a list
         stack.enter_context(mock.patch.dict(os.environ, LESSON_HOME=home))

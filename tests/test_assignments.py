@@ -12,13 +12,11 @@ from lesson_lib.checks.engine import EXERCISES, LESSONS, check
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.inputs import drawn, reseeded
 from lesson_lib.cli import assignments
-from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, split_exercise, targets
+from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, source_text, split_exercise, targets
 
 SEED = 8675309
 LESSON_NAMES = [name.split("/")[1] for name in LESSONS if name.startswith("exercises/")]
 WRITTEN = [e.name for name in LESSON_NAMES for e in LESSONS[f"exercises/{name}"] if isinstance(e, Write)]
-LESSON_OF = {e.name: name for name in LESSON_NAMES for e in LESSONS[f"exercises/{name}"]}
-GRADING = ROOT / "notebooks" / "source" / "grading"
 
 
 def target(name):
@@ -33,7 +31,7 @@ def home(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", LESSON_NAMES)
 def test_every_exercise_has_one_cell_with_its_tags(name):
     found = []
-    for cell in cells_of(target(name).source.read_text("utf-8"), name):
+    for cell in cells_of(source_text(target(name)), name):
         tags = cell.metadata.get("tags", [])
         assert bool(re.match(r"check\(", cell.source)) == any(t.startswith("exercise:") for t in tags)
         if tags:
@@ -98,17 +96,14 @@ def flat(cases):
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_hidden_inputs_are_others_than_those_of_the_check(name):
-    text = assignments.hidden_inputs(GRADING / f"{LESSON_OF[name]}.py")[name]
-    space = {}
-    exec(text, space)
-    made = []
+    hidden, made = EXERCISES[name].hidden, []
     for seed in (0, SEED, SEED + 1):
         with reseeded(seed):
             made.append(
                 (
                     [flat(stage.cases()) for stage in EXERCISES[name].stages],
-                    flat(space[name](drawn)),
-                    space[name](drawn),
+                    flat(hidden(drawn)),
+                    hidden(drawn),
                 )
             )
     visible, first, second = made
@@ -141,18 +136,15 @@ def test_reseeded_ends_with_its_block():
 def test_hidden_tests_stand_in_one_place():
     texts = [*(ROOT / "lesson_lib").rglob("*.py"), *(ROOT / "notebooks").rglob("*.ipynb")]
     assert [p.name for p in texts if "def graded(" in p.read_text("utf-8")] == []
-    assert "def graded(" in (GRADING / "hidden.py").read_text("utf-8")
+    assert "def graded(" in assignments.JUDGE.read_text("utf-8")
 
 
 def course_of(tmp_path, check_cell):
     """A course with one lesson of one exercise, whose check stands in `check_cell`."""
     folder = tmp_path / "notebooks" / "source"
     (folder / "exercises").mkdir(parents=True)
-    (folder / "grading").mkdir()
     text = "# %%\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION\n### STUB: x = ...\n\n" + check_cell
     (folder / "exercises" / "01_a.py").write_text(text, "utf-8")
-    (folder / "grading" / "01_a.py").write_text('"""None."""\n', "utf-8")
-    (folder / "grading" / "hidden.py").write_text('"""Judge."""\n', "utf-8")
     return Target("solutions/01_a", folder / "exercises" / "01_a.py", tmp_path / "none.ipynb")
 
 
@@ -169,20 +161,10 @@ def test_a_wrong_tag_is_told(tmp_path, cell, said):
         assignments.source_notebook(course_of(tmp_path, cell), SEED)
 
 
-def test_inputs_without_an_exercise_and_a_marker_in_them_are_told(tmp_path):
-    made = course_of(tmp_path, '# %% tags=["exercise:x", "points:2"]\ncheck(x)\n')
-    inputs = made.source.parents[1] / "grading" / "01_a.py"
-    inputs.write_text('"""None."""\n\ndef y(drawn):\n    return []\n', "utf-8")
-    with pytest.raises(BuildError, match="inputs for y, which is no exercise"):
-        assignments.source_notebook(made, SEED)
-    inputs.write_text('"""None."""\n\ndef x(drawn):\n    return ["END HIDDEN TESTS"]\n', "utf-8")
-    with pytest.raises(BuildError, match="nbgrader's own marker"):
-        assignments.source_notebook(made, SEED)
-
-
 def test_a_seed_is_drawn_once_and_kept(tmp_path):
     path = tmp_path / "seed.txt"
     first = assignments._seed(path, None)
+    assert path.stat().st_mode & 0o077 == 0  # nobody else reads it
     assert assignments._seed(path, None) == first >= 10**6
     assert assignments._seed(path, SEED) == SEED == assignments._seed(path, None)
     path.write_text("many", "utf-8")

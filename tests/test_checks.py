@@ -12,14 +12,15 @@ import time
 import numpy
 import pytest
 import torch
-from lesson_lib.checks.lesson_10_code import Alike
 
 from lesson_lib.checks import check, engine, hint, picture, progress, runner, solution, store
+from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.engine import EXERCISES
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.result import Counterexample, Result
 from lesson_lib.checks.values import written
+from tests.right_answers import RIGHT
 
 FUNCTIONS = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Write)]
 ADDRESS = re.compile(r"0x[0-9a-f]{4,}")
@@ -37,7 +38,7 @@ def home(tmp_path, monkeypatch):
 
 def right(name):
     """The reference as a function of any arguments, to build nearly right answers from."""
-    return lambda *arguments: EXERCISES[name].right[0](*arguments)
+    return lambda *arguments: RIGHT[name][0](*arguments)
 
 
 def recurse(*arguments):
@@ -126,7 +127,7 @@ def fits(name, odd):
     number, where one is."""
     exercise = EXERCISES[name]
     case = exercise.stages[0].cases()[0]
-    asked = exercise.reference(**case)
+    asked = exercise.expected(case)
     if (odd in SHAPED and not asked.ndim) or (odd == "changes its input" and not tensors(case.values())):
         return False
     return NEEDS.get(odd, asked.is_floating_point()) == asked.is_floating_point()
@@ -143,7 +144,7 @@ def test_odd_answers_are_named_and_harm_nothing(name):
         said = words.replace("the inputs are torch.", "asked for is torch.") if exact else words
         assert said in result.diagnosis, odd
         assert not ADDRESS.search(repr(result) + result._repr_html_()), odd
-    assert check(EXERCISES[name].right[0], name).passed  # the engine is as good as before
+    assert check(RIGHT[name][0], name).passed  # the engine is as good as before
 
 
 class Hostile:
@@ -200,7 +201,7 @@ def test_a_name_nearly_right_is_guessed():
 
 def test_the_name_defaults_to_the_functions_own():
     def scaled_attention(query, key, value):
-        return EXERCISES["scaled_attention"].reference(query, key, value)
+        return EXERCISES["scaled_attention"].solution(query, key, value)
 
     assert check(scaled_attention).passed
 
@@ -269,7 +270,7 @@ def test_a_loop_that_catches_everything_is_reported(monkeypatch):
     result = check(deaf, "scaled_attention")
     release.set()
     assert "had no answer" in result.diagnosis
-    assert check(EXERCISES["scaled_attention"].right[0], "scaled_attention").passed
+    assert check(RIGHT["scaled_attention"][0], "scaled_attention").passed
 
 
 def test_the_deadline_holds_in_other_threads(monkeypatch):
@@ -315,7 +316,7 @@ def test_global_state_is_left_alone():
         torch.set_default_dtype(torch.float64)
         sys.setrecursionlimit(3000)
         torch.set_grad_enabled(False)
-        return EXERCISES["scaled_attention"].reference(query, key, value)
+        return EXERCISES["scaled_attention"].solution(query, key, value)
 
     torch.manual_seed(5)
     states = torch.get_rng_state(), numpy.random.get_state()[1].tolist(), sys.getrecursionlimit()
@@ -335,7 +336,8 @@ def test_pythons_random_state_is_left_alone():
 
 
 def test_a_check_does_not_depend_on_random_states_or_defaults():
-    slip = next(iter(EXERCISES["scaled_attention"].slips.values()))
+    exercise = EXERCISES["scaled_attention"]
+    slip = exercise.wrong(next(iter(exercise.slips)))
     torch.manual_seed(1)
     once = repr(check(slip, "scaled_attention"))
     torch.manual_seed(2)
@@ -348,7 +350,7 @@ def test_a_check_does_not_depend_on_random_states_or_defaults():
 
 def test_a_session_with_a_replaced_torch_is_not_judged(monkeypatch):
     monkeypatch.setattr(torch, "softmax", lambda *a, **k: None)
-    result = check(EXERCISES["scaled_attention"].right[0], "scaled_attention")
+    result = check(RIGHT["scaled_attention"][0], "scaled_attention")
     assert result.state == "unjudged" and "torch.softmax is not torch's own" in result.diagnosis
 
 
@@ -387,7 +389,7 @@ def test_a_failure_shows_the_smallest_counterexample():
     assert shown.arguments["key"].shape == (1, 2)
     torch.testing.assert_close(shown.expected.cpu(), torch.tensor([[2.0, 30.0, 500.0]], device="cpu"))
     assert result.step == "1 of 5: one query, one key: the output is the value itself"
-    assert EXERCISES["scaled_attention"].reference(**shown.arguments).shape == (1, 3)
+    assert EXERCISES["scaled_attention"].expected(shown.arguments).shape == (1, 3)
 
 
 def test_a_result_reads_in_a_terminal_and_in_a_notebook():
@@ -438,7 +440,7 @@ def test_progress_lists_and_says_what_is_next():
     text = repr(progress())
     assert f"Exercises: 0 of {len(EXERCISES)}" in text and f"{first.name}, in 00_start_here.ipynb" in text
     check("log(7)", first.name)
-    check(first.right[0], first.name)
+    check(RIGHT[first.name][0], first.name)
     text = repr(progress())
     assert "Exercises: 1 of" in text and "2 attempts" in text
     assert f"{second.name}, in exercises/01_history.ipynb" in text

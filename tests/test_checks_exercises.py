@@ -1,7 +1,6 @@
 """Every exercise: a card, three hints, right answers that pass, slips that are named; and the notebooks say
 the same."""
 
-import ast
 import inspect
 import re
 import textwrap
@@ -17,9 +16,12 @@ from torch.nn.functional import pad
 from lesson_lib.attention import attend
 from lesson_lib.checks import check, store
 from lesson_lib.checks.engine import EXERCISES, LESSONS
-from lesson_lib.checks.exercise import Choice, Number, Open, Write
+from lesson_lib.checks.exercise import Choice, Number, Open, Write, edited
 from lesson_lib.checks.inputs import source_of
+from lesson_lib.cli.cards import answer_cell, written_out
+from lesson_lib.cli.sources import split_exercise
 from lesson_lib.linear import feature_map
+from tests.right_answers import RIGHT, WRONG
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
@@ -33,7 +35,7 @@ SESSION = {
     "attend": attend,
     "pad": pad,
 }
-RIGHT = [(name, i) for name, exercise in EXERCISES.items() for i in range(len(exercise.right))]
+ANSWERS = [(name, i) for name in EXERCISES for i in range(len(RIGHT[name]))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]
 LESSON_OF = {exercise.name: lesson for lesson, exercises in LESSONS.items() for exercise in exercises}
 IN_EXERCISES = [name for name, lesson in LESSON_OF.items() if lesson.startswith("exercises/")]
@@ -45,16 +47,41 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_unsaved", [])
 
 
-@pytest.mark.parametrize("name, number", RIGHT)
+@pytest.mark.parametrize("name, number", ANSWERS)
 def test_a_right_answer_passes(name, number):
-    result = check(EXERCISES[name].right[number], name)
+    result = check(RIGHT[name][number], name)
     assert result.passed, result
 
 
 @pytest.mark.parametrize("name, slip", SLIPS)
 def test_every_slip_is_named(name, slip):
-    result = check(EXERCISES[name].slips[slip], name)
+    exercise = EXERCISES[name]
+    if isinstance(exercise, Write):
+        answer = exercise.wrong(slip)
+    else:
+        answer = dict(zip(exercise.slips, WRONG.get(name, exercise.slips.values()), strict=True))[slip]
+    result = check(answer, name)
     assert not result.passed and result.diagnosis == slip, result
+
+
+def test_most_slips_are_edits_of_the_solution():
+    """An edit shows the mistake itself; a function stays where the mistake is another way to compute."""
+    slips = [slip for e in EXERCISES.values() if isinstance(e, Write) for slip in e.slips.values()]
+    edits = sum(isinstance(slip, tuple) for slip in slips)
+    assert edits >= 0.6 * len(slips), f"{edits} edits, {len(slips) - edits} functions"
+
+
+@pytest.mark.parametrize(
+    "edit, words",
+    [
+        (("no such text", ""), "'no such text' stands 0 times in scaled_attention"),
+        (("query", "key"), "stands 3 times"),
+        (("dim=-1", "dim=-2", "dim=-1", "dim=0"), "'dim=-1' stands 0 times"),
+    ],
+)
+def test_an_edit_needs_a_text_that_stands_there_once(edit, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        edited(EXERCISES["scaled_attention"].solution, edit)
 
 
 def test_a_slip_that_fits_by_chance_is_not_named():
@@ -71,7 +98,7 @@ def test_a_card_is_complete(name):
     assert 1 <= exercise.stars <= 3 and least <= exercise.minutes <= 20
     assert exercise.title and exercise.why and exercise.remember and exercise.asked
     assert len(exercise.hints) == 3 and all("?" in text for text in exercise.hints)
-    assert len(exercise.slips) >= 5 and len(exercise.right) >= 2
+    assert len(exercise.slips) >= 5 and len(RIGHT[name]) >= 2
     assert all(text[0] == text[0].lower() or text[:2] in ("A ", "A'", "K ", "W_") for text in exercise.slips)
 
 
@@ -97,21 +124,22 @@ def test_a_lesson_has_every_kind(lesson, least):
     for kind in (Number, Choice, Open, Write):
         assert any(isinstance(exercise, kind) for exercise in exercises)
     written = [exercise for exercise in exercises if isinstance(exercise, Write)]
-    assert any(exercise.given for exercise in written) and any(not exercise.given for exercise in written)
+    assert {exercise.repair for exercise in written} == {True, False}
     assert all(exercise.picture for exercise in exercises if isinstance(exercise, Choice))
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Write)])
 def test_the_shown_solution_passes_by_itself(name):
     session = dict(SESSION)
-    exec(EXERCISES[name].solution, session)
+    exec(EXERCISES[name].text, session)
     assert check(session[name]).passed
+    assert max(map(len, EXERCISES[name].text.splitlines())) <= 88  # it is read at 800 pixels
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Number)])
 def test_the_number_is_told_from_every_slip(name):
     exercise = EXERCISES[name]
-    assert check(exercise.value, name).passed
+    assert check(exercise.value, name).passed and check(exercise.answer, name).passed
     for factor in (0.97, 1.03):
         assert not check(exercise.value * factor, name).passed
 
@@ -119,8 +147,7 @@ def test_the_number_is_told_from_every_slip(name):
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Choice)])
 def test_every_wrong_letter_has_its_sentence(name):
     exercise = EXERCISES[name]
-    wrong = set(exercise.options) - {answer.strip(" ().").lower() for answer in exercise.right}
-    assert sorted(exercise.slips.values()) == sorted(wrong)
+    assert sorted(exercise.slips.values()) == sorted(set(exercise.options) - {exercise.answer})
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Open)])
@@ -130,61 +157,51 @@ def test_an_open_answer_needs_each_point(name):
     assert check("short", name).diagnosis.startswith("that is short")
     blank = "this text has quite enough words but says really very little on what you wanted from it here"
     assert check(blank, name).diagnosis.startswith("one thing is missing")
-    assert set(exercise.wrong) == set(exercise.slips)
 
 
-def cells(lesson):
-    return (SOURCES / f"{lesson}.py").read_text(encoding="utf-8").split("\n# %%")
-
-
-def answered(name):
-    """The code cell of an exercise's source that holds its answer."""
-    found = [
-        c for c in cells(LESSON_OF[name]) if "### BEGIN SOLUTION" in c and re.search(rf"\b{name}\b( =|\()", c)
-    ]
-    assert len(found) == 1, f"{name} needs one cell with a solution region"
-    return found[0].split("\n", 1)[1]
+def source(lesson):
+    """A source as a notebook is built from it, answers and stubs between their markers."""
+    text = (SOURCES / f"{lesson}.py").read_text("utf-8")
+    return written_out(text) if lesson.startswith("exercises/") else text
 
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_some_notebook_checks_it(name):
-    assert re.search(
-        rf"^check\(.*\b{name}\b", (SOURCES / f"{LESSON_OF[name]}.py").read_text("utf-8"), re.MULTILINE
-    )
+    assert re.search(rf"^check\(.*\b{name}\b", source(LESSON_OF[name]), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", IN_EXERCISES)
-def test_the_notebook_asks_and_checks(name):
-    text = "\n# %%".join(cells(LESSON_OF[name]))
-    exercise = EXERCISES[name]
+def test_a_card_has_its_cells(name):
+    text, exercise = source(LESSON_OF[name]), EXERCISES[name]
+    number = [e.name for e in LESSONS[LESSON_OF[name]]].index(name) + 1
+    head = text.index(
+        f"# ## {number} · {exercise.title}\n#\n# `{'★' * exercise.stars} · {exercise.minutes} min"
+    )
     call = f"\ncheck({name})\n" if isinstance(exercise, Write) else f'\ncheck({name}, "{name}")\n'
-    assert call in text and f'# hint("{name}")' in text and f'# solution("{name}")' in text
-    assert f"{'★' * exercise.stars} · {exercise.minutes} min · " in text
-    assert ("\npicture(" in text) == any(e.picture for e in LESSONS[LESSON_OF[name]])
+    places = [head, text.index(answer_cell(exercise)), text.index(call)]
+    if exercise.picture:
+        places.append(text.index(f'\npicture("{name}")'))
+    places.append(text.index(f'\n# hint("{name}")'))
+    assert places == sorted(places)
     if isinstance(exercise, Choice):
         for letter, option in exercise.options.items():
-            assert f"# - {letter}) {option}\n" in text
+            assert f"# - {letter}) {option}\n" in text[head : places[1]]
 
 
 @pytest.mark.parametrize("name", IN_EXERCISES)
 def test_the_notebooks_two_faces(name):
     """With answers it passes; without, it is "not attempted yet"."""
-    lines = answered(name).splitlines()
-    begin, end = ([line.strip() for line in lines].index(f"### {w} SOLUTION") for w in ("BEGIN", "END"))
-    solved = [line for line in lines if not line.strip().startswith("###")]
-    stubbed = [line for i, line in enumerate(lines) if not begin <= i <= end]
-    stubbed = [re.sub(r"### STUB: ?", "", line) for line in stubbed]
     outcomes = []
-    for text in (solved, stubbed):
+    for solved in (True, False):
         session = dict(SESSION)
-        exec("\n".join(text), session)
+        exec(split_exercise(answer_cell(EXERCISES[name]), solved=solved), session)
         outcomes.append(check(session[name], name).state)
     assert outcomes == ["passed", "open"]
-    if isinstance(EXERCISES[name], Write):
-        own = ast.unparse(ast.parse("\n".join(solved)))
-        assert own == ast.unparse(ast.parse(EXERCISES[name].solution)), (
-            "solution() shows another text than the notebook"
-        )
+
+
+def test_a_card_without_an_exercise_is_told():
+    with pytest.raises(KeyError, match='no exercise is called "scoar"'):
+        written_out('# %% [markdown] tags=["exercise:scoar"]\n# What?\n')
 
 
 def test_source_of_gives_the_text_of_a_function():
@@ -196,7 +213,7 @@ def test_source_of_gives_the_text_of_a_function():
 
 def test_what_learners_write_is_what_the_library_does():
     from lesson_lib import positions
-    from lesson_lib.checks import lesson_05_code as written
+    from lesson_lib.checks import lesson_05 as written
 
     places, x, w = torch.arange(3.0, 10.0), torch.randn(2, 7, 6), positions.frequencies(6).float()
     torch.testing.assert_close(written.waves(places, 6), positions.sinusoidal(10, 6)[3:])
@@ -206,7 +223,7 @@ def test_what_learners_write_is_what_the_library_does():
 
 def test_what_learners_write_in_lesson_06_is_what_the_library_does():
     from lesson_lib import blocks
-    from lesson_lib.checks import lesson_06_code as written
+    from lesson_lib.checks import lesson_06 as written
 
     x, norm = torch.randn(2, 5, 7), blocks.LayerNorm(7)
     torch.testing.assert_close(written.norm_of_tokens(x, norm.weight, norm.bias, norm.eps), norm(x))
@@ -223,7 +240,7 @@ def test_what_learners_write_in_lesson_07_is_what_the_library_does():
     from torch import nn
 
     from lesson_lib import convolution
-    from lesson_lib.checks import lesson_07_code as written
+    from lesson_lib.checks import lesson_07 as written
     from lesson_lib.models.vit import patchify
 
     x, conv = torch.randn(1, 2, 5, 7), nn.Conv2d(2, 3, 3, padding=1, bias=False)
@@ -251,7 +268,7 @@ def test_the_field_of_lesson_07_is_what_gradients_say():
 
 def test_what_learners_write_in_lesson_08_is_what_the_library_does():
     from lesson_lib import linear
-    from lesson_lib.checks import lesson_08_code as written
+    from lesson_lib.checks import lesson_08 as written
     from lesson_lib.recurrent import Recurrent, State
 
     layer, x, state = Recurrent("GRU", 5, 3), torch.randn(2, 5), torch.randn(2, 3)
@@ -307,7 +324,7 @@ def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
 
 
 def test_the_rounds_of_lesson_08_are_counted():
-    from lesson_lib.checks import lesson_08_code as written
+    from lesson_lib.checks import lesson_08 as written
 
     a, b = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
     assert written.longest_chain(written.states_at_once(a, b)) == 6
@@ -316,7 +333,7 @@ def test_the_rounds_of_lesson_08_are_counted():
 
 def test_what_learners_write_in_lesson_10_is_what_the_library_does():
     from lesson_lib import graphs, masks
-    from lesson_lib.checks import lesson_10_code as written
+    from lesson_lib.checks import lesson_10 as written
 
     for n, radius in ((7, 2), (5, 11), (3, 0), (1, 4)):
         assert torch.equal(masks.from_edges(written.path_edges(n, radius), n), masks.window(n, radius))
@@ -424,7 +441,7 @@ def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
 
 def test_what_learners_write_in_lesson_09_is_what_the_library_does():
     from lesson_lib import masks, measure, truncated
-    from lesson_lib.checks import lesson_09_code as written
+    from lesson_lib.checks import lesson_09 as written
 
     n, radius = 23, 3
     q, k, v = torch.randn(n, 5), torch.randn(n, 5), torch.randn(n, 2)
@@ -471,7 +488,7 @@ def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
 
 def test_what_learners_write_in_lesson_11_is_what_the_library_does():
     from lesson_lib import efficient, heads
-    from lesson_lib.checks import lesson_11_code as written
+    from lesson_lib.checks import lesson_11 as written
 
     n, m, d_k, d_v = 3, 11, 5, 2
     query, key, value = torch.randn(n, d_k), torch.randn(m, d_k), torch.randn(m, d_v)
@@ -525,7 +542,7 @@ def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
         dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True)),
     )
     assert list(found) == list(letters.values())
-    named = EXERCISES["which_method"].options[EXERCISES["which_method"].right[0]].split("; ")
+    named = EXERCISES["which_method"].options[EXERCISES["which_method"].answer].split("; ")
     for question, said in enumerate(named):
         assert [letter for letter, name in letters.items() if found[name][question]] == re.findall(
             r"\b[A-Z]\b", said
@@ -553,7 +570,7 @@ def test_the_future_is_in_every_mixture_as_lesson_11_says():
 )
 def test_a_pass_that_reads_all_keys_at_once_is_told_so(highest):
     """The sums go tile by tile, the maximum does not; and one that has no such line passes."""
-    text = EXERCISES["one_pass"].solution
+    text = EXERCISES["one_pass"].text
     for line, state in (
         ("new = torch.maximum(top, part.amax(1, keepdim=True))", "passed"),
         (f"new = {highest}", "failed"),
@@ -593,7 +610,7 @@ def test_an_odd_merge_of_lesson_11_gets_a_sentence(answer, words):
 
 @pytest.mark.parametrize("condition, state", [("j >= 0", "failed"), ("i >= 0", "open"), ("j < n", "failed")])
 def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, state):
-    text = EXERCISES["near_blocks"].solution.replace("(0 <= j) & (j < n)", f"({condition})")
+    text = EXERCISES["near_blocks"].text.replace("(0 <= j) & (j < n)", f"({condition})")
     session = dict(SESSION)
     exec(text, session)
     result = check(session["near_blocks"])
@@ -601,9 +618,7 @@ def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, st
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():
-    from lesson_lib.checks.lesson_01_code import best_share
-
-    from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN
+    from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN, best_share
 
     text = (SOURCES / "exercises/01_history.py").read_text("utf-8")
     rows = [[cell.strip(" *") for cell in line[3:-1].split("|")] for line in re.findall(r"# \|.*\|", text)]

@@ -19,6 +19,7 @@ import pytest
 from lesson_lib.checks import check, engine, export_progress, hint, picture, progress, reset, store
 from lesson_lib.checks.engine import EXERCISES, LESSONS
 from lesson_lib.checks.overview import HEADER
+from tests.right_answers import RIGHT
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +97,7 @@ def test_the_table_is_one_for_those_who_cannot_see_it():
 def test_lessons_count_what_is_passed_and_the_minutes_that_are_left():
     name, *others = (exercise.name for exercise in LESSONS["exercises/02_scoring"])
     before = sum(exercise.minutes for exercise in LESSONS["exercises/02_scoring"])
-    check(EXERCISES[name].right[0], name)
+    check(RIGHT[name][0], name)
     check("0", others[0])
     rows = {row[0][2]: [cell[2] for cell in row[1:]] for row in Tables(progress()._repr_html_()).tables[0]}
     left = before - EXERCISES[name].minutes
@@ -268,7 +269,7 @@ def test_a_progress_that_cannot_be_read_is_not_exported_as_nothing_done(home, mo
 
 def test_a_reset_exercise_is_as_if_never_tried():
     check("a", "unscaled_picture")
-    check(EXERCISES["unscaled_picture"].right[0], "unscaled_picture")
+    check(RIGHT["unscaled_picture"][0], "unscaled_picture")
     check("e**2", "score_ratio")
     hint("unscaled_picture")
     said = repr(reset("unscaled_picture"))

@@ -75,7 +75,8 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), see
         try:
             made, points = source_notebook(target, seed)
             path = to / "source" / target.source.stem / f"{target.source.stem}.ipynb"
-            path.parent.mkdir(parents=True, exist_ok=True)
+            (to / "source").mkdir(mode=0o700, exist_ok=True)  # the seed stands in there, too
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text_of(made), encoding="utf-8", newline="\n")
             _generate(target.source.stem, to)
         except (BuildError, OSError) as error:
@@ -141,6 +142,7 @@ def _seed(path: Path, given: int | None) -> int:
     seed = 10**6 + secrets.randbelow(10**9) if given is None else given
     if not 1 <= seed < 2**31:
         raise BuildError(f"seed is {seed}; give a whole number from 1 to {2**31 - 1}")
+    path.touch(mode=0o600)
     path.write_text(f"{seed}\n", encoding="utf-8")
     return seed
 

@@ -220,7 +220,6 @@ def _run(port, address, data, key, certificate, new_password) -> int:
         if problem:
             print(problem)
             return 1
-        _warn_of_readable(ROOT / "notebooks" / "source" / "grading")
     else:
         print(
             "Without root all students share your account: each has a folder, and nothing keeps them out of"
@@ -463,11 +462,6 @@ def _last_words(log: Path, start: int, lines: int = 15) -> str:
         said = file.read().decode(errors="replace").splitlines()
     refused = [line.removeprefix("Refused: ") for line in said if line.startswith("Refused: ")]
     return refused[-1] if refused else "\n".join([f"The hub ended; the end of {log}:", *said[-lines:]])
-
-
-def _warn_of_readable(folder: Path) -> None:
-    if folder.is_dir() and folder.stat().st_mode & 0o001:
-        print(f"Students could read the hidden tests in {folder}. To close it: chmod 700 {folder}")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
