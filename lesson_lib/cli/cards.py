@@ -11,11 +11,12 @@ Where something must run between the card's head and its question, the head's te
 import ast
 import re
 import textwrap
+from typing import TYPE_CHECKING
 
-from lesson_lib.checks.engine import EXERCISES
-from lesson_lib.checks.exercise import Choice, Exercise, Open, Write
-from lesson_lib.cli.sources import BEGIN, END, STUB
+if TYPE_CHECKING:
+    from lesson_lib.checks.exercise import Exercise
 
+BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
 CARD = re.compile(r'^# %% \[markdown\] tags=\["(card|exercise):(\w+)"\]\n((?:#.*\n?)*)', re.MULTILINE)
 
 
@@ -24,6 +25,10 @@ def written_out(text: str) -> str:
 
     Raises KeyError with a sentence for a name that no exercise has.
     """
+    # they need torch, and a list of notebooks does not
+    from lesson_lib.checks.engine import EXERCISES
+    from lesson_lib.checks.exercise import Choice
+
     heads: list[str] = []
     first = CARD.search(text)
 
@@ -47,8 +52,10 @@ def written_out(text: str) -> str:
     return CARD.sub(cells, text)
 
 
-def _below(exercise: Exercise, *, first: bool) -> list[str]:
+def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     """The cells under a card's text."""
+    from lesson_lib.checks.exercise import Write
+
     name = exercise.name
     written = isinstance(exercise, Write)
     check = f"check({name})" if written else f'check({name}, "{name}")'
@@ -61,8 +68,10 @@ def _below(exercise: Exercise, *, first: bool) -> list[str]:
     ]
 
 
-def answer_cell(exercise: Exercise) -> str:
+def answer_cell(exercise: "Exercise") -> str:
     """The text of the cell for an answer, the solution and the stub between markers."""
+    from lesson_lib.checks.exercise import Choice, Open, Write
+
     name = exercise.name
     if not isinstance(exercise, Write):
         words = textwrap.fill(exercise.text, 100) if isinstance(exercise, Open) else ""

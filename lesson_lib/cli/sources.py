@@ -10,7 +10,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
+from lesson_lib.cli.cards import BEGIN, END, STUB, written_out
+
 ROOT = Path(__file__).resolve().parents[2]
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -114,8 +115,6 @@ def source_text(target: Target) -> str:
     text = target.source.read_text(encoding="utf-8")
     if target.solved is None:
         return text
-    from lesson_lib.cli.cards import written_out  # exercises need torch; a list of notebooks does not
-
     try:
         return written_out(text)
     except KeyError as error:
