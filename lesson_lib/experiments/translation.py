@@ -201,7 +201,7 @@ def uncached(
 
 
 def by_dates(rows: list[dict], width: int = 1) -> dict[str, tuple[list, list, list, list]]:
-    """{"trained on 1": (numbers of dates, lowest, middle, highest exact match over the seeds)} of the test
+    """{"trained on 1": (numbers of dates, lowest, median, highest exact match over the seeds)} of the test
     rows with that beam width."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:

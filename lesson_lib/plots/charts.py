@@ -102,7 +102,7 @@ def lines(
     height: float = 3.0,
     points: bool = True,
 ) -> Picture:
-    """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, middles, highs) with a
+    """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, medians, highs) with a
     band.
 
     The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one

@@ -70,7 +70,7 @@ def seconds_beside(
 
 
 def bands(rows: Sequence[Row]) -> dict[str, tuple[list, ...]]:
-    """{kind: (sizes, lowest, middle, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of
+    """{kind: (sizes, lowest, median, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of
     each size, {kind: (sizes, seconds)}."""
     curves = {}
     for kind, at in summary.gathered(rows, "kind", "n", "seconds").items():

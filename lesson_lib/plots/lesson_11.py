@@ -237,9 +237,9 @@ def errors(
     axes.axhline(1.0, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
     for k, (name, curve) in enumerate(found.items()):
         xs = [x for x, _ in curve]
-        lows, middles, highs = ([of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max))
+        lows, medians, highs = ([of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max))
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5, "zorder": 3}
-        axes.plot(xs, middles, label=name, linestyle=DASHES[k % 4], **style)
+        axes.plot(xs, medians, label=name, linestyle=DASHES[k % 4], **style)
         axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
