@@ -165,9 +165,8 @@ def test_lengths_double_up_to_the_longest():
 
 @pytest.mark.parametrize("series, one, other", [("loop", "loop", "product"), ("graph", "edges", "table")])
 def test_two_ways_of_a_series_give_the_same_numbers(series, one, other, monkeypatch):
-    monkeypatch.setitem(
-        devices.RECIPE["graph"], "degree", 1
-    )  # an edge that is listed twice counts twice, but not in a mask
+    # an edge that is listed twice counts twice, but not in a mask
+    monkeypatch.setitem(devices.RECIPE["graph"], "degree", 1)
     outputs = []
     for kind in (one, other):
         torch.manual_seed(0)

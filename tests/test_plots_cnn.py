@@ -40,10 +40,11 @@ def test_a_set_names_every_pixel_row_by_row_and_marks_the_same_in_both():
     assert [(text.get_position()) for text in image.texts][8] == (1, 1)  # pixel 8 is row 1, column 1
     assert frames(image) == [(2.5, 0.5, 1, 1), (-0.5, 3.5, 1, 1)]
     edged = [frame for frame in frames(listed) if frame[2] > 0.5]
+    # a column for each row of the picture
     assert [(int(left), top) for left, top, *_ in edged] == [
         (1, 3),
         (4, 0),
-    ]  # a column for each row of the picture
+    ]
     words = [text.get_text() for text in listed.texts]
     at = words.index("10")  # row 1, column 3
     assert words[at + 1] == "  ".join(f"{value:.1f}" for value in picture[:, 1, 3].tolist())
@@ -304,10 +305,11 @@ def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
     colored = figures.draw_picture(axes, torch.full((3, H, W), 1.7)).get_array()
     assert colored.shape == (H, W, 3) and colored.max() == 1
     assert figures.draw_picture(axes, torch.full((H, W), 0.5)).get_clim() == (0, 0.5)
+    # of one value: any range
     assert figures.draw_picture(axes, torch.full((1, H, W), -0.5)).get_clim() == (
         -0.5,
         0.5,
-    )  # of one value: any range
+    )
     assert figures.draw_picture(axes, torch.zeros(H, W)).get_clim() == (0, 1)
 
 

@@ -375,9 +375,8 @@ def test_the_plane_has_a_circle_for_each_kind():
         assert f"{kind}\n{10 * (k + 1)} MiB" in texts(axes)
     (bar,) = axes.containers[0].lines[2]
     (_, low), (_, high) = bar.get_segments()[0].tolist()
-    assert (low, high) == pytest.approx(
-        (0.1 - 0.1 / 3, 0.1 + 0.1 / 3)
-    )  # one of three tasks, a tenth up and down
+    # one of three tasks, a tenth up and down
+    assert (low, high) == pytest.approx((0.1 - 0.1 / 3, 0.1 + 0.1 / 3))
     assert axes.get_xscale() == "log" and len(axes.get_xticks()) >= 3
 
 

@@ -155,9 +155,8 @@ def _grown(
         where, i, depth = places[chosen]
         places[chosen] = places[-1]
         places.pop()
-        count = 2 + int(
-            random() * (min(max_args, n - length - 1) - 1)
-        )  # a list adds its end and its arguments
+        # a list adds its end and its arguments
+        count = 2 + int(random() * (min(max_args, n - length - 1) - 1))
         new = [numbers[int(random() * len(numbers))], *[int(random() * 10) for _ in range(count)]]
         where[i] = new
         length += count + 1

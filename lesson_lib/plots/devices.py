@@ -10,9 +10,8 @@ from lesson_lib.plots.charts import lines
 from lesson_lib.plots.picture import Picture, styled
 
 Row = Mapping[str, Any]
-Gpu = tuple[
-    Sequence[Row], str
-]  # rows {"kind", "n", "seconds"}, and what they are; see `experiments.devices.beside`
+# rows {"kind", "n", "seconds"}, and what they are; see `experiments.devices.beside`
+Gpu = tuple[Sequence[Row], str]
 Panels = Mapping[str, Mapping[str, Sequence[Any]]]
 
 ALT = "Where a GPU has been measured, a panel beside it shows its seconds, on the same axes."

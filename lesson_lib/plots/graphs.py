@@ -30,6 +30,7 @@ WIDE, HIGH = 10.0, 6.2  # of the sheet
 NUMBERED = 60  # nodes: in more of them numbers cannot be read
 THICK, SCALE = 0.2, 1.3  # the most that a line is thick, and a line of weight 1 where no weight is large
 FAINT = 0.01  # weights below this share of the largest are not drawn
+# black numbers can be read on all of them
 COLORS = (
     CURVES[5],
     CURVES[4],
@@ -37,7 +38,7 @@ COLORS = (
     CURVES[3],
     CURVES[7],
     "#BBBBBB",
-)  # black numbers can be read on all of them
+)
 EDGE, GIVEN, STRANGER = "#c4c4c4", "#222222", CURVES[1]
 
 

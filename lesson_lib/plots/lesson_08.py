@@ -101,9 +101,8 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
     names = 1 + max(map(len, layers[0]))
     letters = names + sum(map(sum, widths.values()))
     size = min(9.5, 7.8 * 72 / (WIDE * letters))
-    top = (
-        -2.05
-    )  # where the blocks' titles stand; a unit down is a row, a unit across a letter, and the first row is 0
+    # where the blocks' titles stand; a unit down is a row, a unit across a letter, and the first row is 0
+    top = -2.05
     height = 1.9 * size / 72 * (len(layers[0]) - top + 0.3)
     figure, grid = canvas(width=WIDE * size / 72 * letters + 0.2, height=height)
     axes, x = grid[0][0], names

@@ -25,12 +25,13 @@ Row = Mapping[str, Any]
 Weights = Float[Tensor, " n"] | Mapping[str, Float[Tensor, " n"]]
 HOP_S = 0.01  # seconds from frame to frame
 DASHES = ["-", "--", "-.", ":"]
+# of n, that each kind's memory grows with
 POWERS = {
     "table": 2,
     "mask over the table": 2,
     "fused": 1,
     "window": 1,
-}  # of n, that each kind's memory grows with
+}
 TIMES = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h"}
 LAYERS = {2: "two layers", 1: "one layer"}
 COLUMNS = {"accuracy": "all frames", "accuracy_speech": "frames that are not silence"}

@@ -263,12 +263,13 @@ def film(networks: Mapping[str, networkx.DiGraph]) -> bytes:
     palette = every.quantize(40, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     file, times = io.BytesIO(), [FRAME_MS] * last + [LAST_MS]
+    # three times in all: what moves without end disturbs a reader
     options = {
         "append_images": frames[1:],
         "duration": times,
         "loop": 2,
         "optimize": False,
-    }  # three times in all: what moves without end disturbs a reader
+    }
     frames[0].save(file, format="GIF", save_all=True, **options)
     return file.getvalue()
 
