@@ -535,7 +535,7 @@ def _like_torch(cls: Any, layer: nn.Module, kind: type[nn.Module]) -> Any:
 
 
 def _dropout(share: Any) -> nn.Dropout:
-    require.number(most=1, dropout=share)
+    require.number(at_most=1, dropout=share)
     return nn.Dropout(share)
 
 

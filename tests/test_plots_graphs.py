@@ -409,8 +409,6 @@ def test_costs_are_drawn_on_log_axes_with_bands_and_guides():
         [4, 16],
         [16, 256],
     ]
-    with pytest.raises(ValueError, match='no rows with "kind", "n", "seconds" and "mib"'):
-        figures.sparse_dense([{"kind": "edges"}])
 
 
 def test_one_size_alone_has_no_guides():

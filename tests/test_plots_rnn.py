@@ -217,8 +217,6 @@ def test_aids_stand_beside_the_training_without_one():
     assert (left.get_title("left"), right.get_title("left")) == ("RNN", "LSTM")
     assert len(curve(left, "none")[0]) == len(curve(left, "longer")[0]) == 2  # 10 has no aids, so no "none"
     assert curve(right, "longer")[1] == pytest.approx([0.5] * 2)
-    with pytest.raises(ValueError, match="no rows of kind 'aid' to draw; take all rows"):
-        figures.aids(recalls())
 
 
 def test_an_aid_looks_the_same_in_all_panels():
@@ -262,18 +260,6 @@ def test_other_distances_are_a_table_of_trained_by_asked():
     # of trainings that both systems have had
     axes = panels(figures.asked(rows, ["RNN", "attention"], "kept"))[0]
     assert drawn(axes).tolist() == [[1.0], [1.0]]
-
-
-@pytest.mark.parametrize(
-    "systems, column, message",
-    [
-        (["RNN", "GRU"], "asked", "no rows of kind 'point' for 'GRU'; take all rows"),
-        (["RNN"], "moved", "column must be one of asked, kept, got 'moved'"),
-    ],
-)
-def test_other_distances_say_what_is_missing(systems, column, message):
-    with pytest.raises(ValueError, match=message):
-        figures.asked(recalls(), systems, column)
 
 
 def test_a_sensitivity_map_is_divided_by_its_maximum_and_leaves_exact_zeros_open():

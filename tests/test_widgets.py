@@ -285,7 +285,7 @@ def test_weights_of_another_kind_and_half_precision_are_taken():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_heads_that_cannot_be_drawn_get_a_sentence(weights, labels, words):
+def test_heads_that_cannot_be_drawn_get_a_sentence(no_shape_hook, weights, labels, words):
     with pytest.raises(ValueError, match=words):
         HeadExplorer(weights, "abc", **labels)
 

@@ -68,8 +68,8 @@ def draw(
     operator that is none of OPERATORS.
     """
     require.whole(batch=batch, max_depth=max_depth)
-    require.whole(least=SMALLEST, n=n)
-    require.whole(least=2, max_args=max_args)
+    require.whole(at_least=SMALLEST, n=n)
+    require.whole(at_least=2, max_args=max_args)
     names = _known(operators)
     least = (n + 1) // 2
     if 3 * 2 ** min(max_depth, 60) - 2 < least:

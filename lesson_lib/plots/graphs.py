@@ -219,7 +219,7 @@ def _checked(
         if not weights.isfinite().all() or weights.min() < 0:
             raise ValueError("weights must be finite and not negative; pass weights, not scores")
     if node is not None:
-        require.whole(least=0, most=n - 1, node=node)
+        require.whole(at_least=0, at_most=n - 1, node=node)
     if guesses is not None:
         if not isinstance(guesses, Tensor) or guesses.shape != (n,) or guesses.is_floating_point():
             got = tuple(guesses.shape) if isinstance(guesses, Tensor) else type(guesses).__name__

@@ -135,7 +135,7 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
             raise ValueError(
                 f"weights {name!r} must be one row of {n} weights, got {got}; take weights[head, centre]"
             )
-    require.whole(least=0, most=n - 1, centre=centre)
+    require.whole(at_least=0, at_most=n - 1, centre=centre)
     figure, (above, *below) = _sheet([1.7, *[0.75] * len(rows)], width=8.0)
     _spectrogram(above, frames)
     above.set_xlabel("")
@@ -304,7 +304,7 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
     [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
     """
     require.whole(n=n, block=block)
-    require.whole(least=0, radius=radius)
+    require.whole(at_least=0, radius=radius)
     block = max(radius, block)
     count = (n - 2 * radius) // block
     if count < 2:

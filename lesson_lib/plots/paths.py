@@ -12,7 +12,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx
 from matplotlib.axes import Axes
@@ -274,7 +274,7 @@ def film(networks: Mapping[str, networkx.DiGraph]) -> bytes:
     return file.getvalue()
 
 
-def length(path: Sequence[Node]) -> str:
+def length(path: Sequence[Any]) -> str:
     """How long a path is, in words.
 
     >>> length([("input", 0), ("output", 2)]), length([])
@@ -295,7 +295,7 @@ def _steps(count: int) -> str:
 
 
 def _step(wave: int) -> None:
-    require.whole(least=0, wave=wave)
+    require.whole(at_least=0, wave=wave)
 
 
 def _path(graph: networkx.DiGraph, path: Sequence[Node] | None) -> list[Node]:
