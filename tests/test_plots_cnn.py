@@ -138,11 +138,9 @@ def test_a_field_of_zeros_is_white_and_a_pixel_outside_gets_a_sentence():
 @pytest.mark.parametrize("task, chance", [("digits", 0.1), ("pairs", 0.5)])
 def test_curves_have_a_panel_for_each_budget_and_a_line_for_chance(task, chance):
     ns = [100, 1000, 10000]
-    points = {
-        budget: {model: (ns, [low, 0.4, 0.5], [low, 0.5, 0.6], [low, 0.6, 0.7]) for model,
-        low in (("ViT", 0.2), ("CNN", 0.3))}
-        for budget in ("short", "long")
-    }  # fmt: skip
+    lows = {"ViT": 0.2, "CNN": 0.3}
+    curves = {model: (ns, [low, 0.4, 0.5], [low, 0.5, 0.6], [low, 0.6, 0.7]) for model, low in lows.items()}
+    points = dict.fromkeys(("short", "long"), curves)
     picture = figures.curves(points, task)
     assert [axes.get_title(loc="left") for axes in picture.figure.axes] == [
         "test accuracy, short",

@@ -1,6 +1,7 @@
 """A graph is drawn as it is: shapes, colours, frames and the thickness of its lines; and the figures of
 lesson 10 draw what they are given."""
 
+import itertools
 import math
 
 import pytest
@@ -372,12 +373,11 @@ def test_weights_and_masks_that_do_not_fit_get_a_sentence(no_shape_hook, draw_it
 
 
 def within_rows():
+    sweep = itertools.product((("GAT", 0.5), ("MLP", 0.7)), (0.9, 0.1), (2, 4), (0, 2))
     return [
         {"part": "within", "kind": kind, "within": share, "n_classes": n_classes, "seed": seed,
         "accuracy": base + share / 10 + seed / 100}
-        for kind,
-        base in (("GAT", 0.5), ("MLP", 0.7)) for share in (0.9, 0.1) for n_classes in (2, 4) for seed in (0,
-        2)
+        for (kind, base), share, n_classes, seed in sweep
     ] + [{"part": "point", "kind": "poison", "accuracy": 9.0}]  # fmt: skip
 
 
