@@ -34,9 +34,8 @@ from traitlets import Integer, Unicode
 
 from lesson_lib.cli.classroom import INSTRUCTOR, REFUSED, system_name
 
-SOCKETS = Path(
-    "/run/lesson-class"
-)  # as root; only root writes to /run, and it is empty after a restart of the machine
+# as root; only root writes to /run, and it is empty after a restart of the machine
+SOCKETS = Path("/run/lesson-class")
 NO_SERVER = (
     "Your server does not run at the moment. Nothing is lost: keep this page open, start the server in"
     " another tab ({page}), and save again."
@@ -336,9 +335,8 @@ class SystemUserSpawner(StudentSpawner):
             account = pwd.getpwnam(name)
         except KeyError:
             words = ["useradd", "--no-create-home", "--home-dir", str(home), "--shell", "/usr/sbin/nologin"]
-            words += (
-                ["--uid", str(home.stat().st_uid)] if home.exists() else []
-            )  # a home from another machine
+            # a home from another machine
+            words += ["--uid", str(home.stat().st_uid)] if home.exists() else []
             done = subprocess.run([*words, "--user-group", name], capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"The account {name} could not be made: {done.stderr.strip()}") from None

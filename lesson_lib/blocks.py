@@ -273,9 +273,8 @@ class DecoderLayer(_Layer):
         `cache`, x are the new tokens only.
         """
         own, cross = cache or (None, None)
-        known = (
-            memory[:, :0] if cross is not None and len(cross) else memory
-        )  # its keys and values are in the cache
+        # its keys and values are in the cache
+        known = memory[:, :0] if cross is not None and len(cross) else memory
         x, own_table = self._sublayer(
             0, x, lambda y: self.attention(y, y, y, mask=mask, cache=own, weights=weights)
         )
@@ -536,7 +535,7 @@ def _like_torch(cls: Any, layer: nn.Module, kind: type[nn.Module]) -> Any:
 
 
 def _dropout(share: Any) -> nn.Dropout:
-    require.number(most=1, dropout=share)
+    require.number(at_most=1, dropout=share)
     return nn.Dropout(share)
 
 

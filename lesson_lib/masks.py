@@ -16,7 +16,7 @@ def causal(n: int, *, device: torch.device | None = None) -> Bool[Tensor, "n n"]
     >>> causal(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
-    require.whole(least=0, n=n)
+    require.whole(at_least=0, n=n)
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
@@ -30,7 +30,7 @@ def window(n: int, radius: int, *, device: torch.device | None = None) -> Bool[T
     >>> window(3, radius=1).int().tolist()
     [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     """
-    require.whole(least=0, n=n)
+    require.whole(at_least=0, n=n)
     if radius < 0:
         raise ValueError(f"radius must be >= 0 tokens, got {radius}; radius=0 is 'only myself'")
     i = torch.arange(n, device=device)
@@ -47,7 +47,7 @@ def padding(lengths: Int[Tensor, " b"], n: int) -> Bool[Tensor, "b 1 n"]:
     >>> padding(torch.tensor([1, 3]), n=3).int().tolist()
     [[[1, 0, 0]], [[1, 1, 1]]]
     """
-    require.whole(least=0, n=n)
+    require.whole(at_least=0, n=n)
     _integers(lengths, "lengths", "(b,)", 1)
     if lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= n:
         raise ValueError(
@@ -76,7 +76,7 @@ def from_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> Bool[Tensor, "n n"
 
 def check_edges(edge_index: Int[Tensor, "2 edges"], n: int) -> None:
     """Raise TypeError or ValueError where `edge_index` is no list of edges between the nodes 0 ... n - 1."""
-    require.whole(least=0, n=n)
+    require.whole(at_least=0, n=n)
     _integers(edge_index, "edge_index", "(2, edges)", 2)
     if edge_index.shape[0] != 2:
         raise ValueError(

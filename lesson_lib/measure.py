@@ -21,9 +21,8 @@ from torch import Tensor
 from lesson_lib import require
 from lesson_lib.device import device
 
-os.environ.setdefault(
-    "KINETO_LOG_LEVEL", "99"
-)  # torch 2.13's profiler writes a line to stderr at each start and stop
+# torch 2.13's profiler writes a line to stderr at each start and stop
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 
 def clock() -> float:

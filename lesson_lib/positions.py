@@ -29,7 +29,7 @@ def frequencies(
     >>> frequencies(4).tolist()
     [1.0, 0.01]
     """
-    require.whole(least=2, d=d)
+    require.whole(at_least=2, d=d)
     if d % 2:
         raise ValueError(f"d must be even, a sine and a cosine for each frequency, got {d}; use {d + 1}")
     if not base > 0:
@@ -150,7 +150,7 @@ class Learned(nn.Module):
 
     def forward(self, n: int) -> Float[Tensor, "n d"]:
         """The codes of positions 0 ... n - 1."""
-        require.whole(least=0, n=n)
+        require.whole(at_least=0, n=n)
         if n > len(self.table):
             raise ValueError(
                 f"this table has codes for {len(self.table)} positions, and {n} are asked for; make it with "
@@ -182,7 +182,7 @@ class Floater(nn.Module):
 
     def forward(self, n: int) -> Float[Tensor, "n d"]:
         """The codes of positions 0 ... n - 1."""
-        require.whole(least=0, n=n)
+        require.whole(at_least=0, n=n)
         codes = [self.start]
         for i in range(n - 1):
             codes.append(self._next(codes[-1], i * self.step))
@@ -217,7 +217,7 @@ class Shaw(nn.Module):
         d_v = d_k if d_v is None else d_v
         require.whole(d_k=d_k)
         require.whole(d_v=d_v)
-        require.whole(least=0, radius=radius)
+        require.whole(at_least=0, radius=radius)
         self.radius = radius
         self.key_rows = nn.Parameter(torch.zeros(2 * radius + 1, d_k))
         self.value_rows = nn.Parameter(torch.zeros(2 * radius + 1, d_v))
@@ -255,7 +255,7 @@ class Shaw(nn.Module):
 def _angles(
     n: int, start: int, d: int, base: float | int, device: torch.device | None
 ) -> Float[Tensor, "n half_d"]:
-    require.whole(least=0, n=n)
-    require.whole(least=0, start=start)
+    require.whole(at_least=0, n=n)
+    require.whole(at_least=0, start=start)
     places = torch.arange(start, start + n, dtype=torch.float64, device=device)
     return places[:, None] * frequencies(d, base=base, device=device)

@@ -12,33 +12,35 @@ import torch
 from torch import Tensor
 
 
-def whole(*, least: int = 1, most: float = math.inf, **numbers: Any) -> None:
-    """Each of `numbers` is a whole number from `least` to `most`; True is none.
+def whole(*, at_least: int = 1, at_most: float = math.inf, **numbers: Any) -> None:
+    """Each of `numbers` is a whole number from `at_least` to `at_most`; True is none.
 
     >>> whole(n=3, heads=2)
-    >>> whole(least=0, n=-1)
+    >>> whole(at_least=0, n=-1)
     Traceback (most recent call last):
     ValueError: n must be a whole number >= 0, got -1
     """
     for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            limits = f">= {least}" if most == math.inf else f"from {least} to {most}"
+        if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= at_most:
+            limits = f">= {at_least}" if at_most == math.inf else f"from {at_least} to {at_most}"
             raise ValueError(f"{name} must be a whole number {limits}, got {described(value)}")
 
 
-def number(*, least: float = 0, above: float = -math.inf, most: float = math.inf, **numbers: Any) -> None:
-    """Each of `numbers` is a finite number, at least `least`, above `above`, at most `most`.
+def number(
+    *, at_least: float = 0, above: float = -math.inf, at_most: float = math.inf, **numbers: Any
+) -> None:
+    """Each of `numbers` is a finite number, at least `at_least`, above `above`, at most `at_most`.
 
     >>> number(above=0, seconds=0.5)
-    >>> number(most=1, share=1.5)
+    >>> number(at_most=1, share=1.5)
     Traceback (most recent call last):
     ValueError: share must be a number from 0 to 1, got 1.5
     """
     for name, value in numbers.items():
         real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not real or not least <= value <= most or not value > above:
-            limits = f"from {least} to {most}" if most < math.inf else f">= {least}"
-            limits = f"> {above}" if above >= least else limits
+        if not real or not at_least <= value <= at_most or not value > above:
+            limits = f"from {at_least} to {at_most}" if at_most < math.inf else f">= {at_least}"
+            limits = f"> {above}" if above >= at_least else limits
             raise ValueError(f"{name} must be a number {limits}, got {described(value)}")
 
 

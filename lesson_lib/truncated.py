@@ -92,7 +92,7 @@ class WindowAttention:
     """
 
     def __init__(self, radius: int, *, causal: bool = False) -> None:
-        require.whole(least=0, radius=radius)
+        require.whole(at_least=0, radius=radius)
         self.radius, self.causal = radius, causal
 
     def __call__(
@@ -163,7 +163,7 @@ class _Neighbours(torch.autograd.Function):
 
 def _checked(shape: torch.Size, radius: int) -> int:
     """The number of tokens; raises where queries and keys are not the same tokens, or the radius is none."""
-    require.whole(least=0, radius=radius)
+    require.whole(at_least=0, radius=radius)
     if shape[-2] != shape[-1]:
         raise ValueError(
             f"a window needs a query for each key, got {shape[-2]} and {shape[-1]}; for other tokens use"

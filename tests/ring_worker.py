@@ -105,11 +105,12 @@ def poison():
     """The last process's values are 1e9; with the causal mask, the others never meet them. The largest output
     of theirs."""
     p, rank = dist.get_world_size(), dist.get_rank()
+    # averages of ones are ones
     q, k, v = (
         draw(11, D_K, seed=rank),
         draw(11, D_K, seed=7),
         torch.ones(11, D_V),
-    )  # averages of ones are ones
+    )
     if rank == p - 1:
         v.fill_(1e9)
     output = attend_ring(q, k, v, causal=True)
@@ -275,9 +276,8 @@ def fall_out(what, file):
             json.dumps([str(error), time.monotonic() - begun, str(error.__cause__)]), encoding="utf-8"
         )
         if what == "stops" and hasattr(signal, "SIGKILL"):
-            os.kill(
-                told[1], signal.SIGKILL
-            )  # torchrun asks politely, which a stopped process does not hear, and waits half a minute
+            # torchrun asks politely, which a stopped process does not hear, and waits half a minute
+            os.kill(told[1], signal.SIGKILL)
         raise
 
 

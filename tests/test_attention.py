@@ -301,10 +301,11 @@ def test_softmax_over_scores_stands_in_one_file():
         for p in library.rglob("*.py")
         if "checks" not in p.parts and softmaxes(p.read_text(encoding="utf-8"))
     }
+    # one softmax each, of logits into probabilities of words or characters
     over_a_vocabulary = {
         "bert.py",
         "gpt.py",
-    }  # one softmax each, of logits into probabilities of words or characters
+    }
     assert found == {"attention.py"} | over_a_vocabulary
     for name in over_a_vocabulary:
         assert len(softmaxes((library / "models" / name).read_text(encoding="utf-8"))) == 1

@@ -339,9 +339,8 @@ def test_what_learners_write_in_lesson_10_is_what_the_library_does():
         assert torch.equal(masks.from_edges(written.path_edges(n, radius), n), masks.window(n, radius))
 
     edges = written.path_edges(7, 2)
-    edges = edges[
-        :, (edges[0] != edges[1]) & (edges[1] != 4)
-    ]  # one way here and there, and nobody to see for 4
+    # one way here and there, and nobody to see for 4
+    edges = edges[:, (edges[0] != edges[1]) & (edges[1] != 4)]
     query, key, value = torch.randn(7, 3, 5), torch.randn(7, 3, 5), torch.randn(7, 3, 2)
     output, weights = graphs.attend_edges(query, key, value, edges)
     scores = (query[edges[1]] * key[edges[0]]).sum(-1) / 5**0.5

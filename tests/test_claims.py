@@ -157,7 +157,7 @@ def test_a_part_of_the_page():
         ({"words": None}, TypeError, "words must be a text"),
     ],
 )
-def test_a_part_that_is_none_gets_a_sentence(arguments, error, words):
+def test_a_part_that_is_none_gets_a_sentence(no_shape_hook, arguments, error, words):
     with pytest.raises(error, match=words):
         page(**arguments)
 

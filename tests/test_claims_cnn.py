@@ -155,9 +155,8 @@ def test_cnn_2():
     x, pixel = torch.randn(8, C, 7, 9), (3, 4)
     near = Near(torch.zeros(1, 2), torch.tensor([0.3]))
     head = PixelAttention(near, torch.eye(C)[None], None, border=2)
-    wanted = F.pad(
-        x, (-2, 2, -1, 1)
-    )  # each pixel is to become what stands one further down and two to the right
+    # each pixel is to become what stands one further down and two to the right
+    wanted = F.pad(x, (-2, 2, -1, 1))
     before = receptive_field(head, x, pixel)
     optimizer = torch.optim.Adam(near.parameters(), lr=0.1)
     for _ in range(100):

@@ -145,9 +145,8 @@ def test_graph_1_an_isolated_node_gets_zeros():
         assert torch.autograd.grad(output.sum(), x)[0].isfinite().all()
     assert torch.full((3,), -torch.inf).softmax(0).isnan().all()  # what a mask of -inf alone would give
     with torch.no_grad():
-        assert_close(
-            layer(x, self_loops(edges, 3)).output[2], layer.project(x)[2]
-        )  # and with a self-loop: itself
+        # and with a self-loop: itself
+        assert_close(layer(x, self_loops(edges, 3)).output[2], layer.project(x)[2])
 
 
 @pytest.mark.skipif(device().type != "cpu", reason="the referee is compared on the CPU")

@@ -171,11 +171,12 @@ def test_position_16():
     with contextlib.redirect_stdout(io.StringIO()):
         import this
     sentences = codecs.decode(this.s, "rot13").splitlines()[2:]
+    # read one by one: not a verb among them
     assert (
         [sentence.split()[0] for sentence in sentences]
         == "Beautiful Explicit Simple Complex Flat Sparse Readability Special Although Errors Unless In There"
         " Although Now Although If If Namespaces".split()
-    )  # read one by one: not a verb among them
+    )
     assert sum(" is " in sentence for sentence in sentences) == 10
     openings = [
         getattr(str, name).__doc__.split()[0] for name in dir(str) if name.islower() and name[0] != "_"

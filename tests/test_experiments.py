@@ -256,12 +256,12 @@ def test_the_stored_rates_lie_inside_the_grid():
     assert not {min(order.RECIPE["rates"]), max(order.RECIPE["rates"])} & chosen
 
 
-def test_curves_by_length_hold_lowest_middle_and_highest_of_the_seeds():
-    rows = [order_row("none", 1, 0.1, (a, 1 - a), seed=k) for k, a in enumerate((0.3, 0.9, 0.5))]
-    rows += [order_row("none", 1, 0.1, (0.0, 0.0), steps=1200)]
-    lengths, low, middle, high = order.by_length(rows, 400)["none"]
+def test_curves_by_length_hold_lowest_median_and_highest_of_the_seeds():
+    rows = [order_row("none", 1, 0.1, (a, 1 - a, 0, a), seed=k) for k, a in enumerate((0.3, 0.9, 0.5))]
+    rows += [order_row("none", 1, 0.1, (0.0,) * 4, steps=1200)]
+    lengths, low, median, high = order.by_length(rows, 400)["none"]
     assert lengths == order.RECIPE["lengths"]
-    assert (low, middle, high) == ([0.3, 1 - 0.9], [0.5, 0.5], [0.9, 1 - 0.3])
+    assert low == [0.3, 1 - 0.9, 0, 0.3] and median == [0.5, 0.5, 0, 0.5] and high == [0.9, 1 - 0.3, 0, 0.9]
 
 
 def test_two_names_are_the_tokens_one_and_three_back():

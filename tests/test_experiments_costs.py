@@ -207,9 +207,8 @@ def test_a_cache_grows_and_a_state_does_not():
 
 def test_chunks_are_faster_than_the_loop():
     speed = costs.chunks(256)
-    assert (
-        speed["chunked"] > 2 * speed["loop"] > 0
-    )  # far more: see the benchmark; here a margin for busy machines
+    # far more: see the benchmark; here a margin for busy machines
+    assert speed["chunked"] > 2 * speed["loop"] > 0
 
 
 def test_threads_are_put_back(monkeypatch):

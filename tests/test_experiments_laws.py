@@ -223,7 +223,7 @@ def test_a_length_that_is_none_gets_a_sentence(no_shape_hook, n):
             call()
     with pytest.raises(ValueError, match="machines must be a whole number >= 1"):
         laws.ring_mib(10, n)
-    with pytest.raises(ValueError, match="repeats must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="rounds must be a whole number >= 1"):
         laws.seconds("full", 3, rounds=n)
 
 

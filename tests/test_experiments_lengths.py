@@ -111,7 +111,7 @@ def test_a_length_that_is_none_gets_a_sentence(n, no_shape_hook):
     ):
         with pytest.raises(ValueError, match="n must be a whole number >= 1"):
             call()
-    with pytest.raises(ValueError, match="repeats must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="rounds must be a whole number >= 1"):
         lengths.seconds("window", 3, rounds=n)
 
 

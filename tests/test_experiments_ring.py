@@ -176,9 +176,8 @@ def test_the_group_waits_for_slow_processes_and_not_for_ever(monkeypatch):
     )
     ring.join(1000, 4, 25)
     assert seen == {"gloo": pytest.approx(120.7)}
-    monkeypatch.setattr(
-        ring.measure, "peak_mib", lambda call: 0.0
-    )  # which asks the GPU that is only pretended
+    # which asks the GPU that is only pretended
+    monkeypatch.setattr(ring.measure, "peak_mib", lambda call: 0.0)
     gpu = torch.device("cuda")
     monkeypatch.setattr(ring, "device", lambda: gpu)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

@@ -256,9 +256,8 @@ def test_what_the_lesson_tells_of_the_curves(stored):
     for n in (5000, 25_000):
         assert min(accuracies(stored, "vit", "pair", n, "long")) > 0.99
     assert round(gap("digit", 200), 2) == 0.47 and round(gap("digit", 25_000), 2) == 0.15
-    assert all(
-        gap(task, n) > -0.02 for task in experiment.TASKS for n in RECIPE["n"][task] if n
-    )  # no crossover
+    # no crossover
+    assert all(gap(task, n) > -0.02 for task in experiment.TASKS for n in RECIPE["n"][task] if n)
     for n in RECIPE["n"]["pair"][:-1]:  # 200 steps: near chance, however many pictures
         assert sorted(accuracies(stored, "vit", "pair", n, "short"))[1] < 0.55
 

@@ -255,9 +255,8 @@ def test_pairs_of_a_window_are_counted(n, radius):
 def test_work_of_attention_by_hand():
     # one head, 3 queries, 3 keys, width 5: 9 scores of 5 products and sums, 9 weights times 5 values
     assert bench.attention_flops(9, 5, 1) == 2 * (9 * 5 + 9 * 5)
-    assert bench.attention_flops(9, 5, 2, backward=True) == 2 * (
-        180 + 5 * 2 * 9 * 5
-    )  # five products backward
+    # five products backward
+    assert bench.attention_flops(9, 5, 2, backward=True) == 2 * (180 + 5 * 2 * 9 * 5)
     assert bench.attention_bytes(3, 5, 2, 4) == 4 * (2 * 3 * 5) * 4
     assert bench.attention_bytes(3, 5, 2, 2, backward=True) == 8 * (2 * 3 * 5) * 2
     assert bench.attention_bytes(3, 5, 2, 4, mask=True, weights=True) == 480 + 9 + 2 * 9 * 4

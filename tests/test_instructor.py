@@ -29,9 +29,8 @@ class Guide:
     header: list[str] = field(default_factory=list)
     rows: list[dict[str, str]] = field(default_factory=list)
     together: str = ""
-    prompts: list[tuple[str, list[str]]] = field(
-        default_factory=list
-    )  # section, kinds of its bullets in order
+    # section, kinds of its bullets in order
+    prompts: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
 def headed(text: str, mark: str) -> dict[str, str]:

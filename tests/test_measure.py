@@ -335,5 +335,5 @@ def test_seconds_are_the_median_of_the_calls_after_the_first(monkeypatch):
     ticks, calls = iter([0.0, 5.0, 10.0, 11.0, 20.0, 23.0]), []  # three calls of 5, 1 and 3 seconds
     monkeypatch.setattr(measure, "clock", lambda: next(ticks))
     assert measure.seconds(lambda: calls.append(1)) == 3.0 and len(calls) == 4
-    with pytest.raises(ValueError, match="repeats must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="repeats must be a whole number >= 1, got 0"):
         measure.seconds(lambda: None, repeats=0)

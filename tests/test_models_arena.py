@@ -82,9 +82,8 @@ def test_low_rank_alone_has_parameters_of_its_own(kind):
 
 
 def test_its_parameters_counted_by_hand():
-    layer = (
-        4 * D**2 + 2 * D * 2 * D + 2 * D + 5 * D
-    )  # attention, two matrices of width 2 D and their biases, two norms
+    # attention, two matrices of width 2 D and their biases, two norms
+    layer = 4 * D**2 + 2 * D * 2 * D + 2 * D + 5 * D
     total = sum(p.numel() for p in make("full", n_layers=3).parameters())
     assert total == TOKENS * D + 3 * layer + 2 * D + (D + 1) * CLASSES
 

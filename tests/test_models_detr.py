@@ -355,7 +355,7 @@ def test_maps_detections_and_scores_of_the_wrong_size_get_a_sentence(no_shape_ho
     for threshold in (-0.1, 1.1, True, "0.5", None):
         with pytest.raises(ValueError, match="threshold must be a number from 0 to 1, got"):
             detr.detections(guesses(), threshold=threshold)
-    with pytest.raises(ValueError, match="size must be a whole number of at least 1, got 0"):
+    with pytest.raises(ValueError, match="size must be a whole number >= 1, got 0"):
         detr.detections(guesses(), size=0)
     with pytest.raises(ValueError, match="1 lists of detections and 2 scenes; one list per scene"):
         detr.score([[]], objects(torch.Generator("cpu").manual_seed(0), 2))

@@ -205,8 +205,6 @@ def test_accuracy_over_length_has_a_panel_for_each_place_where_positions_enter()
     assert added.get_title(loc="left") == "right answers: codes added to tokens"
     (alone,) = lesson_05.extrapolation({"rotary": curve}).figure.axes
     assert alone.get_title(loc="left") == "right answers: positions in the scores"
-    with pytest.raises(ValueError, match="no panel for 'cosine'; the kinds are none, learned, "):
-        lesson_05.extrapolation({"cosine": curve})
 
 
 def test_accuracy_by_position_counts_from_the_first_answer_and_marks_the_end_of_training():

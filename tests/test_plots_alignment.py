@@ -48,12 +48,7 @@ def test_weights_that_do_not_fit_get_a_sentence(weights, source, words, no_shape
         alignment_map(weights, source, TARGET)
 
 
-@pytest.mark.parametrize("nothing", [{}, None, [CURVE]])
-def test_no_curves_and_no_texts_get_a_sentence(nothing, no_shape_hook):
-    with pytest.raises(ValueError, match="curves must be a dict with at least one entry"):
-        right_over_dates(nothing, caption="c")
-    with pytest.raises(ValueError, match="panels must be a dict with at least one entry"):
-        right_over_length(nothing, caption="c")
+def test_no_text_gets_a_sentence(no_shape_hook):
     with pytest.raises(TypeError, match="source must be a text, got NoneType"):
         alignment_map(torch.rand(5, 6), None, TARGET)
 

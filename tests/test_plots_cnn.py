@@ -40,10 +40,11 @@ def test_a_set_names_every_pixel_row_by_row_and_marks_the_same_in_both():
     assert [(text.get_position()) for text in image.texts][8] == (1, 1)  # pixel 8 is row 1, column 1
     assert frames(image) == [(2.5, 0.5, 1, 1), (-0.5, 3.5, 1, 1)]
     edged = [frame for frame in frames(listed) if frame[2] > 0.5]
+    # a column for each row of the picture
     assert [(int(left), top) for left, top, *_ in edged] == [
         (1, 3),
         (4, 0),
-    ]  # a column for each row of the picture
+    ]
     words = [text.get_text() for text in listed.texts]
     at = words.index("10")  # row 1, column 3
     assert words[at + 1] == "  ".join(f"{value:.1f}" for value in picture[:, 1, 3].tolist())
@@ -137,11 +138,9 @@ def test_a_field_of_zeros_is_white_and_a_pixel_outside_gets_a_sentence():
 @pytest.mark.parametrize("task, chance", [("digits", 0.1), ("pairs", 0.5)])
 def test_curves_have_a_panel_for_each_budget_and_a_line_for_chance(task, chance):
     ns = [100, 1000, 10000]
-    points = {
-        budget: {model: (ns, [low, 0.4, 0.5], [low, 0.5, 0.6], [low, 0.6, 0.7]) for model,
-        low in (("ViT", 0.2), ("CNN", 0.3))}
-        for budget in ("short", "long")
-    }  # fmt: skip
+    lows = {"ViT": 0.2, "CNN": 0.3}
+    curves = {model: (ns, [low, 0.4, 0.5], [low, 0.5, 0.6], [low, 0.6, 0.7]) for model, low in lows.items()}
+    points = dict.fromkeys(("short", "long"), curves)
     picture = figures.curves(points, task)
     assert [axes.get_title(loc="left") for axes in picture.figure.axes] == [
         "test accuracy, short",
@@ -304,10 +303,11 @@ def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
     colored = figures.draw_picture(axes, torch.full((3, H, W), 1.7)).get_array()
     assert colored.shape == (H, W, 3) and colored.max() == 1
     assert figures.draw_picture(axes, torch.full((H, W), 0.5)).get_clim() == (0, 0.5)
+    # of one value: any range
     assert figures.draw_picture(axes, torch.full((1, H, W), -0.5)).get_clim() == (
         -0.5,
         0.5,
-    )  # of one value: any range
+    )
     assert figures.draw_picture(axes, torch.zeros(H, W)).get_clim() == (0, 1)
 
 

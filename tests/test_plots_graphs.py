@@ -1,6 +1,7 @@
 """A graph is drawn as it is: shapes, colours, frames and the thickness of its lines; and the figures of
 lesson 10 draw what they are given."""
 
+import itertools
 import math
 
 import pytest
@@ -82,20 +83,20 @@ def test_guesses_colour_the_nodes_and_a_wrong_one_has_a_dashed_frame():
     marks = draw(task(), guesses=torch.tensor([0, 1, 1, -1, 2], device="cpu")).marks
     assert [mark.ground for mark in marks] == [COLORS[0], COLORS[1], COLORS[1], "white", COLORS[2]]
     assert [mark.dashed for mark in marks] == [False, True, False, False, False]
+    # the shape stays the truth's; a circle tells nothing
     assert [len(mark.corners) for mark in marks] == [
         0,
         0,
         4,
         0,
         3,
-    ]  # the shape stays the truth's; a circle tells nothing
+    ]
 
 
 def test_the_half_at_a_node_is_as_thick_as_the_weight_that_it_gives():
     drawing = draw(task(), weights=table(w_10=0.8, w_01=0.2, w_12=0.4, w_11=1.0, w_40=0.9))
-    assert drawing.largest == pytest.approx(
-        0.8
-    )  # neither the weight on itself nor one without an edge has a half
+    # neither the weight on itself nor one without an edge has a half
+    assert drawing.largest == pytest.approx(0.8)
     found = weighted(drawing)
     assert found == pytest.approx({(0, 1): THICK, (1, 0): THICK / 4, (2, 1): THICK / 2})
     places = [mark.place for mark in drawing.marks]
@@ -372,12 +373,11 @@ def test_weights_and_masks_that_do_not_fit_get_a_sentence(no_shape_hook, draw_it
 
 
 def within_rows():
+    sweep = itertools.product((("GAT", 0.5), ("MLP", 0.7)), (0.9, 0.1), (2, 4), (0, 2))
     return [
         {"part": "within", "kind": kind, "within": share, "n_classes": n_classes, "seed": seed,
         "accuracy": base + share / 10 + seed / 100}
-        for kind,
-        base in (("GAT", 0.5), ("MLP", 0.7)) for share in (0.9, 0.1) for n_classes in (2, 4) for seed in (0,
-        2)
+        for (kind, base), share, n_classes, seed in sweep
     ] + [{"part": "point", "kind": "poison", "accuracy": 9.0}]  # fmt: skip
 
 
@@ -404,12 +404,11 @@ def test_costs_are_drawn_on_log_axes_with_bands_and_guides():
     assert (seconds.get_xscale(), seconds.get_yscale(), "poison" in lines) == ("log", "log", False)
     corners = seconds.collections[0].get_paths()[0].vertices.tolist()
     assert [4.0, 16.0] in corners and [4.0, 19.0] in corners
+    # n from below, n² from above
     assert [list(line.get_ydata()) for line in mib.lines[-2:]] == [
         [4, 16],
         [16, 256],
-    ]  # n from below, n² from above
-    with pytest.raises(ValueError, match='no rows with "kind", "n", "seconds" and "mib"'):
-        figures.sparse_dense([{"kind": "edges"}])
+    ]
 
 
 def test_one_size_alone_has_no_guides():

@@ -285,6 +285,7 @@ def test_a_picture_holds_every_box_every_line_and_the_names():
     assert sum(type(patch).__name__ == "Circle" for patch in axes.patches) == 3
     squares = [patch for patch in axes.patches if type(patch).__name__ == "Rectangle"]
     assert len(squares) == 3 and {round(square.get_width(), 9) for square in squares} == {SIDE}
+    # steps, positions
     assert [text for text in shown(picture) if text.isdigit()] == [
         "1",
         "2",
@@ -292,7 +293,7 @@ def test_a_picture_holds_every_box_every_line_and_the_names():
         "0",
         "1",
         "2",
-    ]  # steps, positions
+    ]
     assert {"input", "state", "position", "an RNN"} <= set(shown(picture))
     assert "Orange" in picture.caption and picture.alt.endswith(".")
 

@@ -335,24 +335,6 @@ def test_accuracy_may_be_that_of_speech_alone_and_saturate_nowhere():
     assert 3 in [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 2]  # full
 
 
-@pytest.mark.parametrize(
-    "rows, options, message",
-    [
-        ([], {"saturates": 5}, "no rows of kind 'point' to draw; take all rows of experiments.phonemes"),
-        (points("rate"), {"saturates": 5}, "no rows of kind 'point'"),
-        (points(), {"saturates": 7}, r"saturates must be one of the measured radii \[0, 2, 5, None\], got 7"),
-        (
-            points(),
-            {"saturates": 5, "column": "loss"},
-            "column must be one of accuracy, accuracy_speech, got 'loss'",
-        ),
-    ],
-)
-def test_accuracy_says_what_does_not_fit(rows, options, message):
-    with pytest.raises(ValueError, match=message):
-        figures.accuracy(rows, **options)
-
-
 def test_each_kind_of_sound_has_its_own_curve():
     (axes,) = figures.by_kind(points()).figure.axes
     vowel, _, _, stop, *_ = axes.lines
@@ -367,8 +349,6 @@ def test_a_radius_that_never_learnt_so_much_has_no_dot():
     line, dots, _, *other = axes.lines
     assert list(line.get_ydata()) == pytest.approx([0.6, 0.4]) and list(dots.get_ydata()) == [0.5, 0.7, 0.4]
     assert list(other[1].get_ydata()) == [0.25]
-    with pytest.raises(ValueError, match="nothing to draw: no curve has a value; choose a higher loss"):
-        figures.matched({"loss 0": {0: [], None: []}})
 
 
 def test_receptive_fields_are_divided_by_their_maximum_and_exact_zeros_stay_open():
@@ -436,12 +416,6 @@ def test_a_gradient_after_training_takes_the_star_away():
     rows[3]["gradient_after"] = 1e-9  # of one seed
     (axes,) = figures.beyond(rows, "plain").figure.axes
     assert sum(text.get_text().endswith("*") for text in axes.texts) == 2
-    with pytest.raises(
-        ValueError, match=r"no rows of kind 'point' to draw; take all rows of experiments.beyond"
-    ):
-        figures.beyond([{"kind": "rate"}])
-    with pytest.raises(ValueError, match="kind must be 'point' or 'plain', got 'rate'"):
-        figures.beyond(rows, "rate")
 
 
 def test_no_figure_is_wider_than_the_page_and_each_is_a_sentence():

@@ -16,10 +16,11 @@ from lesson_lib.ring import attend_ring
 
 PROCESSES = [1, 2, 3, 4]
 FALLS_OUT = {"dies": 3, "dies in a round": 3, "raises": 2, "stops": 2, "no backward": 2}  # of how many
+# noticed by the group's timeout; the others' connections are closed, so nobody waits
 SILENT = [
     "stops",
     "no backward",
-]  # noticed by the group's timeout; the others' connections are closed, so nobody waits
+]
 CPU = {"LESSON_DEVICE": "cpu"}  # gloo sends from the CPU
 
 

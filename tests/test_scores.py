@@ -91,9 +91,9 @@ def test_bilinear_starts_with_scores_of_variance_one():
 @pytest.mark.parametrize(
     "call, kind, words",
     [
-        (lambda: Additive(0, 1, 1), ValueError, "d_query must be >= 1"),
-        (lambda: Additive(1, 1, torch.ones(3)), TypeError, "x.shape[-1]"),
-        (lambda: Bilinear(3, -1), ValueError, "d_key must be >= 1"),
+        (lambda: Additive(0, 1, 1), ValueError, "d_query must be a whole number >= 1"),
+        (lambda: Additive(1, 1, torch.ones(3)), ValueError, "x.shape"),
+        (lambda: Bilinear(3, -1), ValueError, "d_key must be a whole number >= 1"),
         (lambda: Bilinear(3, 5)(torch.ones(2, 4), torch.ones(2, 5)), ValueError, "make it with d_query=4"),
         (lambda: Additive(3, 5, 2)(torch.ones(2, 3), torch.ones(2, 4)), ValueError, "make it with d_key=4"),
     ],

@@ -247,9 +247,8 @@ def test_one_head_tells_every_number_and_tab_stops_in_one_row():
         "query 0, &#x27;a&#x27;, to key 1, &#x27;u&#x27;: weight = exp(score) / sum of exp(scores) of the row"
         " = 0.0200" in w.drawing.value
     )
-    assert (
-        w.drawing.value.count('tabindex="0"') == M + 1
-    )  # the query's weights, and how many keys it looks at
+    # the query's weights, and how many keys it looks at
+    assert w.drawing.value.count('tabindex="0"') == M + 1
     assert ">0.98<" in w.drawing.value
 
 
@@ -286,7 +285,7 @@ def test_weights_of_another_kind_and_half_precision_are_taken():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_heads_that_cannot_be_drawn_get_a_sentence(weights, labels, words):
+def test_heads_that_cannot_be_drawn_get_a_sentence(no_shape_hook, weights, labels, words):
     with pytest.raises(ValueError, match=words):
         HeadExplorer(weights, "abc", **labels)
 

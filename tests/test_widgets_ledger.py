@@ -54,6 +54,6 @@ def test_its_still_picture_counts_each_source():
         ({"sources": {}}, ValueError, "at least one to choose"),
     ],
 )
-def test_bad_input_gets_a_sentence(arguments, error, words):
+def test_bad_input_gets_a_sentence(no_shape_hook, arguments, error, words):
     with pytest.raises(error, match=words):
         LedgerExplorer(**{"page": page, "verdicts": VERDICTS[:3], "sources": sources()} | arguments)

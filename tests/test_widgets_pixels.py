@@ -145,9 +145,8 @@ def test_all_heads_together_show_the_kernels_square():
     w.head.value = ALL
     table = w.weights()
     assert_close(table.sum(), torch.tensor(9.0, device="cpu"))
-    assert_close(
-        table[2:5, 3:6], torch.ones(3, 3, device="cpu")
-    )  # the pixel (2, 3), one further for the border
+    # the pixel (2, 3), one further for the border
+    assert_close(table[2:5, 3:6], torch.ones(3, 3, device="cpu"))
     drawing = w.drawing.value
     assert "the weights of all 9 heads, added up, are at most 1.0000" in w.words()
     assert "<b>all heads summed</b>" in drawing

@@ -182,7 +182,7 @@ def test_the_still_picture_is_the_mask(value):
         (rows(), 7, ValueError, r"saturates must be one of the measured radii \[0, 2, 5, 15, None\], got 7"),
     ],
 )
-def test_rows_that_do_not_fit_get_a_sentence(given, saturates, error, message):
+def test_rows_that_do_not_fit_get_a_sentence(no_shape_hook, given, saturates, error, message):
     with pytest.raises(error, match=message):
         WindowExplorer(given, saturates=saturates)
 

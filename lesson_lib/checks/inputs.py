@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-_shift: ContextVar[int] = ContextVar(
-    "shift", default=0
-)  # added to every seed; follows a check into its own thread
+# added to every seed; follows a check into its own thread
+_shift: ContextVar[int] = ContextVar("shift", default=0)
 
 
 @contextmanager

@@ -98,9 +98,8 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
     `seconds` are the processor's, and `PATIENCE` times as many the clock's. An exception of `work` is raised
     here. A KeyboardInterrupt (the stop button) ends the work, too.
     """
-    torch.broadcast_shapes(
-        (1,), (1,)
-    )  # imports much on its first call, which the deadline must not leave half done
+    # imports much on its first call, which the deadline must not leave half done
+    torch.broadcast_shapes((1,), (1,))
     box: dict[str, Any] = {}
     done = threading.Event()  # an interrupted join() would leave the thread marked as ended
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from lesson_lib.cli import classroom
 
-ROOT = (
-    Path(__file__).resolve().parents[2]
-)  # the repository: the course is installed in place (pip install -e .)
+# the repository: the course is installed in place (pip install -e .)
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def parser() -> argparse.ArgumentParser:

@@ -393,9 +393,8 @@ def _secrets(data: Path, new_password: bool) -> str | None:
     import bcrypt
 
     password = secrets.token_urlsafe(12)
-    _write_private(
-        hub / "instructor.hash", bcrypt.hashpw(password.encode(), bcrypt.gensalt())
-    )  # the hub takes it
+    # the hub takes it
+    _write_private(hub / "instructor.hash", bcrypt.hashpw(password.encode(), bcrypt.gensalt()))
     return password
 
 

@@ -48,7 +48,7 @@ def draw(generator: torch.Generator, batch: int, *, size: int = 12) -> Connected
     if not isinstance(generator, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, got {type(generator).__name__}")
     require.whole(batch=batch)
-    require.whole(least=SIZES.start, most=SIZES.stop - 1, size=size)
+    require.whole(at_least=SIZES.start, at_most=SIZES.stop - 1, size=size)
     rng = np.random.default_rng(torch.randint(2**62, (), generator=generator, device="cpu").item())
     found: list[tuple[np.ndarray, np.ndarray]] = []
     while (missing := batch - sum(len(answer) for _, answer in found)) > 0:

@@ -86,8 +86,7 @@ def draw(split: str, batch: int, generator: torch.Generator, *, size: int = 24) 
             f"size must be a whole number of at least {SIDE} pixels, got {size!r}; a digit has {SIDE} by"
             f" {SIDE}"
         )
-    if not isinstance(batch, int) or batch < 1:
-        raise ValueError(f"batch must be a whole number of at least 1, got {batch!r}")
+    require.whole(batch=batch)
     images, labels = pictures(split)
     picture = torch.randint(len(images), (batch,), generator=generator, device="cpu")
     corner = torch.randint(size - SIDE + 1, (batch, 2), generator=generator, device="cpu")

@@ -56,7 +56,7 @@ def karate(known: Sequence[int] = LEADERS) -> NodeTask:
     import networkx
 
     for member in known:
-        require.whole(least=0, most=len(PLACES) - 1, known=member)
+        require.whole(at_least=0, at_most=len(PLACES) - 1, known=member)
     club = networkx.karate_club_graph()
     classes = ("Mr. Hi", "Officer")
     return NodeTask(
@@ -156,8 +156,8 @@ def _names(n_classes: int) -> tuple[str, ...]:
 
 
 def _check(n: int, n_classes: int, degree: int | float, within: int | float, labelled: int) -> None:
-    require.whole(least=4, n=n)
-    require.whole(least=2, n_classes=n_classes)
+    require.whole(at_least=4, n=n)
+    require.whole(at_least=2, n_classes=n_classes)
     require.whole(labelled=labelled)
     if n_classes > 26 or n % n_classes or n < 2 * n_classes:
         raise ValueError(
@@ -167,7 +167,7 @@ def _check(n: int, n_classes: int, degree: int | float, within: int | float, lab
     if labelled > n // n_classes:
         raise ValueError(f"labelled = {labelled} is more than a class has nodes ({n // n_classes})")
     require.number(degree=degree)
-    require.number(most=1, within=within)
+    require.number(at_most=1, within=within)
     size = n // n_classes
     if within > 1 or degree * within > size - 1 or degree * (1 - within) > n - size:
         raise ValueError(

@@ -68,8 +68,8 @@ def draw(
     operator that is none of OPERATORS.
     """
     require.whole(batch=batch, max_depth=max_depth)
-    require.whole(least=SMALLEST, n=n)
-    require.whole(least=2, max_args=max_args)
+    require.whole(at_least=SMALLEST, n=n)
+    require.whole(at_least=2, max_args=max_args)
     names = _known(operators)
     least = (n + 1) // 2
     if 3 * 2 ** min(max_depth, 60) - 2 < least:
@@ -155,9 +155,8 @@ def _grown(
         where, i, depth = places[chosen]
         places[chosen] = places[-1]
         places.pop()
-        count = 2 + int(
-            random() * (min(max_args, n - length - 1) - 1)
-        )  # a list adds its end and its arguments
+        # a list adds its end and its arguments
+        count = 2 + int(random() * (min(max_args, n - length - 1) - 1))
         new = [numbers[int(random() * len(numbers))], *[int(random() * 10) for _ in range(count)]]
         where[i] = new
         length += count + 1

@@ -51,7 +51,7 @@ def draw(generator: torch.Generator, batch: int, distance: int, *, before: int =
     less than 0.
     """
     require.whole(batch=batch, distance=distance)
-    require.whole(least=0, before=before)
+    require.whole(at_least=0, before=before)
     answer = torch.randint(len(SYMBOLS), (batch,), generator=generator, device="cpu")
     filler = len(SYMBOLS) + torch.randint(
         len(FILLERS), (batch, before + distance - 1), generator=generator, device="cpu"

@@ -105,9 +105,8 @@ class Sentences(NamedTuple):
 def patterns() -> Patterns:
     """Every pattern of the grammar with its probability; the probabilities add up to 1."""
     codes, probability = _written_out("SENTENCE")
-    codes = codes.gather(
-        1, (codes == PADDING).to(torch.int8).argsort(dim=1, stable=True)
-    )  # padding to the end
+    # padding to the end
+    codes = codes.gather(1, (codes == PADDING).to(torch.int8).argsort(dim=1, stable=True))
     codes = codes[:, (codes != PADDING).any(0)].long()
     real = codes != PADDING
     return Patterns(
@@ -204,9 +203,8 @@ def limit(sight: Callable[[Tensor], Tensor], among: tuple[str, ...] = CLASSES) -
     seen = sight(classes)[counted].unique(return_inverse=True)[1]
     table = mass.new_zeros(int(seen.max()) + 1, len(TAGS))
     table.view(-1).index_add_(0, seen * len(TAGS) + tags[counted], mass)
-    return min(
-        1.0, (table.amax(1).sum() / mass.sum()).item()
-    )  # sums of parts may pass the sum of all by rounding
+    # sums of parts may pass the sum of all by rounding
+    return min(1.0, (table.amax(1).sum() / mass.sum()).item())
 
 
 def draw(generator: torch.Generator, batch: int, split: str = "training") -> Sentences:

@@ -146,13 +146,13 @@ def best_rows(rows: list[dict]) -> list[dict]:
 
 
 def by_dates(rows: list[dict], column: str = "exact") -> dict[tuple[str, int], tuple[list, list, list, list]]:
-    """{(system, steps): (numbers of dates, lowest, middle, highest value of the column over the seeds)} of
+    """{(system, steps): (numbers of dates, lowest, median, highest value of the column over the seeds)} of
     `best_rows`."""
     return summary.bands(best_rows(rows), ("system", "steps"), "dates", column)
 
 
 def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list, list, list, list]]]:
-    """{dates: {system: (input lengths, lowest, middle, highest exact match over the seeds)}} of `best_rows`
+    """{dates: {system: (input lengths, lowest, median, highest exact match over the seeds)}} of `best_rows`
     with that many steps.
 
     A bin is told by the middle of its lengths; bins with fewer than 30 texts are left out.

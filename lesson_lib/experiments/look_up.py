@@ -33,10 +33,11 @@ RECIPE = {
     "rates": [3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
     "seeds": [0, 1, 2],
 }
+# generators of the two splits; training uses the seeds of the recipe
 VALIDATION_SEED, TEST_SEED = (
     10_000,
     20_000,
-)  # generators of the two splits; training uses the seeds of the recipe
+)
 
 
 class LookUp(nn.Module):

@@ -161,7 +161,7 @@ def best_rows(rows: list[dict]) -> list[dict]:
 
 
 def by_length(rows: list[dict], steps: int) -> dict[str, tuple[list[int], list, list, list]]:
-    """What a figure draws: {kind: (lengths, lowest, middle, highest test accuracy over the seeds)} of
+    """What a figure draws: {kind: (lengths, lowest, median, highest test accuracy over the seeds)} of
     `best_rows`."""
     chosen = [row for row in best_rows(rows) if row["steps"] == steps]
     curves = {}

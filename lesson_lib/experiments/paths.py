@@ -45,7 +45,7 @@ def network(name: str, n: int = 8) -> networkx.DiGraph:
     Raises ValueError for another name, and where n is no whole number from 1 to 256.
     """
     require.one_of(NETWORKS, network=name)
-    require.whole(most=256, n=n)
+    require.whole(at_most=256, n=n)
     x = [torch.ones(1, RECIPE["width"], device="cpu", requires_grad=True) for _ in range(n)]
     units = NETWORKS[name](x)
     return measure.dependencies({("input", i): token for i, token in enumerate(x)}, units)

@@ -60,9 +60,8 @@ def cache_bytes(model: GPT) -> int:
     hook = model.encoder.register_forward_pre_hook(
         lambda _, __, options: kept.append(options["caches"]), with_kwargs=True
     )
-    generate(
-        model, "T", model.context
-    )  # the last character is drawn when as many are known as the context holds
+    # the last character is drawn when as many are known as the context holds
+    generate(model, "T", model.context)
     hook.remove()
     tables = [table for cache in kept[-1] for table in (cache.key, cache.value)]
     return sum(table.numel() * table.element_size() for table in tables)

@@ -154,9 +154,8 @@ def alignments(model: TransformerTranslator) -> list[dict]:
 def _on_digits(pair: data.Pair, weights: torch.Tensor) -> tuple[float, float]:
     year, _, day = pair.target.split("-")
     first = pair.source.index(year)
-    at = re.search(
-        rf"(?<![0-9])0?{int(day)}(?![0-9])", pair.source
-    )  # where a month is a number it stands behind the day
+    # where a month is a number it stands behind the day
+    at = re.search(rf"(?<![0-9])0?{int(day)}(?![0-9])", pair.source)
     return (
         weights[:4, first : first + 4].sum(1).mean().item(),
         weights[8:, at.start() : at.end()].sum(1).mean().item(),
@@ -201,7 +200,7 @@ def uncached(
 
 
 def by_dates(rows: list[dict], width: int = 1) -> dict[str, tuple[list, list, list, list]]:
-    """{"trained on 1": (numbers of dates, lowest, middle, highest exact match over the seeds)} of the test
+    """{"trained on 1": (numbers of dates, lowest, median, highest exact match over the seeds)} of the test
     rows with that beam width."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in rows:

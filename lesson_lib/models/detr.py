@@ -316,7 +316,7 @@ def detections(found: Found, *, threshold: float | int = 0.5, size: int = SIZE) 
 
     `size` is the side of the canvas in pixels. Raises ValueError where the threshold is not in 0 ... 1.
     """
-    require.number(most=1, threshold=threshold)
+    require.number(at_most=1, threshold=threshold)
     require.whole(size=size)
     shares, kinds = F.log_softmax(found.logits.detach(), -1).exp()[..., :-1].max(-1)
     table = zip(shares.tolist(), kinds.tolist(), (corners(found.boxes.detach()) * size).tolist(), strict=True)

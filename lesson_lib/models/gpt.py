@@ -63,7 +63,7 @@ class GPT(nn.Module):
             raise ValueError(
                 f"characters must be a text of at least one character, none of them twice, got {characters!r}"
             )
-        require.whole(least=2, context=context)
+        require.whole(at_least=2, context=context)
         if positions not in ("rotary", "learned"):
             raise ValueError(f"positions must be 'rotary' or 'learned', got {positions!r}")
         turned = positions == "rotary"
@@ -141,7 +141,7 @@ def bits(model: GPT, tokens: Int[Tensor, " n"]) -> Float[Tensor, " n_less_one"]:
     """
     _axes("tokens", tokens, 1)
     n, context, half = len(tokens), model.context, model.context // 2
-    require.whole(least=2, tokens=n)
+    require.whole(at_least=2, tokens=n)
     starts = range(0, max(1, n - 1 - context + half), half)
     windows = F.pad(tokens.cpu(), (0, context + half)).unfold(0, context + 1, half)[: len(starts)]
     parts = []
@@ -258,7 +258,7 @@ class _NoCodes(nn.Module):
 def _check_sampling(temperature: Any, top_k: Any, count: int) -> None:
     require.number(temperature=temperature)
     if top_k is not None:
-        require.whole(most=count, top_k=top_k)
+        require.whole(at_most=count, top_k=top_k)
 
 
 def _axes(name: str, table: Any, count: int) -> None:

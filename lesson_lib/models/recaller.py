@@ -115,7 +115,7 @@ def start_to_keep(model: Recaller, tokens: int) -> None:
     """
     if model.system not in ("RNN", "LSTM"):
         raise ValueError(f"only an RNN or an LSTM can start so, got {model.system!r}")
-    require.whole(least=3, tokens=tokens)
+    require.whole(at_least=3, tokens=tokens)
     layer = model.core.layer
     if model.system == "RNN":
         nn.init.orthogonal_(layer.weight_hh_l0)

@@ -129,9 +129,8 @@ class Generator(nn.Module):
         _even(channels)
         self.d_z = d_z
         places = START[0] * START[1]
-        self.start = nn.Conv1d(
-            places * d_z, places * 2 * channels, 1, groups=places
-        )  # a matrix for each place
+        # a matrix for each place
+        self.start = nn.Conv1d(places * d_z, places * 2 * channels, 1, groups=places)
         self.coarse = nn.Sequential(
             nn.BatchNorm2d(2 * channels), nn.ReLU(), _step(2 * channels, 2 * channels)
         )

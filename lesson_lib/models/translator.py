@@ -231,7 +231,7 @@ class TransformerTranslator(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        require.whole(least=-n_layers, most=n_layers - 1, aligned=aligned)
+        require.whole(at_least=-n_layers, at_most=n_layers - 1, aligned=aligned)
         self.vocabulary, self.aligned = vocabulary, aligned
         self.transformer = Transformer(len(vocabulary), n_layers, d_model, n_heads, d_inner, **options)
 

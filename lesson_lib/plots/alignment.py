@@ -9,7 +9,7 @@ from torch import Tensor
 from lesson_lib.plots.charts import draw_table, lines
 from lesson_lib.plots.picture import Picture, canvas, color, styled, trim
 
-# xs, and the lowest, middle and highest value over the seeds
+# xs, and the lowest, median and highest value over the seeds
 Spread = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]]
 LARGEST = 120  # characters of input or output that are still legible
 

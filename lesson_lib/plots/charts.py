@@ -44,9 +44,8 @@ def heatmap(
     row_names = _per_table([row_axis] + [""] * (count - 1) if isinstance(row_axis, str) else row_axis, count)
     column_names, color_names = _per_table(column_axis, count), _per_table(color_axis, count)
     shapes = [array.shape for array in arrays.values()]
-    ratios = (
-        [columns for _, columns in shapes] if len({rows for rows, _ in shapes}) == 1 else None
-    )  # equal cells
+    # equal cells
+    ratios = [columns for _, columns in shapes] if len({rows for rows, _ in shapes}) == 1 else None
     figure, grid = canvas(1, count, width=min(3.2 * count, 7.2) + 0.6, height=4.5, width_ratios=ratios)
     figure.get_layout_engine().set(wspace=0.04)
     unwritten = []
@@ -102,7 +101,7 @@ def lines(
     height: float = 3.0,
     points: bool = True,
 ) -> Picture:
-    """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, middles, highs) with a
+    """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, medians, highs) with a
     band.
 
     The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one

@@ -10,9 +10,8 @@ from lesson_lib.plots.charts import lines
 from lesson_lib.plots.picture import Picture, styled
 
 Row = Mapping[str, Any]
-Gpu = tuple[
-    Sequence[Row], str
-]  # rows {"kind", "n", "seconds"}, and what they are; see `experiments.devices.beside`
+# rows {"kind", "n", "seconds"}, and what they are; see `experiments.devices.beside`
+Gpu = tuple[Sequence[Row], str]
 Panels = Mapping[str, Mapping[str, Sequence[Any]]]
 
 ALT = "Where a GPU has been measured, a panel beside it shows its seconds, on the same axes."
@@ -70,7 +69,7 @@ def seconds_beside(
 
 
 def bands(rows: Sequence[Row]) -> dict[str, tuple[list, ...]]:
-    """{kind: (sizes, lowest, middle, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of
+    """{kind: (sizes, lowest, median, highest)} of rows {"kind", "n", "seconds"}; of a single measurement of
     each size, {kind: (sizes, seconds)}."""
     curves = {}
     for kind, at in summary.gathered(rows, "kind", "n", "seconds").items():

@@ -30,6 +30,7 @@ WIDE, HIGH = 10.0, 6.2  # of the sheet
 NUMBERED = 60  # nodes: in more of them numbers cannot be read
 THICK, SCALE = 0.2, 1.3  # the most that a line is thick, and a line of weight 1 where no weight is large
 FAINT = 0.01  # weights below this share of the largest are not drawn
+# black numbers can be read on all of them
 COLORS = (
     CURVES[5],
     CURVES[4],
@@ -37,7 +38,7 @@ COLORS = (
     CURVES[3],
     CURVES[7],
     "#BBBBBB",
-)  # black numbers can be read on all of them
+)
 EDGE, GIVEN, STRANGER = "#c4c4c4", "#222222", CURVES[1]
 
 
@@ -218,7 +219,7 @@ def _checked(
         if not weights.isfinite().all() or weights.min() < 0:
             raise ValueError("weights must be finite and not negative; pass weights, not scores")
     if node is not None:
-        require.whole(least=0, most=n - 1, node=node)
+        require.whole(at_least=0, at_most=n - 1, node=node)
     if guesses is not None:
         if not isinstance(guesses, Tensor) or guesses.shape != (n,) or guesses.is_floating_point():
             got = tuple(guesses.shape) if isinstance(guesses, Tensor) else type(guesses).__name__

@@ -93,7 +93,7 @@ def learning(histories: Mapping[str, object], chance: float) -> Picture:
 
 
 def arrival(accuracy: Curves, steps: Curves) -> Picture:
-    """Test accuracy and steps needed over width: {score: (widths, lowest, middle, highest)}."""
+    """Test accuracy and steps needed over width: {score: (widths, lowest, median, highest)}."""
     return lines(
         {"test accuracy": accuracy, "steps needed (1,000: never)": steps},
         alt=(
@@ -110,7 +110,7 @@ def arrival(accuracy: Curves, steps: Curves) -> Picture:
 
 
 def explosion(start: Curves, end: Curves) -> Picture:
-    """Spread of the scores over width, before and after training: {score: (widths, lowest, middle,
+    """Spread of the scores over width, before and after training: {score: (widths, lowest, median,
     highest)}."""
     return lines(
         {"spread of scores, untrained": start, "spread of scores, trained": end},

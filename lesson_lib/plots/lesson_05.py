@@ -15,7 +15,7 @@ NAMES = {"shaw": "Shaw", "floater": "FLOATER", "alibi": "ALiBi"}
 
 
 def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 16) -> Picture:
-    """Test accuracy over length: {kind: (lengths, lowest, middle, highest)}, as `order.by_length` gives it,
+    """Test accuracy over length: {kind: (lengths, lowest, median, highest)}, as `order.by_length` gives it,
     with the chance level.
 
     A panel for each place at which positions enter; a kind without positions is drawn in both. Up to 6 kinds

@@ -58,7 +58,7 @@ def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
 
 
 def by_batch_size(accuracy: Mapping[str, Sequence]) -> Picture:
-    """Test accuracy over the batch size, {norm: (sizes, lowest, middle, highest)}."""
+    """Test accuracy over the batch size, {norm: (sizes, lowest, median, highest)}."""
     return lines(
         {"right tags of ambiguous words": dict(accuracy)},
         alt=(
@@ -179,7 +179,7 @@ def cost_of_writing(rows: Sequence[Mapping]) -> Picture:
 
 def translations(curves: Mapping[str, Sequence]) -> Picture:
     """Texts without a wrong character over the number of dates in a row, {what was trained on: (dates,
-    lowest, middle, highest)}."""
+    lowest, median, highest)}."""
     return lines(
         {"texts without a wrong character": dict(curves)},
         alt=(

@@ -224,7 +224,7 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
 
 @styled
 def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str = "") -> Picture:
-    """Test accuracy over the number of training images, {budget: {model: (ns, lowest, middle, highest)}}, a
+    """Test accuracy over the number of training images, {budget: {model: (ns, lowest, median, highest)}}, a
     panel for each budget.
 
     `task` is "digits" or "pairs"; a line across shows its chance; `result` is a sentence for the alt text.
@@ -294,7 +294,7 @@ def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
 
 @styled
 def gamma(values: Mapping[str, Sequence]) -> Picture:
-    """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, middle,
+    """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, median,
     highest)."""
     picture = lines(
         {"gamma": dict(values)},
@@ -313,7 +313,7 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
 
 
 def agreement(curves: Mapping[str, Sequence]) -> Picture:
-    """kappa over the steps of long GAN trainings, {what stands in the middle: (steps, lowest, middle,
+    """kappa over the steps of long GAN trainings, {what stands in the middle: (steps, lowest, median,
     highest)}."""
     return lines(
         {"kappa: how much the halves agree beyond chance": dict(curves)},

@@ -101,9 +101,8 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
     names = 1 + max(map(len, layers[0]))
     letters = names + sum(map(sum, widths.values()))
     size = min(9.5, 7.8 * 72 / (WIDE * letters))
-    top = (
-        -2.05
-    )  # where the blocks' titles stand; a unit down is a row, a unit across a letter, and the first row is 0
+    # where the blocks' titles stand; a unit down is a row, a unit across a letter, and the first row is 0
+    top = -2.05
     height = 1.9 * size / 72 * (len(layers[0]) - top + 0.3)
     figure, grid = canvas(width=WIDE * size / 72 * letters + 0.2, height=height)
     axes, x = grid[0][0], names
@@ -133,7 +132,7 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
 @styled
 def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient") -> Picture:
     """Accuracy of systems over the distance of the symbol, and the gradient that reaches it; a dot for each
-    seed, a line through their middles.
+    seed, a line through their medians.
 
     `rows` are those of `experiments.recall`; of these the `kind` "point" (the symbol first) or "middle"
     (filler before it) is drawn. `gradient` is the second panel's column, before training or, as
@@ -346,7 +345,7 @@ def threads(rows: Sequence[Row]) -> Picture:
     """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times
     as fast two are.
 
-    `rows` are those of `experiments.costs`; each repeat is a mark, and their middles are compared.
+    `rows` are those of `experiments.costs`; each repeat is a mark, and their medians are compared.
     """
     found = summary.gathered(_part(rows, "threads"), ("kind", "batch"), "threads", "seconds")
     cases = {f"{kind}, batch {batch}": case for (kind, batch), case in found.items()}
@@ -584,11 +583,11 @@ def _seeds(
     """
     curves = summary.bands(rows, by, "distance", y)
     zero = _logarithmic(axes, [row[y] for row in rows]) if logarithmic else 0.0
-    for name, (xs, _, middles, _) in curves.items():
+    for name, (xs, _, medians, _) in curves.items():
         k = names.index(name)
         aside = 1.035 ** (k - (len(names) - 1) / 2)
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
-        heights = [height or zero for height in middles]
+        heights = [height or zero for height in medians]
         axes.plot(
             [aside * x for x in xs], heights, **style, linestyle=DASHES[k % 4], linewidth=1.2, label=name
         )

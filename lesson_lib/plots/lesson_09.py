@@ -25,12 +25,13 @@ Row = Mapping[str, Any]
 Weights = Float[Tensor, " n"] | Mapping[str, Float[Tensor, " n"]]
 HOP_S = 0.01  # seconds from frame to frame
 DASHES = ["-", "--", "-.", ":"]
+# of n, that each kind's memory grows with
 POWERS = {
     "table": 2,
     "mask over the table": 2,
     "fused": 1,
     "window": 1,
-}  # of n, that each kind's memory grows with
+}
 TIMES = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h"}
 LAYERS = {2: "two layers", 1: "one layer"}
 COLUMNS = {"accuracy": "all frames", "accuracy_speech": "frames that are not silence"}
@@ -134,7 +135,7 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
             raise ValueError(
                 f"weights {name!r} must be one row of {n} weights, got {got}; take weights[head, centre]"
             )
-    require.whole(least=0, most=n - 1, centre=centre)
+    require.whole(at_least=0, at_most=n - 1, centre=centre)
     figure, (above, *below) = _sheet([1.7, *[0.75] * len(rows)], width=8.0)
     _spectrogram(above, frames)
     above.set_xlabel("")
@@ -169,9 +170,9 @@ def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> 
     curves = _curves(_forward(rows, False), "speech_s", "mib")
     figure, grid = canvas(width=7.4, height=4.2)
     axes, end = grid[0][0], 60.0 * minutes
-    for name, (xs, _, middles, _) in curves.items():
+    for name, (xs, _, medians, _) in curves.items():
         k, power = _kind(name), POWERS.get(name, 1)
-        heights = [mib / 1024 for mib in middles]
+        heights = [mib / 1024 for mib in medians]
         style = {"color": color(k), "marker": MARKERS[k], "markersize": 5}
         axes.plot(xs, heights, label=name, **style, markeredgecolor="black", markeredgewidth=0.4)
         last = heights[-1] * (end / xs[-1]) ** power
@@ -214,10 +215,10 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
     columns = {"cpu_s": "processor seconds", "mib": "MiB at the peak"}
     figure, grid = canvas(1, 2, width=8.0, height=4.0)
     for axes, (column, title) in zip(grid[0], columns.items(), strict=True):
-        for name, (xs, lows, middles, highs) in _curves(rows, "speech_s", column).items():
+        for name, (xs, lows, medians, highs) in _curves(rows, "speech_s", column).items():
             k = _kind(name)
             style = {"color": color(k), "marker": MARKERS[k], "markersize": 4, "linestyle": DASHES[k % 4]}
-            axes.plot(xs, middles, label=name, markeredgecolor="black", markeredgewidth=0.4, **style)
+            axes.plot(xs, medians, label=name, markeredgecolor="black", markeredgewidth=0.4, **style)
             axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -303,7 +304,7 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
     [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
     """
     require.whole(n=n, block=block)
-    require.whole(least=0, radius=radius)
+    require.whole(at_least=0, radius=radius)
     block = max(radius, block)
     count = (n - 2 * radius) // block
     if count < 2:
@@ -680,7 +681,7 @@ def _forward(rows: Sequence[Row], backward: bool) -> list[Row]:
 
 
 def _curves(rows: Sequence[Row], x: str, y: str) -> dict[str, tuple[list, list, list, list]]:
-    """{kind: (xs, lowest, middle, highest)}; rows of the same kind and x are repeats."""
+    """{kind: (xs, lowest, median, highest)}; rows of the same kind and x are repeats."""
     found = summary.bands([row for row in rows if row.get(y) is not None], "kind", x, y)
     return {name: found[name] for name in sorted(found, key=_kind)}
 

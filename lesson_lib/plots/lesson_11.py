@@ -237,9 +237,9 @@ def errors(
     axes.axhline(1.0, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
     for k, (name, curve) in enumerate(found.items()):
         xs = [x for x, _ in curve]
-        lows, middles, highs = ([of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max))
+        lows, medians, highs = ([of(ys) or zero for _, ys in curve] for of in (min, statistics.median, max))
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 5, "zorder": 3}
-        axes.plot(xs, middles, label=name, linestyle=DASHES[k % 4], **style)
+        axes.plot(xs, medians, label=name, linestyle=DASHES[k % 4], **style)
         axes.fill_between(xs, lows, highs, color=color(k), alpha=0.15, linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -307,7 +307,7 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
             f" tile={tile}; take tile={math.ceil(n / MOST_TILES)}"
         )
     if step is not None:
-        require.whole(most=len(cut), step=step)
+        require.whole(at_most=len(cut), step=step)
     unit = 4.4 / n  # inches of a token
     left, top, column, apart = 0.45, 0.75, 0.42, 0.14
     wide = 1.5 * column
@@ -377,7 +377,7 @@ def ring_rounds(processes: int) -> Picture:
 
     Raises ValueError for processes that are not 2 to 6.
     """
-    require.whole(least=2, most=MOST_PROCESSES, processes=processes)
+    require.whole(at_least=2, at_most=MOST_PROCESSES, processes=processes)
     p = processes
     table = 1.05
     apart, box = 5.3 / p, min(0.86, 5.3 / p - 0.28)
@@ -541,7 +541,7 @@ def cache_growth(
 
     From 2 · layers · key heads · d_head · tokens · bytes_each; `measured` are {name: [(tokens, GiB), ...]},
     drawn as marks on it. Both axes are logarithmic. Raises ValueError where a size is no whole number above
-    0, and for measured points of a name that has no line.
+    0.
     """
     require.whole(layers=layers, d_head=d_head, bytes_each=bytes_each)
     heads, measured = _some(key_heads, "key_heads", "number"), measured or {}
@@ -590,7 +590,7 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
 
     Raises ValueError where n_heads is not 2 to 16, or is no multiple of a number of key heads.
     """
-    require.whole(least=2, most=16, n_heads=n_heads)
+    require.whole(at_least=2, at_most=16, n_heads=n_heads)
     counts = [n_key_heads] if isinstance(n_key_heads, int) else n_key_heads
     if isinstance(counts, str) or not isinstance(counts, Sequence) or not 1 <= len(counts) <= 4:
         raise ValueError(

@@ -12,7 +12,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx
 from matplotlib.axes import Axes
@@ -263,17 +263,18 @@ def film(networks: Mapping[str, networkx.DiGraph]) -> bytes:
     palette = every.quantize(40, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     file, times = io.BytesIO(), [FRAME_MS] * last + [LAST_MS]
+    # three times in all: what moves without end disturbs a reader
     options = {
         "append_images": frames[1:],
         "duration": times,
         "loop": 2,
         "optimize": False,
-    }  # three times in all: what moves without end disturbs a reader
+    }
     frames[0].save(file, format="GIF", save_all=True, **options)
     return file.getvalue()
 
 
-def length(path: Sequence[Node]) -> str:
+def length(path: Sequence[Any]) -> str:
     """How long a path is, in words.
 
     >>> length([("input", 0), ("output", 2)]), length([])
@@ -294,7 +295,7 @@ def _steps(count: int) -> str:
 
 
 def _step(wave: int) -> None:
-    require.whole(least=0, wave=wave)
+    require.whole(at_least=0, wave=wave)
 
 
 def _path(graph: networkx.DiGraph, path: Sequence[Node] | None) -> list[Node]:

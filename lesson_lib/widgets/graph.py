@@ -63,7 +63,7 @@ class GraphExplorer(Explorer):
             )
         n, heads = len(task.y), len(self.before.weights) - 1
         wide = {"style": {"description_width": "60px"}, "layout": ipywidgets.Layout(width="330px")}
-        require.whole(least=0, most=n - 1, node=node)
+        require.whole(at_least=0, at_most=n - 1, node=node)
         self.node = ipywidgets.IntSlider(node, min=0, max=n - 1, description="node", **wide)
         views = ["mean", *(f"head {k + 1}" for k in range(heads))]
         self.head = ipywidgets.SelectionSlider(options=views, description="weights", **wide)

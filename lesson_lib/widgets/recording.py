@@ -19,11 +19,12 @@ from lesson_lib.widgets.explorer import Explorer, pixels
 LONGEST_S = 12  # more frames could not be told apart on the screen
 WIDTH, LEFT = 640, 64  # screen pixels
 LINE, LETTER = 16, 7.5  # height of a line of phonemes, width of a letter
+# heights of the spectrogram and of a layer's weights, and the room above these
 PICTURE, BARS, SPACE = (
     110,
     52,
     12,
-)  # heights of the spectrogram and of a layer's weights, and the room above these
+)
 
 STYLE = """
 .ll-told {min-height:2.7em}

@@ -125,7 +125,7 @@ show_source(attend)
 
 # %% [markdown]
 r"""
-Start reading at `scores = score(query, key)`: score, add, hide, softmax, mix. The lines before it check your input and pick a faster kernel where
+Start reading at `scores =`: score, add, hide, softmax, mix. The three lines before it check your input and take a faster kernel where
 you do not want the weights. Dropout, which sets a random share of the weights to 0 during training, is off unless you ask for it.
 
 ### Softmax looks at differences

@@ -10,13 +10,14 @@ import torch
 from lesson_lib.device import device
 from tests.browser.conftest import bench, browser, lab, notebook, scratch
 
+# the widgets are timed in the browser tests' JupyterLab
 __all__ = [
     "bench",
     "browser",
     "lab",
     "notebook",
     "scratch",
-]  # the widgets are timed in the browser tests' JupyterLab
+]
 
 
 @pytest.fixture(autouse=True)

@@ -479,7 +479,6 @@ def test_the_first_lesson_opens_by_itself(browser, lab):
     page.evaluate(READY, "00_start_here.ipynb")
     assert page.evaluate(f"() => {CURRENT}.context.path") == "00_start_here.ipynb"
     page.wait_for_timeout(2000)
-    assert (
-        page.locator(".Toastify__toast, .jp-Dialog").count() == 0
-    )  # nothing asks the learner for anything, such as news
+    # nothing asks the learner for anything, such as news
+    assert page.locator(".Toastify__toast, .jp-Dialog").count() == 0
     context.close()

@@ -32,6 +32,7 @@ REQUEST_S = 120.0
 START_S = 400.0  # a server; the hub itself gives up after 180 s, twice
 KERNEL_S = 180.0
 CELL_S = 600.0
+# not there now; on a path of the API a redirect means: no route yet
 AWAY = {
     302,
     307,
@@ -42,7 +43,7 @@ AWAY = {
     503,
     504,
     599,
-}  # not there now; on a path of the API a redirect means: no route yet
+}
 CONNECTION = (OSError, WebSocketError, HTTPError, asyncio.TimeoutError)
 
 
@@ -123,9 +124,8 @@ class Student:
             answer = await self.fetch(method, path, body, token=self.token)
             if answer.code < 300:
                 return json.loads(answer.body) if answer.body else None
-            no_route = answer.code == 404 and "html" in answer.headers.get(
-                "Content-Type", ""
-            )  # the hub's own page
+            # the hub's own page
+            no_route = answer.code == 404 and "html" in answer.headers.get("Content-Type", "")
             if not (answer.code in AWAY or no_route) or time.monotonic() > until:
                 raise Trouble(f"{self.name} could not {what}: {method} {path} gave {_status(answer)}")
             await asyncio.sleep(float(answer.headers.get("Retry-After", 1)))

@@ -527,9 +527,8 @@ class Class:
 
 @contextlib.contextmanager
 def class_in_a_folder(before: tuple[str, ...] = (), owner: int | None = None):
-    folder = Path(
-        tempfile.mkdtemp(prefix="lc-", dir="/tmp")
-    )  # short: pytest's own folders are closed to other accounts
+    # short: pytest's own folders are closed to other accounts
+    folder = Path(tempfile.mkdtemp(prefix="lc-", dir="/tmp"))
     folder.chmod(0o755)
     if owner is not None:
         os.chown(folder, owner, owner)
@@ -746,9 +745,8 @@ def test_a_save_without_a_route_arrives_all_the_same(running, ada):
     body = {"type": "file", "format": "text", "content": "late"}
     lose_route(running, ada)
     assert ada.ask("PUT", place, json=body).status_code == 201
-    assert (
-        ada.browser.get(f"{ada.url}/user/{ada.name}/lab", timeout=60).status_code == 200
-    )  # brings the cookies
+    # brings the cookies
+    assert ada.browser.get(f"{ada.url}/user/{ada.name}/lab", timeout=60).status_code == 200
     own = {cookie.name: cookie.value for cookie in ada.browser.cookies if ada.name in cookie.path}
     lose_route(running, ada)
     saved = ada.browser.put(

@@ -125,9 +125,8 @@ class Seen:
     killed: dict[str, tuple[int, int]] = field(default_factory=dict)  # what: process before, after
     away: dict[str, tuple[float, float]] = field(default_factory=dict)  # what: from, to (seconds since 1970)
     same_kernel: dict[str, bool] = field(default_factory=dict)
-    went_on: dict[str, dict[str, int]] = field(
-        default_factory=dict
-    )  # student: what was away: ticks meanwhile
+    # student: what was away: ticks meanwhile
+    went_on: dict[str, dict[str, int]] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
     progress: dict[str, Any] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)

@@ -51,10 +51,11 @@ HEADS, WIDTH = 8, 64  # of the windows
 D_IN, D_OUT = 64, 8  # of the graphs' layers, for each of HEADS heads
 BLOCK = 128  # tokens in a block of flex_attention's masks
 PEERS = ["triton", "local-attention", "torch_geometric"]
+# seconds that a row's timing may take; at least so long between two looks at the clock
 BUDGET_S, GROUP_S = (
     0.4,
     5e-3,
-)  # seconds that a row's timing may take; at least so long between two looks at the clock
+)
 SILENCE_S = 150  # a row that takes longer is given up; compiling takes some ten seconds
 
 SIZES = {  # quick or not: what is measured

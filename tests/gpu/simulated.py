@@ -50,12 +50,13 @@ ROUNDED = {
 PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
 BETWEEN = {aten._to_copy, aten.copy_, aten.copy}  # they carry numbers from one device to another
 ON_THE_CPU = {aten._pack_padded_sequence, aten._pad_packed_sequence}  # their lengths
+# their indices may lie on the CPU
 INDEXING = {
     aten.index,
     aten.index_put,
     aten.index_put_,
     aten._unsafe_index,
-}  # their indices may lie on the CPU
+}
 ADDING = {  # operation: places of (dim, index, what is added)
     aten.index_add: (1, 2, 3), aten.index_add_: (1, 2, 3),
     aten.scatter_add: (1, 2, 3), aten.scatter_add_: (1, 2, 3),
@@ -427,9 +428,8 @@ def install() -> None:
     if NAME in device.KNOWN:
         return
     device.KNOWN = (*device.KNOWN, NAME)
-    runner.LIBRARY_FOLDERS += (
-        os.path.join(os.path.dirname(__file__), ""),
-    )  # a line of this file is no learner's
+    # a line of this file is no learner's
+    runner.LIBRARY_FOLDERS += (os.path.join(os.path.dirname(__file__), ""),)
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor makes its numbers on the CPU, then moves them
     F.scaled_dot_product_attention = _attention
@@ -451,7 +451,6 @@ def install() -> None:
     # An exception on its way through autograd ends the process here, and checkpoints stop their second pass
     # by one.
     checkpoint._enable_checkpoint_early_stop = False
-    torch.autograd.set_multithreading_enabled(
-        False
-    )  # gradients are computed by the thread that asks for them
+    # gradients are computed by the thread that asks for them
+    torch.autograd.set_multithreading_enabled(False)
     Mode().__enter__()

@@ -116,9 +116,8 @@ def copy_assets(to: Path, root: Path = ROOT) -> None:
     if modules is None:
         raise SlidesError(f"reveal.js or KaTeX is missing in {places[-1]}; run: make setup-class")
     wanted = {modules / source: goal for source, goal in ASSETS.items()}
-    fonts = sorted(
-        (modules / "katex/dist/fonts").glob("*.woff2")
-    )  # the format that every browser of today reads
+    # the format that every browser of today reads
+    fonts = sorted((modules / "katex/dist/fonts").glob("*.woff2"))
     wanted |= {font: f"katex/fonts/{font.name}" for font in fonts}
     wanted |= {HERE / name: name for name in ("slides.css", "slides.js")}
     for source, goal in wanted.items():
