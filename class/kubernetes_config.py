@@ -10,10 +10,6 @@ The image holds Python, the course, and the original that copies.py pulls from:
     COPY . /opt/course
     RUN cd /opt/course && pip install torch==2.15.0 --index-url URL_OF_PYTORCH_CPU \\
         && pip install -r requirements-class.txt -e . \\
-    FROM python:3.12-slim
-    COPY . /opt/course
-    RUN cd /opt/course && pip install torch==2.15.0 --index-url URL_OF_PYTORCH_CPU \\
-        && pip install -r requirements-class.txt -e . \\
         && rm -r notebooks/solutions
     RUN useradd --create-home --uid 1000 student
     USER student

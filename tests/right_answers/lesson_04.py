@@ -4,7 +4,7 @@ import torch
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.lesson_04 import _blocks, _head_by_head
-from lesson_lib.heads import merge_heads, split_heads
+from lesson_lib.heads import masks_from_torch, merge_heads, split_heads
 
 RIGHT = {
     "heads_apart": (

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lesson_lib.checks.inputs import table
 from lesson_lib.checks.lesson_05 import _right_blocks, _token_by_token
-from lesson_lib.positions import sinusoidal
+from lesson_lib.positions import rotation, sinusoidal
 
 
 def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
