@@ -309,9 +309,6 @@ def test_a_package_without_docstrings_says_so(installed):
         data.draw("test", 3, generator())
 
 
-def test_the_licences_are_named_and_no_text_is_copied_here():
-    said = data.licences()
-    assert "BSD" in said and "not copied" in said and said.endswith(".")
-    assert all(name in said for name in ("NumPy", "SciPy", "scikit-learn", "NetworkX"))
+def test_no_text_is_copied_here():
     beside = Path(data.__file__).parent
     assert not list(beside.glob("passages*.txt"))

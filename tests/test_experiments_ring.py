@@ -10,7 +10,27 @@ import torch
 from lesson_lib import cli
 from lesson_lib.cli import ring as command
 from lesson_lib.experiments import results, ring
-from lesson_lib.experiments.ring import held_mib, memory, rows_of, run, sent_mib, torchrun
+from lesson_lib.experiments.ring import memory, rows_of, run, sent_mib, torchrun
+
+
+def held_mib(
+    tokens: int, processes: int, *, heads: int, width: int, backward: bool = False, size: int = 4
+) -> float:
+    """MiB that the busiest process must hold at the peak, by counting its tensors; what is measured comes to
+    that, and a few tiles of scores.
+
+    One unit is a tensor (heads, its tokens, width), `size` bytes a number. Query, key, value and output are
+    4; the block of keys and values that it computes with 2, the one that comes 2: together 8. Backward 14:
+    the gradients of the output and of the queries 2 more, those of the block 2, and 2 of the block that
+    comes. A single process gets no block from elsewhere: 6 and 10. And one number for each query and head:
+    its log_sum. Causal with backward, up to 2 more were measured from two processes on; which ones is not
+    known.
+    """
+    rows = -(-tokens // processes)
+    alone = processes == 1
+    units = (10 if alone else 14) if backward else (6 if alone else 8)
+    return heads * rows * (units * width + 1) * size / 2**20
+
 
 PARTS = ("processes", "tokens", "causal", "backward")
 

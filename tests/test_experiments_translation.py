@@ -12,6 +12,7 @@ from lesson_lib.data.dates import Pair
 from lesson_lib.device import device, to_device
 from lesson_lib.experiments import dates, translation
 from lesson_lib.models.translator import greedy
+from tests.test_models_translator import stored_map
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ def test_rate_and_layer_were_chosen_on_validation():
 
 
 def test_the_stored_map_and_times_hold_together():
-    weights, source, target = dates.stored_map(experiments.results("translation")["rows"])
+    weights, source, target = stored_map(experiments.results("translation")["rows"])
     assert weights.shape == (len(target), len(source)) and source == translation.RECIPE["map"]
     assert_close(weights.sum(-1), torch.ones(len(target)).to(weights), atol=0.02, rtol=0)
     assert [row["characters"] for row in stored("speed")] == translation.RECIPE["timed"]

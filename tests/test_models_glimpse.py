@@ -370,15 +370,6 @@ def test_rates_are_chosen_on_validation_and_seeds_are_gathered():
     rows = [row("policy", "learned", 0.8, 0.7), row("policy", "learned", 0.7, 0.9), {"kind": "noise"}]
     rows += [row("policy", "learned", 0.5, 0.6, seed=1), row("plain", "learned", 0.5, 0.4)]
     assert experiment.by_name(rows, "policy") == {"learned": [0.7, 0.6]}
-    rows += [row("policy", "random", 0.5, 0.5), row("policy", "centre", 0.5, 0.3)]
-    rows += [
-        row("glimpses", "centre", 0.5, 0.2, n_glimpses=1),
-        row("glimpses", "learned", 0.5, 0.8, n_glimpses=6),
-    ]
-    assert experiment.by_glimpses(rows) == {
-        "learned": {1: [0.2], 4: [0.7, 0.6], 6: [0.8]},
-        "random": {1: [0.2], 4: [0.5]},
-    }
 
 
 def test_other_seeds_run_with_the_tuned_rates(monkeypatch, no_shape_hook):

@@ -588,9 +588,16 @@ def test_curves_hold_lowest_middle_and_highest_of_the_seeds():
     assert dates.over_length(rows, 400) == {}
 
 
+def stored_map(rows: list[dict]) -> tuple[torch.Tensor, str, str]:
+    """Weights (n, m), input and output of the map among the rows."""
+    row = next(row for row in rows if row["kind"] == "map")
+    weights = [[float(share) for share in line.split()] for line in row["weights"]]
+    return torch.tensor(weights, device="cpu"), row["source"], row["target"]
+
+
 def test_the_stored_results_have_a_map_and_rates_inside_the_grid():
     rows = experiments.results("dates")["rows"]
-    weights, source, target = dates.stored_map(rows)
+    weights, source, target = stored_map(rows)
     assert weights.shape == (len(target), len(source)) and source == dates.RECIPE["map"]["text"]
     assert_close(weights.sum(-1), torch.ones(len(target)).to(weights), atol=0.02, rtol=0)
     chosen = {r["lr"] for r in dates.best_rows(rows)}

@@ -104,9 +104,6 @@ def test_stored_numbers_are_drawn():
     departures = plots.departures(changed, policies["learned"]).figure
     assert len(departures.axes[0].get_yticks()) == 1 + len(recipe["departures"])
     assert departures.get_size_inches()[0] <= 8
-    curves = plots.by_glimpses(experiment.by_glimpses(rows)).figure.axes[0]
-    assert [line.get_label() for line in curves.get_lines()] == ["learned", "random"]
-    assert curves.get_lines()[0].get_xdata().tolist() == sorted([4, *recipe["other_n_glimpses"]])
     noise = [row for row in rows if row["kind"] == "noise"]
     large, small = plots.gradient_noise(noise, paths=recipe["noise"]["paths"]).figure.axes
     assert "24 by 24" in large.get_title(loc="left") and "8 by 8" in small.get_title(loc="left")

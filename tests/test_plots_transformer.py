@@ -4,9 +4,10 @@ of the files."""
 import pytest
 import torch
 
-from lesson_lib.experiments import gpt, norms, results, translation
+from lesson_lib.experiments import norms, results, translation
 from lesson_lib.plots import lesson_06 as figures
 from lesson_lib.plots import lines
+from tests.test_models_gpt import beaten
 
 
 def curves(axes):
@@ -171,7 +172,7 @@ def test_bert_is_told_as_it_is_stored():
 
 def test_gpt_is_told_as_it_is_stored():
     stored = results("gpt")["rows"]
-    assert gpt.beaten(stored, "short") == 4 and gpt.beaten(stored, "long") == 8
+    assert beaten(stored, "short") == 4 and beaten(stored, "long") == 8
     bits = {row["n"]: (row["validation_bits"], row["bits"]) for row in stored if row["kind"] == "n-gram"}
     assert [round(value, 2) for value in (*bits[5], bits[8][1])] == [1.84, 2.17, 2.09]
     first = next(row for row in stored if row["kind"] == "trained" and row["size"] == "short")

@@ -11,8 +11,9 @@ import json
 import pytest
 import torch
 
-from lesson_lib.experiments.ring import held_mib, sent_mib, torchrun
+from lesson_lib.experiments.ring import sent_mib, torchrun
 from lesson_lib.ring import attend_ring
+from tests.test_experiments_ring import held_mib
 
 PROCESSES = [1, 2, 3, 4]
 FALLS_OUT = {"dies": 3, "dies in a round": 3, "raises": 2, "stops": 2, "no backward": 2}  # of how many

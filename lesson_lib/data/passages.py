@@ -9,8 +9,9 @@ Whole files are split by a checksum of their modules' names, so that no file is 
 files are read in the order of these checksums until each split has `ENOUGH` characters; files above `LARGEST`
 are left out. A paragraph is dropped where it shares `QUOTED` characters in a row, blanks and line ends taken
 as one, with an earlier split: test comes first, then validation, then training. Within a split repeats stay.
-Text differs from version to version, so nothing may depend on its words. Licence of the texts: see
-`licences`.
+Text differs from version to version, so nothing may depend on its words. The texts are documentation of
+NumPy, SciPy, scikit-learn and NetworkX, (c) their developers, each under the 3-clause BSD License; they are
+read where these packages are installed, not copied into this project.
 
 Task: classification of text by bytes, as in Tay et al. 2021, Long Range Arena, arXiv:2011.04006; theirs are
 reviews of films.
@@ -54,15 +55,6 @@ class Passages(NamedTuple):
 
     tokens: Int[Tensor, "b n"]
     answer: Int[Tensor, "b"]
-
-
-def licences() -> str:
-    """Whose texts these are, and under which terms; a sentence to show beside them."""
-    return (
-        "Documentation of NumPy, SciPy, scikit-learn and NetworkX, (c) their developers, each under the"
-        " 3-clause BSD License; it comes with these packages and is read where they are installed, not copied"
-        " into this project."
-    )
 
 
 def split_of(module: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from lesson_lib import require, summary
 from lesson_lib.data import dates as data
@@ -175,13 +175,6 @@ def map_row(model: nn.Module, text: str, seed: int) -> dict:
     (made,) = translate(model, [text])
     lines = [" ".join(f"{weight:.3f}" for weight in row) for row in made.weights.tolist()]
     return {"kind": "map", "seed": seed, "source": text, "target": made.text, "weights": lines}
-
-
-def stored_map(rows: list[dict]) -> tuple[Tensor, str, str]:
-    """Weights (n, m), input and output of the map among the rows."""
-    row = next(row for row in rows if row["kind"] == "map")
-    weights = [[float(share) for share in line.split()] for line in row["weights"]]
-    return torch.tensor(weights, device="cpu"), row["source"], row["target"]
 
 
 @functools.cache

@@ -253,18 +253,6 @@ def by_name(rows: list[dict], kind: str) -> dict[str, list[float]]:
     return accuracies
 
 
-def by_glimpses(rows: list[dict]) -> dict[str, dict[int, list[float]]]:
-    """Test accuracies of the seeds, {policy: {number of glimpses: [accuracy of each seed]}}; one glimpse is
-    shared."""
-    chosen = [row for row in best_rows(rows) if row["kind"] in ("policy", "glimpses")]
-    curves = {}
-    for policy in ("learned", "random"):
-        mine = [row for row in chosen if row["name"] == policy or row["n_glimpses"] == 1]
-        counts = sorted({row["n_glimpses"] for row in mine})
-        curves[policy] = {n: [row["test"] for row in mine if row["n_glimpses"] == n] for n in counts}
-    return curves
-
-
 @cache
 def _grid() -> list[dict]:
     """Every policy, on both canvases, and every whole network, at every rate, on the tuning seed."""

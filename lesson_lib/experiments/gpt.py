@@ -110,18 +110,6 @@ def tuning(seed: int) -> list[dict]:
     ]
 
 
-def beaten(rows: list[dict], size: str) -> int:
-    """The largest n such that the GPTs of that size, all seeds, have fewer bits on the test topics than every
-    n-gram model up to n; 0: none."""
-    worst = max(row["bits"] for row in rows if row["kind"] == "trained" and row["size"] == size)
-    count = 0
-    for row in sorted((row for row in rows if row["kind"] == "n-gram"), key=lambda row: row["n"]):
-        if worst >= row["bits"]:
-            break
-        count = row["n"]
-    return count
-
-
 def _judged(model: GPT | NGrams) -> dict[str, float]:
     test = bits_per_character(model)
     return {

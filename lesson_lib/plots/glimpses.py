@@ -195,31 +195,6 @@ def departures(
     )
 
 
-def by_glimpses(curves: Mapping[str, Mapping[int, Sequence[float]]], *, caption: str = "") -> Picture:
-    """Test accuracy over the number of glimpses, {policy: {glimpses: [accuracy of each seed]}}; a band from
-    lowest to highest."""
-    drawn = {}
-    for policy, points in curves.items():
-        ranked = [sorted(values) for values in points.values()]
-        low, middle, high = ([values[k] for values in ranked] for k in (0, len(ranked[0]) // 2, -1))
-        drawn[policy] = (list(points), low, middle, high)
-    return lines(
-        {"test accuracy": drawn},
-        alt=(
-            "Test accuracy over the number of glimpses: learned places gain most from the second glimpse,"
-            " random places a little from each."
-        ),
-        caption=caption
-        or (
-            "Each point is a model that was trained with that number of glimpses; the first is at the "
-            "centre for all."
-        ),
-        x_axis="glimpses",
-        y_limits=(0, 1.04),
-        height=3.2,
-    )
-
-
 def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: str = "") -> Picture:
     """Length and noise of a batch's policy gradient while it trains; rows as the experiment stores them,
     `paths` as in its recipe.
