@@ -13,15 +13,13 @@ import torch
 
 from lesson_lib.experiments.ring import sent_mib, torchrun
 from lesson_lib.ring import attend_ring
+from lesson_lib.experiments.ring import sent_mib, torchrun
+from lesson_lib.ring import attend_ring
+from tests.ring_worker import SILENT
 from tests.test_experiments_ring import held_mib
 
 PROCESSES = [1, 2, 3, 4]
 FALLS_OUT = {"dies": 3, "dies in a round": 3, "raises": 2, "stops": 2, "no backward": 2}  # of how many
-# noticed by the group's timeout; the others' connections are closed, so nobody waits
-SILENT = [
-    "stops",
-    "no backward",
-]
 CPU = {"LESSON_DEVICE": "cpu"}  # gloo sends from the CPU
 
 
@@ -134,24 +132,20 @@ def test_a_group_of_some_processes(p, told):
 
 @pytest.mark.parametrize("what", FALLS_OUT)
 def test_a_process_that_falls_out_ends_the_run(what, tmp_path):
-    """Within 30 seconds of it, with a sentence in each of the others: at once where it is gone, else after
-    the group's timeout, here 4 seconds."""
+    """With a sentence in each of the others: since it is gone, or else after the group's timeout."""
     p = FALLS_OUT[what]
     done = torchrun(
         p, "--monitor-interval", "1", "-m", "tests.ring_worker", what, str(tmp_path / "told"),
         environment=CPU, wait_s=120,
     )  # fmt: skip
     assert done.returncode != 0
-    waited = []
     for rank in (0, 2)[: p - 1]:
-        said, seconds, reason = json.loads((tmp_path / f"told.{rank}").read_text(encoding="utf-8"))
+        said, reason = json.loads((tmp_path / f"told.{rank}").read_text(encoding="utf-8"))
         assert said.startswith(
             f"process {rank} of {p} has lost another one: it has died, or it did not answer"
         )
         assert "mend it, and start them all again" in said and said in done.stderr
         assert ("Timed out" in reason) == (what in SILENT), reason  # else it was noticed by the timeout only
-        waited.append(seconds)
-    assert max(waited) < 30
     if what == "raises":
         assert "a mistake of its own" in done.stderr
 
