@@ -13,8 +13,6 @@ import torch
 
 from lesson_lib.experiments.ring import sent_mib, torchrun
 from lesson_lib.ring import attend_ring
-from lesson_lib.experiments.ring import sent_mib, torchrun
-from lesson_lib.ring import attend_ring
 from tests.ring_worker import SILENT
 from tests.test_experiments_ring import held_mib
 
