@@ -1,13 +1,10 @@
 """Exercises of lesson 01, history: where did attention come from?"""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
@@ -24,23 +21,6 @@ def best_share(seen: Int[Tensor, " n"], tags: Int[Tensor, " n"]) -> Float[Tensor
 
 def _tokens(seen: list[int], tags: list[int]) -> Case:
     return {"seen": torch.tensor(seen, device="cpu"), "tags": torch.tensor(tags, device="cpu")}
-
-
-def _counts(seen: Tensor, tags: Tensor) -> Tensor:
-    """How often each sight has each tag: a row per sight, a column per tag that occurs."""
-    rows, columns = seen.unique(return_inverse=True)[1], tags.unique(return_inverse=True)[1]
-    counts = torch.zeros(int(rows.max()) + 1, int(columns.max()) + 1, device=seen.device)
-    return counts.index_put((rows, columns), torch.ones_like(rows, dtype=torch.float32), accumulate=True)
-
-
-def _of_first_tags(seen: Tensor, tags: Tensor) -> Tensor:
-    """Share of tokens whose tag is the one that came first with their sight."""
-    right = [tags[i] == tags[(seen == sight).nonzero()[0, 0]] for i, sight in enumerate(seen)]
-    return torch.stack(right).float().mean()
-
-
-def _from_counts(share: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda seen, tags: share(_counts(seen, tags))
 
 
 def _whole(numbers):
@@ -106,31 +86,43 @@ shares = Write(
         " better"
     ),
     slips={
-        "that is one tag for everything; a tagger may choose a tag for each sight": _from_counts(
-            lambda c: c.sum(0).max() / c.sum()
+        "that is one tag for everything; a tagger may choose a tag for each sight": (
+            "for sight in seen.unique():\n        right += tags[seen == sight]",
+            "right = tags",
         ),
-        "you take the mean of the sights' shares; a frequent sight counts more: add the counts, divide once at the end": _from_counts(
-            lambda c: (c.amax(1) / c.sum(1)).mean()
+        "you take the mean of the sights' shares; a frequent sight counts more: add the counts, divide once at the end": (
+            ".max()",
+            ".max() / (seen == sight).sum()",
+            "len(tags)",
+            "len(seen.unique())",
         ),
-        "you count different pairs of sight and tag, not how often each occurs": _from_counts(
-            lambda c: len(c) / (c > 0).sum()
+        "you count different pairs of sight and tag, not how often each occurs": (
+            "right = 0",
+            "seen, tags = torch.stack([seen, tags]).unique(dim=1)\n    right = 0",
         ),
-        "that is the number of right answers; divide it by the number of tokens": _from_counts(
-            lambda c: c.amax(1).sum()
+        "that is the number of right answers; divide it by the number of tokens": (" / len(tags)", ""),
+        "only sights with a single tag count here; for the others the most frequent tag is right now and then, too": (
+            ".max()",
+            ".max() * (len(tags[seen == sight].unique()) == 1)",
         ),
-        "only sights with a single tag count here; for the others the most frequent tag is right now and then, too": _from_counts(
-            lambda c: c[(c > 0).sum(1) == 1].sum() / c.sum()
+        "that is the share of wrong answers": ("right / len", "1 - right / len"),
+        "you group by tag and take its most frequent sight; the tagger is given the sight and looks for the tag": (
+            "seen.unique()",
+            "tags.unique()",
+            "tags[seen == sight]",
+            "seen[tags == sight]",
         ),
-        "that is the share of wrong answers": _from_counts(lambda c: 1 - c.amax(1).sum() / c.sum()),
-        "you group by tag and take its most frequent sight; the tagger is given the sight and looks for the tag": _from_counts(
-            lambda c: c.amax(0).sum() / c.sum()
+        "that tagger draws tags as often as they occur; always saying the most frequent one is right more often": (
+            ".max()",
+            ".square().sum() / (seen == sight).sum()",
         ),
-        "that tagger draws tags as often as they occur; always saying the most frequent one is right more often": _from_counts(
-            lambda c: (c**2 / c.sum(1, keepdim=True)).sum() / c.sum()
+        "you keep the first tag of each sight; keep the most frequent one": (
+            ".max()",
+            "[tags[seen == sight][0]]",
         ),
-        "you keep the first tag of each sight; keep the most frequent one": _of_first_tags,
-        "you divide by the number of sights; divide by the number of tokens": _from_counts(
-            lambda c: c.amax(1).sum() / len(c)
+        "you divide by the number of sights; divide by the number of tokens": (
+            "len(tags)",
+            "len(seen.unique())",
         ),
     },
     hidden=_more_best_share,
@@ -151,18 +143,6 @@ def kernel_regression(
 
 def _measured(x: list[float], xs: list[float], ys: list[float], sigma: float) -> Case:
     return {"x": table(x), "xs": table(xs), "ys": table(ys), "sigma": sigma}
-
-
-Score = Callable[[Tensor, float], Tensor]  # of the differences (n, m), and sigma
-
-
-def _mean_by(score: Score) -> Callable[[Tensor, Tensor, Tensor, float], Tensor]:
-    """Weighted mean with softmax over the keys of another score."""
-    return lambda x, xs, ys, sigma: score(x[:, None] - xs, sigma).softmax(-1) @ ys
-
-
-def _gauss(x: Tensor, xs: Tensor, sigma: float) -> Tensor:
-    return -((x[:, None] - xs) ** 2) / (2 * sigma**2)
 
 
 def _attended(x: Tensor, xs: Tensor, ys: Tensor, sigma: float) -> Tensor:
@@ -236,35 +216,39 @@ regression = Write(
     ),
     slips={
         "x and xs are subtracted place by place; every x must meet every xs: x[:, None] - xs": (
-            lambda x, xs, ys, s: ((w := (-((x - xs) ** 2) / (2 * s**2)).exp()) * ys / w.sum()).sum()
+            "x[:, None]",
+            "x",
+            "weights @ ys",
+            "(weights * ys).sum()",
         ),
-        "the minus is missing: far points get the large weights": _mean_by(lambda d, s: d**2 / (2 * s**2)),
+        "the minus is missing: far points get the large weights": ("-((", "(("),
         "your softmax runs over the queries x (dim=0); the weights of ONE x must sum to 1 over the keys": (
-            lambda x, xs, ys, s: _gauss(x, xs, s).softmax(0) @ ys
+            "sum(-1",
+            "sum(0",
         ),
-        "sigma is not squared": _mean_by(lambda d, s: -(d**2) / (2 * s)),
-        "the 2 of 2 sigma^2 is missing": _mean_by(lambda d, s: -(d**2) / s**2),
-        "/ 2 * sigma**2 divides by 2, then multiplies by sigma^2; write / (2 * sigma**2)": _mean_by(
-            lambda d, s: -(d**2) / 2 * s**2
+        "sigma is not squared": ("sigma**2", "sigma"),
+        "the 2 of 2 sigma^2 is missing": ("(2 * sigma**2)", "sigma**2"),
+        "/ 2 * sigma**2 divides by 2, then multiplies by sigma^2; write / (2 * sigma**2)": (
+            "(2 * sigma**2)",
+            "2 * sigma**2",
         ),
-        "the exponentials are not divided by their sum: the weights do not sum to 1": lambda x, xs, ys, s: (
-            _gauss(x, xs, s).exp() @ ys
+        "the exponentials are not divided by their sum: the weights do not sum to 1": (
+            " / exponentials.sum(-1, keepdim=True)",
+            "",
         ),
-        "exp is missing: you divide the scores by their sum": lambda x, xs, ys, s: (
-            (g := _gauss(x, xs, s)) / g.sum(-1, keepdim=True) @ ys
+        "exp is missing: you divide the scores by their sum": (".exp()", ""),
+        "the difference is not squared: this score is -|x - xs| / (2 sigma^2)": (
+            "((x[:, None] - xs) ** 2)",
+            "(x[:, None] - xs).abs()",
         ),
-        "the difference is not squared: this score is -|x - xs| / (2 sigma^2)": _mean_by(
-            lambda d, s: -d.abs() / (2 * s**2)
-        ),
-        "the difference keeps its sign: a point far on one side wins; square it": _mean_by(
-            lambda d, s: -d / (2 * s**2)
-        ),
-        "you give back the weights; multiply them with ys": lambda x, xs, ys, s: _gauss(x, xs, s).softmax(-1),
+        "the difference keeps its sign: a point far on one side wins; square it": (" ** 2", ""),
+        "you give back the weights; multiply them with ys": ("weights @ ys", "weights"),
         "you take the nearest point's y (argmax); all points count, the near ones for more": (
-            lambda x, xs, ys, s: ys[_gauss(x, xs, s).argmax(-1)]
+            "weights @ ys",
+            "ys[scores.argmax(-1)]",
         ),
-        "that is the plain mean of ys: x does not count": _mean_by(lambda d, s: torch.zeros_like(d)),
-        "you mix the places xs; the values are ys": lambda x, xs, ys, s: _gauss(x, xs, s).softmax(-1) @ xs,
+        "that is the plain mean of ys: x does not count": ("weights @ ys", "ys.mean().expand(len(x))"),
+        "you mix the places xs; the values are ys": ("@ ys", "@ xs"),
     },
     hidden=_more_kernel_regression,
 )
@@ -276,43 +260,6 @@ def crop(
     half = size // 2
     padded = torch.nn.functional.pad(canvas, (half, half, half, half))
     return padded[row : row + size, column : column + size]
-
-
-def _crop_as_given(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-    half = size // 2
-    return canvas[row - half : row + half + 1, column - half : column + half + 1]
-
-
-def _looked_up(
-    outside: Callable[[Tensor, int], Tensor],
-) -> Callable[[Tensor, int, int, int], Tensor]:
-    """A patch whose rows and columns, wanted beyond the edge, are `outside(wanted, how many there are)`."""
-
-    def patch(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-        away = torch.arange(size, device=canvas.device) - size // 2
-        height, width = canvas.shape
-        return canvas[outside(row + away, height)[:, None], outside(column + away, width)]
-
-    return patch
-
-
-def _pushed_back(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-    """The patch moved until it lies inside, where it fits at all."""
-    top = max(0, min(row - size // 2, canvas.shape[0] - size))
-    left = max(0, min(column - size // 2, canvas.shape[1] - size))
-    return canvas[top : top + size, left : left + size]
-
-
-def _padded_by(
-    left: int | None = None, right: int | None = None, above: int | None = None, below: int | None = None
-) -> Callable[[Tensor, int, int, int], Tensor]:
-    """The right slice after another padding; a side that is not given is padded by half."""
-
-    def patch(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-        sides = [size // 2 if side is None else side for side in (left, right, above, below)]
-        return pad(canvas, sides)[row : row + size, column : column + size]
-
-    return patch
 
 
 def _pixel_by_pixel(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
@@ -392,46 +339,74 @@ glimpse = Write(
     ),
     slips={
         "this is still the function as it was given": (
-            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))\n    return padded[row : row + size, column : column + size]",
-            "rows = slice(row - half, row + half + 1)\n    columns = slice(column - half, column + half + 1)\n    return canvas[rows, columns]",
+            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
+            "rows = slice(row - half, row + half + 1)\n    columns = slice(column - half, column + half + 1)",
+            "padded[row : row + size, column : column + size]",
+            "canvas[rows, columns]",
         ),
         "row and column are exchanged: the first axis of the canvas counts rows": (
-            lambda c, row, column, size: _pixel_by_pixel(c, column, row, size)
+            "row : row + size, column : column + size",
+            "column : column + size, row : row + size",
         ),
-        "the patch is transposed: its rows are the canvas's columns": lambda c, row, column, size: (
-            _pixel_by_pixel(c, row, column, size).mT
-        ),
+        "the patch is transposed: its rows are the canvas's columns": ("column + size]", "column + size].mT"),
         "(row, column) is the upper left corner of your patch; it must be its centre": (
-            lambda c, row, column, size: _pixel_by_pixel(c, row + size // 2, column + size // 2, size)
+            "half, half, half, half",
+            "0, size, 0, size",
         ),
-        "you repeat the pixels of the edge; beyond it there are zeros": _looked_up(
-            lambda wanted, count: wanted.clamp(0, count - 1)
+        "you repeat the pixels of the edge; beyond it there are zeros": (
+            "canvas, (",
+            "canvas[None], (",
+            "half))",
+            'half), mode="replicate")[0]',
         ),
-        "you push the patch back inside; its centre must stay at (row, column)": _pushed_back,
-        "the other side of the canvas comes in: negative indices count from the end": _looked_up(
-            lambda wanted, count: wanted % count
+        "you push the patch back inside; its centre must stay at (row, column)": (
+            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
+            "row = max(0, min(row - half, canvas.shape[0] - size))",
+            "return padded",
+            "column = max(0, min(column - half, canvas.shape[1] - size))\n    return canvas",
         ),
-        "off by one: your patch starts one row and one column too early": lambda c, row, column, size: (
-            _pixel_by_pixel(c, row - 1, column - 1, size)
+        "the other side of the canvas comes in: negative indices count from the end": (
+            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
+            "rows = [(row - half + i) % canvas.shape[0] for i in range(size)]",
+            "return padded[row : row + size, column : column + size]",
+            "columns = [(column - half + i) % canvas.shape[1] for i in range(size)]\n"
+            "    return canvas[rows][:, columns]",
         ),
-        "off by one: your patch starts one row and one column too late": lambda c, row, column, size: (
-            _pixel_by_pixel(c, row + 1, column + 1, size)
+        "off by one: your patch starts one row and one column too early": ("size // 2", "size // 2 + 1"),
+        "off by one: your patch starts one row and one column too late": (
+            "half, half, half, half",
+            "half - 1, half + 1, half - 1, half + 1",
         ),
-        "the frame shifts every pixel by half: in the padded canvas the slice starts at row, not at row - half": lambda c, row, column, size: (
-            _crop_as_given(pad(c, (size // 2,) * 4), row, column, size)
+        "the frame shifts every pixel by half: in the padded canvas the slice starts at row, not at row - half": (
+            "row : row + size",
+            "row - half : row + half + 1",
+            "column : column + size",
+            "column - half : column + half + 1",
         ),
-        "size counts the whole patch; you take that many pixels on each side": lambda c, row, column, size: (
-            _pixel_by_pixel(c, row, column, 2 * size + 1)
+        "size counts the whole patch; you take that many pixels on each side": (
+            "size // 2",
+            "size",
+            "row + size",
+            "row + 2 * size + 1",
+            "column + size",
+            "column + 2 * size + 1",
         ),
-        "size / 2 is no whole number; size // 2 is": lambda c, row, column, size: c[
-            row - size / 2 : row + size / 2, column - size / 2 : column + size / 2
-        ],
-        "only columns are padded: pad takes left, right, above, below, in this order": _padded_by(
-            above=0, below=0
+        "size / 2 is no whole number; size // 2 is": (
+            "half = size // 2\n    padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
+            "half = size / 2",
+            "padded[row : row + size, column : column + size]",
+            "canvas[row - half : row + half, column - half : column + half]",
         ),
-        "zeros are missing below and on the right": _padded_by(right=0, below=0),
+        "only columns are padded: pad takes left, right, above, below, in this order": (
+            "half, half, half, half",
+            "half, half",
+        ),
+        "zeros are missing below and on the right": ("half, half, half, half", "half, 0, half, 0"),
         "your slice ends one pixel early: it must hold size rows, row - half ... row + half": (
-            lambda c, row, column, size: _pixel_by_pixel(c, row, column, size)[:-1, :-1]
+            "row + size",
+            "row + size - 1",
+            "column + size",
+            "column + size - 1",
         ),
     },
     hidden=_more_crop,
@@ -453,51 +428,6 @@ def reinforce(
 
 def _policy(p: float, reward_left: float, reward_right: float, baseline: float) -> Case:
     return {"p": p, "reward_left": reward_left, "reward_right": reward_right, "baseline": baseline}
-
-
-Pair = tuple[float, float]
-
-
-def _moments(
-    estimates: Callable[[float, float, float, float], Pair],
-) -> Callable[[float, float, float, float], Tensor]:
-    """Mean and variance of two other estimates, left and right, that are met with p and 1 - p."""
-
-    def both(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
-        left, right = estimates(p, reward_left, reward_right, baseline)
-        mean = p * left + (1 - p) * right
-        return torch.tensor([mean, p * left**2 + (1 - p) * right**2 - mean**2])
-
-    return both
-
-
-def _estimates(p: float, reward_left: float, reward_right: float, baseline: float) -> Pair:
-    return (reward_left - baseline) / p, -(reward_right - baseline) / (1 - p)
-
-
-def _other(
-    moments: Callable[..., list[float]],
-) -> Callable[[float, float, float, float], Tensor]:
-    """Other moments of the right estimates: `moments(p, left, right, mean)`."""
-
-    def both(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
-        left, right = _estimates(p, reward_left, reward_right, baseline)
-        return torch.tensor(moments(p, left, right, p * left + (1 - p) * right))
-
-    return both
-
-
-def _unweighted(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
-    estimates = torch.tensor(_estimates(p, reward_left, reward_right, baseline))
-    return torch.stack([estimates.mean(), estimates.var(correction=0)])
-
-
-def _mean_square(p: float, left: float, right: float) -> float:
-    return p * left**2 + (1 - p) * right**2
-
-
-def _log_times_reward(p: float, reward_left: float, reward_right: float, baseline: float) -> Pair:
-    return (reward_left - baseline) * math.log(p), (reward_right - baseline) * math.log(1 - p)
 
 
 def _by_gradient(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
@@ -573,34 +503,58 @@ policy = Write(
     ),
     slips={
         "you take the plain mean of the two estimates; left comes with probability p, right with 1 - p": (
-            _unweighted
+            "p * left + (1 - p) * right",
+            "(left + right) / 2",
+            "p * left**2 + (1 - p) * right**2",
+            "(left**2 + right**2) / 2",
         ),
-        "the sign of right: d log(1 - p) / dp is -1 / (1 - p)": _moments(
-            lambda p, rl, rr, b: ((rl - b) / p, (rr - b) / (1 - p))
+        "the sign of right: d log(1 - p) / dp is -1 / (1 - p)": ("-(reward_right", "(reward_right"),
+        "right has probability 1 - p: its derivative is -1 / (1 - p), not -1 / p": (
+            "baseline) / (1 - p)",
+            "baseline) / p",
         ),
-        "right has probability 1 - p: its derivative is -1 / (1 - p), not -1 / p": _moments(
-            lambda p, rl, rr, b: ((rl - b) / p, -(rr - b) / p)
+        "the square of the mean is not subtracted: the variance is the mean of the squares minus it": (
+            " - mean**2",
+            "",
         ),
-        "the square of the mean is not subtracted: the variance is the mean of the squares minus it": _other(
-            lambda p, left, right, mean: [mean, _mean_square(p, left, right)]
+        "that is the standard deviation; asked is the variance": (
+            "[mean, variance]",
+            "[mean, variance**0.5]",
         ),
-        "that is the standard deviation; asked is the variance": _other(
-            lambda p, left, right, mean: [mean, (_mean_square(p, left, right) - mean**2) ** 0.5]
+        "the two are exchanged: first the mean, then the variance": ("[mean, variance]", "[variance, mean]"),
+        "the baseline is not used": (
+            "(reward_left - baseline)",
+            "reward_left",
+            "(reward_right - baseline)",
+            "reward_right",
         ),
-        "the two are exchanged: first the mean, then the variance": _other(
-            lambda p, left, right, mean: [_mean_square(p, left, right) - mean**2, mean]
+        "the baseline is subtracted from the reward on the left only": (
+            "(reward_right - baseline)",
+            "reward_right",
         ),
-        "the baseline is not used": _moments(lambda p, rl, rr, b: _estimates(p, rl, rr, 0.0)),
-        "the baseline is subtracted from the reward on the left only": _moments(
-            lambda p, rl, rr, b: ((rl - b) / p, -rr / (1 - p))
+        "you add the baseline; subtract it": (
+            "reward_left - baseline",
+            "reward_left + baseline",
+            "reward_right - baseline",
+            "reward_right + baseline",
         ),
-        "you add the baseline; subtract it": _moments(lambda p, rl, rr, b: _estimates(p, rl, rr, -b)),
-        "the log is missing: you multiply by dp / dp = 1 and d(1 - p) / dp = -1": _moments(
-            lambda p, rl, rr, b: (rl - b, b - rr)
+        "the log is missing: you multiply by dp / dp = 1 and d(1 - p) / dp = -1": (
+            "baseline) / p",
+            "baseline)",
+            "baseline) / (1 - p)",
+            "baseline)",
         ),
-        "you multiply by log p itself; its derivative is asked for": _moments(_log_times_reward),
-        "these are the moments of the reward; asked are those of the estimate of its derivative": _moments(
-            lambda p, rl, rr, b: (rl - b, rr - b)
+        "you multiply by log p itself; its derivative is asked for": (
+            "baseline) / p",
+            "baseline) * torch.tensor(p).log()",
+            "-(reward_right - baseline) / (1 - p)",
+            "(reward_right - baseline) * torch.tensor(1 - p).log()",
+        ),
+        "these are the moments of the reward; asked are those of the estimate of its derivative": (
+            "baseline) / p",
+            "baseline)",
+            "-(reward_right - baseline) / (1 - p)",
+            "reward_right - baseline",
         ),
     },
     hidden=_more_reinforce,
@@ -627,18 +581,6 @@ def _decoder(seed: int, m: int, d_state: int, d_read: int, d_hidden: int) -> Cas
         "w_key": drawn(seed + 3, d_read, d_hidden),
         "v": drawn(seed + 4, d_hidden, spread=2.0),
     }
-
-
-Five = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-
-
-def _mixed_by(scores: Five) -> Five:
-    """The context with other scores (m,)."""
-    return lambda s, r, wq, wk, v: scores(s, r, wq, wk, v).softmax(-1) @ r
-
-
-def _additive(s: Tensor, r: Tensor, wq: Tensor, wk: Tensor, v: Tensor) -> Tensor:
-    return torch.tanh(s @ wq + r @ wk) @ v
 
 
 def _by_the_library(state: Tensor, read: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
@@ -707,43 +649,42 @@ step = Write(
         " its own"
     ),
     slips={
-        "tanh is missing; the state then shifts all scores alike, and softmax does not see it": _mixed_by(
-            lambda s, r, wq, wk, v: (s @ wq + r @ wk) @ v
+        "tanh is missing; the state then shifts all scores alike, and softmax does not see it": (
+            "torch.tanh",
+            "",
         ),
-        "tanh comes after v here; it belongs between the sum and v": _mixed_by(
-            lambda s, r, wq, wk, v: torch.tanh((s @ wq + r @ wk) @ v)
+        "tanh comes after v here; it belongs between the sum and v": (
+            "tanh(state",
+            "tanh((state",
+            "@ v",
+            "@ v)",
         ),
-        "the state makes no difference here: unused, or with a tanh of its own, it leaves the weights as they are; add both, then tanh": _mixed_by(
-            lambda s, r, wq, wk, v: (torch.tanh(s @ wq) + torch.tanh(r @ wk)) @ v
+        "the state makes no difference here: unused, or with a tanh of its own, it leaves the weights as they are; add both, then tanh": (
+            "state @ w_query + ",
+            "",
         ),
-        "you multiply the two sides; the additive score adds them": _mixed_by(
-            lambda s, r, wq, wk, v: torch.tanh((s @ wq) * (r @ wk)) @ v
+        "you multiply the two sides; the additive score adds them": ("+ read @ w_key", "* (read @ w_key)"),
+        "softmax is missing: you mix with the raw scores": ("torch.softmax(scores, dim=-1)", "scores"),
+        "you mix the projected keys; mix what was read": ("weights @ read", "weights @ (read @ w_key)"),
+        "you give back the weights; mix what was read with them": ("weights @ read", "weights"),
+        "these are the scores; softmax and the weighted mean are still to come": ("weights @ read", "scores"),
+        "you divide the scores by a root; the additive score has none, tanh keeps it small": (
+            "@ v",
+            "@ v / len(v) ** 0.5",
         ),
-        "softmax is missing: you mix with the raw scores": lambda s, r, wq, wk, v: (
-            _additive(s, r, wq, wk, v) @ r
+        "v is missing: you sum the hidden units, as if v were all ones": (" @ v", ".sum(-1)"),
+        "the matrices are exchanged: w_query belongs to the state, w_key to what was read": (
+            "state @ w_query + read @ w_key",
+            "state @ w_key + read @ w_query",
         ),
-        "you mix the projected keys; mix what was read": lambda s, r, wq, wk, v: (
-            _additive(s, r, wq, wk, v).softmax(-1) @ (r @ wk)
+        "that is the plain mean of what was read: all places count alike": ("weights @ read", "read.mean(0)"),
+        "you take the best place only (argmax); Bahdanau mixes all": (
+            "weights @ read",
+            "read[weights.argmax()]",
         ),
-        "you give back the weights; mix what was read with them": (
-            lambda s, r, wq, wk, v: _additive(s, r, wq, wk, v).softmax(-1)
-        ),
-        "these are the scores; softmax and the weighted mean are still to come": _additive,
-        "you divide the scores by a root; the additive score has none, tanh keeps it small": _mixed_by(
-            lambda s, r, wq, wk, v: _additive(s, r, wq, wk, v) / len(v) ** 0.5
-        ),
-        "v is missing: you sum the hidden units, as if v were all ones": _mixed_by(
-            lambda s, r, wq, wk, v: torch.tanh(s @ wq + r @ wk).sum(-1)
-        ),
-        "the matrices are exchanged: w_query belongs to the state, w_key to what was read": _mixed_by(
-            lambda s, r, wq, wk, v: torch.tanh(s @ wk + r @ wq) @ v
-        ),
-        "that is the plain mean of what was read: all places count alike": lambda s, r, wq, wk, v: r.mean(0),
-        "you take the best place only (argmax); Bahdanau mixes all": lambda s, r, wq, wk, v: r[
-            _additive(s, r, wq, wk, v).argmax()
-        ],
-        "you sum the rows that were read; each counts as much as its weight says": lambda s, r, wq, wk, v: (
-            r.sum(0)
+        "you sum the rows that were read; each counts as much as its weight says": (
+            "weights @ read",
+            "read.sum(0)",
         ),
     },
     hidden=_more_additive_step,

@@ -19,10 +19,6 @@ def stable_weights(scores: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
     return exponentials / exponentials.sum(-1, keepdim=True)
 
 
-def _normalised(x: Tensor) -> Tensor:
-    return x / x.sum(-1, keepdim=True)
-
-
 def _more_stable_weights(drawn: Draw) -> list[Case]:
     return [{"scores": 50 * drawn(1, 5, 11)}, {"scores": drawn(2, 3, 2, 7) + 200}]
 
@@ -81,25 +77,28 @@ stable = Write(
     solution=stable_weights,
     remember="subtract each row's maximum before exp: the weights stay, the overflow goes",
     slips={
-        "exp is missing: you divide the scores by their sum": _normalised,
-        "your sums run over queries (dim=-2); they must run over keys (dim=-1)": lambda s: (
-            (e := (s - s.amax(-1, keepdim=True)).exp()) / e.sum(-2, keepdim=True)
+        "exp is missing: you divide the scores by their sum": ("(scores - largest).exp()", "scores"),
+        "your sums run over queries (dim=-2); they must run over keys (dim=-1)": ("sum(-1", "sum(-2"),
+        "you did not divide by the row's sum": (" / exponentials.sum(-1, keepdim=True)", ""),
+        "exp of the scores as they are: it overflows to inf, or vanishes to 0/0; subtract each row's maximum first": (
+            "(scores - largest)",
+            "scores",
         ),
-        "you did not divide by the row's sum": lambda s: (s - s.amax(-1, keepdim=True)).exp(),
-        "exp of the scores as they are: it overflows to inf, or vanishes to 0/0; subtract each row's maximum first": lambda s: (
-            _normalised(s.exp())
-        ),
-        "you subtract the largest score of the whole table; a row far below it becomes 0/0": lambda s: (
-            _normalised((s - s.max()).exp())
+        "you subtract the largest score of the whole table; a row far below it becomes 0/0": (
+            "scores.amax(-1, keepdim=True)",
+            "scores.max()",
         ),
         "you divide by the row's maximum; that changes the differences, and with them the weights": (
-            lambda s: _normalised((s / s.amax(-1, keepdim=True)).exp())
+            "scores - largest",
+            "scores / largest",
         ),
-        "you subtract the row's mean; one score far above the mean still overflows": lambda s: _normalised(
-            (s - s.mean(-1, keepdim=True)).exp()
+        "you subtract the row's mean; one score far above the mean still overflows": (
+            "scores.amax",
+            "scores.mean",
         ),
-        "you cut large scores off (clamp); differences above the cut are lost": lambda s: _normalised(
-            s.clamp(-80, 80).exp()
+        "you cut large scores off (clamp); differences above the cut are lost": (
+            "(scores - largest)",
+            "scores.clamp(-80, 80)",
         ),
     },
     hidden=_more_stable_weights,
@@ -184,33 +183,32 @@ attention = Write(
     solution=scaled_attention,
     remember="scores (n, m) -> divide by sqrt(d_k) -> softmax over keys -> times values (m, d_v)",
     slips={
-        "you forgot to divide by sqrt(d_k)": lambda q, k, v: (q @ k.mT).softmax(-1) @ v,
-        "your softmax runs over queries (dim=-2); it must run over keys (dim=-1)": lambda q, k, v: (
-            (q @ k.mT / k.shape[-1] ** 0.5).softmax(-2) @ v
+        "you forgot to divide by sqrt(d_k)": (" / query.shape[-1] ** 0.5", ""),
+        "your softmax runs over queries (dim=-2); it must run over keys (dim=-1)": ("dim=-1", "dim=-2"),
+        "you divide by d_k; divide by its square root": (" ** 0.5", ""),
+        "you multiply by sqrt(d_k); divide by it": ("/ query.shape", "* query.shape"),
+        "you divide by the root of the value's width; d_k is the width of query and key": (
+            "query.shape[-1]",
+            "value.shape[-1]",
         ),
-        "you divide by d_k; divide by its square root": lambda q, k, v: (
-            (q @ k.mT / k.shape[-1]).softmax(-1) @ v
+        "you divide by the root of the number of keys; d_k is the width of query and key": (
+            "query.shape[-1]",
+            "key.shape[-2]",
         ),
-        "you multiply by sqrt(d_k); divide by it": lambda q, k, v: (
-            (q @ k.mT * k.shape[-1] ** 0.5).softmax(-1) @ v
+        "you give back the weights; multiply them with the values": ("weights @ value", "weights"),
+        "softmax is missing: you mix the values with the raw scores": (
+            "torch.softmax(scores, dim=-1)",
+            "scores",
         ),
-        "you divide by the root of the value's width; d_k is the width of query and key": lambda q, k, v: (
-            (q @ k.mT / v.shape[-1] ** 0.5).softmax(-1) @ v
+        "you divide after the softmax; the scale belongs to the scores": (
+            " / query.shape[-1] ** 0.5",
+            "",
+            "dim=-1)",
+            "dim=-1) / query.shape[-1] ** 0.5",
         ),
-        "you divide by the root of the number of keys; d_k is the width of query and key": lambda q, k, v: (
-            (q @ k.mT / k.shape[-2] ** 0.5).softmax(-1) @ v
-        ),
-        "you give back the weights; multiply them with the values": (
-            lambda q, k, v: (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1)
-        ),
-        "softmax is missing: you mix the values with the raw scores": lambda q, k, v: (
-            q @ k.mT / k.shape[-1] ** 0.5 @ v
-        ),
-        "you divide after the softmax; the scale belongs to the scores": lambda q, k, v: (
-            (q @ k.mT).softmax(-1) / k.shape[-1] ** 0.5 @ v
-        ),
-        "you take the best key only (argmax); attention mixes all values": lambda q, k, v: torch.stack(
-            [v[..., j, :] for j in (q @ k.mT).argmax(-1).flatten()], dim=-2
+        "you take the best key only (argmax); attention mixes all values": (
+            "torch.softmax(scores, dim=-1)",
+            "(scores == scores.amax(-1, keepdim=True)).float()",
         ),
     },
     hidden=_more_scaled_attention,
@@ -237,10 +235,6 @@ def _additive_case(seed: int, n: int, m: int, d_q: int, d_k: int, d_hidden: int)
         "w_key": drawn(seed + 3, d_k, d_hidden),
         "v": table([1.0, 10.0, 100.0][:d_hidden]),
     }
-
-
-def _pairs(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    return q[:, None, :], k[None, :, :]
 
 
 def _more_additive_scores(drawn: Draw) -> list[Case]:
@@ -305,29 +299,38 @@ repair = Write(
     ),
     slips={
         "this is still the function as it was given": (
-            "of_queries, of_keys = query @ w_query, key @ w_key\n    pairs = of_queries[:, None, :] + of_keys[None, :, :]  # (n, m, d_hidden)\n    return torch.tanh(pairs) @ v",
-            "hidden = torch.tanh(query @ w_query + key @ w_key)\n    return hidden @ v",
+            "of_queries, of_keys = query @ w_query, key @ w_key",
+            "hidden = torch.tanh(query @ w_query + key @ w_key)",
+            "    pairs = of_queries[:, None, :] + of_keys[None, :, :]  # (n, m, d_hidden)\n",
+            "",
+            "torch.tanh(pairs)",
+            "hidden",
         ),
-        "your table is (m, n): rows are keys; rows must be queries": lambda q, k, wq, wk, v: (
-            torch.tanh((q @ wq)[None, :, :] + (k @ wk)[:, None, :]) @ v
+        "your table is (m, n): rows are keys; rows must be queries": (
+            "of_queries[:, None, :]",
+            "of_queries[None, :, :]",
+            "of_keys[None, :, :]",
+            "of_keys[:, None, :]",
         ),
         "tanh is missing; without it the score is a sum of two numbers that ignore each other": (
-            lambda q, k, wq, wk, v: sum(_pairs(q @ wq, k @ wk)) @ v
+            "torch.tanh(pairs)",
+            "pairs",
         ),
-        "tanh comes last here; it belongs between the sum and v": lambda q, k, wq, wk, v: torch.tanh(
-            sum(_pairs(q @ wq, k @ wk)) @ v
+        "tanh comes last here; it belongs between the sum and v": (
+            "torch.tanh(pairs) @ v",
+            "torch.tanh(pairs @ v)",
         ),
-        "you take tanh of each side before adding; add first": lambda q, k, wq, wk, v: (
-            sum(_pairs(torch.tanh(q @ wq), torch.tanh(k @ wk))) @ v
+        "you take tanh of each side before adding; add first": (
+            "query @ w_query, key @ w_key",
+            "torch.tanh(query @ w_query), torch.tanh(key @ w_key)",
+            "torch.tanh(pairs)",
+            "pairs",
         ),
-        "you multiply the two sides; the additive score adds them": lambda q, k, wq, wk, v: (
-            torch.tanh(math.prod(_pairs(q @ wq, k @ wk))) @ v
-        ),
-        "v is missing: you sum the hidden units, as if v were all ones": (
-            lambda q, k, wq, wk, v: torch.tanh(sum(_pairs(q @ wq, k @ wk))).sum(-1)
-        ),
+        "you multiply the two sides; the additive score adds them": (" + of_keys", " * of_keys"),
+        "v is missing: you sum the hidden units, as if v were all ones": (" @ v", ".sum(-1)"),
         "these are weights; asked are the scores, before softmax": (
-            lambda q, k, wq, wk, v: (torch.tanh(sum(_pairs(q @ wq, k @ wk))) @ v).softmax(-1)
+            "torch.tanh(pairs) @ v",
+            "(torch.tanh(pairs) @ v).softmax(-1)",
         ),
     },
     hidden=_more_additive_scores,

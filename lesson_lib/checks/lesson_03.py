@@ -116,22 +116,20 @@ product = Write(
         "n * m dot products are one product, query @ key.mT; n weighted sums are another, weights @ value"
     ),
     slips={
-        "your softmax runs over queries (dim=0); it must run over keys (dim=-1)": lambda q, k, v: (
-            (q @ k.mT).softmax(0) @ v
+        "your softmax runs over queries (dim=0); it must run over keys (dim=-1)": ("dim=-1", "dim=0"),
+        "you divide by sqrt(d_k); the loops here do not": ("key.mT", "key.mT / query.shape[-1] ** 0.5"),
+        "one softmax over the whole table: each query needs its own": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.flatten().softmax(0).view_as(scores)",
         ),
-        "you divide by sqrt(d_k); the loops here do not": lambda q, k, v: (
-            (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        "softmax is missing: these are scores, not weights": ("torch.softmax(scores, dim=-1)", "scores"),
+        "your outputs stand in columns, (d_v, n); each output is a row": (
+            "torch.softmax(scores, dim=-1) @ value",
+            "(torch.softmax(scores, dim=-1) @ value).mT",
         ),
-        "one softmax over the whole table: each query needs its own": lambda q, k, v: (
-            (q @ k.mT).flatten().softmax(0).reshape(len(q), len(k)) @ v
-        ),
-        "softmax is missing: these are scores, not weights": lambda q, k, v: q @ k.mT @ v,
-        "your outputs stand in columns, (d_v, n); each output is a row": lambda q, k, v: (
-            ((q @ k.mT).softmax(-1) @ v).mT
-        ),
-        "you give back the weights; mix the values with them": lambda q, k, v: (q @ k.mT).softmax(-1),
+        "you give back the weights; mix the values with them": (" @ value", ""),
         "every output is the same average of the values: the scores are not used": (
-            lambda q, k, v: v.mean(0, keepdim=True).expand(len(q), -1)
+            ("torch.softmax(scores, dim=-1) @ value", "value.mean(0, keepdim=True).expand(len(query), -1)")
         ),
         STILL_LOOPS: _looped,
     },
@@ -197,14 +195,27 @@ mixing = Write(
     ),
     slips={
         "this is still the function as it was given": ("return V @ A_prime", "return A_prime @ V"),
-        "A' is transposed here: its columns are the tokens' weights already": lambda V, A: V @ A.mT,
-        "A' is transposed and on the left: it mixes rows of V": lambda V, A: A.mT @ V,
-        "the numbers are right, but tokens stand in rows; leave them in columns": lambda V, A: (V @ A).mT,
-        "the product of V^T and A' mixes features into tokens; V is (d_v, n) and stays so": lambda V, A: (
-            V.mT @ A
+        "A' is transposed here: its columns are the tokens' weights already": (
+            "V @ A_prime",
+            "V @ A_prime.mT",
         ),
-        "that is an entry-by-entry product (*); asked is the matrix product (@)": lambda V, A: V * A,
-        "A' stands left of V^T: it weighs by its rows, and tokens come out as rows": lambda V, A: A @ V.mT,
+        "A' is transposed and on the left: it mixes rows of V": ("V @ A_prime", "A_prime.mT @ V"),
+        "the numbers are right, but tokens stand in rows; leave them in columns": (
+            "V @ A_prime",
+            "(V @ A_prime).mT",
+        ),
+        "the product of V^T and A' mixes features into tokens; V is (d_v, n) and stays so": (
+            "V @ A_prime",
+            "V.mT @ A_prime",
+        ),
+        "that is an entry-by-entry product (*); asked is the matrix product (@)": (
+            "V @ A_prime",
+            "V * A_prime",
+        ),
+        "A' stands left of V^T: it weighs by its rows, and tokens come out as rows": (
+            "V @ A_prime",
+            "A_prime @ V.mT",
+        ),
     },
     hidden=_more_mix_in_columns,
 )
@@ -224,14 +235,6 @@ def attention_in_columns(
 def _lecture(seed: int, d_model: int, n: int, d_k: int, d_v: int) -> dict[str, Tensor]:
     sizes = {"I": (d_model, n), "W_q": (d_k, d_model), "W_k": (d_k, d_model), "W_v": (d_v, d_model)}
     return {name: drawn(seed + i, *shape, spread=0.8) for i, (name, shape) in enumerate(sizes.items())}
-
-
-def _QKV(I: Tensor, W_q: Tensor, W_k: Tensor, W_v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return W_q @ I, W_k @ I, W_v @ I
-
-
-def _from_columns(compute: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    return lambda I, W_q, W_k, W_v: compute(*_QKV(I, W_q, W_k, W_v))
 
 
 def _more_attention_in_columns(drawn: Draw) -> list[Case]:
@@ -283,27 +286,31 @@ columns = Write(
         " V A'"
     ),
     slips={
-        "your softmax runs along rows (dim=-1); a query's scores stand in a column (dim=-2)": _from_columns(
-            lambda Q, K, V: V @ (K.mT @ Q).softmax(-1)
+        "your softmax runs along rows (dim=-1); a query's scores stand in a column (dim=-2)": (
+            "dim=-2",
+            "dim=-1",
         ),
-        "A = Q^T K puts query i into row i; then columns belong to keys. A = K^T Q is asked": _from_columns(
-            lambda Q, K, V: V @ (Q.mT @ K).softmax(-2)
+        "A = Q^T K puts query i into row i; then columns belong to keys. A = K^T Q is asked": (
+            "K.mT @ Q",
+            "Q.mT @ K",
         ),
-        "you divide by sqrt(d_k); the lecture does not": _from_columns(
-            lambda Q, K, V: V @ (K.mT @ Q / len(Q) ** 0.5).softmax(-2)
+        "you divide by sqrt(d_k); the lecture does not": ("K.mT @ Q", "K.mT @ Q / len(Q) ** 0.5"),
+        "A' on the left mixes the rows of V; O = V A'": (
+            "V @ torch.softmax(A, dim=-2)",
+            "torch.softmax(A, dim=-2) @ V",
         ),
-        "A' on the left mixes the rows of V; O = V A'": _from_columns(
-            lambda Q, K, V: (K.mT @ Q).softmax(-2) @ V
+        "A' is transposed in the last product; its columns are the weights already": (
+            "dim=-2)",
+            "dim=-2).mT",
         ),
-        "A' is transposed in the last product; its columns are the weights already": _from_columns(
-            lambda Q, K, V: V @ (K.mT @ Q).softmax(-2).mT
+        "your outputs are rows; leave tokens in columns, (d_v, n)": (
+            "V @ torch.softmax(A, dim=-2)",
+            "(V @ torch.softmax(A, dim=-2)).mT",
         ),
-        "your outputs are rows; leave tokens in columns, (d_v, n)": _from_columns(
-            lambda Q, K, V: (V @ (K.mT @ Q).softmax(-2)).mT
-        ),
-        "softmax is missing: V is mixed with the raw scores": _from_columns(lambda Q, K, V: V @ (K.mT @ Q)),
-        "K is used in place of V: each token has three vectors, and V is what is mixed": _from_columns(
-            lambda Q, K, V: K @ (K.mT @ Q).softmax(-2)
+        "softmax is missing: V is mixed with the raw scores": ("torch.softmax(A, dim=-2)", "A"),
+        "K is used in place of V: each token has three vectors, and V is what is mixed": (
+            "return V",
+            "return K",
         ),
     },
     hidden=_more_attention_in_columns,

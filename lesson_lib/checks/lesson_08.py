@@ -13,7 +13,7 @@ from torch import Tensor
 from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
-from lesson_lib.linear import attend_linear, feature_map
+from lesson_lib.linear import feature_map
 from lesson_lib.masks import causal
 from lesson_lib.measure import dependencies
 
@@ -32,55 +32,6 @@ def gru_step(
     z = torch.sigmoid(new_z + old_z)
     n = torch.tanh(new_n + r * old_n)
     return (1 - z) * n + z * state
-
-
-def _keep(z: Tensor, n: Tensor, state: Tensor) -> Tensor:
-    return (1 - z) * n + z * state
-
-
-def _overwrite(z: Tensor, n: Tensor, state: Tensor) -> Tensor:
-    return (1 - z) * state + z * n
-
-
-def _candidate(new: Tensor, r: Tensor, old: Tensor) -> Tensor:
-    return (new + r * old).tanh()
-
-
-def _gru(
-    *,
-    order: tuple[int, int, int] = (0, 1, 2),
-    gate: Callable[[Tensor], Tensor] = torch.sigmoid,
-    candidate: Callable[[Tensor, Tensor, Tensor], Tensor] = _candidate,
-    mixed: Callable[[Tensor, Tensor, Tensor], Tensor] = _keep,
-    biases: tuple[float, float] = (1.0, 1.0),
-) -> Callable[..., Tensor]:
-    """The step, with any of its parts replaced; `order` says where r, z and n stand."""
-
-    def step(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        new = (x @ W.T + biases[0] * b).chunk(3, -1)
-        old = (state @ U.T + biases[1] * c).chunk(3, -1)
-        (new_r, new_z, new_n), (old_r, old_z, old_n) = ([part[i] for i in order] for part in (new, old))
-        return mixed(gate(new_z + old_z), candidate(new_n, gate(new_r + old_r), old_n), state)
-
-    return step
-
-
-def _reset_before(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """The reset gate in front of the product with the state."""
-    d = state.shape[-1]
-    new, old = x @ W.T + b, state @ U.T + c
-    r, z = (new + old)[:, : 2 * d].sigmoid().chunk(2, -1)
-    n = (new[:, 2 * d :] + (r * state) @ U[2 * d :].T + c[2 * d :]).tanh()
-    return _keep(z, n, state)
-
-
-def _bias_outside(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """The reset gate takes the product alone, without the bias that belongs to it."""
-    d = state.shape[-1]
-    new, old = x @ W.T + b, state @ U.T + c
-    r, z = (new + old)[:, : 2 * d].sigmoid().chunk(2, -1)
-    n = (new[:, 2 * d :] + r * (state @ U[2 * d :].T) + c[2 * d :]).tanh()
-    return _keep(z, n, state)
 
 
 def _no_products(state: float, b: list[float], U: list[float], c: list[float]) -> Case:
@@ -177,41 +128,65 @@ gru = Write(
     ),
     slips={
         "this is still the function as it was given": (
-            "n = torch.tanh(new_n + r * old_n)\n    return (1 - z) * n + z * state",
-            "n = torch.tanh(new_n + r * old_n)\n    return (1 - z) * state + z * n",
+            "return (1 - z) * n + z * state",
+            "return (1 - z) * state + z * n",
         ),
-        "now r and z have changed places: in torch the blocks are r, z, n (Keras stores z first)": _gru(
-            order=(1, 0, 2)
+        "now r and z have changed places: in torch the blocks are r, z, n (Keras stores z first)": (
+            "new_r, new_z, new_n",
+            "new_z, new_r, new_n",
+            "old_r, old_z, old_n",
+            "old_z, old_r, old_n",
         ),
-        "z mixes rightly, but n and z are read from each other's rows: the blocks are r, z, n": _gru(
-            order=(0, 2, 1)
+        "z mixes rightly, but n and z are read from each other's rows: the blocks are r, z, n": (
+            "new_r, new_z, new_n",
+            "new_r, new_n, new_z",
+            "old_r, old_z, old_n",
+            "old_r, old_n, old_z",
         ),
         "the reset gate stands before the product, n from U (r h): some papers do so; torch takes r (U h + c)": (
-            _reset_before
+            "r * old_n",
+            "(r * state) @ U.chunk(3)[2].T + c.chunk(3)[2]",
         ),
-        "the bias c belongs to what r multiplies: r (U h + c)": _bias_outside,
-        "the reset gate is not used: it multiplies what comes from the state, before the tanh": _gru(
-            candidate=lambda new, r, old: (new + old).tanh()
+        "the bias c belongs to what r multiplies: r (U h + c)": (
+            "r * old_n",
+            "r * (state @ U.chunk(3)[2].T) + c.chunk(3)[2]",
         ),
-        "the reset gate is on the wrong part: it holds back the state, not the token": _gru(
-            candidate=lambda new, r, old: (r * new + old).tanh()
+        "the reset gate is not used: it multiplies what comes from the state, before the tanh": (
+            "r * old_n",
+            "old_n",
         ),
-        "the reset gate multiplies both parts; the token comes in whole": _gru(
-            candidate=lambda new, r, old: (r * (new + old)).tanh()
+        "the reset gate is on the wrong part: it holds back the state, not the token": (
+            "new_n + r * old_n",
+            "r * new_n + old_n",
         ),
-        "there is no tanh around n": _gru(candidate=lambda new, r, old: new + r * old),
-        "n is made by a sigmoid; only the gates are, n can be negative: tanh": _gru(
-            candidate=lambda new, r, old: (new + r * old).sigmoid()
+        "the reset gate multiplies both parts; the token comes in whole": (
+            "new_n + r * old_n",
+            "r * (new_n + old_n)",
         ),
-        "the gates have no sigmoid: they must lie between 0 and 1": _gru(gate=lambda x: x),
-        "the gates are made by a tanh; a gate lies between 0 and 1: sigmoid": _gru(gate=torch.tanh),
-        "n is given back alone: z must decide how much of the state stays": _gru(mixed=lambda z, n, state: n),
-        "the state comes back as it was": _gru(mixed=lambda z, n, state: 1.0 * state),
-        "n comes in whole; its share is 1 - z": _gru(mixed=lambda z, n, state: n + z * state),
-        "the state stays whole; its share is z": _gru(mixed=lambda z, n, state: (1 - z) * n + state),
-        "both shares are z; they must sum to 1": _gru(mixed=lambda z, n, state: z * n + z * state),
-        "the bias b is missing": _gru(biases=(0.0, 1.0)),
-        "the bias c is missing": _gru(biases=(1.0, 0.0)),
+        "there is no tanh around n": ("torch.tanh", ""),
+        "n is made by a sigmoid; only the gates are, n can be negative: tanh": (
+            "torch.tanh",
+            "torch.sigmoid",
+        ),
+        "the gates have no sigmoid: they must lie between 0 and 1": (
+            "r = torch.sigmoid",
+            "r = ",
+            "z = torch.sigmoid",
+            "z = ",
+        ),
+        "the gates are made by a tanh; a gate lies between 0 and 1: sigmoid": (
+            "r = torch.sigmoid",
+            "r = torch.tanh",
+            "z = torch.sigmoid",
+            "z = torch.tanh",
+        ),
+        "n is given back alone: z must decide how much of the state stays": ("(1 - z) * n + z * state", "n"),
+        "the state comes back as it was": ("(1 - z) * n + z * state", "state"),
+        "n comes in whole; its share is 1 - z": ("(1 - z) * n", "n"),
+        "the state stays whole; its share is z": ("z * state", "state"),
+        "both shares are z; they must sum to 1": ("(1 - z)", "z"),
+        "the bias b is missing": (" + b", ""),
+        "the bias c is missing": (" + c", ""),
     },
     hidden=_more_gru_step,
 )
@@ -246,30 +221,6 @@ def _grows(answer: Callable) -> str | None:
     return STATE_GROWS if work(120) > 3.5 * work(60) else None
 
 
-def _faded(
-    *,
-    phi: Callable[[Tensor], Tensor] = feature_map,
-    phi_query: Callable[[Tensor], Tensor] | None = None,
-    S: Callable[[Any, Tensor, float], Any] = lambda S, new, decay: decay * S + new,
-    z: Callable[[Any, Tensor, float], Any] = lambda z, k, decay: decay * z + k,
-    outer: Callable[[Tensor, Tensor], Tensor] = lambda k, v: k[:, None] * v,
-    read: Callable[[Tensor, Any, Any, int], Tensor] = lambda q, S, z, i: q @ S / (q @ z),
-    late: bool = False,
-) -> Callable[..., Tensor]:
-    """The loop, with any of its parts replaced; `late` reads before the token is taken up."""
-
-    def layer(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
-        sums, weight = torch.zeros_like(outer(key[0], value[0])), torch.zeros_like(key[0])
-        outputs = []
-        for i, (q, k, v) in enumerate(zip((phi_query or phi)(query), phi(key), value, strict=True)):
-            before = sums, weight
-            sums, weight = S(sums, outer(k, v), decay), z(weight, k, decay)
-            outputs.append(read(q, *(before if late else (sums, weight)), i))
-        return torch.stack(outputs)
-
-    return layer
-
-
 def _fading_table(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
     """By the table of all weights, (n, n)."""
     place = torch.arange(len(query), device=query.device)
@@ -278,24 +229,8 @@ def _fading_table(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Te
     return weights @ value / weights.sum(-1, keepdim=True)
 
 
-def _fading_cache(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
-    """By a cache of all keys, as softmax attention needs it."""
-    q, k, outputs = feature_map(query), feature_map(key), []
-    for i in range(len(q)):
-        faded = decay ** torch.arange(i, -1, -1, device=q.device).to(q.dtype)
-        weights = faded * (k[: i + 1] @ q[i])
-        outputs.append(weights @ value[: i + 1] / weights.sum())
-    return torch.stack(outputs)
-
-
 def _softmax_causal(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
     return attend(query, key, value, mask=causal(len(query), device=query.device)).output
-
-
-def _read_at_the_end(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
-    age = torch.arange(len(key) - 1, -1, -1, device=key.device).to(key.dtype)
-    k, q = feature_map(key) * (decay**age)[:, None], feature_map(query)
-    return q @ (k.mT @ value) / (q @ k.sum(0))[:, None]
 
 
 def _tokens(seed: int, n: int, d_k: int, d_v: int, decay: float) -> Case:
@@ -391,57 +326,93 @@ fading = Write(
         " causal linear attention"
     ),
     slips={
-        "decay is not used: this is linear attention that forgets nothing": lambda q, k, v, decay: (
-            attend_linear(q, k, v, causal=True)
+        "decay is not used: this is linear attention that forgets nothing": (
+            "decay * S",
+            "S",
+            "decay * z",
+            "z",
         ),
-        "z must fade as S does, or the weights no longer sum to 1": _faded(z=lambda z, k, decay: z + k),
-        "the sum S must fade as z does, or the weights no longer sum to 1": _faded(
-            S=lambda S, new, decay: S + new
+        "z must fade as S does, or the weights no longer sum to 1": ("decay * z", "z"),
+        "the sum S must fade as z does, or the weights no longer sum to 1": ("decay * S", "S"),
+        "the new token fades, too; the factor belongs to the old state alone": (
+            "decay * S + k[:, None] * v",
+            "decay * (S + k[:, None] * v)",
+            "decay * z + k",
+            "decay * (z + k)",
         ),
-        "the new token fades, too; the factor belongs to the old state alone": _faded(
-            S=lambda S, new, decay: decay * (S + new), z=lambda z, k, decay: decay * (z + k)
+        "you mix with decay and 1 - decay, so the first token counts too much or nothing comes in; the new token is added whole": (
+            "k[:, None] * v",
+            "(1 - decay) * k[:, None] * v",
+            "z + k",
+            "z + (1 - decay) * k",
         ),
-        "you mix with decay and 1 - decay, so the first token counts too much or nothing comes in; the new token is added whole": _faded(
-            S=lambda S, new, decay: decay * S + (1 - decay) * new,
-            z=lambda z, k, decay: decay * z + (1 - decay) * k,
+        "you keep 1 - decay of the state; decay is what is kept": (
+            "decay * S",
+            "(1 - decay) * S",
+            "decay * z",
+            "(1 - decay) * z",
         ),
-        "you keep 1 - decay of the state; decay is what is kept": _faded(
-            S=lambda S, new, decay: (1 - decay) * S + new, z=lambda z, k, decay: (1 - decay) * z + k
+        "the state holds the last token alone: S and z must be added up": (
+            "decay * S + ",
+            "",
+            "decay * z + ",
+            "",
         ),
-        "the state holds the last token alone: S and z must be added up": _faded(
-            S=lambda S, new, decay: new, z=lambda z, k, decay: k
+        "the division is missing: phi(q) S must be divided by phi(q) . z": (" / (q @ z)", ""),
+        "you divide by the number of tokens; divide by phi(q) . z, the sum of the weights": (
+            "(q @ z)",
+            "(len(outputs) + 1)",
         ),
-        "the division is missing: phi(q) S must be divided by phi(q) . z": _faded(
-            read=lambda q, S, z, i: q @ S
+        "you divide by the sum of z; the weights are phi(q) . phi(k), so divide by phi(q) . z": (
+            "(q @ z)",
+            "z.sum()",
         ),
-        "you divide by the number of tokens; divide by phi(q) . z, the sum of the weights": _faded(
-            read=lambda q, S, z, i: q @ S / (i + 1)
+        "you divide S by z before the query reads; read both, then divide": (
+            "q @ S / (q @ z)",
+            "q @ (S / z[:, None])",
         ),
-        "you divide by the sum of z; the weights are phi(q) . phi(k), so divide by phi(q) . z": _faded(
-            read=lambda q, S, z, i: q @ S / z.sum()
+        "phi is missing: dot products may be negative, and weights may not": (
+            "feature_map(query)",
+            "query",
+            "feature_map(key)",
+            "key",
         ),
-        "you divide S by z before the query reads; read both, then divide": _faded(
-            read=lambda q, S, z, i: q @ (S / z[:, None])
+        "the + 1 is missing: elu alone is negative below 0 and nothing at 0; feature_map adds it": (
+            "feature_map(query)",
+            "torch.nn.functional.elu(query)",
+            "feature_map(key)",
+            "torch.nn.functional.elu(key)",
         ),
-        "phi is missing: dot products may be negative, and weights may not": _faded(phi=lambda x: 1.0 * x),
-        "the + 1 is missing: elu alone is negative below 0 and nothing at 0; feature_map adds it": _faded(
-            phi=torch.nn.functional.elu
+        "phi is feature_map, elu(x) + 1; you take relu, which forgets all that is not positive": (
+            "feature_map(query)",
+            "torch.relu(query)",
+            "feature_map(key)",
+            "torch.relu(key)",
         ),
-        "phi is feature_map, elu(x) + 1; you take relu, which forgets all that is not positive": _faded(
-            phi=torch.relu
+        "phi is missing at the queries": ("feature_map(query)", "query"),
+        "phi is missing at the keys": ("feature_map(key)", "key"),
+        "phi is feature_map, elu(x) + 1; you take exp": (
+            "feature_map(query)",
+            "torch.exp(query)",
+            "feature_map(key)",
+            "torch.exp(key)",
         ),
-        "phi is missing at the queries": _faded(phi_query=lambda x: 1.0 * x),
-        "phi is missing at the keys": _faded(phi=lambda x: 1.0 * x, phi_query=feature_map),
-        "phi is feature_map, elu(x) + 1; you take exp": _faded(phi=torch.exp),
-        "the token reads the state before it is in there itself; take it up first": _faded(late=True),
-        "the outer product is turned round: phi(k) is the column and v the row, k[:, None] * v": _faded(
-            outer=lambda k, v: v[:, None] * k
+        "the token reads the state before it is in there itself; take it up first": (
+            "0, 0, []",
+            "key.new_zeros(key.shape[1], value.shape[1]), torch.zeros_like(key[0]), []",
+            "        S = decay",
+            "        outputs.append(q @ S / (q @ z))\n        S = decay",
+            "z + k\n        outputs.append(q @ S / (q @ z))",
+            "z + k",
         ),
-        "that is softmax attention; it has no state S, its weights are exp of the dot products": (
-            _softmax_causal
+        "the outer product is turned round: phi(k) is the column and v the row, k[:, None] * v": (
+            "k[:, None] * v",
+            "v[:, None] * k",
         ),
+        "that is softmax attention; it has no state S, its weights are exp of the dot products": _softmax_causal,
         "all outputs are read from the last state, so early tokens see the future; read at each step": (
-            _read_at_the_end
+            "        outputs.append(q @ S / (q @ z))\n    return torch.stack(outputs)",
+            "    q = feature_map(query)\n    return q @ S / (q @ z)[:, None]",
         ),
         STATE_GROWS: _fading_table,
     },
@@ -511,36 +482,6 @@ def _one_by_one(a: Tensor, b: Tensor) -> Tensor:
     return torch.stack(states)
 
 
-def _doubling(
-    *,
-    shifted: Callable[[Tensor, int, float], Tensor] = lambda x, reach, fill: torch.cat(
-        [torch.full_like(x[:reach], fill), x[:-reach]]
-    ),
-    joined: Callable[
-        [Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]
-    ] = lambda a, b, a_before, b_before: (
-        a * a_before,
-        a * b_before + b,
-    ),
-    following: Callable[[int], int] = lambda reach: 2 * reach,
-    goes_on: Callable[[int, int], bool] = lambda reach, n: reach < n,
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """The rounds, with any of their parts replaced."""
-
-    def states(a: Tensor, b: Tensor) -> Tensor:
-        reach = 1
-        while goes_on(reach, len(a)):
-            a, b = joined(a, b, shifted(a, reach, 1.0), shifted(b, reach, 0.0))
-            reach = following(reach)
-        return b
-
-    return states
-
-
-def _new_a_first(a: Tensor, b: Tensor, a_before: Tensor, b_before: Tensor) -> tuple[Tensor, Tensor]:
-    return a * a_before, a * a_before * b_before + b
-
-
 def _by_table(a: Tensor, b: Tensor) -> Tensor:
     """Entry (i, j): the product of the factors behind j up to i."""
     place = torch.arange(len(a), device=a.device)
@@ -552,10 +493,6 @@ def _by_table(a: Tensor, b: Tensor) -> Tensor:
 def _by_division(a: Tensor, b: Tensor) -> Tensor:
     factors = a.cumprod(0)
     return factors * (b / factors).cumsum(0)
-
-
-def _backwards(a: Tensor, b: Tensor) -> Tensor:
-    return _one_by_one(a.flip(0), b.flip(0)).flip(0)
 
 
 def _in_plain_numbers(a: Tensor, b: Tensor) -> Tensor:
@@ -637,42 +574,54 @@ at_once = Write(
         " needs log2(n) rounds, not n"
     ),
     slips={
-        "a is replaced too early: b needs the factor from before this round": _doubling(joined=_new_a_first),
+        "a is replaced too early: b needs the factor from before this round": (
+            "        b = a * b_before + b  # first b: it needs the old a\n        a = a * a_before",
+            "        a = a * a_before\n        b = a * b_before + b",
+        ),
         "your factors stay as they were; a step over two tokens has the product of both, a * a_before": (
-            _doubling(joined=lambda a, b, a_before, b_before: (a, a * b_before + b))
+            "        a = a * a_before\n",
+            "",
         ),
-        "these are running sums of b: what comes from before must be multiplied by a": lambda a, b: b.cumsum(
-            0
+        "these are running sums of b: what comes from before must be multiplied by a": (
+            "a * b_before",
+            "b_before",
         ),
-        "what comes from before is multiplied by the factor of the wrong token: it is the later one's, a, not a_before": _doubling(
-            joined=lambda a, b, a_before, b_before: (a * a_before, a_before * b_before + b)
+        "what comes from before is multiplied by the factor of the wrong token: it is the later one's, a, not a_before": (
+            "a * b_before",
+            "a_before * b_before",
         ),
-        "you multiply what is new by a; a belongs to the state before": _doubling(
-            joined=lambda a, b, a_before, b_before: (a * a_before, b_before + a * b)
+        "you multiply what is new by a; a belongs to the state before": (
+            "a * b_before + b",
+            "b_before + a * b",
         ),
-        "the last tokens come in again at the beginning: roll goes round, and before the first token is nothing": _doubling(
-            shifted=lambda x, reach, fill: x.roll(reach, 0)
+        "the last tokens come in again at the beginning: roll goes round, and before the first token is nothing": (
+            "torch.cat([torch.ones_like(a[:reach]), a[:-reach]])",
+            "a.roll(reach, 0)",
+            "torch.cat([torch.zeros_like(b[:reach]), b[:-reach]])",
+            "b.roll(reach, 0)",
         ),
-        "before the first token the state is 0, but you fill b_before with ones; only factors are filled with 1": _doubling(
-            shifted=lambda x, reach, fill: torch.cat([torch.ones_like(x[:reach]), x[:-reach]])
+        "before the first token the state is 0, but you fill b_before with ones; only factors are filled with 1": (
+            "zeros_like",
+            "ones_like",
         ),
         "your states run from the last token to the first: shift towards the end, x[:-reach] behind a filling": (
-            _backwards
+            "torch.ones_like(a[:reach]), a[:-reach]",
+            "a[reach:], torch.ones_like(a[:reach])",
+            "torch.zeros_like(b[:reach]), b[:-reach]",
+            "b[reach:], torch.zeros_like(b[:reach])",
         ),
-        "only one round: the reach is 1, then 2, 4 and so on, while it is less than n": _doubling(
-            goes_on=lambda reach, n: reach == 1
-        ),
+        "only one round: the reach is 1, then 2, 4 and so on, while it is less than n": ("while", "if"),
         "your last round is missing: go on while the reach is less than n, not less than half of it": (
-            _doubling(goes_on=lambda reach, n: 2 * reach <= n)
+            "while reach <",
+            "while 2 * reach <=",
         ),
         "the reach grows by 1; after each round every number holds twice as many tokens, so double it": (
-            _doubling(following=lambda reach: reach + 1)
+            "2 * reach",
+            "reach + 1",
         ),
-        "only the products are here: b must be added up": lambda a, b: a.cumprod(0),
-        "b is mixed in with 1 - a; here it is added whole": lambda a, b: _one_by_one(a, (1 - a) * b),
-        "you divide by the product of all factors, and where one of them is 0, that is 0/0; join pairs of steps instead": (
-            _by_division
-        ),
+        "only the products are here: b must be added up": ("return b", "return a"),
+        "b is mixed in with 1 - a; here it is added whole": ("reach = 1", "reach, b = 1, (1 - a) * b"),
+        "you divide by the product of all factors, and where one of them is 0, that is 0/0; join pairs of steps instead": _by_division,
         ONE_BY_ONE: _one_by_one,
         WHOLE_TABLE: _by_table,
         UNSEEN: _in_plain_numbers,

@@ -26,24 +26,6 @@ def layers_until(
     return torch.where(j < i, back, ahead)
 
 
-def _up(distance: Tensor, reach: int) -> Tensor:
-    return -(-distance // reach)
-
-
-def _layers(
-    *,
-    rounded: Callable[[Tensor, int], Tensor] = _up,
-    reaches: Callable[[int, int], tuple[int, int]] = lambda before, after: (before, after),
-) -> Callable[..., Tensor]:
-    """The number of layers, with its rounding or its two reaches replaced."""
-
-    def count(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
-        back, ahead = reaches(before, after)
-        return torch.where(j < i, rounded(i - j, back), rounded(j - i, ahead))
-
-    return count
-
-
 def _layer_by_layer(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
     """What is heard grows by both reaches in each layer; counted until it holds j."""
     first, last, layers = i, i, torch.zeros_like(i)
@@ -53,11 +35,12 @@ def _layer_by_layer(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
     return layers
 
 
-def _doubled(distance: Tensor, reach: int) -> Tensor:
-    layers, field = torch.zeros_like(distance), 0
-    while (distance > field).any():
-        layers = layers + (distance > field)
-        field = max(reach, 2 * field)
+def _doubled(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
+    """Twice as far with each layer."""
+    layers, back, ahead = torch.zeros_like(i), 0, 0
+    while (unheard := (i - j > back) | (j - i > ahead)).any():
+        layers = layers + unheard
+        back, ahead = max(before, 2 * back), max(after, 2 * ahead)
     return layers
 
 
@@ -141,45 +124,65 @@ until = Write(
         " needed, rounded up"
     ),
     slips={
-        "you round down: a started layer is a whole one, since without it the frame is not heard": _layers(
-            rounded=lambda distance, reach: distance // reach
+        "you round down: a started layer is a whole one, since without it the frame is not heard": (
+            " + before - 1",
+            "",
+            " + after - 1",
+            "",
         ),
-        "you round to the nearest number; a started layer is a whole one: round up": _layers(
-            rounded=lambda distance, reach: (distance / reach).round().to(distance.dtype)
+        "you round to the nearest number; a started layer is a whole one: round up": (
+            "(i - j + before - 1) // before",
+            "((i - j) / before).round().long()",
+            "(j - i + after - 1) // after",
+            "((j - i) / after).round().long()",
         ),
-        "one layer too many where the distance is a multiple of the reach: d // reach + 1 is no rounding up": _layers(
-            rounded=lambda distance, reach: distance // reach + (distance > 0)
+        "one layer too many where the distance is a multiple of the reach: d // reach + 1 is no rounding up": (
+            "(i - j + before - 1) // before",
+            "(i - j) // before + 1",
+            "(j - i + after - 1) // after",
+            "(j - i) // after + (j > i)",
         ),
-        "one layer too many where the distance is a multiple of the reach, and a frame knows itself without any": _layers(
-            rounded=lambda distance, reach: distance // reach + 1
+        "one layer too many where the distance is a multiple of the reach, and a frame knows itself without any": (
+            "(i - j + before - 1) // before",
+            "(i - j) // before + 1",
+            "(j - i + after - 1) // after",
+            "(j - i) // after + 1",
         ),
-        "a frame knows itself before the first layer: 0, not 1": _layers(
-            rounded=lambda distance, reach: _up(distance, reach).clamp(min=1)
+        "a frame knows itself before the first layer: 0, not 1": (
+            "torch.where(j < i, back, ahead)",
+            "torch.where(j < i, back, ahead).clamp(min=1)",
         ),
-        "these are distances in frames; divide by what a layer reaches": _layers(
-            rounded=lambda distance, reach: distance
+        "these are distances in frames; divide by what a layer reaches": (
+            "torch.where(j < i, back, ahead)",
+            "(i - j).abs()",
         ),
         "before and after have changed places: a j greater than i comes later, and is heard by `after`": (
-            _layers(reaches=lambda before, after: (after, before))
+            "(i - j + before - 1) // before",
+            "(i - j + after - 1) // after",
+            "(j - i + after - 1) // after",
+            "(j - i + before - 1) // before",
         ),
-        "you take `before` on both sides; a later frame is heard by `after` alone": _layers(
-            reaches=lambda before, after: (before, before)
+        "you take `before` on both sides; a later frame is heard by `after` alone": (
+            "after - 1) // after",
+            "before - 1) // before",
         ),
-        "you take `after` on both sides; an earlier frame is heard by `before` alone": _layers(
-            reaches=lambda before, after: (after, after)
+        "you take `after` on both sides; an earlier frame is heard by `before` alone": (
+            "before - 1) // before",
+            "after - 1) // after",
         ),
-        "you divide by the whole window; towards one side a layer reaches only its own part of it": _layers(
-            reaches=lambda before, after: (before + after, before + after)
+        "you divide by the whole window; towards one side a layer reaches only its own part of it": (
+            "torch.where(j < i, back, ahead)",
+            "((i - j).abs() + before + after - 1) // (before + after)",
         ),
-        "you divide by all frames of a window, itself included; towards one side a layer reaches only its own part of it": _layers(
-            reaches=lambda before, after: (before + after + 1, before + after + 1)
+        "you divide by all frames of a window, itself included; towards one side a layer reaches only its own part of it": (
+            "torch.where(j < i, back, ahead)",
+            "((i - j).abs() + before + after) // (before + after + 1)",
         ),
         "a negative number of layers: for a j greater than i take j - i, and `after`": (
-            lambda i, j, before, after: _up(i - j, before)
+            "torch.where(j < i, back, ahead)",
+            "back",
         ),
-        "your reach doubles with each layer; a window adds its reach, once in each layer": _layers(
-            rounded=_doubled
-        ),
+        "your reach doubles with each layer; a window adds its reach, once in each layer": _doubled,
     },
     hidden=_more_layers_until,
 )
@@ -190,25 +193,6 @@ def dilated_window(
 ) -> Bool[Tensor, "n m"]:
     away = keys - queries[:, None]  # (n, m): how many frames later the key stands
     return (away % step == 0) & (away.abs() <= radius * step)
-
-
-def _away(queries: Tensor, keys: Tensor) -> Tensor:
-    return keys - queries[:, None]
-
-
-def _dilated(
-    *,
-    away: Callable[[Tensor, Tensor], Tensor] = _away,
-    near: Callable[[Tensor, int, int], Tensor] = lambda away, radius, step: away.abs() <= radius * step,
-    kept: Callable[[Tensor, Tensor, Tensor, int], Tensor] = lambda away, i, j, step: away % step == 0,
-) -> Callable[..., Tensor]:
-    """The mask, with any of its parts replaced."""
-
-    def mask(queries: Tensor, keys: Tensor, radius: int, step: int) -> Tensor:
-        far = away(queries, keys)
-        return near(far, radius, step) & kept(far, queries[:, None], keys, step)
-
-    return mask
 
 
 def _offset_by_offset(queries: Tensor, keys: Tensor, radius: int, step: int) -> Tensor:
@@ -290,46 +274,47 @@ dilated = Write(
         " does not hear"
     ),
     slips={
-        "radius counts steps, so the window reaches radius * step frames": _dilated(
-            near=lambda away, radius, step: away.abs() <= radius
-        ),
-        "there are no gaps: this is a plain window that reaches radius * step": _dilated(
-            kept=lambda away, i, j, step: torch.ones_like(away, dtype=torch.bool)
-        ),
+        "radius counts steps, so the window reaches radius * step frames": ("radius * step", "radius"),
+        "there are no gaps: this is a plain window that reaches radius * step": ("(away % step == 0) & ", ""),
         "there are no gaps, and it reaches only `radius` frames: `step` is not used": (
-            lambda i, j, radius, step: _away(i, j).abs() <= radius
+            "(away % step == 0) & (away.abs() <= radius * step)",
+            "away.abs() <= radius",
         ),
-        "you keep the keys whose NUMBER is a multiple of step; steps are counted from the query, so take the difference": _dilated(
-            kept=lambda away, i, j, step: (j % step == 0).expand_as(away)
+        "you keep the keys whose NUMBER is a multiple of step; steps are counted from the query, so take the difference": (
+            "away % step",
+            "keys % step",
         ),
-        "you keep the queries whose number is a multiple of step; every query has a window, and steps are counted from it": _dilated(
-            kept=lambda away, i, j, step: (i % step == 0).expand_as(away)
+        "you keep the queries whose number is a multiple of step; every query has a window, and steps are counted from it": (
+            "away % step",
+            "queries[:, None] % step",
         ),
-        "the farthest key on each side is missing: <=, not <": _dilated(
-            near=lambda away, radius, step: away.abs() < radius * step
+        "the farthest key on each side is missing: <=, not <": ("<=", "<"),
+        "the frame itself is missing: a difference of 0 is in the window": (
+            "(away % step == 0)",
+            "(away % step == 0) & (away != 0)",
         ),
-        "the frame itself is missing: a difference of 0 is in the window": _dilated(
-            kept=lambda away, i, j, step: (away % step == 0) & (away != 0)
+        "only what was earlier is seen; the window reaches to both sides": (
+            "radius * step)",
+            "radius * step) & (away <= 0)",
         ),
-        "only what was earlier is seen; the window reaches to both sides": _dilated(
-            near=lambda away, radius, step: (away <= 0) & (away >= -radius * step)
+        "only what comes later is seen; the window reaches to both sides": (
+            "radius * step)",
+            "radius * step) & (away >= 0)",
         ),
-        "only what comes later is seen; the window reaches to both sides": _dilated(
-            near=lambda away, radius, step: (away >= 0) & (away <= radius * step)
+        "the sides have no end: differences below -radius * step are also too far, so take .abs()": (
+            "away.abs()",
+            "away",
         ),
-        "the sides have no end: differences below -radius * step are also too far, so take .abs()": _dilated(
-            near=lambda away, radius, step: away <= radius * step
-        ),
-        "your mask is the other way round: True means may look": lambda i, j, radius, step: (
-            ~_offset_by_offset(i, j, radius, step)
-        ),
-        "you compare places in `queries` and `keys`; their frames' numbers may begin anywhere": _dilated(
-            away=lambda i, j: _away(
-                torch.arange(len(i), device=i.device), torch.arange(len(j), device=j.device)
-            )
+        "your mask is the other way round: True means may look": ("==", "!=", "&", "|", "<=", ">"),
+        "you compare places in `queries` and `keys`; their frames' numbers may begin anywhere": (
+            "keys -",
+            "torch.arange(len(keys), device=keys.device) -",
+            "queries[:",
+            "torch.arange(len(queries), device=keys.device)[:",
         ),
         "between the steps there are gaps; you let whole groups of frames in, by // instead of %": (
-            lambda i, j, radius, step: (_away(i, j) // step).abs() <= radius
+            "(away % step == 0) & (away.abs() <= radius * step)",
+            "(away // step).abs() <= radius",
         ),
     },
     hidden=_more_dilated_window,
@@ -369,59 +354,6 @@ def _squared(call: Callable[[Tensor], Tensor]) -> str | None:
 def _by_mask(query: Tensor, key: Tensor, value: Tensor, radius: int, block: int = 0) -> Tensor:
     """The whole table, most of it hidden."""
     return attend(query, key, value, mask=window(len(query), radius, device=query.device)).output
-
-
-def _blockwise(
-    *,
-    seen: Callable[[Tensor, Tensor, int, int], Tensor],
-    blocks: range = range(3),
-    inside: bool = False,
-) -> Callable[..., Tensor]:
-    """The function of the repair with another mask of i, j, radius and n; `blocks` of the three are kept;
-    `inside`: filler is a frame, too."""
-
-    def layer(query: Tensor, key: Tensor, value: Tensor, radius: int) -> Tensor:
-        n = len(query)
-        count = -(-n // radius)
-        filler = count * radius - n
-        q = pad(query, (0, 0, 0, filler)).unflatten(0, (count, radius))
-        k, v = (
-            pad(x, (0, 0, radius, radius + filler)).unfold(0, 3 * radius, radius).mT for x in (key, value)
-        )
-        i = torch.arange(count * radius, device=query.device).view(count, radius, 1)
-        j = i[:, :1] + torch.arange(-radius, 2 * radius, device=query.device)
-        mask = seen(i, j, radius, n + filler if inside else n)
-        part = slice(blocks.start * radius, blocks.stop * radius)
-        return attend(q, k[:, part], v[:, part], mask=mask[..., part]).output.flatten(0, 1)[:n]
-
-    return layer
-
-
-def _band(i: Tensor, j: Tensor, radius: int, n: int) -> Tensor:
-    return (i - j).abs() <= radius
-
-
-def _real(i: Tensor, j: Tensor, radius: int, n: int) -> Tensor:
-    return _band(i, j, radius, n) & (j >= 0) & (j < n)
-
-
-def _by_values(query: Tensor, key: Tensor, value: Tensor, radius: int) -> Tensor:
-    """Hides every key of zeros."""
-    real = (key != 0).any(-1)
-    return attend(query, key, value, mask=window(len(key), radius, device=key.device) & real).output
-
-
-def _too_few_in_sum(query: Tensor, key: Tensor, value: Tensor, radius: int) -> Tensor:
-    """The zeros keep their weight, and the output is scaled up by the share of real keys."""
-    untouched = _blockwise(seen=_band)(query, key, value, radius)
-    there = window(len(key), radius, device=key.device).sum(-1, keepdim=True)
-    return untouched * (2 * radius + 1) / there
-
-
-def _sliced(query: Tensor, key: Tensor, value: Tensor, radius: int) -> Tensor:
-    """Query by query, without any filler."""
-    near = [slice(max(0, i - radius), i + radius + 1) for i in range(len(query))]
-    return torch.cat([attend(query[i : i + 1], key[s], value[s]).output for i, s in enumerate(near)])
 
 
 def _spoken(seed: int, n: int, d_k: int, d_v: int, radius: int) -> Case:
@@ -503,59 +435,65 @@ near = Write(
     ),
     slips={
         "this is still the function as it was given, or gives the same: the filler must be hidden among the KEYS, by j": (
-            "seen = ((i - j).abs() <= radius) & (0 <= j) & (j < n)",
-            "seen = (i - j).abs() <= radius",
+            "((i - j).abs() <= radius) & (0 <= j) & (j < n)",
+            "(i - j).abs() <= radius",
         ),
-        "the filler in front is hidden, that at the end is not: j < n": _blockwise(
-            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= 0)
+        "the filler in front is hidden, that at the end is not: j < n": (" & (j < n)", ""),
+        "the filler at the end is hidden, that in front is not: j >= 0": (" & (0 <= j)", ""),
+        "the filler behind the last block is hidden, but that inside it is not: frames end at n, not at count * radius": (
+            "j < n",
+            "j < count * radius",
         ),
-        "the filler at the end is hidden, that in front is not: j >= 0": _blockwise(
-            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j < n)
+        "frame n is filler, too: frames are counted from 0 to n - 1, so j < n": ("j < n", "j <= n"),
+        "frame 0 is a real one: hide j below 0, not 0 itself": ("0 <= j", "0 < j"),
+        "the filler is hidden, but each frame now sees all of the three blocks: |i - j| <= radius must hold, too": (
+            "((i - j).abs() <= radius) & ",
+            "",
         ),
-        "the filler behind the last block is hidden, but that inside it is not: frames end at n, not at count * radius": _blockwise(
-            seen=_real, inside=True
-        ),
-        "frame n is filler, too: frames are counted from 0 to n - 1, so j < n": _blockwise(
-            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= 0) & (j <= n)
-        ),
-        "frame 0 is a real one: hide j below 0, not 0 itself": _blockwise(
-            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j > 0) & (j < n)
-        ),
-        "the filler is hidden, but each frame now sees all of the three blocks: |i - j| <= radius must hold, too": _blockwise(
-            seen=lambda i, j, radius, n: ((j >= 0) & (j < n)).expand(-1, radius, -1)
-        ),
-        "frame n - 1 is a real one, the last: j < n": _blockwise(
-            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= 0) & (j < n - 1)
-        ),
-        "j already counts from the first frame, not from the filler in front of it: real keys are 0 to n - 1": _blockwise(
-            seen=lambda i, j, radius, n: _band(i, j, radius, n) & (j >= radius) & (j < n + radius)
+        "frame n - 1 is a real one, the last: j < n": ("j < n", "j < n - 1"),
+        "j already counts from the first frame, not from the filler in front of it: real keys are 0 to n - 1": (
+            "0 <= j",
+            "radius <= j",
+            "j < n",
+            "j < n + radius",
         ),
         "the filler is hidden, but now the farthest key on each side is, too: |i - j| <= radius, not <": (
-            _blockwise(seen=lambda i, j, radius, n: ((i - j).abs() < radius) & (j >= 0) & (j < n))
+            "abs() <= radius",
+            "abs() < radius",
         ),
-        "the filler is hidden, but later keys are seen however far they are: a distance has no sign, .abs()": _blockwise(
-            seen=lambda i, j, radius, n: (i - j <= radius) & (j >= 0) & (j < n)
+        "the filler is hidden, but later keys are seen however far they are: a distance has no sign, .abs()": (
+            "(i - j).abs()",
+            "i - j",
         ),
-        "the filler is hidden, but earlier keys are seen however far they are: a distance has no sign, .abs()": _blockwise(
-            seen=lambda i, j, radius, n: (j - i <= radius) & (j >= 0) & (j < n)
+        "the filler is hidden, but earlier keys are seen however far they are: a distance has no sign, .abs()": (
+            "(i - j).abs()",
+            "j - i",
         ),
         "the filler is hidden, but later keys are hidden with it: the window reaches to both sides": (
-            _blockwise(seen=lambda i, j, radius, n: _real(i, j, radius, n) & (j <= i))
+            "j < n",
+            "j <= i",
         ),
-        "the block before is forgotten: its last frames are in reach": _blockwise(
-            seen=_real, blocks=range(1, 3)
+        "the block before is forgotten: its last frames are in reach": (
+            "0 <= j",
+            "i // radius <= j // radius",
         ),
-        "the block behind is forgotten: its first frames are in reach": _blockwise(
-            seen=_real, blocks=range(2)
+        "the block behind is forgotten: its first frames are in reach": (
+            "(j < n)",
+            "(j < n) & (j // radius <= i // radius)",
         ),
-        "each block sees itself alone; frames of the two blocks beside it are in reach": _blockwise(
-            seen=_real, blocks=range(1, 2)
+        "each block sees itself alone; frames of the two blocks beside it are in reach": (
+            "0 <= j",
+            "i // radius == j // radius",
         ),
         "a key of zeros may be a real one (silence, say); its number tells filler from frames, not its values": (
-            _by_values
+            "(0 <= j) & (j < n)",
+            "(k != 0).any(-1)[:, None]",
         ),
         "you scale the output up by the number of keys; but weights differ, and filler takes exp(0), not an equal part: hide it": (
-            _too_few_in_sum
+            " & (0 <= j) & (j < n)",
+            "\n    real = (seen & (0 <= j) & (j < n)).sum(-1)",
+            "[:n]",
+            "[:n] * (2 * radius + 1) / real.view(-1, 1)[:n]",
         ),
         TABLE: _by_mask,
     },
@@ -580,54 +518,6 @@ def block_by_block(
         q, k, v = query[start:end], key[first:last], value[first:last]
         outputs.append(attend(q, k, v, mask=seen, weights=False).output)
     return torch.cat(outputs)
-
-
-def _in_slices(
-    *,
-    starts: Callable[[int, int], range] = lambda n, block: range(0, n, block),
-    keys: Callable[[int, int, int, int], tuple[int, int]] = lambda start, end, radius, n: (
-        max(0, start - radius),
-        min(n, end + radius),
-    ),
-    seen: Callable[[Tensor, Tensor, int, int], Tensor] = lambda i, j, radius, block: (i - j).abs() <= radius,
-    numbered: bool = True,
-    clipped: bool = True,
-) -> Callable[..., Tensor]:
-    """The loop, with any of its parts replaced; `numbered`: i and j are the frames' numbers, not places in
-    the slices;
-
-    `clipped`: j counts the keys that are there, not those that were asked for.
-    """
-
-    def layer(query: Tensor, key: Tensor, value: Tensor, radius: int, block: int) -> Tensor:
-        n, outputs = len(query), []
-        for start in starts(n, block):
-            end = min(n, start + block)
-            first, last = keys(start, end, radius, n)
-            k, v = key[first:last], value[first:last]
-            i = torch.arange(end - start, device=key.device)[:, None] + start * numbered
-            j = torch.arange(len(k) if clipped else last - first, device=key.device) + first * numbered
-            outputs.append(attend(query[start:end], k, v, mask=seen(i, j, radius, block)).output)
-        return torch.cat(outputs) if outputs else value[:0]
-
-    return layer
-
-
-def _zeros_at_the_ends(query: Tensor, key: Tensor, value: Tensor, radius: int, block: int) -> Tensor:
-    """Keys and values are padded with zeros, which take weight."""
-    k, v = (pad(x, (0, 0, radius, radius)) for x in (key, value))
-    outputs = []
-    for start in range(0, len(query), block):
-        q = query[start : start + block]
-        near = slice(start, start + len(q) + 2 * radius)
-        i = torch.arange(len(q), device=q.device)[:, None] + radius
-        j = torch.arange(len(q) + 2 * radius, device=q.device)
-        outputs.append(attend(q, k[near], v[near], mask=(i - j).abs() <= radius).output)
-    return torch.cat(outputs)
-
-
-def _all_keys_each_time(query: Tensor, key: Tensor, value: Tensor, radius: int, block: int) -> Tensor:
-    return _in_slices(keys=lambda start, end, radius, n: (0, n))(query, key, value, radius, block)
 
 
 ONE_BY_ONE = (
@@ -733,59 +623,83 @@ by_block = Write(
         " memory grow as n, and the ends need no filler"
     ),
     slips={
-        "the mask is missing: each query sees all keys of the slice; inside a block, too, each has its own window": _in_slices(
-            seen=lambda i, j, radius, block: torch.ones_like(i - j, dtype=torch.bool)
+        "the mask is missing: each query sees all keys of the slice; inside a block, too, each has its own window": (
+            "mask=seen, ",
+            "",
         ),
-        "each block hears only itself: frames of the neighbouring blocks are in reach": _in_slices(
-            keys=lambda start, end, radius, n: (start, end)
+        "each block hears only itself: frames of the neighbouring blocks are in reach": (
+            "max(0, start - radius), min(n, end + radius)",
+            "start, end",
         ),
-        "the end of the block before is forgotten: keys begin at start - radius": _in_slices(
-            keys=lambda start, end, radius, n: (start, min(n, end + radius))
+        "the end of the block before is forgotten: keys begin at start - radius": (
+            "max(0, start - radius)",
+            "start",
         ),
-        "the beginning of the block behind is forgotten: keys end at end + radius": _in_slices(
-            keys=lambda start, end, radius, n: (max(0, start - radius), end)
+        "the beginning of the block behind is forgotten: keys end at end + radius": (
+            "min(n, end + radius)",
+            "end",
         ),
-        "one key too few on the right: a slice ends BEFORE its end, so end + radius": _in_slices(
-            keys=lambda start, end, radius, n: (max(0, start - radius), min(n, end - 1 + radius))
+        "one key too few on the right: a slice ends BEFORE its end, so end + radius": (
+            "end + radius",
+            "end - 1 + radius",
         ),
         "one key too few on the left: the first query sees back to start - radius, itself included": (
-            _in_slices(keys=lambda start, end, radius, n: (max(0, start - radius + 1), min(n, end + radius)))
+            "start - radius",
+            "start - radius + 1",
         ),
-        "a slice that begins below 0 counts from the END, and one that ends behind the last frame is shorter than asked for: max(0, start - radius), min(n, end + radius)": _in_slices(
-            keys=lambda start, end, radius, n: (start - radius, min(n, end + radius)), clipped=False
+        "a slice that begins below 0 counts from the END, and one that ends behind the last frame is shorter than asked for: max(0, start - radius), min(n, end + radius)": (
+            "max(0, start - radius)",
+            "start - radius",
         ),
-        "you count the mask's rows and columns from 0 in each slice; the first key is not the first query: use the frames' numbers": _in_slices(
-            numbered=False
+        "you count the mask's rows and columns from 0 in each slice; the first key is not the first query: use the frames' numbers": (
+            "arange(start, end",
+            "arange(end - start",
+            "arange(first, last",
+            "arange(last - first",
         ),
-        "the last frames are missing: the last block may be short, so go on while start < n": _in_slices(
-            starts=lambda n, block: range(0, n - block + 1, block)
+        "the last frames are missing: the last block may be short, so go on while start < n": (
+            "range(0, n, block)",
+            "range(0, n - block + 1, block)",
         ),
-        "the farthest key on each side is missing: |i - j| <= radius, not <": _in_slices(
-            seen=lambda i, j, radius, block: (i - j).abs() < radius
+        "the farthest key on each side is missing: |i - j| <= radius, not <": ("<= radius", "< radius"),
+        "only what was earlier is heard; the window reaches to both sides": (
+            "mask=seen",
+            "mask=seen & (j <= i[:, None])",
         ),
-        "only what was earlier is heard; the window reaches to both sides": _in_slices(
-            seen=lambda i, j, radius, block: (j <= i) & (i - j <= radius)
+        "only what comes later is heard; the window reaches to both sides": (
+            "mask=seen",
+            "mask=seen & (j >= i[:, None])",
         ),
-        "only what comes later is heard; the window reaches to both sides": _in_slices(
-            seen=lambda i, j, radius, block: (j >= i) & (j - i <= radius)
-        ),
-        "you take `block` for the radius: how many queries are worked on at once must not change the result": _in_slices(
-            keys=lambda start, end, radius, n: (0, n),
-            seen=lambda i, j, radius, block: (i - j).abs() <= block,
+        "you take `block` for the radius: how many queries are worked on at once must not change the result": (
+            "start - radius",
+            "start - block",
+            "end + radius",
+            "end + block",
+            "<= radius",
+            "<= block",
         ),
         "zeros at the ends take weight: in front of the first frame and behind the last there is no key at all": (
-            _zeros_at_the_ends
+            "max(0, start - radius), min(n, end + radius)",
+            "start - radius, end + radius",
+            "key[first:last]",
+            "pad(key, (0, 0, radius, radius))[start : end + 2 * radius]",
+            "value[first:last]",
+            "pad(value, (0, 0, radius, radius))[start : end + 2 * radius]",
         ),
         "that is full attention: a key farther away than `radius` must be left out": (
-            lambda q, k, v, radius, block: attend(q, k, v).output
+            "max(0, start - radius), min(n, end + radius)",
+            "0, n",
+            "mask=seen, ",
+            "",
         ),
         "the window is there, but softmax is not: hidden scores of 0 take weight; give the mask to attend": (
-            lambda q, k, v, radius, block: (
-                ((q @ k.mT / q.shape[-1] ** 0.5) * window(len(q), radius, device=q.device)).softmax(-1) @ v
-            )
+            "max(0, start - radius), min(n, end + radius)",
+            "0, n",
+            "attend(q, k, v, mask=seen, weights=False).output",
+            "(q @ k.mT / q.shape[-1] ** 0.5 * seen).softmax(-1) @ v",
         ),
-        TABLE: _all_keys_each_time,
-        ONE_BY_ONE: lambda query, key, value, radius, block: _sliced(query, key, value, radius),
+        TABLE: ("max(0, start - radius), min(n, end + radius)", "0, n"),
+        ONE_BY_ONE: ("range(0, n, block)", "range(n)", "start + block", "start + 1"),
     },
     hidden=_more_block_by_block,
 )

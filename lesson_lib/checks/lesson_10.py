@@ -35,33 +35,11 @@ def sum_of_messages(
     return torch.zeros_like(value).index_add(0, target, messages)
 
 
-def _summed(
-    *,
-    read: int = 0,
-    written: int = 1,
-    message: Callable[[Tensor, Tensor], Tensor] = lambda w, v: w[:, None] * v,
-    then: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda output, value, target: output,
-) -> Callable[..., Tensor]:
-    """The sum, with any of its parts replaced; `read` and `written` are rows of the edges."""
-
-    def layer(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
-        messages = message(weights, value[edge_index[read]])
-        output = torch.zeros_like(value).index_add(0, edge_index[written], messages)
-        return then(output, value, edge_index[written])
-
-    return layer
-
-
 def _last_message(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
     output = torch.zeros_like(value)
     for w, j, i in zip(weights, *edge_index.tolist(), strict=True):
         output[i] = w * value[j]
     return output
-
-
-def _both_directions(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
-    there = _summed()(value, weights, edge_index)
-    return there + _summed(read=1, written=0)(value, weights, edge_index)
 
 
 def _messages_by_table(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
@@ -144,23 +122,30 @@ messages = Write(
             "source, target = edge_index",
             "target, source = edge_index",
         ),
-        "the right values are sent, but they are added up at the nodes that sent them": _summed(written=0),
-        "they arrive where they should, but each node gets its own value: read value[source]": _summed(
-            read=1
+        "the right values are sent, but they are added up at the nodes that sent them": (
+            "index_add(0, target",
+            "index_add(0, source",
+        ),
+        "they arrive where they should, but each node gets its own value: read value[source]": (
+            "value[source]",
+            "value[target]",
         ),
         "of several edges that lead to one node only the last one counts: output[target] = ... or += overwrites; index_add adds": (
             _last_message
         ),
-        "you take the mean of the messages; the weights are applied already, so add them up": _summed(
-            then=lambda output, value, target: (
-                output / target.bincount(minlength=len(value)).clamp(min=1)[:, None]
-            )
+        "you take the mean of the messages; the weights are applied already, so add them up": (
+            "index_add(0, target, messages)",
+            "index_reduce(0, target, messages, 'mean', include_self=False)",
         ),
-        "the weights are not used": _summed(message=lambda w, v: v),
-        "each node gets its own value, too; no self-loop is in the list, and nobody adds one": _summed(
-            then=lambda output, value, target: output + value
+        "the weights are not used": ("weights[:, None] * ", ""),
+        "each node gets its own value, too; no self-loop is in the list, and nobody adds one": (
+            "torch.zeros_like(value)",
+            "value",
         ),
-        "your edges carry both ways; each leads from edge_index[0] to edge_index[1] alone": _both_directions,
+        "your edges carry both ways; each leads from edge_index[0] to edge_index[1] alone": (
+            "messages)",
+            "messages).index_add(0, source, weights[:, None] * value[target])",
+        ),
     },
     hidden=_more_sum_of_messages,
 )
@@ -176,30 +161,6 @@ def attend_to_known(
     scores = scores.masked_fill(~knows, -torch.inf)
     weights = scores.softmax(-1).nan_to_num(0.0)  # who knows nobody: 0/0
     return weights @ value
-
-
-def _softmax(scores: Tensor, knows: Tensor) -> Tensor:
-    return scores.softmax(-1).nan_to_num(0.0)
-
-
-def _known(
-    *,
-    scale: Callable[[int], float] = lambda d: d**-0.5,
-    hidden: Callable[[Tensor, Tensor], Tensor] = lambda scores, knows: scores.masked_fill(~knows, -torch.inf),
-    weights: Callable[[Tensor, Tensor], Tensor] = _softmax,
-) -> Callable[..., Tensor]:
-    """The layer, with any of its parts replaced."""
-
-    def layer(query: Tensor, key: Tensor, value: Tensor, knows: Tensor) -> Tensor:
-        scores = query @ key.mT * scale(key.shape[-1])
-        return weights(hidden(scores, knows), knows) @ value
-
-    return layer
-
-
-def _itself_too(scores: Tensor, knows: Tensor) -> Tensor:
-    knows = knows | torch.eye(len(knows), dtype=torch.bool, device=knows.device)
-    return scores.masked_fill(~knows, -torch.inf)
 
 
 def _members(seed: int, rows: list[str], d_k: int, d_v: int) -> Case:
@@ -286,38 +247,48 @@ known = Write(
             "scores = scores.masked_fill(~knows, -torch.inf)",
             "scores = scores * knows",
         ),
-        "the weights are set to 0 behind the softmax, so a row no longer sums to 1: hide the scores before it": _known(
-            hidden=lambda scores, knows: scores,
-            weights=lambda scores, knows: scores.softmax(-1) * knows,
+        "the weights are set to 0 behind the softmax, so a row no longer sums to 1: hide the scores before it": (
+            "scores = scores.masked_fill(~knows, -torch.inf)\n    ",
+            "",
+            ".nan_to_num(0.0)",
+            " * knows",
         ),
-        "it is turned round: strangers are seen, acquaintances hidden; fill where ~knows is True": _known(
-            hidden=lambda scores, knows: scores.masked_fill(knows, -torch.inf)
+        "it is turned round: strangers are seen, acquaintances hidden; fill where ~knows is True": (
+            "~knows",
+            "knows",
         ),
-        "nothing is hidden: masked_fill gives back a new tensor, which must be used": _known(
-            hidden=lambda scores, knows: scores
+        "nothing is hidden: masked_fill gives back a new tensor, which must be used": (
+            "scores.masked_fill(~knows, -torch.inf)",
+            "scores",
         ),
-        "knows is read the other way: knows[i, j] says that i looks at j, so it needs no transpose": _known(
-            hidden=lambda scores, knows: scores.masked_fill(~knows.mT, -torch.inf)
+        "knows is read the other way: knows[i, j] says that i looks at j, so it needs no transpose": (
+            "~knows",
+            "~knows.mT",
         ),
         "a product that happens to be 0 is no sign of a stranger: those are hidden, too; take knows itself": (
-            _known(hidden=lambda scores, knows: (scores * knows).masked_fill(scores * knows == 0, -torch.inf))
+            ("~knows", "scores * knows == 0")
         ),
-        "who knows nobody gets a mean of all here: your number is finite, and equal scores share the weight; write -torch.inf": _known(
-            hidden=lambda scores, knows: scores.masked_fill(~knows, -1e9)
+        "who knows nobody gets a mean of all here: your number is finite, and equal scores share the weight; write -torch.inf": (
+            "-torch.inf",
+            "-1e9",
         ),
-        "0 * -inf is nan, and nan_to_num hides it: write -torch.inf with masked_fill or torch.where, do not multiply by it": _known(
-            hidden=lambda scores, knows: scores + ~knows * -torch.inf
+        "0 * -inf is nan, and nan_to_num hides it: write -torch.inf with masked_fill or torch.where, do not multiply by it": (
+            "scores.masked_fill(~knows, -torch.inf)",
+            "scores + ~knows * -torch.inf",
         ),
-        "who knows nobody gets nan now: keep nan_to_num(0.0) behind the softmax": _known(
-            weights=lambda scores, knows: scores.softmax(-1)
+        "who knows nobody gets nan now: keep nan_to_num(0.0) behind the softmax": (".nan_to_num(0.0)", ""),
+        "each sees itself, too; only knows decides that": (
+            "~knows",
+            "~(knows | torch.eye(len(knows), dtype=torch.bool))",
         ),
-        "each sees itself, too; only knows decides that": _known(hidden=_itself_too),
-        "now the softmax runs over those who look (dim 0); it must run over those who are looked at, dim=-1": _known(
-            weights=lambda scores, knows: scores.softmax(-2).nan_to_num(0.0)
+        "now the softmax runs over those who look (dim 0); it must run over those who are looked at, dim=-1": (
+            "softmax(-1)",
+            "softmax(-2)",
         ),
-        "the scores are no longer divided by sqrt(d_k)": _known(scale=lambda d: 1.0),
-        "all whom somebody knows count alike here: keep the scores where knows is True": _known(
-            hidden=lambda scores, knows: (0 * scores).masked_fill(~knows, -torch.inf)
+        "the scores are no longer divided by sqrt(d_k)": (" / key.shape[-1] ** 0.5", ""),
+        "all whom somebody knows count alike here: keep the scores where knows is True": (
+            "scores.masked_fill",
+            "(0 * scores).masked_fill",
         ),
     },
     hidden=_more_attend_to_known,
@@ -342,33 +313,6 @@ def _in_order(edges: Any, n: int, radius: int) -> Any:
     pairs = sorted(edges.T.tolist(), key=lambda pair: (pair[1], pair[0]))
     whole = not edges.is_floating_point() and edges.dtype != torch.bool
     return torch.tensor(pairs, dtype=torch.int64 if whole else edges.dtype, device=edges.device).T
-
-
-def _linked(who: Callable[[int, int, int, int], bool]) -> Callable[[int, int], Tensor]:
-    """Edges j -> i, where `who(i, j, n, radius)` says so."""
-
-    def edges(n: int, radius: int) -> Tensor:
-        pairs = [(j, i) for i in range(n) for j in range(n) if who(i, j, n, radius)]
-        return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
-
-    return edges
-
-
-def _near(i: int, j: int, n: int, radius: int) -> bool:
-    return abs(i - j) <= radius
-
-
-def _from_one(n: int, radius: int) -> Tensor:
-    return _linked(_near)(n, radius) + 1
-
-
-def _over_the_ends(n: int, radius: int) -> Tensor:
-    pairs = [(j, i) for i in range(n) for j in range(i - radius, i + radius + 1)]
-    return torch.tensor(pairs).T
-
-
-def _clamped(n: int, radius: int) -> Tensor:
-    return _over_the_ends(n, radius).clamp(0, n - 1)
 
 
 def _more_path_edges(drawn: Draw) -> list[Case]:
@@ -427,43 +371,44 @@ path = Alike(
         " pairs are the full graph, attention of lesson 02"
     ),
     slips={
-        "no node sees itself here; a window does let a token see itself: add the edges i -> i": _linked(
-            lambda i, j, n, radius: i != j and abs(i - j) <= radius
+        "no node sees itself here; a window does let a token see itself: add the edges i -> i": (
+            "there = ",
+            "there = (source != target) & ",
         ),
         "each node sees only itself and those before it: the edges back, from i + 1 to i, are missing": (
-            _linked(lambda i, j, n, radius: 0 <= i - j <= radius)
+            ("radius + 1", "1")
         ),
         "each node sees only itself and those behind it: the edges forward, from i to i + 1, are missing": (
-            _linked(lambda i, j, n, radius: 0 <= j - i <= radius)
+            ("-radius", "0")
         ),
-        "your path is a ring: the ends see each other": _linked(
-            lambda i, j, n, radius: min((i - j) % n, (j - i) % n) <= radius
+        "your path is a ring: the ends see each other": (
+            "(place[:, None] + step)",
+            "((place[:, None] + step) % n)",
         ),
-        "the farthest neighbours are missing: |i - j| may be equal to the radius": _linked(
-            lambda i, j, n, radius: abs(i - j) < radius
+        "the farthest neighbours are missing: |i - j| may be equal to the radius": (
+            "(source < n)",
+            "(source < n) & ((source - target).abs() < radius)",
         ),
-        "your nodes see one step too far": _linked(lambda i, j, n, radius: abs(i - j) <= radius + 1),
-        "only those at exactly the radius are linked; those between belong to the window, too": _linked(
-            lambda i, j, n, radius: i == j or abs(i - j) == radius
+        "your nodes see one step too far": ("-radius, radius + 1", "-radius - 1, radius + 2"),
+        "only those at exactly the radius are linked; those between belong to the window, too": (
+            "torch.arange(-radius, radius + 1)",
+            "torch.tensor([-radius, 0, radius]).unique()",
         ),
-        "the radius is not used: each sees one step far, whatever it is": _linked(
-            lambda i, j, n, radius: abs(i - j) <= 1
+        "the radius is not used: each sees one step far, whatever it is": ("-radius, radius + 1", "-1, 2"),
+        "all pairs are linked: that is full attention": ("-radius, radius + 1", "-n, n + 1"),
+        "the nodes at the ends see nothing; their windows are cut, not dropped": (
+            "(source >= 0) & (source < n)",
+            "(source >= 0) & (source < n) & (target >= radius) & (target < n - radius)",
         ),
-        "all pairs are linked: that is full attention": _linked(lambda i, j, n, radius: True),
-        "the nodes at the ends see nothing; their windows are cut, not dropped": _linked(
-            lambda i, j, n, radius: abs(i - j) <= radius and radius <= i < n - radius
-        ),
-        "some edges lead to nodes that are not there: places run from 0 to n - 1": _over_the_ends,
+        "some edges lead to nodes that are not there: places run from 0 to n - 1": ("[:, there]", ""),
         "beyond the ends you link to the last node again and again: leave those edges out, clamp lists them twice": (
-            _clamped
+            ("[:, there]", ".clamp(0, n - 1)")
         ),
         "edges stand in columns: one row of sources, one of targets; yours are in rows, take .T": (
-            lambda n, radius: _linked(_near)(n, radius).T
+            ("[:, there]", "[:, there].T")
         ),
-        "each edge is listed twice, and would count twice": (
-            lambda n, radius: _linked(_near)(n, radius).repeat(1, 2)
-        ),
-        "your nodes are numbered from 1; the first is 0": _from_one,
+        "each edge is listed twice, and would count twice": (("[:, there]", "[:, there].repeat(1, 2)")),
+        "your nodes are numbered from 1; the first is 0": ("[:, there]", "[:, there] + 1"),
     },
     hidden=_more_path_edges,
 )
@@ -504,11 +449,6 @@ def _own_highest(scores: Tensor, group: Tensor, n: int) -> Tensor:
     return start.scatter_reduce(0, group[:, None].expand_as(scores), scores, "amax")[group]
 
 
-def _highest_from_0(scores: Tensor, group: Tensor, n: int) -> Tensor:
-    start = scores.new_zeros(n, scores.shape[1])
-    return start.scatter_reduce(0, group[:, None].expand_as(scores), scores, "amax")[group]
-
-
 def _segments(
     *,
     group: Callable[[Tensor], Tensor] = lambda edge_index: edge_index[1],
@@ -528,14 +468,6 @@ def _segments(
         return made / total(sums)[groups]
 
     return weights
-
-
-def _exp_alone(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
-    return (scores - _own_highest(scores, edge_index[1], n)).exp()
-
-
-def _uniform(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
-    return _segments()(0 * scores, edge_index, n)
 
 
 def _runs(edge_index: Tensor) -> Tensor:
@@ -642,39 +574,55 @@ segments = Write(
         " subtract each target's own maximum, begun at -inf"
     ),
     slips={
-        "your weights sum to 1 over the edges that LEAVE a node; each target shares out its own weight: edge_index[1]": _segments(
-            group=lambda edge_index: edge_index[0]
+        "your weights sum to 1 over the edges that LEAVE a node; each target shares out its own weight: edge_index[1]": (
+            "edge_index[1]",
+            "edge_index[0]",
         ),
-        "your softmax runs over all edges of the graph; each target has its own": _segments(
-            group=lambda edge_index: torch.zeros_like(edge_index[1])
+        "your softmax runs over all edges of the graph; each target has its own": (
+            "edge_index[1]",
+            "torch.zeros_like(edge_index[1])",
         ),
-        "your softmax runs over the heads; each head has weights of its own": lambda scores, edge_index, n: (
-            scores.softmax(1)
+        "your softmax runs over the heads; each head has weights of its own": (
+            "weights / total[target]",
+            "scores.softmax(1)",
         ),
-        "no maximum is subtracted: exp(1000) is inf, and inf/inf is nan": _segments(
-            highest=lambda scores, group, n: 0.0
+        "no maximum is subtracted: exp(1000) is inf, and inf/inf is nan": (
+            "scores - highest[target]",
+            "scores",
         ),
-        "one maximum for the whole graph does not do: at a node whose scores are far below it, exp gives 0, and 0/0 is nan": _segments(
-            highest=lambda scores, group, n: scores.amax(0)
+        "one maximum for the whole graph does not do: at a node whose scores are far below it, exp gives 0, and 0/0 is nan": (
+            "highest[target]",
+            "scores.amax(0)",
         ),
         "your maxima begin at 0, so scores of -1,000 give exp(-1000) = 0, and 0/0 is nan: begin at -inf": (
-            _segments(highest=_highest_from_0)
+            ("-torch.inf", "0.0")
         ),
-        "you subtract the maximum of each edge's SOURCE; edges to one target then lose different numbers, and that changes the weights": _segments(
-            lowered_by=0
+        "you subtract the maximum of each edge's SOURCE; edges to one target then lose different numbers, and that changes the weights": (
+            "index = target",
+            "index = edge_index[0]",
+            "highest[target]",
+            "highest[edge_index[0]]",
         ),
-        "the division is missing: divide by the sum over the edges to the same target": _exp_alone,
-        "exp is missing: scores are shared out, and they may be negative": _segments(
-            exp=lambda x: x, highest=lambda scores, group, n: 0.0
+        "the division is missing: divide by the sum over the edges to the same target": (
+            " / total[target]",
+            "",
         ),
-        "the scores are not used: all edges to a node have one weight": _uniform,
-        "the sums run over all heads together; each head has its own": _segments(
-            total=lambda sums: sums.sum(1, keepdim=True)
+        "exp is missing: scores are shared out, and they may be negative": (
+            "(scores - highest[target]).exp()",
+            "scores",
+        ),
+        "the scores are not used: all edges to a node have one weight": (
+            "(scores - highest[target]).exp()",
+            "torch.ones_like(scores)",
+        ),
+        "the sums run over all heads together; each head has its own": (
+            "target, weights)",
+            "target, weights).sum(1, keepdim=True)",
         ),
         "edges to one target need not stand side by side: group them by edge_index[1], not by their order": (
             _segments(group=_runs)
         ),
-        "you take 2 to the power of the score; softmax takes e": _segments(exp=torch.exp2),
+        "you take 2 to the power of the score; softmax takes e": (".exp()", ".exp2()"),
         NODE_TABLE: _by_node_table,
     },
     hidden=_more_softmax_over_edges,
@@ -698,18 +646,6 @@ def _highest_0(scores: Any, edge_index: Tensor, n: int) -> Any:
     if not scores.isfinite().all():
         return scores
     return scores - _own_highest(scores[:, None], edge_index[1], n)[:, 0]
-
-
-def _by_degree(
-    score: Callable[[Tensor, Tensor], Tensor], degree: Callable[[Tensor], Tensor] = lambda d: d
-) -> Callable[[Tensor, int], Tensor]:
-    """Scores `score(d of the source, d of the target)`."""
-
-    def scores(edge_index: Tensor, n: int) -> Tensor:
-        d = degree(edge_index[1].bincount(minlength=n).float())
-        return score(d[edge_index[0]], d[edge_index[1]])
-
-    return scores
 
 
 def _log_of_weights(edge_index: Tensor, n: int) -> Tensor:
@@ -790,42 +726,32 @@ gcn = Alike(
         " degree decides, the content never; score 0 is the mean version"
     ),
     slips={
-        "your scores are alike for all edges to a node, which is the mean version, 1/d_i each: what depends on the target alone cancels, d_j must come in": _by_degree(
-            lambda d_j, d_i: 0 * d_j
+        "your scores are alike for all edges to a node, which is the mean version, 1/d_i each: what depends on the target alone cancels, d_j must come in": (
+            "-0.5 * degree[source].log()",
+            "0.0 * degree[source]",
         ),
         "these are GCN's weights themselves, and softmax takes exp of them: give it their logarithm": (
-            _by_degree(lambda d_j, d_i: 1 / (d_i * d_j).sqrt())
+            ("-0.5 * degree[source].log()", "1 / (degree[source] * degree[target]).sqrt()")
         ),
-        "softmax takes exp of your 1/sqrt(d_j): give it the logarithm": _by_degree(
-            lambda d_j, d_i: 1 / d_j.sqrt()
+        "softmax takes exp of your 1/sqrt(d_j): give it the logarithm": (
+            "-0.5 * degree[source].log()",
+            "1 / degree[source].sqrt()",
         ),
-        "the sign is turned round: neighbours with many edges must count less": _by_degree(
-            lambda d_j, d_i: 0.5 * d_j.log()
+        "the sign is turned round: neighbours with many edges must count less": ("-0.5", "0.5"),
+        "the root is missing: the logarithm of 1/sqrt(d) is -(1/2) ln d": ("-0.5 * ", "-"),
+        "sign and root: the logarithm of 1/sqrt(d) is -(1/2) ln d, yours is ln d": ("-0.5 * ", ""),
+        "the degree itself is no score here: exp(-d) falls far faster than 1/sqrt(d)": (
+            "-0.5 * degree[source].log()",
+            "-degree[source].float()",
         ),
-        "the root is missing: the logarithm of 1/sqrt(d) is -(1/2) ln d": _by_degree(
-            lambda d_j, d_i: -d_j.log()
+        "the degree itself is no score here, and neighbours with many edges must count less": (
+            "-0.5 * degree[source].log()",
+            "degree[source].float()",
         ),
-        "sign and root: the logarithm of 1/sqrt(d) is -(1/2) ln d, yours is ln d": _by_degree(
-            lambda d_j, d_i: d_j.log()
-        ),
-        "the degree itself is no score here: exp(-d) falls far faster than 1/sqrt(d)": _by_degree(
-            lambda d_j, d_i: -d_j
-        ),
-        "the degree itself is no score here, and neighbours with many edges must count less": _by_degree(
-            lambda d_j, d_i: d_j
-        ),
-        "self-loops are in the list and count: do not take them off": _by_degree(
-            lambda d_j, d_i: -0.5 * d_j.log(), lambda d: d - 1
-        ),
-        "self-loops are in the list already: do not count them twice": _by_degree(
-            lambda d_j, d_i: -0.5 * d_j.log(), lambda d: d + 1
-        ),
-        "softmax has the base e: take the natural logarithm, not the one of base 2": _by_degree(
-            lambda d_j, d_i: -0.5 * d_j.log2()
-        ),
-        "softmax has the base e: take the natural logarithm, not the one of base 10": _by_degree(
-            lambda d_j, d_i: -0.5 * d_j.log10()
-        ),
+        "self-loops are in the list and count: do not take them off": ("minlength=n)", "minlength=n) - 1"),
+        "self-loops are in the list already: do not count them twice": ("minlength=n)", "minlength=n) + 1"),
+        "softmax has the base e: take the natural logarithm, not the one of base 2": ("log()", "log2()"),
+        "softmax has the base e: take the natural logarithm, not the one of base 10": ("log()", "log10()"),
     },
     hidden=_more_gcn_scores,
 )

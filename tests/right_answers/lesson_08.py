@@ -4,8 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lesson_lib.checks.lesson_08 import _doubling, _faded, _gru
 from lesson_lib.linear import feature_map
+
+
+def _gru(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    (new_r, new_z, new_n), (old_r, old_z, old_n) = (x @ W.T + b).chunk(3, -1), (state @ U.T + c).chunk(3, -1)
+    z, n = (new_z + old_z).sigmoid(), (new_n + (new_r + old_r).sigmoid() * old_n).tanh()
+    return (1 - z) * n + z * state
 
 
 def _gru_by_lerp(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -16,6 +21,15 @@ def _gru_by_lerp(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: T
     old = [torch.nn.functional.linear(state, U[k], c[k]) for k in rows]
     r, z = 1 / (1 + (-new[0] - old[0]).exp()), 1 / (1 + (-new[1] - old[1]).exp())
     return torch.lerp(torch.tanh(new[2] + r * old[2]), state, z)
+
+
+def _faded(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
+    """S and z begin as zeros."""
+    S, z, outputs = key.new_zeros(key.shape[1], value.shape[1]), torch.zeros_like(key[0]), []
+    for q, k, v in zip(feature_map(query), feature_map(key), value, strict=True):
+        S, z = decay * S + k[:, None] * v, decay * z + k
+        outputs.append(q @ S / (q @ z))
+    return torch.stack(outputs)
 
 
 def _as_one_state(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
@@ -39,6 +53,19 @@ def _glued(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
     return made
 
 
+def _doubling(a: Tensor, b: Tensor) -> Tensor:
+    """Both at once, what is before filled by a function."""
+
+    def shifted(x: Tensor, fill: float) -> Tensor:
+        return torch.cat([torch.full_like(x[:reach], fill), x[:-reach]])
+
+    reach = 1
+    while reach < len(a):
+        a, b = a * shifted(a, 1.0), a * shifted(b, 0.0) + b
+        reach = 2 * reach
+    return b
+
+
 def _by_halves(a: Tensor, b: Tensor) -> Tensor:
     """Two tokens become one, the half as many states are found, and between them stand the others."""
     if len(a) == 1:
@@ -60,9 +87,9 @@ def _in_slices(a: Tensor, b: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "gru_step": (_gru(), torch.gru_cell, _gru_by_lerp),
-    "fading_attention": (_faded(), _as_one_state, _glued),
-    "states_at_once": (_doubling(), _by_halves, _in_slices),
+    "gru_step": (_gru, torch.gru_cell, _gru_by_lerp),
+    "fading_attention": (_faded, _as_one_state, _glued),
+    "states_at_once": (_doubling, _by_halves, _in_slices),
     "lstm_meets_attention": (288, "6 * 48", "(16 - 4) * 48 / 2"),
     "way_to_the_last": ("c", " (C)"),
     "from_the_state": (29, "348 / 12", "(100 + 2*42 + 2*(40 + 42)) / (4 + 2 + 2*(2 + 1))"),

@@ -1,21 +1,75 @@
 """Right answers to the exercises of lesson 10, in many spellings; wrong ones to the open question."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_10 import (
-    _by_degree,
-    _known,
-    _linked,
-    _log_of_weights,
-    _messages_by_table,
-    _near,
-    _node_by_node,
-    _segments,
-    _summed,
-)
+from lesson_lib.checks.lesson_10 import _log_of_weights, _messages_by_table, _node_by_node, _segments
 from lesson_lib.masks import window
+
+
+def _by_degree(
+    score: Callable[[Tensor, Tensor], Tensor], degree: Callable[[Tensor], Tensor] = lambda d: d
+) -> Callable[[Tensor, int], Tensor]:
+    """Scores `score(d of the source, d of the target)`."""
+
+    def scores(edge_index: Tensor, n: int) -> Tensor:
+        d = degree(edge_index[1].bincount(minlength=n).float())
+        return score(d[edge_index[0]], d[edge_index[1]])
+
+    return scores
+
+
+def _near(i: int, j: int, n: int, radius: int) -> bool:
+    return abs(i - j) <= radius
+
+
+def _linked(who: Callable[[int, int, int, int], bool]) -> Callable[[int, int], Tensor]:
+    """Edges j -> i, where `who(i, j, n, radius)` says so."""
+
+    def edges(n: int, radius: int) -> Tensor:
+        pairs = [(j, i) for i in range(n) for j in range(n) if who(i, j, n, radius)]
+        return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+
+    return edges
+
+
+def _softmax(scores: Tensor, knows: Tensor) -> Tensor:
+    return scores.softmax(-1).nan_to_num(0.0)
+
+
+def _known(
+    *,
+    scale: Callable[[int], float] = lambda d: d**-0.5,
+    hidden: Callable[[Tensor, Tensor], Tensor] = lambda scores, knows: scores.masked_fill(~knows, -torch.inf),
+    weights: Callable[[Tensor, Tensor], Tensor] = _softmax,
+) -> Callable[..., Tensor]:
+    """The layer, with any of its parts replaced."""
+
+    def layer(query: Tensor, key: Tensor, value: Tensor, knows: Tensor) -> Tensor:
+        scores = query @ key.mT * scale(key.shape[-1])
+        return weights(hidden(scores, knows), knows) @ value
+
+    return layer
+
+
+def _summed(
+    *,
+    read: int = 0,
+    written: int = 1,
+    message: Callable[[Tensor, Tensor], Tensor] = lambda w, v: w[:, None] * v,
+    then: Callable[[Tensor, Tensor, Tensor], Tensor] = lambda output, value, target: output,
+) -> Callable[..., Tensor]:
+    """The sum, with any of its parts replaced; `read` and `written` are rows of the edges."""
+
+    def layer(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
+        messages = message(weights, value[edge_index[read]])
+        output = torch.zeros_like(value).index_add(0, edge_index[written], messages)
+        return then(output, value, edge_index[written])
+
+    return layer
 
 
 def _messages_by_loop(value: Tensor, weights: Tensor, edge_index: Tensor) -> Tensor:
