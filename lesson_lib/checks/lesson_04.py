@@ -1,6 +1,5 @@
 """Exercises of lesson 04, multi-head attention: why several heads?"""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,10 +20,6 @@ def heads_apart(
     *batch, n, width = x.shape
     blocks = x.reshape(*batch, n, n_heads, width // n_heads)
     return blocks.transpose(-2, -3)  # heads before tokens
-
-
-def _blocks(x: Tensor, n_heads: int) -> Tensor:
-    return x.unflatten(-1, (n_heads, -1))
 
 
 def _counted(x: Tensor, n_heads: int) -> Case:
@@ -91,26 +86,38 @@ apart = Write(
         " with tokens"
     ),
     slips={
-        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": lambda x, h: (
-            x.reshape(*x.shape[:-2], h, x.shape[-2], -1)
+        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": (
+            "n, n_heads, width // n_heads)",
+            "n_heads, n, width // n_heads)",
+            ".transpose(-2, -3)",
+            "",
         ),
-        "the axes are still (n, h, d): exchange tokens and heads": lambda x, h: _blocks(x, h),
+        "the axes are still (n, h, d): exchange tokens and heads": (".transpose(-2, -3)", ""),
         "each head gets every h-th column; its columns are neighbours": (
-            lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, -3)
+            (
+                "n, n_heads, width // n_heads",
+                "n, width // n_heads, n_heads",
+                ".transpose(-2, -3)",
+                ".movedim(-1, -3)",
+            )
         ),
-        "you exchange heads and columns; exchange tokens and heads": lambda x, h: _blocks(x, h).mT,
+        "you exchange heads and columns; exchange tokens and heads": (".transpose(-2, -3)", ".mT"),
         "you moved the right axis, but tokens stand last: (h, d, n); each row is to be a token": (
-            lambda x, h: _blocks(x, h).movedim(-3, -1)
+            (".transpose(-2, -3)", ".movedim(-3, -1)")
         ),
         "n_heads is the number of heads; you took it for the width of one": (
-            lambda x, h: x.unflatten(-1, (-1, h)).transpose(-2, -3)
+            ("n_heads, width // n_heads", "width // n_heads, n_heads")
         ),
-        "you count axes from the left: in a batch, axis 0 counts sequences": (
-            lambda x, h: _blocks(x, h).transpose(0, 1)
+        "you count axes from the left: in a batch, axis 0 counts sequences": (("(-2, -3)", "(0, 1)")),
+        "every head gets the whole width; each has a block of its own": (
+            "x.reshape(*batch, n, n_heads, width // n_heads)",
+            "torch.stack([x] * n_heads, -2)",
         ),
-        "every head gets the whole width; each has a block of its own": lambda x, h: torch.stack([x] * h, -3),
-        "you transpose before the reshape: that cuts the axis of the tokens": lambda x, h: x.mT.reshape(
-            *x.shape[:-2], h, x.shape[-2], -1
+        "you transpose before the reshape: that cuts the axis of the tokens": (
+            "x.reshape(*batch, n, n_heads,",
+            "x.mT.reshape(*batch, n_heads, n,",
+            ".transpose(-2, -3)",
+            "",
         ),
     },
     hidden=_more_heads_apart,
@@ -120,16 +127,6 @@ apart = Write(
 def heads_together(heads: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n width"]:
     *batch, h, n, d = heads.shape
     return heads.transpose(-2, -3).reshape(*batch, n, h * d)
-
-
-def _flat(x: Tensor) -> Tensor:
-    """The last two axes as one."""
-    return x.flatten(-2)
-
-
-def _reshaped(heads: Tensor) -> Tensor:
-    *batch, h, n, d = heads.shape
-    return heads.reshape(*batch, n, h * d)
 
 
 def _more_heads_together(drawn: Draw) -> list[Case]:
@@ -189,21 +186,33 @@ together = Write(
             "return heads.reshape(*batch, n, h * d)",
         ),
         "view cannot join axes after a transpose, since the numbers do not lie in that order in memory; reshape copies them": (
-            lambda heads: heads.transpose(-2, -3).view(*heads.shape[:-3], heads.shape[-2], -1)
+            ("reshape", "view")
         ),
-        "the columns of the heads alternate; W_o expects all of head 1, then all of head 2": lambda heads: (
-            _flat(heads.movedim(-3, -1))
+        "the columns of the heads alternate; W_o expects all of head 1, then all of head 2": (
+            ".transpose(-2, -3)",
+            ".movedim(-3, -1)",
         ),
-        "you exchange tokens and columns of each head; exchange heads and tokens": lambda heads: _reshaped(
-            heads.mT
+        "you exchange tokens and columns of each head; exchange heads and tokens": (
+            ".transpose(-2, -3)",
+            ".mT",
         ),
-        "you add the heads up; they are put side by side, and W_o decides how to mix them": lambda heads: (
-            heads.sum(-3)
+        "you add the heads up; they are put side by side, and W_o decides how to mix them": (
+            "heads.transpose(-2, -3).reshape(*batch, n, h * d)",
+            "heads.sum(-3)",
         ),
-        "you stack the heads below each other; a token appears h times": lambda heads: heads.flatten(-3, -2),
-        "you take the mean of the heads; they are put side by side": lambda heads: heads.mean(-3),
-        "the last head comes first": lambda heads: _flat(heads.flip(-3).transpose(-2, -3)),
-        "each head is a row here; each token is to be a row": _flat,
+        "you stack the heads below each other; a token appears h times": (
+            "heads.transpose(-2, -3).reshape(*batch, n, h * d)",
+            "heads.flatten(-3, -2)",
+        ),
+        "you take the mean of the heads; they are put side by side": (
+            "heads.transpose(-2, -3).reshape(*batch, n, h * d)",
+            "heads.mean(-3)",
+        ),
+        "the last head comes first": (".transpose(-2, -3)", ".flip(-3).transpose(-2, -3)"),
+        "each head is a row here; each token is to be a row": (
+            "heads.transpose(-2, -3).reshape(*batch, n, h * d)",
+            "heads.flatten(-2)",
+        ),
     },
     hidden=_more_heads_together,
 )
@@ -240,48 +249,6 @@ def _layer(
         name: drawn(seed + i, *size) for i, (name, size) in enumerate(sizes.items())
     }
     return drawn_numbers | {"n_heads": n_heads}
-
-
-def _softmaxed(query: Tensor, key: Tensor, width: float | int) -> Tensor:
-    return (query @ key.mT / width**0.5).softmax(-1)
-
-
-def _with(
-    table: Callable[[Tensor, Tensor], Tensor],
-    *,
-    split: Callable[[Tensor, int], Tensor] = split_heads,
-    merge: Callable[[Tensor], Tensor] = merge_heads,
-    output: bool = True,
-) -> Callable[..., Tensor]:
-    """A layer whose weights are `table(query, key)`, split and merged as told, with or without W_o."""
-
-    def layer(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wo: Tensor, h: int) -> Tensor:
-        mixed = merge(table(split(x @ wq, h), split(x @ wk, h)) @ split(x @ wv, h))
-        return mixed @ wo if output else mixed
-
-    return layer
-
-
-def _right_table(query: Tensor, key: Tensor) -> Tensor:
-    return _softmaxed(query, key, query.shape[-1])
-
-
-def _over_all_heads(query: Tensor, key: Tensor) -> Tensor:
-    """One softmax for all heads and keys of a query."""
-    scores = (query @ key.mT / query.shape[-1] ** 0.5).movedim(-3, -2)  # (n, h, m)
-    return _flat(scores).softmax(-1).reshape(scores.shape).movedim(-2, -3)
-
-
-def _straight(x: Tensor, n_heads: int) -> Tensor:
-    return x.reshape(*x.shape[:-2], n_heads, x.shape[-2], -1)
-
-
-def _scaled_by_model(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wo: Tensor, h: int) -> Tensor:
-    return _with(lambda q, k: _softmaxed(q, k, x.shape[-1]))(x, wq, wk, wv, wo, h)
-
-
-def _scaled_by_all_heads(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wo: Tensor, h: int) -> Tensor:
-    return _with(lambda q, k: _softmaxed(q, k, wq.shape[-1]))(x, wq, wk, wv, wo, h)
 
 
 def _head_by_head(
@@ -362,46 +329,51 @@ whole = Write(
         "project, split, attend in every head at once, join, W_o; the root is that of one head's width d_k"
     ),
     slips={
-        "W_o is missing: the heads stand side by side, and nothing has mixed them": _with(
-            _right_table, output=False
+        "W_o is missing: the heads stand side by side, and nothing has mixed them": (" @ w_output", ""),
+        "you divide by sqrt(d_model); the scores of a head have d_k terms": (
+            "query.shape[-1]",
+            "x.shape[-1]",
         ),
-        "you divide by sqrt(d_model); the scores of a head have d_k terms": _scaled_by_model,
         "you divide by the root of all heads' width together; a head's scores have d_k terms": (
-            _scaled_by_all_heads
+            ("query.shape[-1]", "w_query.shape[-1]")
         ),
-        "you forgot to divide by sqrt(d_k)": _with(lambda q, k: _softmaxed(q, k, 1)),
-        "you divide by d_k; divide by its square root": _with(
-            lambda q, k: _softmaxed(q, k, q.shape[-1] ** 2)
+        "you forgot to divide by sqrt(d_k)": (" / query.shape[-1] ** 0.5", ""),
+        "you divide by d_k; divide by its square root": (" ** 0.5", ""),
+        "your softmax runs over queries (dim=-2); it must run over keys (dim=-1)": ("dim=-1", "dim=-2"),
+        "your softmax runs over the heads; each head has weights of its own over the keys": (
+            "dim=-1",
+            "dim=-3",
         ),
-        "your softmax runs over queries (dim=-2); it must run over keys (dim=-1)": _with(
-            lambda q, k: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-2)
+        "one softmax over the keys of all heads together; each head's weights sum to 1": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.movedim(-3, -2).flatten(-2).softmax(-1).unflatten(-1, (n_heads, -1)).movedim(-2, -3)",
         ),
-        "your softmax runs over the heads; each head has weights of its own over the keys": _with(
-            lambda q, k: (q @ k.mT / q.shape[-1] ** 0.5).softmax(-3)
+        "you split and join by reshape alone, so heads are mixed with tokens; transpose between": (
+            "y.unflatten(-1, (n_heads, -1)).transpose(-2, -3)",
+            "y.reshape(*y.shape[:-2], n_heads, y.shape[-2], -1)",
+            "mixed.transpose(-2, -3).flatten(-2)",
+            "mixed.reshape(*x.shape[:-1], -1)",
         ),
-        "one softmax over the keys of all heads together; each head's weights sum to 1": _with(
-            _over_all_heads
+        "you split by reshape alone, (n, h*d) to (h, n, d): a head gets whole tokens; cut the width, then transpose": (
+            "y.unflatten(-1, (n_heads, -1)).transpose(-2, -3)",
+            "y.reshape(*y.shape[:-2], n_heads, y.shape[-2], -1)",
         ),
-        "you split and join by reshape alone, so heads are mixed with tokens; transpose between": _with(
-            _right_table, split=_straight, merge=_reshaped
+        "the split is right, the way back is not: transpose before you reshape": (
+            "mixed.transpose(-2, -3).flatten(-2)",
+            "mixed.reshape(*x.shape[:-1], -1)",
         ),
-        "you split by reshape alone, (n, h*d) to (h, n, d): a head gets whole tokens; cut the width, then transpose": _with(
-            _right_table, split=_straight
+        "the columns of the heads alternate when you join them; W_o expects head 1, then head 2": (
+            "mixed.transpose(-2, -3)",
+            "mixed.movedim(-3, -1)",
         ),
-        "the split is right, the way back is not: transpose before you reshape": _with(
-            _right_table, merge=_reshaped
+        "n_heads is not used: this is one head as wide as all of them": ("(n_heads, -1)", "(1, -1)"),
+        "you add up the heads' outputs; put them side by side, (n, h*d_v), as W_o has a row for each of these columns": (
+            "mixed.transpose(-2, -3).flatten(-2)",
+            "mixed.sum(-3)",
         ),
-        "the columns of the heads alternate when you join them; W_o expects head 1, then head 2": _with(
-            _right_table, merge=lambda heads: _flat(heads.movedim(-3, -1))
-        ),
-        "n_heads is not used: this is one head as wide as all of them": lambda x, wq, wk, wv, wo, h: (
-            _softmaxed(x @ wq, x @ wk, wq.shape[-1]) @ x @ wv @ wo
-        ),
-        "you add up the heads' outputs; put them side by side, (n, h*d_v), as W_o has a row for each of these columns": _with(
-            _right_table, merge=lambda heads: heads.sum(-3)
-        ),
-        "the heads are not joined: W_o needs (n, h*d_v), you hand it (h, n, d_v)": _with(
-            _right_table, merge=lambda heads: heads
+        "the heads are not joined: W_o needs (n, h*d_v), you hand it (h, n, d_v)": (
+            "mixed.transpose(-2, -3).flatten(-2)",
+            "mixed",
         ),
     },
     hidden=_more_many_heads,
@@ -423,10 +395,6 @@ def _masks(n: int, lengths: list[int], m: int, first: int = 1) -> Case:
         "attn_mask": keys >= queries[:, None] + first,
         "key_padding_mask": keys >= ends[:, None],
     }
-
-
-def _spread(padding: Tensor) -> Tensor:
-    return padding[:, None, None, :]
 
 
 def _more_may_look(drawn: Draw) -> list[Case]:
@@ -479,33 +447,43 @@ polarity = Write(
         " & ~b"
     ),
     slips={
-        "this is torch's meaning still: True hides there, True lets look here; invert it": lambda a, p: (
-            a | _spread(p)
+        "this is torch's meaning still: True hides there, True lets look here; invert it": (
+            "~hidden",
+            "hidden",
         ),
         "a key is open here as soon as ONE mask allows it; both must allow it: ~a & ~p, which is ~(a | p)": (
-            lambda a, p: ~a | ~_spread(p)
+            ("attn_mask |", "attn_mask &")
         ),
-        "you inverted attn_mask only; key_padding_mask has torch's meaning, too": lambda a, p: (
-            ~a & _spread(p)
-        ),
-        "you inverted key_padding_mask only; attn_mask has torch's meaning, too": lambda a, p: (
-            a & ~_spread(p)
+        "you inverted attn_mask only; key_padding_mask has torch's meaning, too": ("| key", "| ~key"),
+        "you inverted key_padding_mask only; attn_mask has torch's meaning, too": (
+            "= attn_mask",
+            "= ~attn_mask",
         ),
         "padding hides whole queries (rows) here; it must hide keys: the last axis, [:, None, None, :]": (
-            lambda a, p: ~a & ~p[:, None, :, None]
+            ("[:, None, None, :]", "[:, None, :, None]")
         ),
-        "the axis of the heads is missing: (b, n, m) needs a 1 for the heads, (b, 1, n, m)": lambda a, p: (
-            ~a & ~p[:, None, :]
+        "the axis of the heads is missing: (b, n, m) needs a 1 for the heads, (b, 1, n, m)": (
+            "[:, None, None, :]",
+            "[:, None, :]",
         ),
         "the 1 stands for the queries, not for the heads: make padding (b, 1, 1, m) before you combine": (
-            lambda a, p: (~a & ~p[:, None, :])[:, :, None]
+            ("[:, None, None, :]", "[:, None, :]", "~hidden", "~hidden[:, :, None]")
         ),
         "key_padding_mask is not used: queries look at the fillers": (
-            lambda a, p: (~a).expand(len(p), 1, *a.shape)
+            (
+                "attn_mask | key_padding_mask[:, None, None, :]",
+                "attn_mask.expand(len(key_padding_mask), 1, *attn_mask.shape)",
+            )
         ),
-        "attn_mask is not used: queries look ahead": lambda a, p: ~_spread(p).expand(len(p), 1, *a.shape),
-        "a & p hides a key only where both masks hide it; one is enough: ~(a | p)": lambda a, p: (
-            a & _spread(p)
+        "attn_mask is not used: queries look ahead": (
+            "attn_mask | key_padding_mask[:, None, None, :]",
+            "key_padding_mask[:, None, None, :].expand(-1, 1, *attn_mask.shape)",
+        ),
+        "a & p hides a key only where both masks hide it; one is enough: ~(a | p)": (
+            "attn_mask |",
+            "attn_mask &",
+            "~hidden",
+            "hidden",
         ),
     },
     hidden=_more_may_look,

@@ -25,33 +25,6 @@ def waves(positions: Float[Tensor, " n"], d: int) -> Float[Tensor, "n d"]:
 Angles = Callable[[Tensor, int], Tensor]
 
 
-def _steps(positions: Tensor, count: int) -> Tensor:
-    """0, 1, 2 ... as numbers of the kind that positions are."""
-    return torch.arange(count, dtype=positions.dtype, device=positions.device)
-
-
-def _turns(exponent: Callable[[Tensor, int], Tensor], base: float = 10_000.0) -> Angles:
-    """Angles (n, d/2) with frequencies base ** exponent(j, d)."""
-    return lambda positions, d: positions[:, None] * base ** exponent(_steps(positions, d // 2), d)
-
-
-def _side_by_side(one: Tensor, other: Tensor) -> Tensor:
-    return torch.stack([one, other], -1).flatten(-2)
-
-
-def _waves(angles: Angles) -> Callable[[Tensor, int], Tensor]:
-    return lambda positions, d: _side_by_side(angles(positions, d).sin(), angles(positions, d).cos())
-
-
-_right_angles = _turns(lambda j, d: -2 * j / d)
-
-
-def _frequency_per_column(positions: Tensor, d: int) -> Tensor:
-    c = _steps(positions, d)
-    angles = positions[:, None] * 10_000.0 ** (-c / d)
-    return torch.where(c % 2 == 0, angles.sin(), angles.cos())
-
-
 def _places(*positions: float | int) -> Tensor:
     return table([float(p) for p in positions])
 
@@ -111,31 +84,45 @@ table_of_waves = Write(
         "d/2 frequencies from 1 down to nearly 1/10000, two columns each: columns 2j and 2j + 1 are ONE clock"
     ),
     slips={
-        "your exponent is -j/d; j counts pairs of columns, so it is -2j/d": _waves(
-            _turns(lambda j, d: -j / d)
+        "your exponent is -j/d; j counts pairs of columns, so it is -2j/d": ("-two_j / d", "-two_j / 2 / d"),
+        "your exponent is -2j without the division by d": (" / d", ""),
+        "your exponent is positive: waves get shorter from column to column; they must get longer": (
+            "-two_j",
+            "two_j",
         ),
-        "your exponent is -2j without the division by d": _waves(_turns(lambda j, d: -2.0 * j)),
-        "your exponent is positive: waves get shorter from column to column; they must get longer": _waves(
-            _turns(lambda j, d: 2 * j / d)
-        ),
-        "sine and cosine are exchanged: sine stands in the even columns, 0, 2, 4": lambda p, d: _side_by_side(
-            _right_angles(p, d).cos(), _right_angles(p, d).sin()
+        "sine and cosine are exchanged: sine stands in the even columns, 0, 2, 4": (
+            "angles.sin(), angles.cos()",
+            "angles.cos(), angles.sin()",
         ),
         "all sines stand first, then all cosines; here the two of a frequency stand side by side": (
-            lambda p, d: torch.cat([_right_angles(p, d).sin(), _right_angles(p, d).cos()], -1)
+            (
+                "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)",
+                "torch.cat([angles.sin(), angles.cos()], dim=-1)",
+            )
         ),
-        "every column has a frequency of its own; columns 2j and 2j + 1 share w_j": _frequency_per_column,
-        "you number the rows 0, 1, 2 yourself; take the positions as they are given": lambda p, d: waves(
-            _steps(p, len(p)), d
+        "every column has a frequency of its own; columns 2j and 2j + 1 share w_j": (
+            "(0, d, 2,",
+            "(0, d, 1,",
+            "torch.stack([angles.sin(), angles.cos()], dim=-1)",
+            "torch.stack([angles[:, 0::2].sin(), angles[:, 1::2].cos()], dim=-1)",
         ),
-        "you start one position late: position 0 has sin(0) = 0 and cos(0) = 1": lambda p, d: waves(p + 1, d),
-        "the base is 10000; you took 1000": _waves(_turns(lambda j, d: -2 * j / d, 1000.0)),
-        "one pair of columns too many: j ends at d/2 - 1": _waves(
-            lambda p, d: p[:, None] * 10_000.0 ** (-2 * _steps(p, d // 2 + 1) / d)
+        "you number the rows 0, 1, 2 yourself; take the positions as they are given": (
+            "positions[:, None]",
+            "torch.arange(len(positions), device=positions.device)[:, None]",
         ),
-        "there is no 2 pi here: w_j is in radians per token": lambda p, d: waves(2 * math.pi * p, d),
-        "you add position and frequency; the angle is their product": _waves(
-            lambda p, d: p[:, None] + 10_000.0 ** (-2 * _steps(p, d // 2) / d)
+        "you start one position late: position 0 has sin(0) = 0 and cos(0) = 1": (
+            "positions[:, None]",
+            "(positions[:, None] + 1)",
+        ),
+        "the base is 10000; you took 1000": ("10000.0", "1000.0"),
+        "one pair of columns too many: j ends at d/2 - 1": ("(0, d, 2,", "(0, d + 2, 2,"),
+        "there is no 2 pi here: w_j is in radians per token": (
+            "positions[:, None]",
+            "2 * torch.pi * positions[:, None]",
+        ),
+        "you add position and frequency; the angle is their product": (
+            "[:, None] * frequencies",
+            "[:, None] + frequencies",
         ),
     },
     hidden=_more_waves,
@@ -168,11 +155,6 @@ def _turn(cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 _right_blocks = _blocks(_turn)
-
-
-def _half_split(delta: float, frequencies: Tensor) -> Tensor:
-    cos, sin = torch.diag((delta * frequencies).cos()), torch.diag((delta * frequencies).sin())
-    return torch.cat([torch.cat([cos, sin], 1), torch.cat([-sin, cos], 1)])
 
 
 def _more_shift_matrix(drawn: Draw) -> list[Case]:
@@ -234,33 +216,47 @@ shift = Write(
         " is one and the same matrix everywhere"
     ),
     slips={
-        "the minus is in the wrong corner: this is R(-delta), the transpose, which shifts back": _blocks(
-            lambda cos, sin: (cos, -sin, sin, cos)
+        "the minus is in the wrong corner: this is R(-delta), the transpose, which shifts back": (
+            "[cos, sin]",
+            "[cos, -sin]",
+            "[-sin, cos]",
+            "[sin, cos]",
         ),
-        "sine and cosine are exchanged: R(0) must be the identity": _blocks(
-            lambda cos, sin: (sin, cos, -cos, sin)
+        "sine and cosine are exchanged: R(0) must be the identity": (
+            "[cos, sin]",
+            "[sin, cos]",
+            "[-sin, cos]",
+            "[-cos, sin]",
         ),
-        "this reflects instead of turning (determinant -1): the second row is (-sin, cos)": _blocks(
-            lambda cos, sin: (cos, sin, sin, -cos)
+        "this reflects instead of turning (determinant -1): the second row is (-sin, cos)": (
+            "[-sin, cos]",
+            "[sin, -cos]",
         ),
-        "a minus is missing: cos(a + b) = cos a cos b - sin a sin b": _blocks(
-            lambda cos, sin: (cos, sin, sin, cos)
-        ),
-        "all blocks turn by the first frequency; block j turns by delta * w_j": lambda delta, w: (
-            _right_blocks(delta, w[:1].expand(len(w)))
+        "a minus is missing: cos(a + b) = cos a cos b - sin a sin b": ("[-sin, cos]", "[sin, cos]"),
+        "all blocks turn by the first frequency; block j turns by delta * w_j": (
+            "cos, sin = ",
+            "frequencies = frequencies[:1].expand(len(frequencies))\n    cos, sin = ",
         ),
         "you pair column j with column j + d/2; here the two columns of a frequency are neighbours": (
-            _half_split
+            (
+                "torch.block_diag(*torch.stack(rows, dim=-2))",
+                "torch.cat([torch.cat([cos.diag(), sin.diag()], 1), torch.cat([-sin.diag(), cos.diag()], 1)])",
+            )
         ),
-        "delta is missing: each block turns by delta * w_j": lambda delta, w: _right_blocks(1.0, w),
-        "you divide delta by the frequency; the angle is delta * w_j": lambda delta, w: _right_blocks(
-            1.0, delta / w
+        "delta is missing: each block turns by delta * w_j": (
+            "torch.cos(delta * frequencies), torch.sin(delta * frequencies)",
+            "torch.cos(frequencies), torch.sin(frequencies)",
+        ),
+        "you divide delta by the frequency; the angle is delta * w_j": (
+            "torch.cos(delta * frequencies), torch.sin(delta * frequencies)",
+            "torch.cos(delta / frequencies), torch.sin(delta / frequencies)",
         ),
         "these are the blocks, (d/2, 2, 2); put them on the diagonal of one matrix (torch.block_diag)": (
-            lambda delta, w: _small(delta * w, _turn)
+            ("torch.block_diag(*torch.stack(rows, dim=-2))", "torch.stack(rows, dim=-2)")
         ),
-        "there is no 2 pi here: w_j is in radians per token": lambda delta, w: _right_blocks(
-            2 * math.pi * delta, w
+        "there is no 2 pi here: w_j is in radians per token": (
+            "cos, sin = ",
+            "delta = 2 * torch.pi * delta\n    cos, sin = ",
         ),
     },
     hidden=_more_shift_matrix,
@@ -274,10 +270,6 @@ def offset_rows(
 ) -> Int[Tensor, "n m"]:
     offsets = key_positions[None, :] - query_positions[:, None]  # j - i
     return offsets.clamp(-radius, radius) + radius
-
-
-def _offsets(i: Tensor, j: Tensor) -> Tensor:
-    return j[None, :] - i[:, None]
 
 
 def _pairs(queries: list[int], keys: list[int], radius: int) -> Case:
@@ -341,35 +333,44 @@ relative = Write(
         "clip j - i to [-radius, radius], then add radius: rows 0 ... 2 * radius, which are 2 * radius + 1"
     ),
     slips={
-        "this is i - j: past and future are exchanged": lambda i, j, r: (-_offsets(i, j)).clamp(-r, r) + r,
-        "you do not clip: far keys ask for rows that the table does not have": lambda i, j, r: (
-            _offsets(i, j) + r
+        "this is i - j: past and future are exchanged": (
+            "key_positions[None, :] - query_positions[:, None]",
+            "query_positions[:, None] - key_positions[None, :]",
+        ),
+        "you do not clip: far keys ask for rows that the table does not have": (
+            ".clamp(-radius, radius)",
+            "",
         ),
         "you clip, but do not add radius: row -1 is the table's LAST row, and no error says so": (
-            lambda i, j, r: _offsets(i, j).clamp(-r, r)
+            (") + radius", ")")
         ),
         "you clip to [-radius, radius] after adding radius; then the limits are 0 and 2 * radius": (
-            lambda i, j, r: (_offsets(i, j) + r).clamp(-r, r)
+            ("offsets.clamp(-radius, radius) + radius", "(offsets + radius).clamp(-radius, radius)")
         ),
         "one row too few: you stop at radius - 1, and there are 2 * radius + 1 rows, since 0 is an offset, too": (
-            lambda i, j, r: _offsets(i, j).clamp(-r, r - 1) + r
+            ("(-radius, radius)", "(-radius, radius - 1)")
         ),
-        "you take the distance |j - i|: then before and after are the same": lambda i, j, r: (
-            _offsets(i, j).abs().clamp(max=r)
+        "you take the distance |j - i|: then before and after are the same": (
+            "offsets.clamp(-radius, radius) + radius",
+            "offsets.abs().clamp(max=radius)",
         ),
-        "your table is (m, n): rows are keys; rows must be queries": lambda i, j, r: (
-            (_offsets(i, j).clamp(-r, r) + r).mT
+        "your table is (m, n): rows are keys; rows must be queries": (
+            "offsets.clamp(-radius, radius) + radius",
+            "(offsets.clamp(-radius, radius) + radius).mT",
         ),
-        "you wrap around (%): a key too far to the right takes a row of the left": lambda i, j, r: (
-            (_offsets(i, j) + r) % (2 * r + 1)
+        "you wrap around (%): a key too far to the right takes a row of the left": (
+            "offsets.clamp(-radius, radius) + radius",
+            "(offsets + radius) % (2 * radius + 1)",
         ),
-        "you count the places in the two lists; take the positions as they are given": lambda i, j, r: (
-            _offsets(_steps(i, len(i)), _steps(j, len(j))).clamp(-r, r) + r
+        "you count the places in the two lists; take the positions as they are given": (
+            "key_positions[None, :] - query_positions[:, None]",
+            "torch.ones_like(key_positions).cumsum(0) - torch.ones_like(query_positions).cumsum(0)[:, None]",
         ),
-        "far keys take row 0 here; each side has a last row of its own": lambda i, j, r: (
-            (_offsets(i, j) + r) * (_offsets(i, j).abs() <= r)
+        "far keys take row 0 here; each side has a last row of its own": (
+            "offsets.clamp(-radius, radius) + radius",
+            "(offsets + radius) * (offsets.abs() <= radius)",
         ),
-        "you add radius + 1: rows are counted from 0": lambda i, j, r: _offsets(i, j).clamp(-r, r) + r + 1,
+        "you add radius + 1: rows are counted from 0": (") + radius", ") + radius + 1"),
     },
     hidden=_more_offset_rows,
 )
@@ -384,36 +385,6 @@ def turned(
     partner = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)
     angles = angles.repeat_interleave(2, dim=-1)  # both columns of a pair
     return x * angles.cos() + partner * angles.sin()
-
-
-def _partner(x: Tensor) -> Tensor:
-    """(a, b) to (-b, a) in each pair of neighbours."""
-    return torch.stack([-x[..., 1::2], x[..., 0::2]], -1).flatten(-2)
-
-
-def _angles(positions: Tensor, frequencies: Tensor) -> Tensor:
-    return (positions[:, None] * frequencies).repeat_interleave(2, -1)
-
-
-def _angles_given(positions: Tensor, frequencies: Tensor) -> Tensor:
-    return torch.cat([positions[:, None] * frequencies] * 2, -1)
-
-
-def _turned_as_given(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-    angles = _angles_given(positions, frequencies)
-    return x * angles.cos() + _partner(x) * angles.sin()
-
-
-def _in_halves(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-    a, b = x.chunk(2, -1)
-    angles = _angles_given(positions, frequencies)
-    return x * angles.cos() + torch.cat([-b, a], -1) * angles.sin()
-
-
-def _with_angles(
-    angles: Callable[[Tensor, Tensor], Tensor],
-) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    return lambda x, p, w: x * angles(p, w).cos() + _partner(x) * angles(p, w).sin()
 
 
 def _tokens(x: Tensor, positions: Tensor, frequencies: Tensor) -> Case:
@@ -495,34 +466,45 @@ turn = Write(
             "angles = torch.cat([angles, angles], dim=-1)",
         ),
         "these are halves throughout, column j with j + d/2: right in itself, and used by many models, but asked are neighbours": (
-            _in_halves
-        ),
-        "you turn the other way; scores would stay the same, but published weights would not fit": (
-            lambda x, p, w: x * _angles(p, w).cos() - _partner(x) * _angles(p, w).sin()
-        ),
-        "the partner has halves (j and j + d/2) and the angles have neighbours: both must agree": (
-            lambda x, p, w: (
-                x * _angles(p, w).cos()
-                + torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1) * _angles(p, w).sin()
+            (
+                "torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)",
+                "torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1)",
+                "angles.repeat_interleave(2, dim=-1)",
+                "torch.cat([angles, angles], dim=-1)",
             )
         ),
-        "a minus is missing: (a, b) has the partner (-b, a); without it nothing turns": lambda x, p, w: (
-            x * _angles(p, w).cos() + x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2) * _angles(p, w).sin()
+        "you turn the other way; scores would stay the same, but published weights would not fit": (
+            ("+ partner", "- partner")
         ),
-        "sine and cosine are exchanged: at position 0 nothing may turn": lambda x, p, w: (
-            x * _angles(p, w).sin() + _partner(x) * _angles(p, w).cos()
+        "the partner has halves (j and j + d/2) and the angles have neighbours: both must agree": (
+            (
+                "torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)",
+                "torch.cat([-x.chunk(2, -1)[1], x.chunk(2, -1)[0]], -1)",
+            )
         ),
-        "you add sines and cosines to x; rotary turns x, and keeps its length": lambda x, p, w: (
-            x + _side_by_side((p[:, None] * w).sin(), (p[:, None] * w).cos())
+        "a minus is missing: (a, b) has the partner (-b, a); without it nothing turns": (
+            "-x[..., 1::2]",
+            "x[..., 1::2]",
         ),
-        "all pairs turn by the first frequency": _with_angles(
-            lambda p, w: (p[:, None] * w[:1]).expand(-1, 2 * len(w))
+        "sine and cosine are exchanged: at position 0 nothing may turn": (
+            "x * angles.cos() + partner * angles.sin()",
+            "x * angles.sin() + partner * angles.cos()",
         ),
-        "you number the tokens 0, 1, 2 yourself; take the positions as they are given": _with_angles(
-            lambda p, w: _angles(_steps(p, len(p)), w)
+        "you add sines and cosines to x; rotary turns x, and keeps its length": (
+            "x * angles.cos() + partner * angles.sin()",
+            "x + torch.stack([angles.sin()[:, 0::2], angles.cos()[:, 0::2]], dim=-1).flatten(-2)",
         ),
-        "the partners are missing: each number is only made smaller by its cosine": lambda x, p, w: (
-            x * _angles(p, w).cos()
+        "all pairs turn by the first frequency": (
+            "* frequencies",
+            "* frequencies[:1].expand(len(frequencies))",
+        ),
+        "you number the tokens 0, 1, 2 yourself; take the positions as they are given": (
+            "positions[:, None]",
+            "torch.arange(len(positions), device=positions.device)[:, None]",
+        ),
+        "the partners are missing: each number is only made smaller by its cosine": (
+            " + partner * angles.sin()",
+            "",
         ),
     },
     hidden=_more_turned,

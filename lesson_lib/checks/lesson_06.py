@@ -24,27 +24,9 @@ def norm_of_tokens(
     return (x - mean) / torch.sqrt(variance + eps) * weight + bias
 
 
-def _norm_as_given(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    std = x.std(dim=-1, keepdim=True)
-    return (x - x.mean(dim=-1, keepdim=True)) / (std + eps) * weight + bias
-
-
 def _over(axes: int | tuple[int, ...]) -> Callable[..., Tensor]:
     """The norm with mean and variance over other axes."""
     return lambda x, weight, bias, eps: standardize(x, axes, eps) * weight + bias
-
-
-def _centred(x: Tensor) -> Tensor:
-    return x - x.mean(-1, keepdim=True)
-
-
-def _divided(by: Callable[[Tensor, float], Tensor]) -> Callable[..., Tensor]:
-    """The centred tokens over `by(centred, eps)`, scaled and shifted."""
-    return lambda x, weight, bias, eps: _centred(x) / by(_centred(x), eps) * weight + bias
-
-
-def _variance(centred: Tensor) -> Tensor:
-    return centred.square().mean(-1, keepdim=True)
 
 
 def _tokens(x: Tensor, eps: float, weight: Tensor | None = None, bias: Tensor | None = None) -> Case:
@@ -125,32 +107,38 @@ normed = Write(
             "std = x.std(dim=-1, keepdim=True)\n    return (x - mean) / (std + eps) * weight + bias",
         ),
         "eps is right, the variance is not: std() and var() divide by d - 1 unless you say correction=0": (
-            lambda x, weight, bias, eps: _centred(x) / (x.var(-1, keepdim=True) + eps).sqrt() * weight + bias
+            ("(x - mean).square().mean(dim=-1, keepdim=True)", "x.var(dim=-1, keepdim=True)")
         ),
-        "the variance is right; eps belongs under the root": _divided(
-            lambda c, eps: _variance(c).sqrt() + eps
+        "the variance is right; eps belongs under the root": (
+            "torch.sqrt(variance + eps)",
+            "(torch.sqrt(variance) + eps)",
         ),
-        "you divide by the variance; divide by its root": _divided(lambda c, eps: _variance(c) + eps),
-        "eps is missing: a token of equal numbers gives 0 / 0": _divided(lambda c, eps: _variance(c).sqrt()),
-        "eps is squared: it stands under the root as it is": _divided(
-            lambda c, eps: (_variance(c) + eps**2).sqrt()
+        "you divide by the variance; divide by its root": ("torch.sqrt(variance + eps)", "(variance + eps)"),
+        "eps is missing: a token of equal numbers gives 0 / 0": ("variance + eps", "variance"),
+        "eps is squared: it stands under the root as it is": ("variance + eps", "variance + eps**2"),
+        "you take the mean over the tokens (dim=-2); each token has a mean of its own (dim=-1)": (
+            "x.mean(dim=-1",
+            "x.mean(dim=-2",
+            "square().mean(dim=-1",
+            "square().mean(dim=-2",
         ),
-        "you take the mean over the tokens (dim=-2); each token has a mean of its own (dim=-1)": _over(-2),
-        "one mean and one variance for all tokens of a sequence; each token has its own": _over((-2, -1)),
-        "the mean is not subtracted": lambda x, weight, bias, eps: (
-            x / (_variance(_centred(x)) + eps).sqrt() * weight + bias
+        "one mean and one variance for all tokens of a sequence; each token has its own": (
+            "x.mean(dim=-1",
+            "x.mean(dim=(-2, -1)",
+            "square().mean(dim=-1",
+            "square().mean(dim=(-2, -1)",
         ),
+        "the mean is not subtracted": ("return (x - mean)", "return x"),
         "this is RMSNorm, root mean square without a mean: right in itself, and used by many models, but asked is LayerNorm": (
-            lambda x, weight, bias, eps: x / (_variance(x) + eps).sqrt() * weight + bias
+            ("= (x - mean)", "= x", "return (x - mean)", "return x")
         ),
-        "weight and bias are exchanged": lambda x, weight, bias, eps: standardize(x, -1, eps) * bias + weight,
-        "the bias is scaled, too: first times weight, then plus bias": lambda x, weight, bias, eps: (
-            (standardize(x, -1, eps) + bias) * weight
+        "weight and bias are exchanged": ("* weight + bias", "* bias + weight"),
+        "the bias is scaled, too: first times weight, then plus bias": (
+            "(x - mean) / torch.sqrt(variance + eps) * weight + bias",
+            "((x - mean) / torch.sqrt(variance + eps) + bias) * weight",
         ),
-        "weight and bias are not used": lambda x, weight, bias, eps: standardize(x, -1, eps),
-        "you add up the squared distances; the variance is their mean": _divided(
-            lambda c, eps: (c.square().sum(-1, keepdim=True) + eps).sqrt()
-        ),
+        "weight and bias are not used": (" * weight + bias", ""),
+        "you add up the squared distances; the variance is their mean": ("square().mean(", "square().sum("),
     },
     hidden=_more_norm_of_tokens,
 )
@@ -164,12 +152,6 @@ def pre_norm_stack(
     for sublayer in sublayers:
         x = x + sublayer(norm(x))
     return norm(x)
-
-
-def _post_norm(x: Tensor, sublayers: tuple, norm: Any) -> Tensor:
-    for sublayer in sublayers:
-        x = norm(x + sublayer(x))
-    return x
 
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -190,14 +172,6 @@ def _stack(
 
 def _around(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
     return x + sublayer(norm(x))
-
-
-def _normed_residual(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
-    return norm(x) + sublayer(norm(x))
-
-
-def _side_by_side(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
-    return norm(x + sum(sublayer(norm(x)) for sublayer in sublayers))
 
 
 def _halved(x: Tensor) -> Tensor:
@@ -298,35 +272,49 @@ reordered = Write(
             "for sublayer in sublayers:\n        x = x + sublayer(norm(x))\n    return norm(x)",
             "for sublayer in sublayers:\n        x = norm(x + sublayer(x))\n    return x",
         ),
-        "the norm behind the last sub-layer is missing": _stack(_around, last=False),
+        "the norm behind the last sub-layer is missing": ("return norm(x)", "return x"),
         "you replace x by norm(x) and add that: then the norm stands in the residual path; add x as it was": (
-            _stack(_normed_residual)
+            ("x = x +", "x = norm(x) +")
         ),
-        "x = norm(x) stands in the residual path, and the last norm is missing": _stack(
-            _normed_residual, last=False
+        "x = norm(x) stands in the residual path, and the last norm is missing": (
+            "x = x +",
+            "x = norm(x) +",
+            "return norm(x)",
+            "return x",
         ),
-        "the norm acts on what the sub-layer makes; it must act on what the sub-layer reads": _stack(
-            lambda x, sublayer, norm: x + norm(sublayer(x))
+        "the norm acts on what the sub-layer makes; it must act on what the sub-layer reads": (
+            "sublayer(norm(x))",
+            "norm(sublayer(x))",
         ),
-        "the residual is missing: add x to what the sub-layer makes": _stack(
-            lambda x, sublayer, norm: sublayer(norm(x))
+        "the residual is missing: add x to what the sub-layer makes": ("x + sublayer", "sublayer"),
+        "there is a norm before AND after each sum: the last one belongs behind the loop": (
+            "x + sublayer(norm(x))",
+            "norm(x + sublayer(norm(x)))",
+            "return norm(x)",
+            "return x",
         ),
-        "there is a norm before AND after each sum: the last one belongs behind the loop": _stack(
-            lambda x, sublayer, norm: norm(x + sublayer(norm(x))), last=False
+        "you normalize after each sum and once more at the end; behind the loop, once, is enough": (
+            "x + sublayer(norm(x))",
+            "norm(x + sublayer(norm(x)))",
         ),
-        "you normalize after each sum and once more at the end; behind the loop, once, is enough": _stack(
-            lambda x, sublayer, norm: norm(x + sublayer(norm(x)))
+        "the norms are gone from the loop: the sub-layer must read norm(x)": (
+            "sublayer(norm(x))",
+            "sublayer(x)",
         ),
-        "the norms are gone from the loop: the sub-layer must read norm(x)": _stack(
-            lambda x, sublayer, norm: x + sublayer(x)
+        "all sub-layers read the first x; each must read what the one before has left": (
+            "for sublayer",
+            "first = x\n    for sublayer",
+            "norm(x))",
+            "norm(first))",
         ),
-        "all sub-layers read the first x; each must read what the one before has left": _side_by_side,
-        "the residual is added twice": _stack(lambda x, sublayer, norm: 2 * x + sublayer(norm(x))),
-        "post-norm, and one norm more at the end: the sub-layer must read norm(x), and the sum stay as it is": _stack(
-            lambda x, sublayer, norm: norm(x + sublayer(x))
+        "the residual is added twice": ("x = x +", "x = 2 * x +"),
+        "post-norm, and one norm more at the end: the sub-layer must read norm(x), and the sum stay as it is": (
+            "x + sublayer(norm(x))",
+            "norm(x + sublayer(x))",
         ),
-        "only the first sub-layer has run: is your return inside the loop?": lambda x, sublayers, norm: (
-            _stack(_around)(x, sublayers[:1], norm)
+        "only the first sub-layer has run: is your return inside the loop?": (
+            "return norm",
+            "    return norm",
         ),
     },
     hidden=_more_pre_norm_stack,
@@ -346,11 +334,6 @@ def forced_loss(
     return torch.nn.functional.cross_entropy(logits[real], target[real])
 
 
-def _loss_as_given(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
-    logits = decode(target)
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
-
-
 def _before(target: Tensor, start: int) -> Tensor:
     return torch.cat([torch.full_like(target[:, :1], start), target[:, :-1]], 1)
 
@@ -368,26 +351,6 @@ def _mean_of(
     return lambda decode, target, start, filler: mean(
         _each(decode(before(target, start)), target), target != filler
     )
-
-
-def _one_word_late(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
-    losses = _each(decode(_before(target, start))[:, :-1], target[:, 1:])
-    return losses[target[:, 1:] != filler].mean()
-
-
-def _without_the_first(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
-    losses = _each(decode(target[:, :-1]), target[:, 1:])
-    return losses[target[:, 1:] != filler].mean()
-
-
-def _one_too_many(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
-    logits = decode(torch.cat([torch.full_like(target[:, :1], start), target], 1))
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=filler)
-
-
-def _real_by_what_is_read(decode: Any, target: Tensor, start: int, filler: int) -> Tensor:
-    before = _before(target, start)
-    return _each(decode(before), target)[before != filler].mean()
 
 
 def _guesses(chances: list[list[float]]) -> Sublayer:
@@ -496,46 +459,65 @@ forced = Write(
             "first = torch.full_like(target[:, :1], start)\n    before = torch.cat([first, target[:, :-1]], dim=1)  # the word before each word\n    logits = decode(before)  # (b, n, words)\n    real = target != filler\n    return torch.nn.functional.cross_entropy(logits[real], target[real])",
             "logits = decode(target)  # (b, n, words)\n    every = logits.flatten(0, 1), target.flatten()\n    return torch.nn.functional.cross_entropy(*every)",
         ),
-        "the shift is right; filler still counts": _mean_of(_before, lambda losses, real: losses.mean()),
-        "filler is left out; but the decoder still reads the very word that it must guess": _mean_of(
-            lambda target, start: target
+        "the shift is right; filler still counts": (
+            "torch.nn.functional.cross_entropy(logits[real], target[real])",
+            "torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())",
         ),
-        "you shift to the left: the decoder reads the word AFTER the one it must guess": _mean_of(
-            lambda target, start: torch.cat([target[:, 1:], torch.full_like(target[:, :1], start)], 1)
+        "filler is left out; but the decoder still reads the very word that it must guess": (
+            "decode(before)",
+            "decode(target)",
         ),
-        "torch.roll puts the last word in front; the start sign belongs there": _mean_of(
-            lambda target, start: target.roll(1, 1)
+        "you shift to the left: the decoder reads the word AFTER the one it must guess": (
+            "[first, target[:, :-1]]",
+            "[target[:, 1:], first]",
         ),
-        "you overwrite the first word by the start sign, and shift nothing": _mean_of(
-            lambda target, start: torch.cat([torch.full_like(target[:, :1], start), target[:, 1:]], 1)
+        "torch.roll puts the last word in front; the start sign belongs there": (
+            "torch.cat([first, target[:, :-1]], dim=1)",
+            "target.roll(1, 1)",
         ),
-        "you shift twice: what is read is shifted already, so compare with the whole target": _one_word_late,
+        "you overwrite the first word by the start sign, and shift nothing": (
+            "target[:, :-1]",
+            "target[:, 1:]",
+        ),
+        "you shift twice: what is read is shifted already, so compare with the whole target": (
+            "decode(before)",
+            "decode(before)[:, :-1]",
+            "real = target",
+            "target = target[:, 1:]\n    real = target",
+        ),
         "the decoder reads one word too many: the last word of the target stands before nothing": (
-            _one_too_many
+            ("target[:, :-1]]", "target]")
         ),
-        "the first word is never guessed: put the start sign in front": _without_the_first,
-        "filler's losses are 0 now, but it still counts in the number by which you divide": _mean_of(
-            _before, lambda losses, real: (losses * real).mean()
+        "the first word is never guessed: put the start sign in front": (
+            "decode(before)",
+            "decode(target[:, :-1])",
+            "real = target",
+            "target = target[:, 1:]\n    real = target",
         ),
-        "you take the mean of each sentence's mean: then a word of a short sentence counts more": _mean_of(
-            _before, lambda losses, real: ((losses * real).sum(1) / real.sum(1)).mean()
+        "filler's losses are 0 now, but it still counts in the number by which you divide": (
+            "torch.nn.functional.cross_entropy(logits[real], target[real])",
+            '(torch.nn.functional.cross_entropy(logits.mT, target, reduction="none") * real).mean()',
         ),
-        "you add up the losses; asked is their mean": _mean_of(
-            _before, lambda losses, real: losses[real].sum()
+        "you take the mean of each sentence's mean: then a word of a short sentence counts more": (
+            "return torch.nn.functional.cross_entropy(logits[real], target[real])",
+            'losses = torch.nn.functional.cross_entropy(logits.mT, target, reduction="none")\n    return ((losses * real).sum(1) / real.sum(1)).mean()',
         ),
+        "you add up the losses; asked is their mean": ("target[real])", 'target[real], reduction="sum")'),
         "you leave out where filler is READ; leave out where it would have to be guessed": (
-            _real_by_what_is_read
+            ("target != filler", "before != filler")
         ),
         "cross_entropy takes logits and does the softmax itself; here it is done twice": (
-            lambda decode, target, start, filler: _each(decode(_before(target, start)).softmax(-1), target)[
-                target != filler
-            ].mean()
+            ("logits[real],", "logits[real].softmax(-1),")
         ),
-        "the start sign is read everywhere: all words before must be": _mean_of(
-            lambda target, start: torch.full_like(target, start)
+        "the start sign is read everywhere: all words before must be": (
+            "torch.cat([first, target[:, :-1]], dim=1)",
+            "torch.full_like(target, start)",
         ),
-        "you shift between sentences: axis 0 counts sentences, axis 1 words": _mean_of(
-            lambda target, start: torch.cat([torch.full_like(target[:1], start), target[:-1]], 0)
+        "you shift between sentences: axis 0 counts sentences, axis 1 words": (
+            "target[:, :1], start",
+            "target[:1], start",
+            "target[:, :-1]], dim=1",
+            "target[:-1]], dim=0",
         ),
     },
     hidden=_more_forced_loss,
@@ -576,20 +558,6 @@ def _writes(
         return words[len(begin) :]
 
     return written
-
-
-def _while_none_is_the_end(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
-    words = begin
-    while end not in words.tolist() and len(words) < len(begin) + most:
-        words = torch.cat([words, score_next(words).argmax()[None]])
-    return words[len(begin) :]
-
-
-def _while_the_last_is_not_the_end(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
-    words = begin
-    while words[-1] != end and len(words) < len(begin) + most:
-        words = torch.cat([words, score_next(words).argmax()[None]])
-    return words[len(begin) :]
 
 
 def _likes(choose: Callable[[Tensor], Any], words: int) -> Sublayer:
@@ -690,39 +658,42 @@ greedy = Write(
     ),
     slips={
         "the end sign is missing in the result: append first, then stop": (
-            lambda score_next, begin, end, most: (lambda new: new[new != end])(
-                _writes()(score_next, begin, end, most)
+            (
+                "        words = torch.cat([words, best[None]])\n        if best == end:\n            break\n",
+                "        if best == end:\n            break\n        words = torch.cat([words, best[None]])\n",
             )
         ),
-        "the beginning is in the result: give back the new words alone": (
-            lambda score_next, begin, end, most: torch.cat([begin, _writes()(score_next, begin, end, most)])
+        "the beginning is in the result: give back the new words alone": (("words[len(begin) :]", "words")),
+        "you hand score_next the last word only; it must read all words": (
+            "score_next(words)",
+            "score_next(words[-1:])",
         ),
-        "you hand score_next the last word only; it must read all words": _writes(
-            reads=lambda words, n: words[-1:]
+        "you hand score_next the beginning every time; new words must be read, too": (
+            "score_next(words)",
+            "score_next(begin)",
         ),
-        "you hand score_next the beginning every time; new words must be read, too": _writes(
-            reads=lambda words, n: words[:n]
+        "you hand score_next the new words without the beginning": (
+            "score_next(words)",
+            "score_next(words[len(begin) :])",
         ),
-        "you hand score_next the new words without the beginning": _writes(reads=lambda words, n: words[n:]),
-        "you write on after the end sign": _writes(stops=False),
-        "you take the word with the LOWEST score": _writes(best=torch.argmin),
-        "one word too many: most is how many new words there may be": _writes(more=1),
-        "one word too few: most is how many new words there may be": _writes(more=-1),
-        "most counts new words; you counted the beginning as well": lambda score_next, begin, end, most: (
-            _writes()(score_next, begin, end, max(0, most - len(begin)))
+        "you write on after the end sign": ("        if best == end:\n            break\n", ""),
+        "you take the word with the LOWEST score": ("argmax", "argmin"),
+        "one word too many: most is how many new words there may be": ("range(most)", "range(most + 1)"),
+        "one word too few: most is how many new words there may be": ("range(most)", "range(most - 1)"),
+        "most counts new words; you counted the beginning as well": (
+            "range(most)",
+            "range(most - len(begin))",
         ),
         "you stop because the end sign stands in the beginning; only a new word ends the text": (
-            _while_none_is_the_end
+            ("        best = ", "        if end in words:\n            break\n        best = ")
         ),
         "you stop because the beginning ends with the end sign; only a new word ends the text": (
-            _while_the_last_is_not_the_end
+            ("        best = ", "        if words[-1] == end:\n            break\n        best = ")
         ),
         "the words are in the wrong order: the new one goes to the end": (
-            lambda score_next, begin, end, most: _writes()(score_next, begin, end, most).flip(0)
+            ("words[len(begin) :]", "words[len(begin) :].flip(0)")
         ),
-        "only one word is written: is your return inside the loop?": lambda score_next, begin, end, most: (
-            _writes()(score_next, begin, end, min(most, 1))
-        ),
+        "only one word is written: is your return inside the loop?": ("return words", "    return words"),
     },
     hidden=_more_greedy_words,
 )
@@ -736,28 +707,10 @@ def k_best_probabilities(
     return torch.softmax(kept / temperature, dim=-1)
 
 
-def _best(logits: Tensor, k: int) -> Tensor:
-    """True for the k largest of each row."""
-    return torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.topk(k).indices, True)
-
-
-def _kept(logits: Tensor, k: int, hidden: float = -torch.inf) -> Tensor:
-    return logits.masked_fill(~_best(logits, k), hidden)
-
-
 def _of_the_sorted(logits: Tensor, temperature: float, k: int) -> Tensor:
     order = logits.argsort(-1, descending=True)[..., :k]
     shares = (logits.gather(-1, order) / temperature).softmax(-1)
     return torch.zeros_like(logits).scatter(-1, order, shares)
-
-
-def _without_softmax(logits: Tensor, temperature: float, k: int) -> Tensor:
-    powers = _kept(logits / temperature, k).exp()
-    return powers / powers.sum(-1, keepdim=True)
-
-
-def _cooled_late(logits: Tensor, temperature: float, k: int) -> Tensor:
-    return _kept(logits, k).softmax(-1) / temperature
 
 
 def _logits(rows: Any, temperature: float, k: int) -> Case:
@@ -836,56 +789,46 @@ narrowed = Write(
     ),
     slips={
         "you multiply by the temperature; divide: cold (below 1) must make differences larger": (
-            lambda logits, temperature, k: (_kept(logits, k) * temperature).softmax(-1)
+            ("kept / temperature", "kept * temperature")
         ),
         "the temperature changes nothing here: divide the logits by it, before the softmax": (
-            lambda logits, temperature, k: _kept(logits, k).softmax(-1)
+            ("kept / temperature", "kept")
         ),
-        "k is not used: every word has a chance": (
-            lambda logits, temperature, k: (logits / temperature).softmax(-1)
+        "k is not used: every word has a chance": (("kept / temperature", "logits / temperature")),
+        "the k best do not sum to 1: what the others had must be shared out": (
+            "torch.softmax(kept / temperature, dim=-1)",
+            "torch.softmax(logits / temperature, dim=-1) * (logits >= smallest)",
         ),
-        "the k best do not sum to 1: what the others had must be shared out": lambda logits, temperature, k: (
-            (logits / temperature).softmax(-1) * _best(logits, k)
-        ),
-        "words that are out get a logit of 0, and exp(0) is 1; give them -inf": (
-            lambda logits, temperature, k: (_kept(logits, k, 0.0) / temperature).softmax(-1)
-        ),
+        "words that are out get a logit of 0, and exp(0) is 1; give them -inf": (("-torch.inf", "0.0")),
         "you keep the k WORST words": (
-            lambda logits, temperature, k: (
-                _kept(-logits, k).neg().masked_fill(~_best(-logits, k), -torch.inf) / temperature
-            ).softmax(-1)
+            ("topk(k)", "topk(k, largest=False)", "logits < smallest", "logits > smallest")
         ),
         "the k-th best word is out, too: hide what is smaller than it, not what is equal": (
-            lambda logits, temperature, k: (
-                logits.masked_fill(logits <= logits.topk(k).values[..., -1:], -torch.inf) / temperature
-            ).softmax(-1)
+            ("logits < smallest", "logits <= smallest")
         ),
-        "you keep one word too many": (
-            lambda logits, temperature, k: (
-                _kept(logits, min(k + 1, logits.shape[-1])) / temperature
-            ).softmax(-1)
+        "you keep one word too many": (("topk(k)", "topk(min(k + 1, logits.shape[-1]))")),
+        "you divide probabilities by the temperature; divide the logits, before the softmax": (
+            "torch.softmax(kept / temperature, dim=-1)",
+            "torch.softmax(kept, dim=-1) / temperature",
         ),
-        "you divide probabilities by the temperature; divide the logits, before the softmax": _cooled_late,
-        "exp of a large number is inf, and inf / inf is nan: use torch.softmax": _without_softmax,
-        "your softmax runs over the rows; it must run over the words (dim=-1)": (
-            lambda logits, temperature, k: (_kept(logits, k) / temperature).softmax(0)
+        "exp of a large number is inf, and inf / inf is nan: use torch.softmax": (
+            "torch.softmax(kept / temperature, dim=-1)",
+            "(kept / temperature).exp() / (kept / temperature).exp().sum(-1, keepdim=True)",
         ),
+        "your softmax runs over the rows; it must run over the words (dim=-1)": (("dim=-1", "dim=0")),
         "these are the k probabilities alone, sorted; give each word of the vocabulary its own, in its own place": (
-            lambda logits, temperature, k: (logits.topk(k).values / temperature).softmax(-1)
+            ("kept / temperature", "logits.topk(k).values / temperature")
         ),
         "you divide by the root of the temperature; here it is the temperature itself": (
-            lambda logits, temperature, k: (_kept(logits, k) / temperature**0.5).softmax(-1)
+            ("/ temperature", "/ temperature**0.5")
         ),
-        "you divide by the sum over all rows; each row must sum to 1": lambda logits, temperature, k: (
-            (shares := (logits / temperature).softmax(-1) * _best(logits, k)) / shares.sum()
+        "you divide by the sum over all rows; each row must sum to 1": (
+            "return torch.softmax(kept / temperature, dim=-1)",
+            "shares = torch.softmax(logits / temperature, dim=-1) * (logits >= smallest)\n    return shares / shares.sum()",
         ),
-        "these are logarithms of probabilities (log_softmax)": (
-            lambda logits, temperature, k: (_kept(logits, k) / temperature).log_softmax(-1)
-        ),
+        "these are logarithms of probabilities (log_softmax)": (("torch.softmax", "torch.log_softmax")),
         "one threshold for all rows; each row has its own k best": (
-            lambda logits, temperature, k: (
-                logits.masked_fill(logits < logits.flatten().topk(k).values[-1], -torch.inf) / temperature
-            ).softmax(-1)
+            ("logits.topk(k).values[..., -1:]", "logits.flatten().topk(k).values[-1]")
         ),
     },
     hidden=_more_k_best_probabilities,

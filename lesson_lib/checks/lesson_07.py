@@ -70,16 +70,6 @@ def _heads(
     return layer
 
 
-def _nearest(scores: Tensor) -> Tensor:
-    return torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
-
-
-def _all_compete(scores: Tensor) -> Tensor:
-    """One softmax over the pixels of all heads."""
-    together = scores.movedim(0, 1).flatten(1).softmax(-1)
-    return together.unflatten(1, (len(scores), -1)).movedim(1, 0)
-
-
 def _scene(canvas: Tensor, kernel: Tensor, sharpness: float) -> Case:
     """A case from a canvas (c_in, h + 2, w + 2): the picture inside it asks, all of the canvas is
     looked at."""
@@ -167,55 +157,78 @@ nine = Write(
         " are added up"
     ),
     slips={
-        "the kernel stands on its head: its first row, first column belong to the pixel above and left; conv2d turns nothing round": _heads(
-            taps=lambda kernel: _taps(kernel).flip(0)
+        "the kernel stands on its head: its first row, first column belong to the pixel above and left; conv2d turns nothing round": (
+            "kernel[:, :, y, x]",
+            "kernel[:, :, 2 - y, 2 - x]",
         ),
-        "down and right are exchanged: d holds how far down first, then how far right": _heads(
-            centres=lambda kernel: _centres(kernel).flip(-1)
+        "down and right are exchanged: d holds how far down first, then how far right": (
+            "[y - 1, x - 1]",
+            "[x - 1, y - 1]",
         ),
-        "your centres run from 0 to 2; the middle tap, kernel[:, :, 1, 1], belongs to d = (0, 0)": _heads(
-            centres=lambda kernel: _centres(kernel) + 1
+        "your centres run from 0 to 2; the middle tap, kernel[:, :, 1, 1], belongs to d = (0, 0)": (
+            "[y - 1, x - 1]",
+            "[y, x]",
         ),
-        "all heads look at their own pixel: subtract the head's centre from d": _heads(
-            centres=lambda kernel: 0 * _centres(kernel)
+        "all heads look at their own pixel: subtract the head's centre from d": ("(d - centre)", "d"),
+        "a minus is missing: the farther from its centre, the lower the score": (
+            "-sharpness * distance",
+            "sharpness * distance",
         ),
-        "a minus is missing: the farther from its centre, the lower the score": _heads(
-            score=lambda far, sharpness: sharpness * far
+        "the sharpness is not used": ("-sharpness * distance", "-distance"),
+        "you divide by the sharpness; multiply: sharp heads need large differences": (
+            "-sharpness * distance",
+            "-distance / sharpness",
         ),
-        "the sharpness is not used": _heads(score=lambda far, sharpness: -far),
-        "you divide by the sharpness; multiply: sharp heads need large differences": _heads(
-            score=lambda far, sharpness: -far / sharpness
+        "the distance must be squared: |d - centre|^2, without a root": (
+            "-sharpness * distance",
+            "-sharpness * distance.sqrt()",
         ),
-        "the distance must be squared: |d - centre|^2, without a root": _heads(
-            score=lambda far, sharpness: -sharpness * far.sqrt()
-        ),
-        "|d - centre|^2 has -2 y d_y - 2 x d_x in the middle: without the 2 you look half as far": _heads(
-            far=lambda d, centres: d.square().sum(-1) - (d * centres[:, None, None]).sum(-1)
+        "|d - centre|^2 has -2 y d_y - 2 x d_x in the middle: without the 2 you look half as far": (
+            "(d - centre).square().sum(dim=-1)",
+            "d.square().sum(dim=-1) - (d * centre).sum(dim=-1)",
         ),
         "you add up how far it is down and right without squares, so one direction makes up for the other": (
-            _heads(far=lambda d, centres: (d - centres[:, None, None]).sum(-1))
+            ("(d - centre).square()", "(d - centre)")
         ),
         "your softmax runs over the pixels that ask; it must run over those that are looked at (dim=-1)": (
-            _heads(shares=lambda scores: scores.softmax(1))
+            ("distance, dim=-1", "distance, dim=0")
         ),
-        "one softmax over all heads: they compete; each head has weights of its own, which sum to 1": _heads(
-            shares=_all_compete
+        "one softmax over all heads: they compete; each head has weights of its own, which sum to 1": (
+            "made = 0",
+            "made, total = 0, 0",
+            "torch.softmax(-sharpness * distance, dim=-1)",
+            "torch.exp(-sharpness * distance)",
+            "made = made + weights",
+            "total = total + weights.sum(dim=-1, keepdim=True)\n            made = made + weights",
+            "return made",
+            "return made / total",
         ),
         "your softmax runs over the heads; each head has its own softmax, over the pixels it looks at": (
-            _heads(shares=lambda scores: scores.softmax(0))
+            (
+                "made = 0",
+                "made = 0\n    centres = [d.new_tensor([y - 1, x - 1]) for y in range(3) for x in range(3)]\n    scores = torch.stack([-sharpness * (d - c).square().sum(dim=-1) for c in centres])",
+                "torch.softmax(-sharpness * distance, dim=-1)",
+                "torch.softmax(scores, dim=0)[3 * y + x]",
+            )
         ),
-        "there is no softmax: exp alone does not make weights that sum to 1": _heads(
-            shares=lambda scores: scores.exp()
+        "there is no softmax: exp alone does not make weights that sum to 1": (
+            "torch.softmax(-sharpness * distance, dim=-1)",
+            "torch.exp(-sharpness * distance)",
         ),
         "each head takes the nearest pixel alone; that is the limit of a sharp head, and a blunt one mixes": (
-            _heads(shares=_nearest)
+            (
+                "torch.softmax(-sharpness * distance, dim=-1)",
+                "torch.zeros_like(distance).scatter(-1, distance.argmin(-1, keepdim=True), 1.0)",
+            )
         ),
-        "you take the mean of the heads; a convolution adds them up": lambda *case: _heads()(*case) / 9,
-        "the value matrix is transposed: kernel[:, :, y, x] is (c_out, c_in), and pixels are rows": _heads(
-            taps=lambda kernel: _taps(kernel).mT
+        "you take the mean of the heads; a convolution adds them up": ("return made", "return made / 9"),
+        "the value matrix is transposed: kernel[:, :, y, x] is (c_out, c_in), and pixels are rows": (
+            "[:, :, y, x].T",
+            "[:, :, y, x]",
         ),
-        "every head brings all taps; each has one value matrix, its own tap": _heads(
-            taps=lambda kernel: _taps(kernel).sum(0).expand(9, -1, -1)
+        "every head brings all taps; each has one value matrix, its own tap": (
+            "kernel[:, :, y, x]",
+            "kernel.sum(dim=(2, 3))",
         ),
     },
     hidden=_more_nine_heads,
@@ -234,25 +247,6 @@ def patch_rows(
 
 def _unfolded(images: Tensor, patch: int) -> Tensor:
     return torch.nn.functional.unfold(images, patch, stride=patch).mT
-
-
-def _cut(images: Tensor, patch: int) -> Tensor:
-    """(b, c, down, p, right, p)"""
-    return images.unflatten(3, (-1, patch)).unflatten(2, (-1, patch))
-
-
-def _in_order(*order: int) -> Callable[[Tensor, int], Tensor]:
-    """Patches in the shape that is asked for, their six axes in another order."""
-    return lambda images, patch: (
-        _cut(images, patch).permute(order).reshape(len(images), -1, images.shape[1] * patch**2)
-    )
-
-
-def _every_other(images: Tensor, patch: int) -> Tensor:
-    """Pixels that lie `patch` steps apart, instead of neighbours."""
-    b, c, h, w = images.shape
-    apart = images.reshape(b, c, patch, h // patch, patch, w // patch)
-    return apart.permute(0, 3, 5, 1, 2, 4).flatten(3).flatten(1, 2)
 
 
 def _counting(*shape: int) -> Tensor:
@@ -321,44 +315,62 @@ patches = Write(
         " reshape never moves a number"
     ),
     slips={
-        "a reshape alone cuts the list of pixels into runs; a patch has pieces of several lines of the picture": _in_order(
-            0, 1, 2, 3, 4, 5
+        "a reshape alone cuts the list of pixels into runs; a patch has pieces of several lines of the picture": (
+            "cut.flatten(3).flatten(1, 2)",
+            "images.reshape(b, -1, c * patch * patch)",
         ),
-        "the channels come last inside your patches; asked is channel by channel, as a convolution's kernel has them": _in_order(
-            0, 2, 4, 3, 5, 1
+        "the channels come last inside your patches; asked is channel by channel, as a convolution's kernel has them": (
+            "1, 3, 5",
+            "3, 5, 1",
         ),
-        "your patches go column by column; asked is row by row": _in_order(0, 4, 2, 1, 3, 5),
-        "inside a patch you go column by column; asked is row by row": _in_order(0, 2, 4, 1, 5, 3),
-        "rows and columns are exchanged twice: among the patches and inside them": _in_order(
-            0, 4, 2, 1, 5, 3
+        "your patches go column by column; asked is row by row": ("2, 4, 1", "4, 2, 1"),
+        "inside a patch you go column by column; asked is row by row": ("3, 5)", "5, 3)"),
+        "rows and columns are exchanged twice: among the patches and inside them": (
+            "2, 4, 1, 3, 5",
+            "4, 2, 1, 5, 3",
         ),
         "you take pixels that lie `patch` steps apart: the axis splits into (h // patch, patch), in this order": (
-            _every_other
+            (
+                "h // patch, patch, w // patch, patch",
+                "patch, h // patch, patch, w // patch",
+                "(0, 2, 4, 1, 3, 5",
+                "(0, 3, 5, 1, 2, 4",
+            )
         ),
         "the last two axes are exchanged: a patch must be a row (unfold makes columns; .mT turns them)": (
-            lambda images, patch: torch.nn.functional.unfold(images, patch, stride=patch)
+            ("cut.flatten(3).flatten(1, 2)", "cut.flatten(3).flatten(1, 2).mT")
         ),
-        "your patches overlap: go on by `patch` pixels, not by one": lambda images, patch: (
-            torch.nn.functional.unfold(images, patch).mT
+        "your patches overlap: go on by `patch` pixels, not by one": (
+            "cut.flatten(3).flatten(1, 2)",
+            "torch.nn.functional.unfold(images, patch).mT",
         ),
-        "every channel makes patches of its own; a patch holds all channels": lambda images, patch: (
-            _cut(images, patch).transpose(3, 4).flatten(4).flatten(1, 3)
+        "every channel makes patches of its own; a patch holds all channels": (
+            "2, 4, 1, 3, 5",
+            "1, 2, 4, 3, 5",
+            "flatten(3).flatten(1, 2)",
+            "flatten(4).flatten(1, 3)",
         ),
-        "a row holds pieces of one channel only: bring both patch counts in front of the channels, then reshape": _in_order(
-            0, 1, 2, 4, 3, 5
+        "a row holds pieces of one channel only: bring both patch counts in front of the channels, then reshape": (
+            "2, 4, 1, 3, 5",
+            "1, 2, 4, 3, 5",
+            "cut.flatten(3).flatten(1, 2)",
+            "cut.reshape(b, -1, c * patch * patch)",
         ),
         "the channels still have an axis of their own; a patch is one row, with all its channels": (
-            lambda images, patch: _cut(images, patch).transpose(3, 4).flatten(4).flatten(2, 3)
+            ("2, 4, 1, 3, 5", "1, 2, 4, 3, 5", "flatten(3).flatten(1, 2)", "flatten(4).flatten(2, 3)")
         ),
-        "you keep the mean of each patch; asked are all its numbers": lambda images, patch: (
-            torch.nn.functional.avg_pool2d(images, patch).flatten(2).mT
+        "you keep the mean of each patch; asked are all its numbers": ("flatten(3)", "mean((4, 5))"),
+        "pictures of the batch are mixed up: the first axis must stay the first": (
+            "0, 2, 4, 1",
+            "2, 4, 0, 1",
+            "cut.flatten(3).flatten(1, 2)",
+            "cut.reshape(b, -1, c * patch * patch)",
         ),
-        "pictures of the batch are mixed up: the first axis must stay the first": _in_order(2, 4, 0, 1, 3, 5),
         "the patches are right, and still lie in their grid: flatten down and right into one axis, n": (
-            lambda images, patch: _cut(images, patch).permute(0, 2, 4, 1, 3, 5).flatten(3)
+            (".flatten(1, 2)", "")
         ),
         "the patches are right, and not flattened: each must be one row of c * patch * patch numbers": (
-            lambda images, patch: _cut(images, patch).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+            (".flatten(3)", "")
         ),
     },
     hidden=_more_patch_rows,
@@ -379,33 +391,10 @@ def sagan_block(
     return x + gamma * attended.unflatten(2, x.shape[2:])
 
 
-def _block(
-    weights: Table = _softmax,
-    mixed: Callable[[Tensor, Tensor], Tensor] = lambda value, weights: value @ weights.mT,
-    out: Callable[[Tensor, Tensor, float], Tensor] = lambda x, attended, gamma: x + gamma * attended,
-    scores: Callable[[Tensor, Tensor], Tensor] = lambda query, key: query.mT @ key,
-) -> Callable[..., Tensor]:
-    """The block with any of its steps replaced."""
-
-    def block(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
-        pixels = x.flatten(2)
-        table_ = weights(scores(w_q @ pixels, w_k @ pixels))
-        return out(x, mixed(w_v @ pixels, table_).unflatten(2, x.shape[2:]), gamma)
-
-    return block
-
-
 def _block_by_attend(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
     rows = x.flatten(2).mT
     attended = attend(rows @ w_q.T, rows @ w_k.T, rows @ w_v.T, score=dot).output
     return x + gamma * attended.mT.reshape(x.shape)
-
-
-def _scrambled(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> Tensor:
-    """Pixels made by reshape: each "row" holds numbers of several pixels."""
-    rows = x.reshape(len(x), -1, x.shape[1])
-    weights = (rows @ w_q.T @ (rows @ w_k.T).mT).softmax(-1)
-    return x + gamma * (weights @ (rows @ w_v.T)).reshape(x.shape)
 
 
 LOG_3 = 1.0986123
@@ -491,45 +480,58 @@ sagan = Write(
             "weights = torch.softmax(query.mT @ key, dim=2)  # (b, n, n)\n    attended = value @ weights.mT  # (b, c, n)\n    return x + gamma * attended.unflatten(2, x.shape[2:])",
             "weights = torch.softmax(query.mT @ key, dim=1)  # (b, n, n)\n    attended = value @ weights.mT  # (b, c, n)\n    return x + gamma * attended.unflatten(2, x.shape[2:])",
         ),
-        "your softmax runs over the pictures of the batch (dim=0); it must run over the pixels that are looked at": _block(
-            weights=lambda scores: scores.softmax(0)
+        "your softmax runs over the pictures of the batch (dim=0); it must run over the pixels that are looked at": (
+            "dim=2",
+            "dim=0",
         ),
-        "query and key have changed places: the keys ask now. With learned matrices that is the same block, but here w_q asks": _block(
-            mixed=lambda value, weights: value @ weights, weights=lambda scores: scores.softmax(1)
+        "query and key have changed places: the keys ask now. With learned matrices that is the same block, but here w_q asks": (
+            "dim=2",
+            "dim=1",
+            "weights.mT",
+            "weights",
         ),
-        "the softmax is right; now the mix is turned round: weights has a row per query, and values are columns": _block(
-            mixed=lambda value, weights: value @ weights
+        "the softmax is right; now the mix is turned round: weights has a row per query, and values are columns": (
+            "weights.mT",
+            "weights",
         ),
-        "one softmax over the whole table; each pixel has weights of its own, which sum to 1": _block(
-            weights=lambda scores: scores.flatten(1).softmax(-1).view_as(scores)
+        "one softmax over the whole table; each pixel has weights of its own, which sum to 1": (
+            "torch.softmax(query.mT @ key, dim=2)",
+            "torch.softmax((query.mT @ key).flatten(1), dim=1).unflatten(1, (-1, key.shape[2]))",
         ),
-        "both axes are normalised, one after the other; only one of them sums to 1 in the end": _block(
-            weights=lambda scores: scores.softmax(2).softmax(1)
+        "both axes are normalised, one after the other; only one of them sums to 1 in the end": (
+            "torch.softmax(query.mT @ key, dim=2)",
+            "torch.softmax(query.mT @ key, dim=2).softmax(1)",
         ),
-        "both axes are normalised, one after the other; one softmax is enough": _block(
-            weights=lambda scores: scores.softmax(1).softmax(2)
+        "both axes are normalised, one after the other; one softmax is enough": (
+            "torch.softmax(query.mT @ key, dim=2)",
+            "torch.softmax(query.mT @ key, dim=1).softmax(2)",
         ),
-        "the softmax is right; this block does not scale its scores, leave out sqrt(d_k)": _block(
-            weights=lambda scores: (scores / 2**0.5).softmax(2)
+        "the softmax is right; this block does not scale its scores, leave out sqrt(d_k)": (
+            "query.mT @ key,",
+            "query.mT @ key / len(w_q) ** 0.5,",
         ),
-        "there is no softmax: the scores are no weights": _block(weights=lambda scores: scores),
-        "the residual is gone: x itself must be in the sum": _block(
-            out=lambda x, attended, gamma: gamma * attended
+        "there is no softmax: the scores are no weights": (
+            "torch.softmax(query.mT @ key, dim=2)",
+            "query.mT @ key",
         ),
-        "x comes back as it was: add gamma times what attention brings": _block(
-            out=lambda x, attended, gamma: x
+        "the residual is gone: x itself must be in the sum": ("x + gamma", "gamma"),
+        "x comes back as it was: add gamma times what attention brings": (
+            " + gamma * attended.unflatten(2, x.shape[2:])",
+            "",
         ),
-        "gamma is gone: it decides how much of the attention comes in": _block(
-            out=lambda x, attended, gamma: x + attended
-        ),
-        "gamma scales the attention alone; x stays whole": _block(
-            out=lambda x, attended, gamma: (1 - gamma) * x + gamma * attended
-        ),
-        "gamma stands on the wrong side: it belongs to what attention brings, not to x": _block(
-            out=lambda x, attended, gamma: gamma * x + attended
+        "gamma is gone: it decides how much of the attention comes in": ("gamma * ", ""),
+        "gamma scales the attention alone; x stays whole": ("return x +", "return (1 - gamma) * x +"),
+        "gamma stands on the wrong side: it belongs to what attention brings, not to x": (
+            "x + gamma * attended",
+            "gamma * x + attended",
         ),
         "a reshape has mixed channels and pixels: flatten(2) makes columns of pixels, .mT makes rows of them": (
-            _scrambled
+            (
+                "x.flatten(2)",
+                "x.reshape(len(x), -1, x.shape[1]).mT",
+                "attended.unflatten(2, x.shape[2:])",
+                "attended.mT.reshape(x.shape)",
+            )
         ),
     },
     hidden=_more_sagan_block,
@@ -578,22 +580,6 @@ def _cheapest_pair_first(cost: Tensor) -> Tensor:
         chosen[row] = column
         left[row], left[:, column] = torch.inf, torch.inf
     return chosen
-
-
-def _owners(cost: Tensor) -> Tensor:
-    """For each query its object, -1 where it has none."""
-    chosen = _cheapest(cost)
-    owners = torch.full_like(cost[0], -1).long()
-    owners[chosen] = torch.arange(len(cost), device=cost.device)
-    return owners
-
-
-def _first_queries_only(cost: Tensor) -> Tensor:
-    return _cheapest(cost[:, : len(cost)])
-
-
-def _as_a_table(cost: Tensor) -> Tensor:
-    return torch.nn.functional.one_hot(_cheapest(cost), cost.shape[1])
 
 
 def _costs(*tables: list) -> Callable[[], list[Case]]:
@@ -662,8 +648,9 @@ match_a_set = Write(
         " algorithm, which need not try all ways"
     ),
     slips={
-        "each object takes its favourite, so two objects can have one query; every object needs a query of its own": lambda cost: (
-            cost.argmin(1)
+        "each object takes its favourite, so two objects can have one query; every object needs a query of its own": (
+            "ways[totals.argmin()]",
+            "cost.argmin(1)",
         ),
         "you are greedy: the first object takes its favourite, and the others pay for it; compare whole ways": (
             _one_by_one
@@ -671,31 +658,42 @@ match_a_set = Write(
         "you are greedy: the cheapest pair first; a later pair can cost more than was saved": (
             _cheapest_pair_first
         ),
-        "you look for the largest sum; these are costs": _by_trying(max),
-        "you ask each query for its object; asked is, for each object, its query": _owners,
+        "you look for the largest sum; these are costs": ("argmin", "argmax"),
+        "you ask each query for its object; asked is, for each object, its query": (
+            "ways[totals.argmin()]",
+            "each.new_full((queries,), -1).scatter(0, ways[totals.argmin()], each)",
+        ),
         "you take the smallest of each column (dim=0); objects are rows, and each needs a query of its own": (
-            lambda cost: cost.argmin(0)
+            ("ways[totals.argmin()]", "cost.argmin(0)")
         ),
         "only the first queries are tried, as many as there are objects; all queries may be chosen": (
-            _first_queries_only
+            ("range(queries)", "range(objects)")
         ),
-        "these are the rows that scipy gives back, the objects themselves; the queries are its second result": lambda cost: (
-            torch.arange(len(cost), device=cost.device)
+        "these are the rows that scipy gives back, the objects themselves; the queries are its second result": (
+            "ways[totals.argmin()]",
+            "each",
         ),
-        "you make the highest single cost small; asked is the smallest sum": _by_trying(min, max),
+        "you make the highest single cost small; asked is the smallest sum": (
+            ".sum(dim=-1)",
+            ".amax(dim=-1)",
+        ),
         "this is the sum of the costs; asked is which query each object gets": (
-            lambda cost: cost.gather(1, _cheapest(cost)[:, None]).sum()
+            ("ways[totals.argmin()]", "totals.min()")
         ),
-        "these are the costs of the pairs; asked is which query each object gets": lambda cost: cost.gather(
-            1, _cheapest(cost)[:, None]
-        )[:, 0],
+        "these are the costs of the pairs; asked is which query each object gets": (
+            "ways[totals.argmin()]",
+            "cost[each, ways[totals.argmin()]]",
+        ),
         "a table of ones and zeros is one way to say it; asked is one number per object, its query": (
-            _as_a_table
+            ("ways[totals.argmin()]", "torch.nn.functional.one_hot(ways[totals.argmin()], queries)")
         ),
         "pairs (object, query) are one way to say it; asked is one number per object, its query": (
-            lambda cost: torch.stack([torch.arange(len(cost), device=cost.device), _cheapest(cost)], 1)
+            ("ways[totals.argmin()]", "torch.stack([each, ways[totals.argmin()]], 1)")
         ),
-        "you count queries from 1; the first is query 0": lambda cost: _cheapest(cost) + 1,
+        "you count queries from 1; the first is query 0": (
+            "ways[totals.argmin()]",
+            "ways[totals.argmin()] + 1",
+        ),
     },
     hidden=_more_cheapest_match,
 )

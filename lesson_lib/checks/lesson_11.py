@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.alike import Alike
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Choice, Draw, Edit, Number, Open, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.runner import Call, call
 from lesson_lib.checks.values import close, described, is_numpy
@@ -108,60 +108,6 @@ def merge_two(
 Shares = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-def _shares(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """How much each part counts; both 0 where neither saw a key."""
-    share = (a - b).sigmoid().nan_to_num(0.0)
-    return share, (b - a).sigmoid().nan_to_num(0.0)
-
-
-def _by_softmax(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    one, other = torch.stack([a, b]).softmax(0)
-    return one, other
-
-
-def _by_exp(lower: Callable[[Tensor, Tensor], Any], divided: bool = True) -> Shares:
-    """Shares by exp, of log sums from which `lower` is subtracted."""
-
-    def shares(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        one, other = (a - lower(a, b)).exp(), (b - lower(a, b)).exp()
-        total = one + other if divided else 1.0
-        return one / total, other / total
-
-    return shares
-
-
-def _log_by_exp(lower: Callable[[Tensor, Tensor], Any], back: bool = True) -> Callable[..., Tensor]:
-    def log_sum(a: Tensor, b: Tensor) -> Tensor:
-        lowered = ((a - lower(a, b)).exp() + (b - lower(a, b)).exp()).log()
-        return lowered + lower(a, b) if back else lowered
-
-    return log_sum
-
-
-def _higher(a: Tensor, b: Tensor) -> Tensor:
-    return torch.maximum(a, b)
-
-
-def _highest(a: Tensor, b: Tensor) -> Tensor:
-    return torch.maximum(a, b).max()
-
-
-def _none(a: Tensor, b: Tensor) -> float:
-    return 0.0
-
-
-def _merged(shares: Shares = _shares, log_sum: Callable[..., Tensor] = torch.logaddexp) -> Callable[..., Any]:
-    """The merge, with its shares or its log sum replaced."""
-
-    def two(
-        output_a: Tensor, log_sum_a: Tensor, output_b: Tensor, log_sum_b: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        a, b = shares(log_sum_a, log_sum_b)
-        return a[:, None] * output_a + b[:, None] * output_b, log_sum(log_sum_a, log_sum_b)
-
-    return two
-
-
 def _by_library(output_a: Tensor, log_sum_a: Tensor, output_b: Tensor, log_sum_b: Tensor) -> Partial:
     return merge(Partial(output_a, log_sum_a), Partial(output_b, log_sum_b))
 
@@ -188,6 +134,21 @@ def _more_merge_two(drawn: Draw) -> list[Case]:
     }
     case = {name: drawn(i, *shape) for i, (name, shape) in enumerate(shapes.items())}
     return [case, {**case, "log_sum_b": case["log_sum_a"] + 150 * drawn(5, 7)}]
+
+
+def _relative_to(base: str) -> Edit:
+    """The edit that subtracts `base` from both log sums before exp, and adds it to the log of their sum."""
+    shares = "- log_sum.clamp(min=lowest)).exp()\n"
+    return (
+        "log_sum = torch.logaddexp(log_sum_a, log_sum_b)",
+        f"base = {base}",
+        "lowest = torch.finfo(log_sum.dtype).min  # in place of -inf: -inf - -inf is nan",
+        "total = (log_sum_a - base).exp() + (log_sum_b - base).exp()\n    log_sum = total.log() + base",
+        f"{shares}    b",
+        "- base).exp() / total\n    b",
+        shares,
+        "- base).exp() / total\n",
+    )
 
 
 two = Two(
@@ -264,62 +225,94 @@ two = Two(
         " exp(log_sum_part - log_sum); exact, in any order"
     ),
     slips={
-        "that is the plain mean of both outputs; the part whose keys have the larger sum of exp counts more": _merged(
-            lambda a, b: (0.5 + 0 * a, 0.5 + 0 * b)
+        "that is the plain mean of both outputs; the part whose keys have the larger sum of exp counts more": (
+            "a[:, None]",
+            "0.5",
+            "b[:, None]",
+            "0.5",
         ),
-        "the log sums themselves are no weights: take exp of them, they are logarithms": _merged(
-            lambda a, b: (a / (a + b), b / (a + b))
+        "the log sums themselves are no weights: take exp of them, they are logarithms": (
+            "a[:, None]",
+            "(log_sum_a / (log_sum_a + log_sum_b))[:, None]",
+            "+ b[:",
+            "+ (log_sum_b / (log_sum_a + log_sum_b))[:",
         ),
-        "the shares are swapped: each output counts as much as its OWN keys' sum": _merged(
-            lambda a, b: _shares(b, a)
+        "the shares are swapped: each output counts as much as its OWN keys' sum": (
+            "a[:, None]",
+            "b[:, None]",
+            "+ b[:",
+            "+ a[:",
         ),
-        "the outputs are only added up; each counts by its share, and the shares sum to 1": _merged(
-            lambda a, b: (1 + 0 * a, 1 + 0 * b)
+        "the outputs are only added up; each counts by its share, and the shares sum to 1": (
+            "a[:, None] * ",
+            "",
+            "b[:, None] * ",
+            "",
         ),
-        "the division is missing: divide by the sum of both, so that the shares sum to 1": _merged(
-            lambda a, b: (a.exp(), b.exp()), _log_by_exp(_higher)
+        "the division is missing: divide by the sum of both, so that the shares sum to 1": (
+            "(log_sum_a - log_sum.clamp(min=lowest)).exp()",
+            "log_sum_a.exp()",
+            "(log_sum_b - log_sum.clamp(min=lowest)).exp()",
+            "log_sum_b.exp()",
         ),
-        "you subtract the maximum but do not divide: the shares must sum to 1": _merged(
-            _by_exp(_higher, divided=False)
+        "you subtract the maximum but do not divide: the shares must sum to 1": (
+            "(log_sum_a - log_sum.clamp(min=lowest)).exp()",
+            "(log_sum_a - torch.maximum(log_sum_a, log_sum_b)).exp()",
+            "(log_sum_b - log_sum.clamp(min=lowest)).exp()",
+            "(log_sum_b - torch.maximum(log_sum_a, log_sum_b)).exp()",
         ),
         "the output is right, but log_sum is still a's: the next merge would weigh this one too little": (
-            _merged(log_sum=lambda a, b: a + 0)
+            ("output_b, log_sum", "output_b, log_sum_a")
         ),
         "the output is right, but log_sum is still b's: the next merge would weigh this one too little": (
-            _merged(log_sum=lambda a, b: b + 0)
+            ("output_b, log_sum", "output_b, log_sum_b")
         ),
-        "logarithms that are added multiply their sums: log_sum is ln(exp a + exp b)": _merged(
-            log_sum=lambda a, b: a + b
+        "logarithms that are added multiply their sums: log_sum is ln(exp a + exp b)": (
+            "output_b, log_sum",
+            "output_b, log_sum_a + log_sum_b",
         ),
-        "log_sum is the larger one of both; but both sums are added: ln(exp a + exp b) is more": _merged(
-            log_sum=_higher
+        "log_sum is the larger one of both; but both sums are added: ln(exp a + exp b) is more": (
+            "output_b, log_sum",
+            "output_b, torch.maximum(log_sum_a, log_sum_b)",
         ),
-        "log_sum is the mean of both; but the sums are added: ln(exp a + exp b)": _merged(
-            log_sum=lambda a, b: (a + b) / 2
+        "log_sum is the mean of both; but the sums are added: ln(exp a + exp b)": (
+            "output_b, log_sum",
+            "output_b, (log_sum_a + log_sum_b) / 2",
         ),
-        "log_sum must be the logarithm of the sum, you give the sum itself": _merged(
-            log_sum=lambda a, b: a.exp() + b.exp()
+        "log_sum must be the logarithm of the sum, you give the sum itself": (
+            "output_b, log_sum",
+            "output_b, log_sum.exp()",
         ),
-        "you subtracted the maximum, and must add it again to log_sum": _merged(
-            _by_exp(_higher), _log_by_exp(_higher, back=False)
+        "you subtracted the maximum, and must add it again to log_sum": (
+            *_relative_to("torch.maximum(log_sum_a, log_sum_b)"),
+            "total.log() + base",
+            "total.log()",
         ),
-        "exp(200) is inf, and inf/inf is nan: subtract the larger log sum of the two before exp": _merged(
-            _by_exp(_none), _log_by_exp(_none)
+        "exp(200) is inf, and inf/inf is nan: subtract the larger log sum of the two before exp": _relative_to(
+            "0.0"
         ),
         "the output takes exp of 200, which is inf: subtract the larger log sum of the two before exp": (
-            _merged(_by_exp(_none))
+            (
+                "(log_sum_a - log_sum.clamp(min=lowest)).exp()",
+                "log_sum_a.exp() / (log_sum_a.exp() + log_sum_b.exp())",
+                "(log_sum_b - log_sum.clamp(min=lowest)).exp()",
+                "log_sum_b.exp() / (log_sum_a.exp() + log_sum_b.exp())",
+            )
         ),
-        "you subtract a's log sum from both; where b's is larger by hundreds, exp overflows: subtract the larger one": _merged(
-            _by_exp(lambda a, b: a), _log_by_exp(lambda a, b: a)
+        "you subtract a's log sum from both; where b's is larger by hundreds, exp overflows: subtract the larger one": _relative_to(
+            "log_sum_a"
         ),
         "one maximum for all queries does not do: a query far below it gets exp = 0 twice, and 0/0 is nan": (
-            _merged(_by_exp(_highest), _log_by_exp(_highest))
+            _relative_to("torch.maximum(log_sum_a, log_sum_b).max()")
         ),
-        "a query that saw no key at all: -inf - -inf is nan, in both results; bound the maximum from below, and give 0 and -inf": _merged(
-            _by_exp(_higher), _log_by_exp(_higher)
+        "a query that saw no key at all: -inf - -inf is nan, in both results; bound the maximum from below, and give 0 and -inf": _relative_to(
+            "torch.maximum(log_sum_a, log_sum_b)"
         ),
-        "a query that saw no key at all: its log_sum is right, its output nan; -inf - -inf is nan, and 0 is right": _merged(
-            _by_softmax
+        "a query that saw no key at all: its log_sum is right, its output nan; -inf - -inf is nan, and 0 is right": (
+            "log_sum_a - log_sum.clamp(min=lowest)",
+            "log_sum_a - log_sum",
+            "log_sum_b - log_sum.clamp(min=lowest)",
+            "log_sum_b - log_sum",
         ),
     },
     hidden=_more_merge_two,
@@ -379,56 +372,6 @@ def _reads_all(answer: Callable) -> str | None:
     with _Wide(m) as watched:
         answer(scores, value, 16)
     return ALL_AT_ONCE if watched.found else None
-
-
-def _shrunk(old: Tensor, new: Tensor) -> Tensor:
-    return (old - new).exp()
-
-
-def _kept(old: Tensor, new: Tensor) -> Tensor:
-    return torch.ones_like(new)
-
-
-def _running(
-    *,
-    of_total: Callable[[Tensor, Tensor], Tensor] = _shrunk,
-    of_mixed: Callable[[Tensor, Tensor], Tensor] = _shrunk,
-    highest: Callable[[Tensor, Tensor], Tensor] = lambda part, top: torch.maximum(
-        top, part.amax(1, keepdim=True)
-    ),
-    begin: float = -INF,
-    starts: Callable[[int, int], range] = lambda m, tile: range(0, m, tile),
-    last: Callable[[Tensor, Tensor], Tensor] = lambda mixed, total: mixed / total,
-) -> Callable[..., Tensor]:
-    """The running softmax, with any of its parts replaced; `begin` is the maximum before the first tile."""
-
-    def pass_(scores: Tensor, value: Tensor, tile: int) -> Tensor:
-        top = scores.new_full((len(scores), 1), begin)
-        total, mixed = scores.new_zeros(len(scores), 1), scores.new_zeros(len(scores), value.shape[1])
-        for start in starts(len(value), tile):
-            part = scores[:, start : start + tile]
-            new = highest(part, top)
-            weights = (part - new).exp()
-            if start:
-                total, mixed = total * of_total(top, new), mixed * of_mixed(top, new)
-            total = total + weights.sum(1, keepdim=True)
-            mixed = mixed + weights @ value[start : start + tile]
-            top = new
-        return last(mixed, total)
-
-    return pass_
-
-
-def _tile_by_tile(
-    together: Callable[[list[Tensor]], Tensor], weights: Callable[[Tensor], Tensor] = lambda s: s.softmax(1)
-) -> Callable[..., Tensor]:
-    """Each tile on its own, and then something done with their outputs."""
-
-    def pass_(scores: Tensor, value: Tensor, tile: int) -> Tensor:
-        parts = zip(scores.split(tile, 1), value.split(tile), strict=True)
-        return together([weights(s) @ v for s, v in parts])
-
-    return pass_
 
 
 def _whole_row(scores: Tensor, value: Tensor, tile: int) -> Tensor:
@@ -531,58 +474,86 @@ running = Write(
     ),
     slips={
         "the old sums are not shrunk: when the maximum rises, multiply both by exp(old - new) first": (
-            _running(of_total=_kept, of_mixed=_kept)
+            ("total * shrink", "total", "mixed * shrink", "mixed")
         ),
-        "the sum of weights is shrunk, the mixed values are not: multiply both by exp(old - new)": _running(
-            of_mixed=_kept
+        "the sum of weights is shrunk, the mixed values are not: multiply both by exp(old - new)": (
+            "mixed * shrink",
+            "mixed",
         ),
-        "the mixed values are shrunk, the sum of weights is not: multiply both by exp(old - new)": _running(
-            of_total=_kept
+        "the mixed values are shrunk, the sum of weights is not: multiply both by exp(old - new)": (
+            "total * shrink",
+            "total",
         ),
-        "your factor is turned round: exp(new - old) makes the old sums larger; exp(old - new) shrinks them": _running(
-            of_total=lambda old, new: _shrunk(new, old), of_mixed=lambda old, new: _shrunk(new, old)
+        "your factor is turned round: exp(new - old) makes the old sums larger; exp(old - new) shrinks them": (
+            "(top - new).exp()",
+            "(new - top).exp() if start else 0.0",
         ),
-        "each tile is divided by its own sum, and the tiles' outputs averaged; divide once, at the end, by the sum over all": _tile_by_tile(
-            lambda parts: torch.stack(parts).mean(0)
+        "each tile is divided by its own sum, and the tiles' outputs averaged; divide once, at the end, by the sum over all": (
+            "total * shrink + weights.sum(1, keepdim=True)",
+            "total + 1",
+            "mixed * shrink + weights @",
+            "mixed + part.softmax(1) @",
         ),
-        "each tile is divided by its own sum, and the tiles' outputs added up; divide once, at the end, by the sum over all": _tile_by_tile(
-            lambda parts: torch.stack(parts).sum(0)
+        "each tile is divided by its own sum, and the tiles' outputs added up; divide once, at the end, by the sum over all": (
+            "mixed * shrink + weights @",
+            "mixed + part.softmax(1) @",
+            "mixed / total",
+            "mixed",
         ),
-        "only the first tile is read": _tile_by_tile(lambda parts: parts[0]),
-        "only the last tile is left at the end: add to the sums, do not set them": _tile_by_tile(
-            lambda parts: parts[-1]
+        "only the first tile is read": ("return mixed", "    return mixed"),
+        "only the last tile is left at the end: add to the sums, do not set them": (
+            "total * shrink + ",
+            "",
+            "mixed * shrink + ",
+            "",
         ),
-        "the division is missing: divide by the sum of all weights at the end": _running(
-            last=lambda mixed, total: mixed
-        ),
+        "the division is missing: divide by the sum of all weights at the end": ("mixed / total", "mixed"),
         "the last tile, with fewer keys, is left out: range(0, m, tile) reaches it, a slice may end early": (
-            _running(starts=lambda m, tile: range(0, max(m - tile, 0) + 1, tile))
+            ("range(0, len(value), tile)", "range(0, max(len(value) - tile, 0) + 1, tile)")
         ),
-        "no maximum is subtracted: exp(200) is inf, and inf/inf is nan": _running(
-            highest=lambda part, top: 0 * top, begin=0.0
+        "no maximum is subtracted: exp(200) is inf, and inf/inf is nan": (
+            "torch.maximum(top, part.amax(1, keepdim=True))",
+            "torch.zeros_like(top)",
+            "-torch.inf",
+            "0.0",
         ),
-        "your maximum is the last tile's alone: where it falls, exp(old - new) overflows; take the larger of the old and the tile's": _running(
-            highest=lambda part, top: part.amax(1, keepdim=True)
+        "your maximum is the last tile's alone: where it falls, exp(old - new) overflows; take the larger of the old and the tile's": (
+            "torch.maximum(top, part.amax(1, keepdim=True))",
+            "part.amax(1, keepdim=True)",
         ),
-        "your maximum is the first tile's for good: where scores rise far above it, exp overflows; take the larger one in each tile": _running(
-            highest=lambda part, top: torch.where(top == -INF, part.amax(1, keepdim=True), top)
+        "your maximum is the first tile's for good: where scores rise far above it, exp overflows; take the larger one in each tile": (
+            "torch.maximum(top, part.amax(1, keepdim=True))",
+            "top if start else part.amax(1, keepdim=True)",
         ),
         "your maximum begins at 0, so scores of -200 give exp(-200) = 0, and 0/0 is nan: begin at -inf": (
-            _running(begin=0.0)
+            ("-torch.inf", "0.0")
         ),
-        "one maximum for all queries does not do: a query far below it gets exp = 0 everywhere, and 0/0 is nan": _running(
-            highest=lambda part, top: torch.maximum(top, part.max())
+        "one maximum for all queries does not do: a query far below it gets exp = 0 everywhere, and 0/0 is nan": (
+            "part.amax(1, keepdim=True)",
+            "part.max()",
         ),
-        "the scores are not used: all keys have one weight": lambda scores, value, tile: _whole_row(
-            0 * scores, value, tile
-        ),
-        "exp is missing: scores are shared out, and they may be negative": lambda scores, value, tile: (
-            scores @ value / scores.sum(1, keepdim=True)
+        "the scores are not used: all keys have one weight": ("part = scores", "part = 0 * scores"),
+        "exp is missing: scores are shared out, and they may be negative": (
+            "(part - new).exp()",
+            "part",
+            "total * shrink",
+            "total",
+            "mixed * shrink",
+            "mixed",
         ),
         "your softmax runs over the queries, axis 0; each query shares its weight out over the keys": (
-            lambda scores, value, tile: scores.softmax(0) @ value
+            (
+                "(part - new).exp()",
+                "part.softmax(0)",
+                "total * shrink",
+                "total",
+                "mixed * shrink",
+                "mixed",
+                "mixed / total",
+                "mixed",
+            )
         ),
-        ALL_AT_ONCE: _whole_row,
+        ALL_AT_ONCE: ("for start", "tile = len(value)\n    for start"),
     },
     hidden=_more_one_pass,
 )
@@ -599,30 +570,6 @@ def grouped_query(
 
 
 Heads = Callable[[Tensor, int], Tensor]
-
-
-def _each(x: Tensor, shared: int) -> Tensor:
-    return x.repeat_interleave(shared, 0)
-
-
-def _in_turn(x: Tensor, shared: int) -> Tensor:
-    return x.repeat(shared, 1, 1)
-
-
-def _grouped(keys: Heads = _each, values: Heads | None = None) -> Callable[..., Tensor]:
-    """Attention, with another way to hand out the heads of keys, and of values."""
-
-    def heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        shared = len(query) // len(key)
-        return attend(query, keys(key, shared), (values or keys)(value, shared), weights=False).output
-
-    return heads
-
-
-def _turned_queries(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """The queries go in turn, too, and stay so."""
-    turned = query.unflatten(0, (len(key), -1)).transpose(0, 1).flatten(0, 1)
-    return _grouped(_in_turn)(turned, key, value)
 
 
 def _head_by_head(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -705,32 +652,42 @@ grouped = Write(
             "key, value = (x.repeat_interleave(shared, 0) for x in (key, value))",
             "key, value = (x.repeat(shared, 1, 1) for x in (key, value))",
         ),
-        "the keys are right, the values still go in turn, 0 1 0 1: both must be handed out alike": _grouped(
-            _each, _in_turn
+        "the keys are right, the values still go in turn, 0 1 0 1: both must be handed out alike": (
+            "key, value = (x.repeat_interleave(shared, 0) for x in (key, value))",
+            "key, value = key.repeat_interleave(shared, 0), value.repeat(shared, 1, 1)",
         ),
-        "the values are right, the keys still go in turn, 0 1 0 1: both must be handed out alike": _grouped(
-            _in_turn, _each
+        "the values are right, the keys still go in turn, 0 1 0 1: both must be handed out alike": (
+            "key, value = (x.repeat_interleave(shared, 0) for x in (key, value))",
+            "key, value = key.repeat(shared, 1, 1), value.repeat_interleave(shared, 0)",
         ),
-        "your key heads come in the opposite order: query head 0 belongs to key head 0": _grouped(
-            lambda x, shared: x.flip(0).repeat_interleave(shared, 0)
+        "your key heads come in the opposite order: query head 0 belongs to key head 0": (
+            "x.repeat",
+            "x.flip(0).repeat",
         ),
-        "all query heads look at key head 0; each group has its own": _grouped(
-            lambda x, shared: x[:1].expand(len(x) * shared, -1, -1)
+        "all query heads look at key head 0; each group has its own": (
+            "x.repeat_interleave(shared, 0)",
+            "x[:1].repeat_interleave(len(query), 0)",
         ),
-        "you take the mean over the key heads; each group has its own": _grouped(
-            lambda x, shared: x.mean(0, keepdim=True).expand(len(x) * shared, -1, -1)
+        "you take the mean over the key heads; each group has its own": (
+            "x.repeat_interleave(shared, 0)",
+            "x.mean(0, keepdim=True).repeat(len(query), 1, 1)",
         ),
         "now the queries go in turn, too, and so do your outputs: head 1's stands where head h/g's should": (
-            _turned_queries
+            (
+                "x.repeat_interleave(shared, 0)",
+                "x.repeat(shared, 1, 1)",
+                "return attend",
+                "query = query.unflatten(0, (-1, shared)).transpose(0, 1).flatten(0, 1)\n    return attend",
+            )
         ),
-        "the keys still have g heads, the queries h: repeat the heads, axis 0, and not the tokens": _grouped(
-            lambda x, shared: x.repeat_interleave(shared, 1)
+        "the keys still have g heads, the queries h: repeat the heads, axis 0, and not the tokens": (
+            "(shared, 0)",
+            "(shared, 1)",
         ),
-        "each key head is repeated g times; it is asked h / g times": _grouped(
-            lambda x, shared: x.repeat_interleave(len(x), 0)
-        ),
-        "the key heads are cut off or padded with the last one: query head i takes key head i, while there is one; it should take i // (h / g)": _grouped(
-            lambda x, shared: torch.cat([x, *[x[-1:]] * (len(x) * (shared - 1))])
+        "each key head is repeated g times; it is asked h / g times": ("(shared, 0)", "(len(x), 0)"),
+        "the key heads are cut off or padded with the last one: query head i takes key head i, while there is one; it should take i // (h / g)": (
+            "x.repeat_interleave(shared, 0)",
+            "torch.cat([x, *[x[-1:]] * (len(query) - len(x))])",
         ),
     },
     hidden=_more_grouped_query,
@@ -766,33 +723,6 @@ def _grows_twice(answer: Callable) -> str | None:
 
 
 Mix = Callable[[Tensor, Tensor], Tensor]
-
-
-def _low(
-    *,
-    keys: Callable[..., Tensor] = lambda key, E, F: E @ key,
-    values: Callable[..., Tensor] = lambda value, E, F: F @ value,
-    queries: Callable[[Tensor, Tensor], Tensor] = lambda query, E: query,
-    divided_by: Callable[[Tensor, Tensor, Tensor], float] = lambda query, key, E: query.shape[-1] ** 0.5,
-    axis: int = -1,
-) -> Callable[..., Tensor]:
-    """Low-rank attention, with any of its parts replaced."""
-
-    def layer(query: Tensor, key: Tensor, value: Tensor, E: Tensor, F: Tensor) -> Tensor:
-        scores = queries(query, E) @ keys(key, E, F).mT / divided_by(query, key, E)
-        return scores.softmax(axis) @ values(value, E, F)
-
-    return layer
-
-
-def _columns_mixed(query: Tensor, key: Tensor, value: Tensor, E: Tensor, F: Tensor) -> Tensor:
-    """The whole table of scores, then its columns mixed."""
-    return (query @ key.mT @ E.mT / query.shape[-1] ** 0.5).softmax(-1) @ F @ value
-
-
-def _weights_mixed(query: Tensor, key: Tensor, value: Tensor, E: Tensor, F: Tensor) -> Tensor:
-    weights = (query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
-    return weights @ E.mT @ (F @ value)
 
 
 def _mixed(seed: int, n: int, rank: int, d_k: int, d_v: int) -> Case:
@@ -877,47 +807,47 @@ mixtures = Write(
         " no sequence may be longer than the one it was learnt for"
     ),
     slips={
-        "you mix the queries, too: then there are `rank` outputs; every token asks for itself": _low(
-            queries=lambda query, E: E @ query
+        "you mix the queries, too: then there are `rank` outputs; every token asks for itself": (
+            "query @ keys",
+            "E @ query @ keys",
         ),
-        "you mix the queries instead of the keys; every token asks for itself, and it is the keys that become fewer": _low(
-            queries=lambda query, E: E @ query, keys=lambda key, E, F: key
+        "you mix the queries instead of the keys; every token asks for itself, and it is the keys that become fewer": (
+            "E @ key, ",
+            "key, ",
+            "query @ keys",
+            "E @ query @ keys",
         ),
-        "your E works along the width of a key, key @ E; mix the tokens: E @ key": _low(
-            keys=lambda key, E, F: key @ E, values=lambda value, E, F: value @ F
+        "your E works along the width of a key, key @ E; mix the tokens: E @ key": (
+            "E @ key, F @ value",
+            "key @ E, value @ F",
         ),
-        "you turned E round: row r of E says how much of each token is in mixture r, so E @ key without .mT": _low(
-            keys=lambda key, E, F: E.mT @ key, values=lambda value, E, F: F.mT @ value
+        "you turned E round: row r of E says how much of each token is in mixture r, so E @ key without .mT": (
+            "E @ key, F @ value",
+            "E.mT @ key, F.mT @ value",
         ),
-        "divide by the root of the width d_k, not of the rank": _low(
-            divided_by=lambda query, key, E: len(E) ** 0.5
-        ),
-        "divide by the root of the width d_k, not of n": _low(
-            divided_by=lambda query, key, E: len(key) ** 0.5
-        ),
-        "the division by sqrt(d_k) is missing": _low(divided_by=lambda query, key, E: 1.0),
-        "divide by sqrt(d_k), not by d_k": _low(divided_by=lambda query, key, E: query.shape[-1]),
+        "divide by the root of the width d_k, not of the rank": ("query.shape[-1]", "len(E)"),
+        "divide by the root of the width d_k, not of n": ("query.shape[-1]", "len(key)"),
+        "the division by sqrt(d_k) is missing": (" / query.shape[-1] ** 0.5", ""),
+        "divide by sqrt(d_k), not by d_k": (" ** 0.5", ""),
         "your softmax runs over the queries; each query shares its weight out over the mixtures, dim=-1": (
-            _low(axis=-2)
+            ("softmax(-1)", "softmax(-2)")
         ),
-        "you mix the values with E, too; theirs is F": _low(values=lambda value, E, F: E @ value),
-        "you mix the keys with F, too; theirs is E": _low(keys=lambda key, E, F: F @ key),
-        "your E and F have changed places: E mixes the keys, F the values": _low(
-            keys=lambda key, E, F: F @ key, values=lambda value, E, F: E @ value
+        "you mix the values with E, too; theirs is F": ("F @ value", "E @ value"),
+        "you mix the keys with F, too; theirs is E": ("E @ key", "F @ key"),
+        "your E and F have changed places: E mixes the keys, F the values": (
+            "E @ key, F @ value",
+            "F @ key, E @ value",
         ),
-        "the keys are mixed, the values are not: there are `rank` weights and n values": _low(
-            values=lambda value, E, F: value
+        "the keys are mixed, the values are not: there are `rank` weights and n values": (
+            "F @ value",
+            "value",
         ),
-        "the values are mixed, the keys are not: there are n weights and `rank` values": _low(
-            keys=lambda key, E, F: key
-        ),
-        "that is full attention; E and F are not used": _low(
-            keys=lambda key, E, F: key, values=lambda value, E, F: value
-        ),
+        "the values are mixed, the keys are not: there are n weights and `rank` values": ("E @ key", "key"),
+        "that is full attention; E and F are not used": ("E @ key, F @ value", "key, value"),
         "the weights are mixed behind the softmax: then a row need not sum to 1; mix the keys": (
-            _weights_mixed
+            ("E @ key", "key", "softmax(-1)", "softmax(-1) @ E.mT")
         ),
-        SAVES_NOTHING: _columns_mixed,
+        SAVES_NOTHING: ("query @ keys.mT", "query @ key.mT @ E.mT"),
     },
     hidden=_more_low_rank,
 )

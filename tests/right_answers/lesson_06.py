@@ -9,15 +9,25 @@ from lesson_lib.checks.lesson_06 import (
     Sublayer,
     _around,
     _before,
-    _best,
-    _centred,
-    _kept,
     _mean_of,
     _of_the_sorted,
     _over,
     _stack,
     _writes,
 )
+
+
+def _best(logits: Tensor, k: int) -> Tensor:
+    """True for the k largest of each row."""
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(-1, logits.topk(k).indices, True)
+
+
+def _kept(logits: Tensor, k: int, hidden: float = -torch.inf) -> Tensor:
+    return logits.masked_fill(~_best(logits, k), hidden)
+
+
+def _centred(x: Tensor) -> Tensor:
+    return x - x.mean(-1, keepdim=True)
 
 
 def _by_recursion(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:

@@ -1,23 +1,120 @@
 """Right answers to the exercises of lesson 11, in many spellings; wrong ones to the open question."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_11 import (
-    INF,
-    _by_exp,
-    _by_library,
-    _grouped,
-    _head_by_head,
-    _higher,
-    _in_one_tensor,
-    _log_by_exp,
-    _low,
-    _merged,
-    _running,
-)
+from lesson_lib.checks.lesson_11 import INF, Heads, Shares, _by_library, _head_by_head, _in_one_tensor
 from lesson_lib.efficient import Partial, merge
+
+
+def _low(
+    *,
+    keys: Callable[..., Tensor] = lambda key, E, F: E @ key,
+    values: Callable[..., Tensor] = lambda value, E, F: F @ value,
+    queries: Callable[[Tensor, Tensor], Tensor] = lambda query, E: query,
+    divided_by: Callable[[Tensor, Tensor, Tensor], float] = lambda query, key, E: query.shape[-1] ** 0.5,
+    axis: int = -1,
+) -> Callable[..., Tensor]:
+    """Low-rank attention, with any of its parts replaced."""
+
+    def layer(query: Tensor, key: Tensor, value: Tensor, E: Tensor, F: Tensor) -> Tensor:
+        scores = queries(query, E) @ keys(key, E, F).mT / divided_by(query, key, E)
+        return scores.softmax(axis) @ values(value, E, F)
+
+    return layer
+
+
+def _each(x: Tensor, shared: int) -> Tensor:
+    return x.repeat_interleave(shared, 0)
+
+
+def _grouped(keys: Heads = _each, values: Heads | None = None) -> Callable[..., Tensor]:
+    """Attention, with another way to hand out the heads of keys, and of values."""
+
+    def heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        shared = len(query) // len(key)
+        return attend(query, keys(key, shared), (values or keys)(value, shared), weights=False).output
+
+    return heads
+
+
+def _shrunk(old: Tensor, new: Tensor) -> Tensor:
+    return (old - new).exp()
+
+
+def _running(
+    *,
+    of_total: Callable[[Tensor, Tensor], Tensor] = _shrunk,
+    of_mixed: Callable[[Tensor, Tensor], Tensor] = _shrunk,
+    highest: Callable[[Tensor, Tensor], Tensor] = lambda part, top: torch.maximum(
+        top, part.amax(1, keepdim=True)
+    ),
+    begin: float = -INF,
+    starts: Callable[[int, int], range] = lambda m, tile: range(0, m, tile),
+    last: Callable[[Tensor, Tensor], Tensor] = lambda mixed, total: mixed / total,
+) -> Callable[..., Tensor]:
+    """The running softmax, with any of its parts replaced; `begin` is the maximum before the first tile."""
+
+    def pass_(scores: Tensor, value: Tensor, tile: int) -> Tensor:
+        top = scores.new_full((len(scores), 1), begin)
+        total, mixed = scores.new_zeros(len(scores), 1), scores.new_zeros(len(scores), value.shape[1])
+        for start in starts(len(value), tile):
+            part = scores[:, start : start + tile]
+            new = highest(part, top)
+            weights = (part - new).exp()
+            if start:
+                total, mixed = total * of_total(top, new), mixed * of_mixed(top, new)
+            total = total + weights.sum(1, keepdim=True)
+            mixed = mixed + weights @ value[start : start + tile]
+            top = new
+        return last(mixed, total)
+
+    return pass_
+
+
+def _shares(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """How much each part counts; both 0 where neither saw a key."""
+    share = (a - b).sigmoid().nan_to_num(0.0)
+    return share, (b - a).sigmoid().nan_to_num(0.0)
+
+
+def _merged(shares: Shares = _shares, log_sum: Callable[..., Tensor] = torch.logaddexp) -> Callable[..., Any]:
+    """The merge, with its shares or its log sum replaced."""
+
+    def two(
+        output_a: Tensor, log_sum_a: Tensor, output_b: Tensor, log_sum_b: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        a, b = shares(log_sum_a, log_sum_b)
+        return a[:, None] * output_a + b[:, None] * output_b, log_sum(log_sum_a, log_sum_b)
+
+    return two
+
+
+def _higher(a: Tensor, b: Tensor) -> Tensor:
+    return torch.maximum(a, b)
+
+
+def _log_by_exp(lower: Callable[[Tensor, Tensor], Any], back: bool = True) -> Callable[..., Tensor]:
+    def log_sum(a: Tensor, b: Tensor) -> Tensor:
+        lowered = ((a - lower(a, b)).exp() + (b - lower(a, b)).exp()).log()
+        return lowered + lower(a, b) if back else lowered
+
+    return log_sum
+
+
+def _by_exp(lower: Callable[[Tensor, Tensor], Any], divided: bool = True) -> Shares:
+    """Shares by exp, of log sums from which `lower` is subtracted."""
+
+    def shares(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        one, other = (a - lower(a, b)).exp(), (b - lower(a, b)).exp()
+        total = one + other if divided else 1.0
+        return one / total, other / total
+
+    return shares
 
 
 def _finite(a: Tensor, b: Tensor) -> Tensor:
