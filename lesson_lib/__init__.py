@@ -18,33 +18,17 @@ Tokens are rows: a sequence is (n, d). A boolean mask says True = may look.
 Floors: a module imports from lower floors only, never from its own (`FLOORS` below; tests/test_floors.py
 holds it).
 
-Lesson -> modules:
-
-    00 start_here   device, show, checks
-    01 history      data (tagging, digits, dates), models (tagger, glimpse, translator), recurrent,
-                    experiments (the same three)
-    02 scoring      scores, attention, trace, experiments (look_up, devices)
-    03 matrix_form  attention (attend_columns), trace, masks, experiments (devices)
-    04 multi_head   heads, experiments (two_relations)
-    05 positional_encoding   positions, heads, experiments (order)
-    06 transformer  blocks, data (dates, agreement, topics), models (translator, bert, gpt, ngrams),
-                    experiments (norms, translation, bert, gpt)
-    07 attention_vs_cnn   convolution, data (scenes, digits), models (vit, sagan, detr), experiments (fields,
-                          vit, sagan, detr)
-    08 attention_vs_rnn   recurrent, linear, measure, data (recall), models (recaller), experiments (paths,
-                          costs, devices, recall)
-    09 truncated_attention   truncated, masks (window), measure, data (speech, recall), models (phonemes),
-                             experiments (lengths, devices, phonemes, beyond)
-    10 graph_attention   graphs, masks (from_edges), scores (GraphScore), data (graphs), models (nodes),
-                         experiments (club, devices)
-    11 efficient_attention   efficient, ring, heads (n_key_heads), linear, data (listops, recall, passages,
-                             connected), models (arena), experiments (arena, shared_keys, ring, laws, devices)
-    12 claims       claims (page, errata), checks (properties)
+The mathematics lies flat in this folder. What serves one chapter lies in lesson_lib/chapters/, a folder for
+each (its `__init__` says which shared modules a chapter uses); what serves several lies in charts, widgets,
+data, models, checks and experiments.
 """
 
 from typing import Any
 
+from lesson_lib import moved
+
 FLOORS = {
+    "moved": 0,
     "require": 0,
     "summary": 0,
     "fused": 1,
@@ -68,16 +52,19 @@ FLOORS = {
     "models": 6,
     "training": 7,
     "measure": 7,
-    "plots": 7,
+    "charts": 7,
     "experiments": 8,
     "checks": 8,
     "claims": 8,
     "widgets": 8,
-    "cli": 9,
-    "__main__": 10,
+    "chapters": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 
 __version__ = "0.1.0"
+
+moved.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -26,7 +26,7 @@ def best(rows: Iterable[Row], setting: Sequence[str], by: Callable[[Row], Any]) 
 
 def band(values: Mapping[Any, Sequence[float]]) -> Band:
     """The keys in order, and the lowest, the median and the highest value of each: a line with a band for
-    `plots.charts.lines`.
+    `charts.basic.lines`.
 
     >>> band({20: [3, 1, 2], 10: [7]})
     ([10, 20], [7, 1], [7, 2], [7, 3])

@@ -21,9 +21,11 @@ from typing import Any
 from unittest import mock
 
 from lesson_lib.checks import engine, runner
-from lesson_lib.checks.engine import LESSONS, check
+from lesson_lib.checks.engine import check, lessons
 from lesson_lib.checks.exercise import Choice, Exercise, Number, Write
 from lesson_lib.checks.result import Result
+
+LESSONS = lessons()
 
 LIST = Path(__file__).with_name("mutants.toml")
 PATIENCE_S = 60.0  # a busy machine is no verdict
@@ -175,7 +177,7 @@ def verdicts(exercise: Exercise) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as home, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")  # a mutant may index by a list
         stack.enter_context(mock.patch.dict(os.environ, LESSON_HOME=home))
-        stack.enter_context(mock.patch.dict(engine.EXERCISES, {exercise.name: exercise}))
+        stack.enter_context(mock.patch.dict(engine.exercises(), {exercise.name: exercise}))
         stack.enter_context(mock.patch.object(runner, "DEADLINE_S", ENDLESS_S if endless else PATIENCE_S))
         results = {said: check(answer(), exercise.name) for said, answer in answers(exercise).items()}
     return {said: _verdict(result) for said, result in results.items()}

@@ -1,7 +1,12 @@
-"""Answers that every exercise must take, and wrong ones to open questions, by exercise."""
+"""Answers that every exercise must take, and wrong ones to open questions, by exercise; each chapter's stand
+beside its tests."""
 
 from importlib import import_module
+from pathlib import Path
 
-_LESSONS = [import_module(f"{__name__}.lesson_{number:02}") for number in range(12)]
-RIGHT = {name: answers for lesson in _LESSONS for name, answers in lesson.RIGHT.items()}
-WRONG = {name: texts for lesson in _LESSONS for name, texts in getattr(lesson, "WRONG", {}).items()}
+_CHAPTERS = [
+    import_module(f"tests.chapters.{path.parent.name}.right_answers")
+    for path in sorted(Path(__file__).parent.glob("chapters/*/right_answers.py"))
+]
+RIGHT = {name: answers for chapter in _CHAPTERS for name, answers in chapter.RIGHT.items()}
+WRONG = {name: texts for chapter in _CHAPTERS for name, texts in getattr(chapter, "WRONG", {}).items()}

@@ -8,11 +8,14 @@ import pytest
 import torch
 from matplotlib import pyplot
 
-from lesson_lib.plots import CURVES, Picture, bars, heatmap, lesson_02, lesson_03, lesson_05, lines
-from lesson_lib.plots.charts import ink
-from lesson_lib.plots.files import all_pictures, film, write_all
-from lesson_lib.plots.matrices import EDGE, Matrix, equations, products, seven_steps
-from lesson_lib.plots.picture import canvas
+from lesson_lib.chapters.c02_scoring import figures as scoring
+from lesson_lib.chapters.c03_matrix_form import figures as matrix
+from lesson_lib.chapters.c05_positional_encoding import figures as positional
+from lesson_lib.charts import CURVES, Picture, bars, heatmap, lines
+from lesson_lib.charts.basic import ink
+from lesson_lib.charts.matrices import EDGE, Matrix, equations, products, seven_steps
+from lesson_lib.charts.picture import canvas
+from lesson_lib.cli.figures import all_pictures, film, write_all
 from lesson_lib.trace import example
 from lesson_lib.trace import seven_steps as trace
 
@@ -183,12 +186,12 @@ def test_only_edges_that_count_tokens_are_orange_even_where_widths_are_as_long(c
 
 def test_the_figures_of_the_lessons_take_what_the_lessons_have():
     points, bells = torch.rand(7, 1), {0.4: torch.rand(7, 1)}
-    lesson_02.regression(points, bells, points, places=torch.rand(5, 1), measured=torch.rand(5, 1)).png()
-    panels = lesson_02.scaling(*[{"dot": ([4, 16], [2.0, 4.0])}] * 3).figure.axes
+    scoring.regression(points, bells, points, places=torch.rand(5, 1), measured=torch.rand(5, 1)).png()
+    panels = scoring.scaling(*[{"dot": ([4, 16], [2.0, 4.0])}] * 3).figure.axes
     assert [axes.get_ylim()[0] for axes in panels] == [0, 0, 0]
     marks = {"chance": 0.125, "commonest payload": 0.33}
-    assert ">commonest payload<" in lesson_03.with_and_without({"a": 1.0}, marks=marks).svg().decode()
-    left, right = lesson_03.mirrored(torch.rand(3, 3), torch.rand(3, 3)).figure.axes
+    assert ">commonest payload<" in matrix.with_and_without({"a": 1.0}, marks=marks).svg().decode()
+    left, right = matrix.mirrored(torch.rand(3, 3), torch.rand(3, 3)).figure.axes
     assert (
         (left.get_ylabel(), left.get_xlabel()) == (right.get_xlabel(), right.get_ylabel()) == ("query", "key")
     )
@@ -197,18 +200,18 @@ def test_the_figures_of_the_lessons_take_what_the_lessons_have():
 def test_accuracy_over_length_has_a_panel_for_each_place_where_positions_enter():
     curve = ([32, 64], [0.1, 0.1], [0.2, 0.2], [0.3, 0.3])
     given = dict.fromkeys(["learned", "none, causal", "shaw", "alibi, causal"], curve)
-    added, scored = lesson_05.extrapolation(given).figure.axes
+    added, scored = positional.extrapolation(given).figure.axes
     names = [[line.get_label() for line in axes.get_lines()] for axes in (added, scored)]
     assert names[0] == ["learned", "none, causal", "chance"]
     assert names[1] == ["none, causal", "Shaw", "ALiBi, causal", "chance"]
     assert [len(axes.collections) for axes in (added, scored)] == [2, 3], "a band for each kind"
     assert added.get_title(loc="left") == "right answers: codes added to tokens"
-    (alone,) = lesson_05.extrapolation({"rotary": curve}).figure.axes
+    (alone,) = positional.extrapolation({"rotary": curve}).figure.axes
     assert alone.get_title(loc="left") == "right answers: positions in the scores"
 
 
 def test_accuracy_by_position_counts_from_the_first_answer_and_marks_the_end_of_training():
-    axes = lesson_05.by_position({"learned": torch.rand(61)}).figure.axes[0]
+    axes = positional.by_position({"learned": torch.rand(61)}).figure.axes[0]
     curve, edge = axes.get_lines()
     assert (curve.get_xdata()[0], curve.get_xdata()[-1]) == (3, 63) and list(edge.get_xdata()) == [31, 31]
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from lesson_lib.plots import alignment
-from lesson_lib.plots.alignment import alignment_map, right_over_dates, right_over_length, visible
+from lesson_lib.charts import alignment
+from lesson_lib.charts.alignment import alignment_map, right_over_dates, right_over_length, visible
 
 SOURCE, TARGET = "3. mai", "05-03"
 CURVE = ([1, 2, 3], [0.1, 0.2, 0.0], [0.5, 0.4, 0.1], [0.9, 0.8, 0.3])

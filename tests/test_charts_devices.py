@@ -3,7 +3,13 @@ depend on them."""
 
 import pytest
 
-from lesson_lib.plots import devices, lesson_02, lesson_03, lesson_08, lesson_09, lesson_10, lesson_11
+from lesson_lib.chapters.c02_scoring import figures as lesson_02
+from lesson_lib.chapters.c03_matrix_form import figures as lesson_03
+from lesson_lib.chapters.c08_attention_vs_rnn import figures as lesson_08
+from lesson_lib.chapters.c09_truncated_attention import figures as lesson_09
+from lesson_lib.chapters.c10_graph_attention import figures as lesson_10
+from lesson_lib.chapters.c11_efficient_attention import figures as lesson_11
+from lesson_lib.charts import devices
 
 CPU = {"loop": ([16, 32], [0.003, 0.011]), "product": ([16, 32], [0.0002, 0.0007])}
 STORED = "a made-up GPU, 2000-01-01, not this machine"

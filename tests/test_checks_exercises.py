@@ -15,13 +15,15 @@ from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
 from lesson_lib.checks import check, store
-from lesson_lib.checks.engine import EXERCISES, LESSONS
+from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.exercise import Choice, Number, Open, Write, edited
 from lesson_lib.checks.inputs import source_of
 from lesson_lib.cli.cards import answer_cell, written_out
 from lesson_lib.cli.sources import split_exercise
 from lesson_lib.linear import feature_map
 from tests.right_answers import RIGHT, WRONG
+
+EXERCISES, LESSONS = exercises(), lessons()
 
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
@@ -213,7 +215,7 @@ def test_source_of_gives_the_text_of_a_function():
 
 def test_what_learners_write_is_what_the_library_does():
     from lesson_lib import positions
-    from lesson_lib.checks import lesson_05 as written
+    from lesson_lib.chapters.c05_positional_encoding import exercises as written
 
     places, x, w = torch.arange(3.0, 10.0), torch.randn(2, 7, 6), positions.frequencies(6).float()
     torch.testing.assert_close(written.waves(places, 6), positions.sinusoidal(10, 6)[3:])
@@ -223,7 +225,7 @@ def test_what_learners_write_is_what_the_library_does():
 
 def test_what_learners_write_in_lesson_06_is_what_the_library_does():
     from lesson_lib import blocks
-    from lesson_lib.checks import lesson_06 as written
+    from lesson_lib.chapters.c06_transformer import exercises as written
 
     x, norm = torch.randn(2, 5, 7), blocks.LayerNorm(7)
     torch.testing.assert_close(written.norm_of_tokens(x, norm.weight, norm.bias, norm.eps), norm(x))
@@ -240,8 +242,8 @@ def test_what_learners_write_in_lesson_07_is_what_the_library_does():
     from torch import nn
 
     from lesson_lib import convolution
-    from lesson_lib.checks import lesson_07 as written
-    from lesson_lib.models.vit import patchify
+    from lesson_lib.chapters.c07_attention_vs_cnn import exercises as written
+    from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
 
     x, conv = torch.randn(1, 2, 5, 7), nn.Conv2d(2, 3, 3, padding=1, bias=False)
     canvas, d = nn.functional.pad(x[0], (1, 1, 1, 1)), convolution.offsets(5, 7, 1)
@@ -268,7 +270,7 @@ def test_the_field_of_lesson_07_is_what_gradients_say():
 
 def test_what_learners_write_in_lesson_08_is_what_the_library_does():
     from lesson_lib import linear
-    from lesson_lib.checks import lesson_08 as written
+    from lesson_lib.chapters.c08_attention_vs_rnn import exercises as written
     from lesson_lib.recurrent import Recurrent, State
 
     layer, x, state = Recurrent("GRU", 5, 3), torch.randn(2, 5), torch.randn(2, 3)
@@ -315,7 +317,7 @@ def test_the_costs_and_states_of_lesson_08_are_what_torch_counts():
 
 
 def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
-    from lesson_lib.checks.lesson_08 import TOKENS, units_on_the_way
+    from lesson_lib.chapters.c08_attention_vs_rnn.exercises import TOKENS, units_on_the_way
 
     found = units_on_the_way()
     numbers = [int(part) for part in re.findall(r"\b\d+\b", EXERCISES["way_to_the_last"].options["c"])]
@@ -324,7 +326,7 @@ def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
 
 
 def test_the_rounds_of_lesson_08_are_counted():
-    from lesson_lib.checks import lesson_08 as written
+    from lesson_lib.chapters.c08_attention_vs_rnn import exercises as written
 
     a, b = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
     assert written.longest_chain(written.states_at_once(a, b)) == 6
@@ -333,7 +335,7 @@ def test_the_rounds_of_lesson_08_are_counted():
 
 def test_what_learners_write_in_lesson_10_is_what_the_library_does():
     from lesson_lib import graphs, masks
-    from lesson_lib.checks import lesson_10 as written
+    from lesson_lib.chapters.c10_graph_attention import exercises as written
 
     for n, radius in ((7, 2), (5, 11), (3, 0), (1, 4)):
         assert torch.equal(masks.from_edges(written.path_edges(n, radius), n), masks.window(n, radius))
@@ -381,7 +383,7 @@ def test_the_node_of_lesson_10_gets_what_attend_gives():
 
 
 def test_the_lonely_node_of_lesson_10_is_what_three_programs_say():
-    from lesson_lib.checks import lesson_10
+    from lesson_lib.chapters.c10_graph_attention import exercises as lesson_10
 
     found = [weights[-1] for weights in lesson_10.three_programs().values()]
     for row, right in zip(found, (0.2, 0.2, 0.0), strict=True):
@@ -394,7 +396,7 @@ def test_the_lonely_node_of_lesson_10_is_what_three_programs_say():
 
 def test_a_mix_of_classes_is_the_worst_case_as_lesson_10_says():
     """Share of nodes told by the best line: on their own features, and on the mean of their neighbours'."""
-    from lesson_lib.data.graphs import opposites
+    from lesson_lib.chapters.c10_graph_attention.graphs import opposites
     from lesson_lib.masks import from_edges
 
     def told(x, y):
@@ -440,7 +442,7 @@ def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
 
 def test_what_learners_write_in_lesson_09_is_what_the_library_does():
     from lesson_lib import masks, measure, truncated
-    from lesson_lib.checks import lesson_09 as written
+    from lesson_lib.chapters.c09_truncated_attention import exercises as written
 
     n, radius = 23, 3
     q, k, v = torch.randn(n, 5), torch.randn(n, 5), torch.randn(n, 2)
@@ -464,7 +466,7 @@ def test_what_learners_write_in_lesson_09_is_what_the_library_does():
 
 
 def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
-    from lesson_lib.checks.lesson_09 import FRAMES, full_masked_window
+    from lesson_lib.chapters.c09_truncated_attention.exercises import FRAMES, full_masked_window
 
     table = torch.empty(6, 360_000, 360_000, device="meta")
     assert table.nbytes / 2**30 == pytest.approx(EXERCISES["table_for_an_hour"].value)
@@ -487,7 +489,7 @@ def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
 
 def test_what_learners_write_in_lesson_11_is_what_the_library_does():
     from lesson_lib import efficient, heads
-    from lesson_lib.checks import lesson_11 as written
+    from lesson_lib.chapters.c11_efficient_attention import exercises as written
 
     n, m, d_k, d_v = 3, 11, 5, 2
     query, key, value = torch.randn(n, d_k), torch.randn(m, d_k), torch.randn(m, d_v)
@@ -534,7 +536,7 @@ def test_the_numbers_of_lesson_11_are_what_tensors_say():
 
 
 def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
-    from lesson_lib.checks.lesson_11 import QUESTIONS, what_they_can
+    from lesson_lib.chapters.c11_efficient_attention.exercises import QUESTIONS, what_they_can
 
     found, letters = (
         what_they_can(),
@@ -617,7 +619,7 @@ def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, st
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():
-    from lesson_lib.checks.lesson_01 import ALIGNMENT, READ, WRITTEN, best_share
+    from lesson_lib.chapters.c01_history.exercises import ALIGNMENT, READ, WRITTEN, best_share
 
     text = (SOURCES / "exercises/01_history.py").read_text("utf-8")
     rows = [[cell.strip(" *") for cell in line[3:-1].split("|")] for line in re.findall(r"# \|.*\|", text)]

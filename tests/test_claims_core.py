@@ -11,8 +11,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend, attend_columns
+from lesson_lib.chapters.c02_scoring.experiments.look_up import best_rows
 from lesson_lib.experiments import results
-from lesson_lib.experiments.look_up import best_rows
 from lesson_lib.masks import causal
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.trace import EXAMPLE, example, in_pure_python, seven_steps

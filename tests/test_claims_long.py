@@ -10,10 +10,13 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.blocks import EncoderLayer
-from lesson_lib.data import graphs, speech
+from lesson_lib.chapters.c09_truncated_attention import speech
+from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
+from lesson_lib.chapters.c10_graph_attention import graphs
+from lesson_lib.chapters.c11_efficient_attention.experiments import arena
 from lesson_lib.device import device, to_device
 from lesson_lib.efficient import attend_tiles
-from lesson_lib.experiments import arena, lengths, phonemes, results
+from lesson_lib.experiments import lengths, results
 from lesson_lib.graphs import GraphAttention, attend_edges, self_loops
 from lesson_lib.masks import from_edges, window
 from lesson_lib.measure import growth_exponent, operations, peak_mib, sensitivity

@@ -37,7 +37,7 @@ def test_build_builds_or_checks(monkeypatch):
 def test_doctor_figures_and_experiments_reach_their_modules(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr("lesson_lib.cli.doctor.main", lambda: 1)
-    monkeypatch.setattr("lesson_lib.plots.files.write_all", lambda folder: seen.append(folder))
+    monkeypatch.setattr("lesson_lib.cli.figures.write_all", lambda folder: seen.append(folder))
     monkeypatch.setattr("lesson_lib.experiments.main", lambda names: seen.append(names) or 0)
     assert cli.main(["doctor"]) == 1
     assert cli.main(["figures", "--to", str(tmp_path)]) == 0

@@ -7,12 +7,15 @@ import pytest
 import torch
 
 from lesson_lib import experiments
+from lesson_lib.chapters.c02_scoring.experiments import look_up
+from lesson_lib.chapters.c04_multi_head.experiments import two_relations
+from lesson_lib.chapters.c05_positional_encoding.experiments import order
 from lesson_lib.device import device, on
-from lesson_lib.experiments import costs, lengths, look_up, order, two_relations
+from lesson_lib.experiments import costs, lengths
 from lesson_lib.positions import Learned
 
 WITHOUT_GPU = [name for name in experiments.names() if not experiments.needs_gpu(name)]
-STORED = [name for name in experiments.names() if (experiments.FOLDER / f"{name}.json").exists()]
+STORED = [name for name in experiments.names() if experiments.stored_at(name).exists()]
 
 
 def test_only_what_needs_a_gpu_may_have_no_results_yet():
@@ -38,13 +41,13 @@ def test_a_changed_recipe_is_refused(monkeypatch):
 def test_unknown_and_missing_results_get_a_sentence(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"no experiment 'lookup'; choose from: .*dates.*look_up"):
         experiments.results("lookup")
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     with pytest.raises(ValueError, match="no results of 'look_up' yet"):
         experiments.results("look_up")
 
 
 def test_running_writes_recipe_rows_date_and_machine(monkeypatch, tmp_path):
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     monkeypatch.setattr(look_up, "run", lambda seed: [{"seed": seed, "value": 1.0}])
     experiments.main(["look_up"])
     stored = json.loads((tmp_path / "look_up.json").read_text(encoding="utf-8"))
@@ -54,7 +57,7 @@ def test_running_writes_recipe_rows_date_and_machine(monkeypatch, tmp_path):
 
 
 def test_a_gpu_is_named_where_one_computed(monkeypatch, tmp_path):
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     monkeypatch.setattr(experiments, "device", lambda: torch.device("xpu"))
     monkeypatch.setattr(look_up, "run", lambda seed: [{"seed": seed}])
     experiments.main(["look_up"])
@@ -64,7 +67,7 @@ def test_a_gpu_is_named_where_one_computed(monkeypatch, tmp_path):
 
 def test_processor_seconds_are_measured_on_the_cpu_wherever_they_are_run(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     monkeypatch.setenv("LESSON_DEVICE", "auto")
     for module in (costs, lengths, look_up):
         monkeypatch.setattr(
@@ -76,7 +79,7 @@ def test_processor_seconds_are_measured_on_the_cpu_wherever_they_are_run(monkeyp
 
 
 def test_what_needs_a_gpu_is_left_out_without_one_and_its_reason_said(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     monkeypatch.setattr(experiments, "names", lambda: ["devices", "look_up"])
     monkeypatch.setattr(look_up, "run", lambda seed: [{"seed": seed}])
     with on("cpu"):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lesson_lib.checks.engine import EXERCISES
+from lesson_lib.checks.engine import exercises
+
+EXERCISES = exercises()
 
 ROOT = Path(__file__).resolve().parents[1]
 FROZEN = tomllib.loads((ROOT / "tests" / "first_edition.toml").read_text(encoding="utf-8"))

@@ -1,6 +1,12 @@
-"""The house stands: a module imports from lower floors only; inside a package nothing goes in a circle."""
+"""The house stands: a module imports from lower floors only, inside a package nothing goes in a circle, and a
+chapter imports no other chapter."""
 
 import ast
+import os
+import subprocess
+import sys
+import textwrap
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -10,14 +16,27 @@ import lesson_lib
 from lesson_lib import FLOORS
 
 HOUSE = Path(lesson_lib.__file__).parent
+SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
+CHAPTERS = sorted(path.parent.name for path in HOUSE.glob("chapters/*/__init__.py"))
+ROOMS = {path.parent.name for path in HOUSE.glob("*/__init__.py")}
+# what nearly every chapter has, and the map need not say
+EVERYWHERE = {
+    *("attention", "claims", "device", "require", "show", "summary", "training"),
+    *("charts.basic", "charts.picture", "widgets.explorer"),
+}
 
 
+@cache
 def imports(path: Path, house: Path = HOUSE) -> set[str]:
     """The modules of the house that a file imports, dotted from the house's root; lazy imports count."""
-    here = path.relative_to(house.parent).with_suffix("").parts
-    package = here[:-1]  # of a file, and of an __init__ too
+    package = path.relative_to(house.parent).with_suffix("").parts[:-1]  # of a file, and of an __init__ too
+    return imported(path.read_text(encoding="utf-8"), package, house)
+
+
+def imported(text: str, package: tuple[str, ...] = (), house: Path = HOUSE) -> set[str]:
+    """The modules of the house that a text imports; `package` is the one that it stands in."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -31,13 +50,13 @@ def imports(path: Path, house: Path = HOUSE) -> set[str]:
 
 
 def resolve(name: str, house: Path) -> str | None:
-    """The module of a dotted name: 'lesson_lib.plots.palette.BLUE' is in 'plots.palette'. None: not ours."""
+    """The module of a dotted name: 'lesson_lib.charts.basic.lines' is in 'charts.basic'. None: not ours."""
     top, *parts = name.split(".")
     if top != house.name:
         return None
     while parts:
         place = house.joinpath(*parts)
-        if place.is_dir() or place.with_suffix(".py").exists():
+        if (place / "__init__.py").exists() or place.with_suffix(".py").exists():
             return ".".join(parts)
         parts.pop()
     return "__init__"
@@ -63,6 +82,52 @@ def wrong_imports(house: Path, floors: dict[str, int]) -> list[str]:
     return wrong
 
 
+def between_chapters(house: Path) -> list[str]:
+    """Imports that go from one chapter to another."""
+    wrong = []
+    for path in sorted(house.glob("chapters/*/**/*.py")):
+        own = path.relative_to(house).parts[1]
+        others = {module for module in imports(path, house) if module.startswith("chapters.")}
+        for module in sorted(others):
+            if module.split(".")[1] != own:
+                wrong.append(f"{path.relative_to(house).as_posix()} imports {module}")
+    return wrong
+
+
+def reached(modules: set[str], house: Path) -> set[str]:
+    """These modules and all that they import, at first or second hand."""
+    found, ahead = set(), sorted(modules)
+    while ahead:
+        module = ahead.pop()
+        if module not in found:
+            found.add(module)
+            place = house.joinpath(*module.split("."))
+            path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+            ahead += sorted(imports(path, house) - {"__init__"})
+    return found
+
+
+@cache
+def used(chapter: str) -> set[str]:
+    """The modules that a chapter's folder, its lesson and its exercises import at first hand."""
+    files = [*(HOUSE / "chapters" / chapter).rglob("*.py")]
+    notebooks = [SOURCES / f"{chapter[1:]}.py", SOURCES / "exercises" / f"{chapter[1:]}.py"]
+    own = f"chapters.{chapter}"
+    texts = [path.read_text(encoding="utf-8") for path in notebooks if path.exists()]
+    found = set().union(*(imports(path) for path in files), *(imported(text) for text in texts))
+    return {module for module in found if module != "__init__" and not f"{module}.".startswith(f"{own}.")}
+
+
+def chapter_map() -> str:
+    """Each chapter with the shared modules that not every chapter has, as lesson_lib/chapters says it."""
+    lines = []
+    for chapter in CHAPTERS:
+        shared = sorted(m for m in used(chapter) - EVERYWHERE - ROOMS if not m.startswith("checks."))
+        text = f"{chapter:24}{', '.join(shared)}"
+        lines += textwrap.wrap(text, 110, initial_indent="    ", subsequent_indent=" " * 28)
+    return "\n".join(lines)
+
+
 def circle(package: Path, house: Path) -> list[str] | None:
     """Modules of a package that import each other in a circle, or None."""
     graph = {}
@@ -81,6 +146,36 @@ def circle(package: Path, house: Path) -> list[str] | None:
 
 def test_modules_import_from_lower_floors_only():
     assert wrong_imports(HOUSE, FLOORS) == []
+
+
+def test_no_chapter_imports_another():
+    assert between_chapters(HOUSE) == []
+
+
+def test_what_is_shared_serves_several_chapters():
+    """A module of one chapter lies in its folder; those that no chapter names serve the shared ones."""
+    serves = {chapter: reached(used(chapter), HOUSE) for chapter in CHAPTERS}
+    for room in ("charts", "widgets", "data", "models", "experiments"):
+        for path in (HOUSE / room).glob("[!_]*.py"):
+            module = f"{room}.{path.stem}"
+            chapters = [chapter for chapter, modules in serves.items() if module in modules]
+            assert len(chapters) != 1, f"{module} serves {chapters[0]} alone: put it there"
+
+
+def test_the_map_of_the_chapters_is_what_they_import():
+    doc = (HOUSE / "chapters" / "__init__.py").read_text(encoding="utf-8")
+    assert chapter_map() in doc, f"put this into lesson_lib/chapters/__init__.py:\n{chapter_map()}"
+
+
+def test_chapters_are_found_by_the_engine_when_an_exercise_is_asked_for_and_not_before():
+    code = (
+        "import sys, lesson_lib.checks as checks\n"
+        "loaded = lambda: sorted(name for name in sys.modules if '.chapters.' in name)\n"
+        "assert loaded() == [], loaded()\n"
+        "checks.check(5, 'weighted_sum')\n"
+        "assert 'lesson_lib.chapters.c11_efficient_attention.exercises' in loaded()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"LESSON_HOME": os.devnull})
 
 
 def test_no_circle_inside_a_package():
@@ -138,3 +233,13 @@ def test_a_circle_is_seen(small_house):
     (small_house / "roof" / "tiles.py").write_text("from home.roof.beams import oak\n")
     (small_house / "roof" / "beams.py").write_text("from . import tiles\n")
     assert circle(small_house / "roof", small_house) is not None
+
+
+def test_an_import_between_chapters_is_seen(small_house):
+    for name, line in (("one", "from home.chapters.two import figures"), ("two", "import math")):
+        (small_house / "chapters" / name).mkdir(parents=True)
+        (small_house / "chapters" / name / "figures.py").write_text(line)
+    assert between_chapters(small_house) == ["chapters/one/figures.py imports chapters.two.figures"]
+    (small_house / "chapters" / "one" / "figures.py").write_text("from home.chapters.one import hints")
+    imports.cache_clear()
+    assert between_chapters(small_house) == []

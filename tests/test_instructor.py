@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lesson_lib.checks.engine import EXERCISES, LESSONS
+from lesson_lib.checks.engine import exercises, lessons
+
+EXERCISES, LESSONS = exercises(), lessons()
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 FOLDER = NOTEBOOKS / "instructor"

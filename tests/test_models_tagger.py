@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from lesson_lib.chapters.c01_history.experiments import tagger as experiment
 from lesson_lib.data import tagging
 from lesson_lib.data.tagging import PADDING, TAGS, draw
 from lesson_lib.device import to_device
-from lesson_lib.experiments import tagger as experiment
 from lesson_lib.models import tagger
 
 SYSTEMS = experiment.RECIPE["systems"]

@@ -11,7 +11,7 @@ import json
 import pytest
 import torch
 
-from lesson_lib.experiments.ring import sent_mib, torchrun
+from lesson_lib.chapters.c11_efficient_attention.experiments.ring import sent_mib, torchrun
 from lesson_lib.ring import attend_ring
 from tests.ring_worker import SILENT
 from tests.test_experiments_ring import held_mib

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from lesson_lib.plots.charts import draw_table, lines
-from lesson_lib.plots.picture import Picture, canvas, color, styled, trim
+from lesson_lib.charts.basic import draw_table, lines
+from lesson_lib.charts.picture import Picture, canvas, color, styled, trim
 
 # xs, and the lowest, median and highest value over the seeds
 Spread = tuple[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from torch import Tensor
 
-from lesson_lib.plots.picture import HEAT, MARKERS, Picture, canvas, color, styled, trim
+from lesson_lib.charts.picture import HEAT, MARKERS, Picture, canvas, color, styled, trim
 
 Names = Sequence[str] | None
 STEPS = [step * 10**k for k in range(9) for step in (2, 5, 10)]  # between the ticks of a long axis

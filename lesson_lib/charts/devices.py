@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lesson_lib import summary
-from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import Picture, styled
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import Picture, styled
 
 Row = Mapping[str, Any]
 # rows {"kind", "n", "seconds"}, and what they are; see `experiments.devices.beside`

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lesson_lib.plots.charts import draw_table, ink
-from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled, trim
+from lesson_lib.charts.basic import draw_table, ink
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled, trim
 
 
 @styled

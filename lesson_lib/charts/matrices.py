@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from lesson_lib.plots.charts import draw_table
-from lesson_lib.plots.picture import Picture, bare, canvas, styled
+from lesson_lib.charts.basic import draw_table
+from lesson_lib.charts.picture import Picture, bare, canvas, styled
 from lesson_lib.trace import SevenSteps
 
 

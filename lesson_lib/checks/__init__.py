@@ -4,7 +4,7 @@ progress() says where you stand and what is next; export_progress("progress.csv"
 instructor; reset(name) forgets one exercise, so that it can be done again.
 
 engine       the verbs            exercise     four kinds of exercise, and how each judges
-lesson_NN    one lesson's exercises, their hints, solutions and typical wrong answers
+alike        exercises about exact whole numbers, and other classes that two chapters share
 suite        properties(): what must hold for every attention function, whoever wrote it; its probes in probes
 runner       running an answer safely          store    progress on disk
 overview     where a learner stands: tables, and a file for a spreadsheet

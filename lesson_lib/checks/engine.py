@@ -4,49 +4,45 @@ predicted before it is drawn."""
 import difflib
 import os
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from lesson_lib.checks import (
-    lesson_00,
-    lesson_01,
-    lesson_02,
-    lesson_03,
-    lesson_04,
-    lesson_05,
-    lesson_06,
-    lesson_07,
-    lesson_08,
-    lesson_09,
-    lesson_10,
-    lesson_11,
-    overview,
-    runner,
-    store,
-)
+import torch
+
+from lesson_lib.checks import overview, runner, store
 from lesson_lib.checks.exercise import Case, Exercise
 from lesson_lib.checks.overview import Lesson, Overview, Standing
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.values import copies, described
 
-# Notebook that asks them -> exercises, in order.
-LESSONS: Mapping[str, tuple[Exercise, ...]] = {
-    "00_start_here": lesson_00.EXERCISES,
-    "exercises/01_history": lesson_01.EXERCISES,
-    "exercises/02_scoring": lesson_02.EXERCISES,
-    "exercises/03_matrix_form": lesson_03.EXERCISES,
-    "exercises/04_multi_head": lesson_04.EXERCISES,
-    "exercises/05_positional_encoding": lesson_05.EXERCISES,
-    "exercises/06_transformer": lesson_06.EXERCISES,
-    "exercises/07_attention_vs_cnn": lesson_07.EXERCISES,
-    "exercises/08_attention_vs_rnn": lesson_08.EXERCISES,
-    "exercises/09_truncated_attention": lesson_09.EXERCISES,
-    "exercises/10_graph_attention": lesson_10.EXERCISES,
-    "exercises/11_efficient_attention": lesson_11.EXERCISES,
-}
-EXERCISES = {exercise.name: exercise for exercises in LESSONS.values() for exercise in exercises}
-
+_CHAPTERS = Path(__file__).parents[1] / "chapters"
 _hints_given: dict[str, int] = {}
 _chosen: set[str] = set()
+
+
+@cache
+def lessons() -> Mapping[str, tuple[Exercise, ...]]:
+    """The notebooks that ask exercises, each with its own in their order.
+
+    The one look-up that goes up in the house: lesson_lib/chapters/*/exercises.py, imported when they are
+    first asked for, with torch as it is after its import, whatever the session has chosen since.
+    """
+    found = {}
+    with runner.undisturbed(), torch.device("cpu"):
+        torch.set_default_dtype(torch.float32)
+        for path in sorted(_CHAPTERS.glob("c*/exercises.py")):
+            chapter = path.parent.name
+            notebook = chapter[1:] if chapter == "c00_start_here" else f"exercises/{chapter[1:]}"
+            found[notebook] = import_module(f"lesson_lib.chapters.{chapter}.exercises").EXERCISES
+    return found
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """All exercises by their names, in the course's order."""
+    return {exercise.name: exercise for found in lessons().values() for exercise in found}
 
 
 def check(answer: Any, name: Any = None) -> Result:
@@ -105,7 +101,7 @@ def picture(name: Any) -> Any:
     """The picture that an exercise asks you to predict; it is drawn once you have chosen, rightly or not."""
     exercise, said = _find(name)
     if exercise is None or exercise.picture is None:
-        with_one = ", ".join(e.name for e in EXERCISES.values() if e.picture is not None)
+        with_one = ", ".join(e.name for e in exercises().values() if e.picture is not None)
         return Note(
             "No picture",
             {"diagnosis": said or f"{exercise.name if exercise else name} has none; these have: {with_one}"},
@@ -177,7 +173,7 @@ def reset(name: Any = None) -> Note:
         forgotten += [f"the pass of {entry['first_pass']}"] if entry["first_pass"] else []
     forgotten += [_count(hints, "hint")] if hints else []
     if forgotten:
-        notebook = next(place for place, exercises in LESSONS.items() if exercise in exercises)
+        notebook = next(place for place, asked in lessons().items() if exercise in asked)
         rows = {
             "forgotten": ", ".join(forgotten),
             "next": f"empty your answer in {notebook}.ipynb, and do it again",
@@ -196,9 +192,9 @@ def _lessons(entries: store.Entries) -> tuple[Lesson, ...]:
         return Standing(exercise, entry["attempts"], entry.get("first_pass"))
 
     return tuple(
-        Lesson(notebook, tuple(standing(exercise) for exercise in exercises))
-        for notebook, exercises in LESSONS.items()
-        if exercises
+        Lesson(notebook, tuple(standing(exercise) for exercise in asked))
+        for notebook, asked in lessons().items()
+        if asked
     )
 
 
@@ -248,9 +244,9 @@ def _find(name: Any) -> tuple[Exercise | None, str]:
             name = None  # an object that answers no question
     if not isinstance(name, str):
         return None, 'say which exercise this answers: check(answer, "name"); progress() lists the names'
-    if name in EXERCISES:
-        return EXERCISES[name], ""
+    if name in exercises():
+        return exercises()[name], ""
     short = name if len(name) <= 60 else name[:57] + "..."
-    near = difflib.get_close_matches(short, EXERCISES, n=1)
+    near = difflib.get_close_matches(short, exercises(), n=1)
     guess = f'; did you mean "{near[0]}"?' if near else ""
     return None, f'no exercise is called "{short}"{guess}; progress() lists the names'

@@ -96,9 +96,9 @@ def _run(chosen: argparse.Namespace) -> int:
 
         return build.check(chosen.names) if chosen.check else build.main(chosen.names, fresh=chosen.fresh)
     if chosen.command == "figures":
-        from lesson_lib.plots import files
+        from lesson_lib.cli.figures import write_all
 
-        files.write_all(chosen.to)
+        write_all(chosen.to)
         return 0
     if chosen.command == "ring":
         from lesson_lib.cli import ring

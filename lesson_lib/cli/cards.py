@@ -26,7 +26,7 @@ def written_out(text: str) -> str:
     Raises KeyError with a sentence for a name that no exercise has.
     """
     # they need torch, and a list of notebooks does not
-    from lesson_lib.checks.engine import EXERCISES
+    from lesson_lib.checks.engine import exercises
     from lesson_lib.checks.exercise import Choice
 
     heads: list[str] = []
@@ -34,11 +34,11 @@ def written_out(text: str) -> str:
 
     def cells(found: re.Match) -> str:
         place, name, words = found.groups()
-        if name not in EXERCISES:
+        if name not in exercises():
             raise KeyError(
                 f'no exercise is called "{name}"; the tag of a card names one of lesson_lib.checks'
             )
-        exercise, lines = EXERCISES[name], words.rstrip("\n").split("\n")
+        exercise, lines = exercises()[name], words.rstrip("\n").split("\n")
         if name not in heads:
             heads.append(name)
             stars = f"`{'★' * exercise.stars} · {exercise.minutes} min · {exercise.why}`"

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from PIL import Image
 
-from lesson_lib.plots import glimpses, lesson_05, matrices
-from lesson_lib.plots.charts import heatmap
-from lesson_lib.plots.picture import Picture
-from lesson_lib.plots.timeline import timeline
+from lesson_lib.chapters.c01_history import glimpses_figures
+from lesson_lib.chapters.c01_history.timeline_figures import timeline
+from lesson_lib.chapters.c05_positional_encoding import figures
+from lesson_lib.charts import matrices
+from lesson_lib.charts.basic import heatmap
+from lesson_lib.charts.picture import Picture
 from lesson_lib.positions import sinusoidal
 from lesson_lib.trace import example, seven_steps
 
@@ -38,9 +40,9 @@ def all_pictures() -> dict[str, Picture]:
             list(matrices.equations("columns", n, d_model, d_k, d_v).values()),
             alt="The five products of self-attention and its softmax with tokens as columns, drawn to scale.",
         ),
-        "positions": lesson_05.table(sinusoidal(64, 32)),
+        "positions": figures.table(sinusoidal(64, 32)),
         "timeline": timeline(),
-        "glimpses": glimpses.paths(*glimpses.stored_paths(6)),
+        "glimpses": glimpses_figures.paths(*glimpses_figures.stored_paths(6)),
     }
 
 
@@ -75,7 +77,10 @@ def write_all(folder: Path | str) -> list[Path]:
         ):
             path.write_bytes(content)
             written.append(path)
-    for name, frames in {"seven_steps": film(), "glimpses": glimpses.film(*glimpses.stored_paths(4))}.items():
+    for name, frames in {
+        "seven_steps": film(),
+        "glimpses": glimpses_figures.film(*glimpses_figures.stored_paths(4)),
+    }.items():
         path = folder / f"{name}.gif"
         path.write_bytes(frames)
         written.append(path)

@@ -26,7 +26,7 @@ def main(*, tokens: int, heads: int, width: int, causal: bool, backward: bool) -
         return 1
     import torch.distributed as dist
 
-    from lesson_lib.experiments import ring
+    from lesson_lib.chapters.c11_efficient_attention.experiments import ring
 
     ring.join(tokens, heads, width)
     try:
@@ -43,7 +43,7 @@ def main(*, tokens: int, heads: int, width: int, causal: bool, backward: bool) -
 
 
 def line(row: dict) -> str:
-    """A row of `experiments.ring.measured` in words."""
+    """A row of `ring.measured` in words."""
     of = "" if row["compared"] == row["tokens"] else f" (of {row['compared']:,} queries)"
     return (
         f"processes {row['processes']} · tokens {row['tokens']:,} · {row['seconds']:5.1f} s ·"

@@ -1,1 +1,2 @@
-"""Data of the course: generated here or bundled with a library, never downloaded. One module each."""
+"""Data of several chapters, one module each: generated here or bundled with a library, never downloaded. What
+one chapter reads lies with it."""

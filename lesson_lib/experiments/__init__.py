@@ -1,8 +1,10 @@
 """Experiments: a recipe, a run per seed, and the results of a long run beside them.
 
-Each module here holds `RECIPE` (plain numbers and names) and `run(seed) -> list of rows`. `make experiments`
-runs them for all seeds of the recipe and writes `results/NAME.json`; a lesson reads that with `results(NAME)`
-and draws it beside its own live run. A file whose recipe is not the code's any more is refused.
+An experiment lies with its chapter, lesson_lib/chapters/*/experiments/NAME.py; what several chapters measure
+lies here. Each module holds `RECIPE` (plain numbers and names) and `run(seed) -> list of rows`. `make
+experiments` runs them for all seeds of the recipe and writes `results/NAME.json` beside the module; a lesson
+reads that with `results(NAME)` and draws it beside its own live run. A file whose recipe is not the code's
+any more is refused.
 
 A module whose seconds belong to one device says so: `DEVICE = "cpu"` is run there on every machine, `DEVICE =
 "gpu"` only where the lessons compute on a GPU, and has no results before that. All others run on the lessons'
@@ -15,6 +17,7 @@ import platform
 import time
 from contextlib import nullcontext
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,24 @@ import torch
 
 from lesson_lib.device import device, on
 
-FOLDER = Path(__file__).parent / "results"
+_HOUSE = Path(__file__).parents[1]
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """Every experiment's file by its name."""
+    files = [*_HOUSE.glob("experiments/*.py"), *_HOUSE.glob("chapters/*/experiments/*.py")]
+    return {path.stem: path for path in sorted(files, key=lambda path: path.stem) if path.stem != "__init__"}
 
 
 def names() -> list[str]:
     """Names of all experiments."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
+    return list(_files())
+
+
+def stored_at(name: str) -> Path:
+    """Where an experiment's results stand, or will."""
+    return _files()[name].parent / "results" / f"{name}.json"
 
 
 def results(name: str) -> dict[str, Any]:
@@ -36,7 +51,8 @@ def results(name: str) -> dict[str, Any]:
 
     Raises ValueError for an unknown name, and where the stored recipe differs from the code's.
     """
-    module, path = _module(name), FOLDER / f"{name}.json"
+    module = _module(name)
+    path = stored_at(name)
     if not path.exists():
         where = " on a machine with a GPU" if needs_gpu(name) else ""
         raise ValueError(
@@ -99,9 +115,10 @@ def main(chosen: list[str] | None = None) -> int:
             "cpu_s": round(time.process_time() - start, 1),
             "rows": rows,
         }
-        FOLDER.mkdir(exist_ok=True)
+        path = stored_at(name)
+        path.parent.mkdir(exist_ok=True)
         text = json.dumps(stored, indent=1)
-        (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8", newline="\n")
+        path.write_text(text + "\n", encoding="utf-8", newline="\n")
         print(f"{name}: {len(rows)} rows in {stored['cpu_s']} s of processor time")
     return int(left_out and bool(chosen))
 
@@ -119,4 +136,5 @@ def _machine() -> list[str]:
 def _module(name: str) -> Any:
     if name not in names():
         raise ValueError(f"there is no experiment {name!r}; choose from: {', '.join(names())}")
-    return importlib.import_module(f"lesson_lib.experiments.{name}")
+    place = _files()[name].relative_to(_HOUSE.parent).with_suffix("").parts
+    return importlib.import_module(".".join(place))

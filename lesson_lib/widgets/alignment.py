@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import ipywidgets
 
+from lesson_lib.charts.alignment import LARGEST, alignment_map, visible
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.data.dates import SEPARATOR, Reading, language, readings
 from lesson_lib.models.translator import TransformerTranslator, Translation, Translator, translate
-from lesson_lib.plots.alignment import LARGEST, alignment_map, visible
-from lesson_lib.plots.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer, pixels
 
 LONGEST_OUTPUT = 40

@@ -13,8 +13,8 @@ from matplotlib.colors import to_hex
 from PIL import Image
 from torch import Tensor
 
-from lesson_lib.plots.charts import ink
-from lesson_lib.plots.picture import HEAT, Picture
+from lesson_lib.charts.basic import ink
+from lesson_lib.charts.picture import HEAT, Picture
 
 _numbers = count(1)
 

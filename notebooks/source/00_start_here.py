@@ -19,8 +19,8 @@ sentences. How does this course want you to work?
 import torch
 
 from lesson_lib.attention import attend
+from lesson_lib.charts import heatmap
 from lesson_lib.checks import check, hint, progress
-from lesson_lib.plots import heatmap
 from lesson_lib.show import show, show_source
 
 # %% [markdown]

@@ -23,25 +23,28 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c01_history import figures
+from lesson_lib.chapters.c01_history import glimpses_figures as glimpse_figures
+from lesson_lib.chapters.c01_history.experiments import glimpse, tagger
+from lesson_lib.chapters.c01_history.glimpse import retina
+from lesson_lib.chapters.c01_history.glimpses_explorer import GlimpseExplorer
+from lesson_lib.chapters.c01_history.timeline_explorer import TimelineExplorer
+from lesson_lib.chapters.c01_history.timeline_figures import cards, timeline
+from lesson_lib.charts import alignment as date_figures
+from lesson_lib.charts.basic import heatmap
 from lesson_lib.claims import claim, verdict
 from lesson_lib.data import dates as date_data
 from lesson_lib.data import tagging
 from lesson_lib.data.milestones import MILESTONES
 from lesson_lib.device import to_device
-from lesson_lib.experiments import dates, glimpse, results, tagger
+from lesson_lib.experiments import dates, results
 from lesson_lib.masks import causal, window
-from lesson_lib.models.glimpse import retina
 from lesson_lib.models.tagger import Window
 from lesson_lib.models.translator import translate
-from lesson_lib.plots import alignment as date_figures
-from lesson_lib.plots import glimpses as glimpse_figures
-from lesson_lib.plots import lesson_01 as figures
-from lesson_lib.plots.charts import heatmap
-from lesson_lib.plots.timeline import cards, timeline
 from lesson_lib.recurrent import AttentionDecoder
 from lesson_lib.scores import Additive
 from lesson_lib.show import show, show_source
-from lesson_lib.widgets import AlignmentExplorer, GlimpseExplorer, TimelineExplorer
+from lesson_lib.widgets import AlignmentExplorer
 
 _ = torch.manual_seed(0)
 

@@ -25,8 +25,8 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c02_scoring import figures
 from lesson_lib.claims import claim, verdict
-from lesson_lib.plots import lesson_02 as figures
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.show import show, show_source
 
@@ -163,7 +163,7 @@ are 0.
 """
 
 # %%
-from lesson_lib.widgets import SoftmaxExplorer
+from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
 
 SoftmaxExplorer((2.0, 4.0, 4.0))
 
@@ -507,7 +507,7 @@ the next lines tell.
 """
 
 # %%
-from lesson_lib.widgets import SevenStepsExplorer
+from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 
 SevenStepsExplorer()
 
@@ -604,7 +604,8 @@ The output of `attend` goes through one linear layer to 8 numbers, one per answe
 """
 
 # %%
-from lesson_lib.experiments import look_up, results
+from lesson_lib.chapters.c02_scoring.experiments import look_up
+from lesson_lib.experiments import results
 
 live = {
     name: look_up.train(name, 256, lr=1e-2)[1]

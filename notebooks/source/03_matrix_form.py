@@ -21,11 +21,11 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend, attend_columns
+from lesson_lib.chapters.c03_matrix_form import figures
 from lesson_lib.claims import claim, verdict
 from lesson_lib.experiments import devices
 from lesson_lib.masks import causal
 from lesson_lib.measure import cpu_seconds
-from lesson_lib.plots import lesson_03 as figures
 from lesson_lib.scores import dot
 from lesson_lib.show import show, show_source
 
@@ -170,7 +170,7 @@ transpose of its row form, and the factors stand in the other order; A has token
 """
 
 # %%
-from lesson_lib.widgets import ShapeExplorer
+from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
 
 ShapeExplorer(n=6, d_model=10, d_k=4, d_v=5)
 

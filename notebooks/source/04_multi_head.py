@@ -24,9 +24,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c04_multi_head import figures
+from lesson_lib.chapters.c04_multi_head.experiments import two_relations
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import to_device
-from lesson_lib.experiments import results, two_relations
+from lesson_lib.experiments import results
 from lesson_lib.heads import (
     MultiHeadAttention,
     masks_from_torch,
@@ -34,7 +36,6 @@ from lesson_lib.heads import (
     split_heads,
 )
 from lesson_lib.masks import causal
-from lesson_lib.plots import lesson_04 as figures
 from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
@@ -437,7 +438,7 @@ look anywhere, and nothing in the training cared.
 """
 
 # %% tags=["nbval-ignore-output"]
-from lesson_lib.widgets import HeadExplorer
+from lesson_lib.chapters.c04_multi_head.heads_explorer import HeadExplorer
 
 letters = [str(token) for token in tokens[0].tolist()]
 HeadExplorer(learned["2 heads"].cpu(), letters, names=["head 0", "head 1"])

@@ -28,12 +28,13 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c05_positional_encoding import figures
+from lesson_lib.chapters.c05_positional_encoding.experiments import order
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import to_device
-from lesson_lib.experiments import order, results
+from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal
-from lesson_lib.plots import lesson_05 as figures
 from lesson_lib.positions import (
     Floater,
     Learned,
@@ -289,7 +290,10 @@ meet again, since 44 tokens are seven turns (7 · 2π = 43.98). The second clock
 """
 
 # %%
-from lesson_lib.widgets import ClockExplorer, RotationExplorer
+from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
+from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import (
+    RotationExplorer,
+)
 
 ClockExplorer(d=8)
 

@@ -34,12 +34,13 @@ from lesson_lib.blocks import (
     TokenEmbedding,
     Transformer,
 )
+from lesson_lib.chapters.c06_transformer import figures
+from lesson_lib.chapters.c06_transformer import machine_figures as pictures
+from lesson_lib.chapters.c06_transformer.experiments import norms
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import to_device
-from lesson_lib.experiments import norms, results
+from lesson_lib.experiments import results
 from lesson_lib.masks import causal, padding
-from lesson_lib.plots import lesson_06 as figures
-from lesson_lib.plots import machine as pictures
 from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
@@ -616,7 +617,7 @@ safe. The stored run measures what it saves: a small translator writes answers o
 """
 
 # %%
-from lesson_lib.experiments import translation
+from lesson_lib.chapters.c06_transformer.experiments import translation
 
 stored_translation = results("translation")["rows"]
 figures.cost_of_writing([row for row in stored_translation if row["kind"] == "speed"])
@@ -743,7 +744,7 @@ token; the table beside the large map follows that token down the residual strea
 """
 
 # %%
-from lesson_lib.widgets import MachineExplorer
+from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
 
 MachineExplorer(
     lambda text: opened(translator, " ".join(text.lower().split())),
@@ -833,7 +834,7 @@ Our text is generated, so that we know what can be known. In these sentences a v
 """
 
 # %%
-from lesson_lib.data import agreement
+from lesson_lib.chapters.c06_transformer import agreement
 
 generator = torch.Generator().manual_seed(0)
 drawn = agreement.draw(generator, 4, "test")
@@ -858,7 +859,7 @@ is asked for all of them, and cannot see which words were left or replaced: so i
 """
 
 # %%
-from lesson_lib.models.bert import hide
+from lesson_lib.chapters.c06_transformer.bert import hide
 
 hidden = hide(drawn.words, drawn.lengths, torch.Generator().manual_seed(1))
 for seen, chosen, length in zip(hidden.seen, hidden.chosen, drawn.lengths, strict=True):
@@ -871,8 +872,8 @@ r"""
 """
 
 # %%
-from lesson_lib.experiments import bert as masked
-from lesson_lib.models.bert import fill, maps
+from lesson_lib.chapters.c06_transformer.bert import fill, maps
+from lesson_lib.chapters.c06_transformer.experiments import bert as masked
 
 bert, bert_history = masked.train(seed=0)
 print(f"{count(bert):,} numbers learned")
@@ -1031,7 +1032,9 @@ for temperature in (0.5, 1.0, 2.0):
     )
 
 # %%
-from lesson_lib.widgets import ContinuationExplorer
+from lesson_lib.chapters.c06_transformer.continuation_explorer import (
+    ContinuationExplorer,
+)
 
 ContinuationExplorer(writer, start="The ")
 
@@ -1564,7 +1567,7 @@ claim(
 )
 
 # %% tags=["claim:bert-1"]
-from lesson_lib.models.bert import changed
+from lesson_lib.chapters.c06_transformer.bert import changed
 
 seen, lengths = to_device((torch.tensor([[5, 6, 7, 8, 9]]), torch.tensor([5])))
 other = seen.clone()

@@ -24,6 +24,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c07_attention_vs_cnn import figures
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.claims import claim, verdict
 from lesson_lib.convolution import (
     Near,
@@ -34,8 +36,7 @@ from lesson_lib.convolution import (
     with_few_heads,
 )
 from lesson_lib.device import to_device
-from lesson_lib.experiments import fields, results
-from lesson_lib.plots import lesson_07 as figures
+from lesson_lib.experiments import results
 from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
@@ -261,7 +262,7 @@ Try it:
 """
 
 # %%
-from lesson_lib.widgets import PixelExplorer
+from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import PixelExplorer
 
 PixelExplorer(conv, picture)
 
@@ -463,7 +464,7 @@ def patches_of(image, side):
     return torch.stack(squares)
 
 
-from lesson_lib.models.vit import patchify
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
 
 photograph = torch.rand(3, 224, 224)
 rows = patches_of(photograph, 16)
@@ -496,7 +497,7 @@ images are 9 to 300 million photographs that Google keeps to itself. Can we see 
 """
 
 # %%
-from lesson_lib.experiments import vit as seeing
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import vit as seeing
 
 drawn = {
     task: seeing.draw(task, 4, torch.Generator().manual_seed(3), "test")
@@ -691,7 +692,7 @@ how strongly does each pixel move what the model has at one place before its las
 """
 
 # %%
-from lesson_lib.models.vit import seen
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import seen
 
 place, sample = (1, 1), seeing.held_out("pair", "test")[0][0]
 learned = {}
@@ -747,7 +748,7 @@ def attention_block(x, w_q, w_k, w_v, gamma):
 
 
 # %%
-from lesson_lib.models.sagan import SelfAttention2d
+from lesson_lib.chapters.c07_attention_vs_cnn.sagan import SelfAttention2d
 
 _ = torch.manual_seed(0)
 block, x_map = SelfAttention2d(4, d_k=2), torch.randn(1, 4, 2, 3)
@@ -782,7 +783,7 @@ How far does noise travel without attention? Ask which columns of noise can move
 """
 
 # %%
-from lesson_lib.models.sagan import Generator, noise
+from lesson_lib.chapters.c07_attention_vs_cnn.sagan import Generator, noise
 
 reaches = {}
 for middle in ("nothing", "attention"):
@@ -815,7 +816,7 @@ Without attention only the two middle columns of noise reach both halves, the ou
 """
 
 # %%
-from lesson_lib.experiments import sagan as painting
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as painting
 
 gan_rows = results("sagan")["rows"]
 kappas = painting.at_the_end(gan_rows, "kappa")
@@ -966,7 +967,7 @@ How well do two boxes agree? **Intersection over union** (IoU): the area in both
 """
 
 # %%
-from lesson_lib.models import detr as detection
+from lesson_lib.chapters.c07_attention_vs_cnn import detr as detection
 
 true_box = torch.tensor([3.0, 3.0, 7.0, 7.0])  # left, top, right, bottom
 for off in (0, 1, 2, 4):
@@ -983,7 +984,7 @@ Two numbers judge it. **Recall** is the share of the objects that were found, **
 """
 
 # %%
-from lesson_lib.experiments import detr as detecting
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import detr as detecting
 
 detector, detr_history = detecting.train(seed=0)
 given = detecting.scenes("test")  # 1,000 scenes, never trained on
@@ -1004,7 +1005,7 @@ A few test scenes. The number is the probability that the query gives to its kin
 """
 
 # %%
-from lesson_lib.data.scenes import KINDS
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS
 
 detected = detection.detections(found)[:8]
 boxes = [torch.tensor([one.box for one in each]).reshape(-1, 4) for each in detected]
@@ -1196,7 +1197,7 @@ for (task, n, budget), lead in ahead.items():
 
 # %% tags=["claim:cnn-3"]
 _ = torch.manual_seed(0)
-from lesson_lib.models.vit import VisionTransformer
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer
 
 small, x = VisionTransformer(20, 5, 2), torch.randn(2, 1, 20, 20)
 cut = patchify(x, 5) @ small.patches.weight.flatten(1).T + small.patches.bias
@@ -1228,8 +1229,8 @@ claim("cnn-4", {
 })  # fmt: skip
 
 # %%
-from lesson_lib.data.scenes import SIZE
-from lesson_lib.models.detr import Detr
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detr
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import SIZE
 
 generator, detr = Generator("attention"), Detr().eval()
 made = generator(noise(2, torch.Generator().manual_seed(0)), weights=True)

@@ -26,14 +26,15 @@ from torch.testing import assert_close
 
 from lesson_lib import measure
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c08_attention_vs_rnn import figures
+from lesson_lib.chapters.c08_attention_vs_rnn import paths_figures as drawing
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments import paths
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import on, to_device
-from lesson_lib.experiments import costs, devices, paths, recall, results
+from lesson_lib.experiments import costs, devices, recall, results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.linear import as_rnn, attend_linear, feature_map, step
 from lesson_lib.masks import causal
-from lesson_lib.plots import lesson_08 as figures
-from lesson_lib.plots import paths as drawing
 from lesson_lib.recurrent import Recurrent
 from lesson_lib.show import show, show_source
 
@@ -214,7 +215,7 @@ Light the paths yourself:
 """
 
 # %%
-from lesson_lib.widgets import PathExplorer
+from lesson_lib.chapters.c08_attention_vs_rnn.paths_explorer import PathExplorer
 
 PathExplorer({name: paths.network(name, 8) for name in paths.NETWORKS})
 
@@ -227,7 +228,7 @@ And in time, at your own pace, with a bidirectional network between the two:
 """
 
 # %%
-from lesson_lib.widgets import WavePlayer
+from lesson_lib.chapters.c08_attention_vs_rnn.paths_explorer import WavePlayer
 
 some = ("RNN", "BiRNN", "self-attention")
 WavePlayer({name: paths.network(name, 8) for name in some})
@@ -796,7 +797,7 @@ Ask the four models of this section yourself:
 """
 
 # %%
-from lesson_lib.widgets import DistanceExplorer
+from lesson_lib.chapters.c08_attention_vs_rnn.recall_explorer import DistanceExplorer
 
 DistanceExplorer(models)
 

@@ -24,14 +24,14 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c09_truncated_attention import figures, speech
+from lesson_lib.chapters.c09_truncated_attention.experiments import beyond, phonemes
+from lesson_lib.chapters.c09_truncated_attention.phonemes import PhonemeRecogniser
 from lesson_lib.claims import claim, verdict
-from lesson_lib.data import speech
 from lesson_lib.device import on, to_device
-from lesson_lib.experiments import beyond, devices, lengths, phonemes, results
+from lesson_lib.experiments import devices, lengths, results
 from lesson_lib.masks import causal, window
 from lesson_lib.measure import growth_exponent, operations, sensitivity
-from lesson_lib.models.phonemes import PhonemeRecogniser
-from lesson_lib.plots import lesson_09 as figures
 from lesson_lib.show import show, show_source
 from lesson_lib.truncated import attend_window
 
@@ -528,7 +528,7 @@ Move the radius yourself: what is looked at, what it costs for ten seconds of sp
 """
 
 # %%
-from lesson_lib.widgets import WindowExplorer
+from lesson_lib.chapters.c09_truncated_attention.window_explorer import WindowExplorer
 
 WindowExplorer(stored_speech, saturates=best)
 
@@ -542,7 +542,9 @@ Record a sentence of up to 12 seconds, and save it as a WAV file with 16,000 sam
 """
 
 # %%
-from lesson_lib.widgets import RecordingExplorer
+from lesson_lib.chapters.c09_truncated_attention.recording_explorer import (
+    RecordingExplorer,
+)
 
 RecordingExplorer(models[None], speech.LABELS)
 

@@ -26,15 +26,16 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention import figures
+from lesson_lib.chapters.c10_graph_attention import graphs as data
+from lesson_lib.chapters.c10_graph_attention import graphs_figures as drawing
+from lesson_lib.chapters.c10_graph_attention.experiments import club
 from lesson_lib.claims import claim, verdict
-from lesson_lib.data import graphs as data
 from lesson_lib.device import on, to_device
-from lesson_lib.experiments import club, devices, results
+from lesson_lib.experiments import devices, results
 from lesson_lib.graphs import GraphAttention, attend_edges, self_loops
 from lesson_lib.masks import causal, from_edges, window
 from lesson_lib.measure import cpu_seconds, peak_mib
-from lesson_lib.plots import graphs as drawing
-from lesson_lib.plots import lesson_10 as figures
 from lesson_lib.scores import GraphScore, scaled_dot
 from lesson_lib.show import show, show_source
 
@@ -421,7 +422,7 @@ Shape: the truth; colour: the guess. A half of a line is as thick as the weight 
 """
 
 # %%
-from lesson_lib.widgets import GraphExplorer
+from lesson_lib.chapters.c10_graph_attention.graph_explorer import GraphExplorer
 
 GraphExplorer(task, trained["GAT"], node=8)
 

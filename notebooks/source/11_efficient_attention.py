@@ -25,9 +25,17 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.blocks import EncoderLayer
+from lesson_lib.chapters.c11_efficient_attention import figures, scale_figures
+from lesson_lib.chapters.c11_efficient_attention.experiments import (
+    arena,
+    laws,
+    ring,
+    shared_keys,
+)
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
 from lesson_lib.claims import claim, verdict
 from lesson_lib.efficient import LowRank, Partial, RandomFeatures, attend_tiles, merge
-from lesson_lib.experiments import arena, devices, laws, results, ring, shared_keys
+from lesson_lib.experiments import devices, results
 from lesson_lib.heads import Cache, MultiHeadAttention
 from lesson_lib.linear import attend_linear
 from lesson_lib.masks import causal, window
@@ -38,9 +46,6 @@ from lesson_lib.measure import (
     peak_mib,
     sensitivity,
 )
-from lesson_lib.plots import lesson_11 as figures
-from lesson_lib.plots import scale
-from lesson_lib.widgets import ScaleExplorer
 
 _ = torch.manual_seed(0)
 
@@ -405,7 +410,7 @@ Here is a small one. The same classifier, two layers, width 64, and five attenti
 """
 
 # %%
-from lesson_lib.data import listops
+from lesson_lib.chapters.c11_efficient_attention import listops
 from lesson_lib.data import recall as letters
 
 generator = torch.Generator("cpu").manual_seed(0)
@@ -972,7 +977,7 @@ for kind, at in laws.checked(measured, "mib").items():
     print(f"{kind:15} {said}")
 
 # %%
-scale.laws_picture(measured, laws.laws(measured, "mib"), of="mib")
+scale_figures.laws_picture(measured, laws.laws(measured, "mib"), of="mib")
 
 # %% [markdown]
 r"""
@@ -980,7 +985,7 @@ Open marks were held out; the law was fitted to the last three filled ones befor
 """
 
 # %%
-scale.laws_picture(measured, laws.laws(measured, "cpu_s"), of="cpu_s")
+scale_figures.laws_picture(measured, laws.laws(measured, "cpu_s"), of="cpu_s")
 
 # %% [markdown]
 r"""
@@ -1005,7 +1010,7 @@ What the laws say of one machine that has to hold it all, queries, keys and valu
 # %% tags=["nbval-ignore-output"]
 at_home = laws.machine_laws(measured)
 longest = {kind: max(at) for kind, at in laws.points(measured).items()}
-scale.scale_table(at_home, longest=longest)
+scale_figures.scale_table(at_home, longest=longest)
 
 # %% [markdown]
 r"""

@@ -20,13 +20,13 @@ r"""
 import torch
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c12_claims.ledger_explorer import LedgerExplorer
+from lesson_lib.chapters.c12_claims.ledger_figures import tally
 from lesson_lib.checks import properties
 from lesson_lib.claims import VERDICTS, claim, errata, page, sources, verdict
 from lesson_lib.masks import causal
-from lesson_lib.plots.ledger import tally
 from lesson_lib.show import show
 from lesson_lib.trace import EXAMPLE, in_pure_python
-from lesson_lib.widgets import LedgerExplorer
 
 _ = torch.manual_seed(0)
 

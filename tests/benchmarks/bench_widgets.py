@@ -9,21 +9,20 @@ import statistics
 import pytest
 import torch
 
+from lesson_lib.chapters.c04_multi_head.heads_explorer import HeadExplorer
+from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
+from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
+from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
+from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import PixelExplorer
+from lesson_lib.chapters.c08_attention_vs_rnn.recall_explorer import DistanceExplorer
+from lesson_lib.chapters.c09_truncated_attention import speech
+from lesson_lib.chapters.c09_truncated_attention.phonemes import PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.recording_explorer import RecordingExplorer
 from lesson_lib.cli import lab as copies
-from lesson_lib.data import dates, speech
+from lesson_lib.data import dates
 from lesson_lib.device import device
-from lesson_lib.models.phonemes import PhonemeRecogniser
 from lesson_lib.models.recaller import Recaller
-from lesson_lib.widgets import (
-    AlignmentExplorer,
-    ClockExplorer,
-    DistanceExplorer,
-    HeadExplorer,
-    PixelExplorer,
-    RecordingExplorer,
-    RotationExplorer,
-)
-from lesson_lib.widgets.machine import MachineExplorer
+from lesson_lib.widgets import AlignmentExplorer
 from tests import test_widgets_alignment as translators
 from tests import test_widgets_graph as graphs
 from tests import test_widgets_machine as machines

@@ -12,8 +12,10 @@ pytestmark = pytest.mark.browser
 CARDS = [
     (
         "import sys\nfrom lesson_lib.checks import check, hint, progress, properties, solution\n"
-        "from lesson_lib.claims import claim, errata, page\nfrom lesson_lib.plots.timeline import cards\n"
-        "from lesson_lib.show import show_source\nfrom lesson_lib.widgets import SoftmaxExplorer"
+        "from lesson_lib.claims import claim, errata, page\n"
+        "from lesson_lib.chapters.c01_history.timeline_figures import cards\n"
+        "from lesson_lib.show import show_source\n"
+        "from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer"
     ),
     "check(..., 'score_ratio')",
     "check('exp(1)', 'score_ratio')",

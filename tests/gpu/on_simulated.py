@@ -8,11 +8,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention.figures import masks
+from lesson_lib.charts.basic import heatmap
 from lesson_lib.device import device, on, seed, to_device
 from lesson_lib.masks import from_edges, padding
 from lesson_lib.measure import peak_mib
-from lesson_lib.plots.charts import heatmap
-from lesson_lib.plots.lesson_10 import masks
 from tests.gpu.simulated import NAME, PIECE
 
 

@@ -750,9 +750,9 @@ ALIGNMENT = (
 
 
 def _alignment_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
-    return plots.heatmap(
+    return charts.heatmap(
         table(ALIGNMENT),
         alt=(
             "Heat map of weights, 5 written by 6 read characters: one bright cell in the rows 0, 1 and 7, two"

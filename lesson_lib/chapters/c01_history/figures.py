@@ -6,8 +6,8 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
 
 
 def regression(x: Tensor, curves: Mapping[str, Tensor], measured: tuple[Tensor, Tensor]) -> Picture:

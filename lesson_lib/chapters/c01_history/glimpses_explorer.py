@@ -12,9 +12,9 @@ from matplotlib import colormaps
 from PIL import Image
 from torch import Tensor
 
-from lesson_lib.models.glimpse import first_pixel, retina
-from lesson_lib.plots.glimpses import glance
-from lesson_lib.plots.picture import CURVES, HEAT, Picture
+from lesson_lib.chapters.c01_history.glimpse import first_pixel, retina
+from lesson_lib.chapters.c01_history.glimpses_figures import glance
+from lesson_lib.charts.picture import CURVES, HEAT, Picture
 from lesson_lib.widgets.explorer import Explorer
 
 UNIT = 10  # screen pixels for a pixel of the canvas

@@ -14,13 +14,13 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 from torch import Tensor
 
+from lesson_lib.chapters.c01_history.glimpse import first_pixel, retina
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.data import digits
-from lesson_lib.models.glimpse import first_pixel, retina
-from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
-from lesson_lib.plots.picture import canvas as sheet
 
-STORED = Path(__file__).parents[1] / "experiments" / "results" / "glimpse.json"
+STORED = Path(__file__).parent / "experiments" / "results" / "glimpse.json"
 FRAME_MS, LAST_MS = 1000, 2200
 PATH = CURVES[1]
 

@@ -6,9 +6,9 @@ import html
 import ipywidgets
 
 from lesson_lib import require
+from lesson_lib.chapters.c01_history.timeline_figures import SHADES, rows, timeline
+from lesson_lib.charts.picture import Picture
 from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
-from lesson_lib.plots.picture import Picture
-from lesson_lib.plots.timeline import SHADES, rows, timeline
 from lesson_lib.widgets.explorer import Explorer
 
 LESSONS = {

@@ -3,8 +3,8 @@
 from html import escape
 from textwrap import fill
 
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
-from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 
 SHADES = dict(zip(THREADS, ("#000000", *CURVES[:4]), strict=True))
 

@@ -375,7 +375,7 @@ score_ratio = Number(
 
 
 def _unscaled_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     query, key = drawn(6, 6, 256), drawn(8, 8, 256)
     value = torch.ones_like(key)
@@ -383,7 +383,7 @@ def _unscaled_picture() -> Any:
         "q . k": attend(query, key, value, score=dot).weights,
         "q . k / sqrt(256)": attend(query, key, value).weights,
     }
-    return plots.heatmap(
+    return charts.heatmap(
         tables,
         alt=(
             "Two heat maps of 6 queries by 8 keys. Left, unscaled: one bright cell in each row. Right,"

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib.plots.charts import heatmap, lines
-from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import Picture
+from lesson_lib.charts.basic import heatmap, lines
+from lesson_lib.charts.devices import Gpu, seconds_beside
+from lesson_lib.charts.picture import Picture
 
 Curves = Mapping[str, Sequence]
 

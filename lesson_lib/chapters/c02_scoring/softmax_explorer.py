@@ -6,8 +6,8 @@ import ipywidgets
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.plots import bars
-from lesson_lib.plots.picture import CURVES, Picture
+from lesson_lib.charts import bars
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.scores import dot
 from lesson_lib.widgets.explorer import Explorer, number
 

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.plots import matrices
-from lesson_lib.plots.picture import Picture
+from lesson_lib.charts import matrices
+from lesson_lib.charts.picture import Picture
 from lesson_lib.scores import scaled_dot
 from lesson_lib.trace import SevenSteps, example, seven_steps
 from lesson_lib.widgets.explorer import Explorer, number, table

@@ -354,13 +354,13 @@ learned = Number(
 
 
 def _bright_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     query, key = drawn(41, 5, 3).abs() + 0.5, drawn(42, 5, 3).abs() * 0.3
     key[2] = 1.2
     table = attend(query, key, key, score=dot).weights
     tokens = [str(i) for i in range(1, 6)]
-    return plots.heatmap(
+    return charts.heatmap(
         table.mT,
         alt="Heat map of A', 5 keys by 5 queries: row 3 is bright, all other rows are dark.",
         caption="A' of the column convention: rows are keys. Every query looks at key 3, so row 3 is bright.",

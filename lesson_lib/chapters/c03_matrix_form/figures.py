@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lesson_lib.plots.charts import bars, heatmap
-from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.matrices import equations, products
-from lesson_lib.plots.picture import Picture
+from lesson_lib.charts.basic import bars, heatmap
+from lesson_lib.charts.devices import Gpu, seconds_beside
+from lesson_lib.charts.matrices import equations, products
+from lesson_lib.charts.picture import Picture
 
 
 def loop_and_product(

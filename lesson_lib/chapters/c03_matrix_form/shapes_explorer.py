@@ -2,9 +2,9 @@
 
 import ipywidgets
 
-from lesson_lib.plots import matrices
-from lesson_lib.plots.matrices import EDGE, FILL, LINE, TOKENS, Equation, equations
-from lesson_lib.plots.picture import Picture
+from lesson_lib.charts import matrices
+from lesson_lib.charts.matrices import EDGE, FILL, LINE, TOKENS, Equation, equations
+from lesson_lib.charts.picture import Picture
 from lesson_lib.widgets.explorer import Explorer
 
 

@@ -531,14 +531,14 @@ counted = Number(
 
 
 def _three_back_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     n = 10
     where = torch.eye(n, device="cpu")
     query = 7 * torch.cat([torch.zeros(3, n, device="cpu"), where[:-3]])  # token i asks for position i - 3
     table = attend(query, where, where, score=dot).weights
     tokens = [str(i) for i in range(1, n + 1)]
-    return plots.heatmap(
+    return charts.heatmap(
         table,
         alt=(
             "Heat map of weights, 10 queries by 10 keys: a bright line parallel to the diagonal, three cells"

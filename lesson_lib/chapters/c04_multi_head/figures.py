@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib.plots.charts import bars, heatmap, lines
-from lesson_lib.plots.picture import Picture
+from lesson_lib.charts.basic import bars, heatmap, lines
+from lesson_lib.charts.picture import Picture
 
 
 def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> Picture:

@@ -9,8 +9,8 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from torch import Tensor
 
-from lesson_lib.plots.grid import heads
-from lesson_lib.plots.picture import CURVES, HEAT, Picture
+from lesson_lib.charts.grid import heads
+from lesson_lib.charts.picture import CURVES, HEAT, Picture
 from lesson_lib.widgets.explorer import Explorer, cell, pixels, shade
 
 MAX_HEADS, MAX_TOKENS = 12, 24

@@ -7,8 +7,8 @@ import ipywidgets
 import torch
 from torch import Tensor
 
-from lesson_lib.plots.grid import clocks
-from lesson_lib.plots.picture import CURVES, Picture
+from lesson_lib.charts.grid import clocks
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.positions import BASE, frequencies, sinusoidal
 from lesson_lib.widgets.explorer import Explorer, cell, number
 

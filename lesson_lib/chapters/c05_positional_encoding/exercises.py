@@ -583,10 +583,10 @@ shaw = Number(
 
 
 def _nearness_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     p = sinusoidal(32, 16, dtype=torch.float64, device=torch.device("cpu"))
-    return plots.heatmap(
+    return charts.heatmap(
         p @ p.mT,
         alt=(
             "Heat map of 32 by 32 dot products: stripes along the diagonals, the main diagonal brightest,"

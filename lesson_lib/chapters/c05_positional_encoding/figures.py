@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib.plots.charts import heatmap, lines
-from lesson_lib.plots.picture import Picture
+from lesson_lib.charts.basic import heatmap, lines
+from lesson_lib.charts.picture import Picture
 
 PANELS = {
     "right answers: codes added to tokens": ("none", "learned", "sinusoidal", "floater"),

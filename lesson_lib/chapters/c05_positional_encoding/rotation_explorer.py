@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from lesson_lib.plots.grid import shift
-from lesson_lib.plots.picture import Picture
+from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import Places, before_the_first, sliders
+from lesson_lib.charts.grid import shift
+from lesson_lib.charts.picture import Picture
 from lesson_lib.positions import BASE, rotation
-from lesson_lib.widgets.clocks import Places, before_the_first, sliders
 from lesson_lib.widgets.explorer import Explorer, number, table
 
 MAX_D = 8

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from lesson_lib import require
 from lesson_lib.attention import Attended, attend
 from lesson_lib.blocks import Encoder, Stacked, TokenEmbedding
-from lesson_lib.data.agreement import LONGEST, MASK, PAD, VOCABULARY, read
+from lesson_lib.chapters.c06_transformer.agreement import LONGEST, MASK, PAD, VOCABULARY, read
 from lesson_lib.device import to_device
 from lesson_lib.masks import padding
 from lesson_lib.positions import Learned

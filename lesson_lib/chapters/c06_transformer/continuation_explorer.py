@@ -6,8 +6,8 @@ import textwrap
 
 import ipywidgets
 
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.models.gpt import GPT, distribution, generate, next_logits
-from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.widgets.explorer import Explorer
 
 LONGEST = 500  # characters of a beginning

@@ -909,11 +909,11 @@ def _streams() -> tuple[list[float], list[float]]:
 
 
 def _stream_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     before, after = _streams()
     counts = list(range(SUBLAYERS + 1))
-    return plots.lines(
+    return charts.lines(
         {"size of the numbers in x": {"pre-norm": (counts, before), "post-norm": (counts, after)}},
         alt=(
             "Two curves over 24 sub-layers: pre-norm rises quickly, then ever more slowly; post-norm is a"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lesson_lib.plots.charts import draw_table, heatmap, lines
-from lesson_lib.plots.picture import Picture, canvas, color, styled
+from lesson_lib.charts.basic import draw_table, heatmap, lines
+from lesson_lib.charts.picture import Picture, canvas, color, styled
 
 
 @styled

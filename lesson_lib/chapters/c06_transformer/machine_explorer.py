@@ -9,8 +9,8 @@ import ipywidgets
 from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d, cosine_similarity
 
-from lesson_lib.plots.machine import inside, machine
-from lesson_lib.plots.picture import CURVES, Picture
+from lesson_lib.chapters.c06_transformer.machine_figures import inside, machine
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer, cell, pixels
 
 PARTS = {"encoder": "encoder", "own": "decoder, own tokens", "cross": "decoder to encoder"}

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
 from torch import Tensor
 
-from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, HEAT, Picture, canvas, styled
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import CURVES, HEAT, Picture, canvas, styled
 
 FIELDS = ("source", "target", "encoder", "decoder")
 LABELS, MAPS, BETWEEN, STREAM = 0.92, 4.56, 0.82, 1.6  # inches across: names, maps, ticks, the stream's norm

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from lesson_lib import require
 from lesson_lib.blocks import Decoder, Encoder
-from lesson_lib.data.scenes import KINDS, NONE, SIZE, Objects
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, NONE, SIZE, Objects
 from lesson_lib.positions import Learned
 
 WEIGHTS = {"kind": 4.0, "box": 5.0, "giou": 2.0}

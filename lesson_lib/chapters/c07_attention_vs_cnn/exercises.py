@@ -781,7 +781,7 @@ def _shown(tokens: Tensor) -> Tensor:
 
 
 def _fields_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     layers = {
         "behind two convolutions": _convolved,
@@ -792,7 +792,7 @@ def _fields_picture() -> Any:
         name: (receptive_field(layer, drawn(4, 1, 1, SIDE, SIDE), (10, 10)) > 0).float()
         for name, layer in layers.items()
     }
-    return plots.heatmap(
+    return charts.heatmap(
         fields,
         alt="Three maps of a picture: a small square, a square patch, and the whole picture is bright.",
         caption=(

@@ -21,9 +21,9 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
-from lesson_lib.plots.picture import canvas as sheet
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import canvas as sheet
 
 Pixel = tuple[int, int]
 QUERY = CURVES[1]  # the frame of the pixel that asks

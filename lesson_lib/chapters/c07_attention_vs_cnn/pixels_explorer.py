@@ -13,9 +13,9 @@ from matplotlib.colors import to_hex
 from PIL import Image
 from torch import Tensor, nn
 
+from lesson_lib.chapters.c07_attention_vs_cnn.figures import gaze, kernel_offsets, offset_name
+from lesson_lib.charts.picture import CURVES, HEAT, Picture
 from lesson_lib.convolution import as_attention
-from lesson_lib.plots.lesson_07 import gaze, kernel_offsets, offset_name
-from lesson_lib.plots.picture import CURVES, HEAT, Picture
 from lesson_lib.widgets.explorer import Explorer, cell
 
 LARGEST, MOST_TAPS, MOST_CHANNELS = 12, 25, 6  # pixels of a side, taps of the kernel, output channels

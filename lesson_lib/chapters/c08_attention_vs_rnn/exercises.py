@@ -737,10 +737,10 @@ def units_on_the_way() -> dict[str, list[int]]:
 
 
 def _way_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     places = list(range(1, TOKENS + 1))
-    return plots.lines(
+    return charts.lines(
         {"units on the way": {name: (places, units) for name, units in units_on_the_way().items()}},
         alt=(
             "Four curves over 17 positions: a straight line up to 18, two staircases up to 8 and to 6, and a"

@@ -19,10 +19,10 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib import require, summary
+from lesson_lib.charts.basic import heatmap, lines
+from lesson_lib.charts.devices import Gpu, seconds_beside
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, canvas, color, styled, trim
 from lesson_lib.data.recall import SYMBOLS
-from lesson_lib.plots.charts import heatmap, lines
-from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, bare, canvas, color, styled, trim
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import ipywidgets
 import networkx
 
-from lesson_lib.plots import paths
-from lesson_lib.plots.paths import FOOT, LABELS, RISE, SIDE, Drawing, Node
-from lesson_lib.plots.picture import Picture
+from lesson_lib.chapters.c08_attention_vs_rnn import paths_figures
+from lesson_lib.chapters.c08_attention_vs_rnn.paths_figures import FOOT, LABELS, RISE, SIDE, Drawing, Node
+from lesson_lib.charts.picture import Picture
 from lesson_lib.widgets.explorer import Explorer
 
 WIDE, ROOM = 46, 291  # screen pixels from position to position; for a network where two stand side by side
@@ -38,7 +38,7 @@ class PathExplorer(Explorer):
     """
 
     def __init__(self, networks: Mapping[str, networkx.DiGraph]) -> None:
-        self.networks = paths.checked(networks)
+        self.networks = paths_figures.checked(networks)
         sizes = {name: (len(_row(graph, 0)), len(_row(graph, -1))) for name, graph in self.networks.items()}
         if len({size for pair in sizes.values() for size in pair}) > 1:
             raise ValueError(
@@ -63,7 +63,7 @@ class PathExplorer(Explorer):
     def path(self, network: str) -> list[Node]:
         """The shortest path between the chosen positions in one of the networks, as nodes; empty where there
         is none."""
-        return paths.shortest(self.networks[network], self.start.value, self.end.value)
+        return paths_figures.shortest(self.networks[network], self.start.value, self.end.value)
 
     def words(self) -> str:
         """How the chosen input reaches the chosen output, as a sentence."""
@@ -75,11 +75,11 @@ class PathExplorer(Explorer):
                 " stays the same."
             )
         units = " → ".join(f"{row}[{position}]" for row, position in path[1:])
-        return f"{name}: the shortest path {there} is {paths.length(path)} long: {units}."
+        return f"{name}: the shortest path {there} is {paths_figures.length(path)} long: {units}."
 
     def draw(self) -> str:
         graph, path = self.networks[self.network.value], self.path(self.network.value)
-        drawing = paths.draw(graph, path=path, ends=() if path else self._ends(graph))
+        drawing = paths_figures.draw(graph, path=path, ends=() if path else self._ends(graph))
         return (
             f"<style>{STYLE}</style><p role='status'"
             f" class='ll-told'>{html.escape(self.words())}</p>{_svg(drawing, WIDE, self.words())}"
@@ -89,10 +89,10 @@ class PathExplorer(Explorer):
         )
 
     def still(self) -> Picture:
-        return paths.routes(self.networks, self.start.value, self.end.value)
+        return paths_figures.routes(self.networks, self.start.value, self.end.value)
 
     def _ends(self, graph: networkx.DiGraph) -> tuple[Node, Node]:
-        names = paths.rows(graph)
+        names = paths_figures.rows(graph)
         return (names[0], self.start.value), (names[-1], self.end.value)
 
     def _table(self) -> str:
@@ -100,7 +100,7 @@ class PathExplorer(Explorer):
         lines = []
         for name in self.networks:
             mark = ' class="ll-chosen"' if name == self.network.value else ""
-            units = paths.length(self.path(name))
+            units = paths_figures.length(self.path(name))
             lines.append(
                 f"<tr{mark}><th"
                 f' scope="row">{html.escape(name)}</th><td>{units}</td><td>{self.widest[name]}</td></tr>'
@@ -121,13 +121,13 @@ class WavePlayer(Explorer):
     """
 
     def __init__(self, networks: Mapping[str, networkx.DiGraph]) -> None:
-        self.networks = paths.checked(networks)
+        self.networks = paths_figures.checked(networks)
         if len(self.networks) > BESIDE:
             raise ValueError(
                 f"networks must be at most {BESIDE} to stand beside each other, got {len(self.networks)};"
                 " choose some of them"
             )
-        self.due = {name: paths.steps(graph) for name, graph in self.networks.items()}
+        self.due = {name: paths_figures.steps(graph) for name, graph in self.networks.items()}
         last = max(max(due.values()) for due in self.due.values())
         self.play = ipywidgets.Play(value=0, min=0, max=last, interval=900, description="play")
         self.step = ipywidgets.IntSlider(0, min=0, max=last, description="step")
@@ -142,36 +142,37 @@ class WavePlayer(Explorer):
             units = sum(step > 0 for step in due.values())
             done = sum(0 < step <= self.step.value for step in due.values())
             told.append(
-                f"{name}: {done} of {units} units, {paths.progress(self.networks[name], self.step.value)}."
+                f"{name}: {done} of {units} units,"
+                f" {paths_figures.progress(self.networks[name], self.step.value)}."
             )
         return " ".join(told)
 
     def draw(self) -> str:
         parts = []
         for name, graph in self.networks.items():
-            drawing, title = paths.draw(graph, wave=self.step.value), html.escape(name)
-            label = f"{name}, {paths.progress(graph, self.step.value)}"
+            drawing, title = paths_figures.draw(graph, wave=self.step.value), html.escape(name)
+            label = f"{name}, {paths_figures.progress(graph, self.step.value)}"
             unit = ROOM / _wide(drawing)
             parts.append(f"<div><b>{title}</b><br>{_svg(drawing, unit, label)}</div>")
         return (
             f"<style>{STYLE}</style><p role='status' class='ll-told'><b>Step {self.step.value}.</b>"
             f" {html.escape(self.words())}</p><div"
-            f" class='ll-nets'>{''.join(parts)}</div><p>{paths.CAPTION}</p>"
+            f" class='ll-nets'>{''.join(parts)}</div><p>{paths_figures.CAPTION}</p>"
         )
 
     def still(self) -> Picture:
-        return paths.waves(self.networks, self.step.value)
+        return paths_figures.waves(self.networks, self.step.value)
 
 
 def _widest(graph: networkx.DiGraph) -> str:
     """The largest of the shortest paths over all pairs that have one, in words."""
     lengths = [networkx.single_source_shortest_path_length(graph, node) for node in _row(graph, 0)]
     most = max((found[node] for found in lengths for node in _row(graph, -1) if node in found), default=-1)
-    return paths.length(range(most + 1))
+    return paths_figures.length(range(most + 1))
 
 
 def _row(graph: networkx.DiGraph, row: int) -> list[Node]:
-    name = paths.rows(graph)[row]
+    name = paths_figures.rows(graph)[row]
     return [node for node in graph if node[0] == name]
 
 

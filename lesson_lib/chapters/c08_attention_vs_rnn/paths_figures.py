@@ -21,7 +21,7 @@ from matplotlib.patches import Circle, Polygon, Rectangle
 from PIL import Image
 
 from lesson_lib import require
-from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
 
 Node = tuple[str, int]
 Point = tuple[float, float]

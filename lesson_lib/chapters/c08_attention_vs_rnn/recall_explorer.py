@@ -10,10 +10,10 @@ import ipywidgets
 import torch
 from torch.nn import functional
 
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import CURVES, Picture, color
 from lesson_lib.data.recall import SYMBOLS, Recall, draw, text
 from lesson_lib.models.recaller import Recaller, gradients
-from lesson_lib.plots.charts import lines
-from lesson_lib.plots.picture import CURVES, Picture, color
 from lesson_lib.widgets.explorer import Explorer
 
 FARTHEST, SEQUENCES = 200, 20

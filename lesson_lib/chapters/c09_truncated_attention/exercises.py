@@ -785,10 +785,10 @@ def full_masked_window() -> dict[str, tuple[list[int], list[float]]]:
 
 
 def _savings_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     found = full_masked_window()
-    return plots.lines(
+    return charts.lines(
         {
             "million multiplications": {
                 name: (FRAMES, [count / 1e6 for count in counts]) for name, (counts, _) in found.items()

@@ -16,9 +16,9 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib import require, summary
-from lesson_lib.plots.charts import ink
-from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled, trim
+from lesson_lib.charts.basic import ink
+from lesson_lib.charts.devices import Gpu, seconds_beside
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled, trim
 from lesson_lib.truncated import BLOCK
 
 Row = Mapping[str, Any]

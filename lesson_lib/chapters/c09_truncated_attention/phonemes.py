@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from lesson_lib import require
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Encoder, Stacked
-from lesson_lib.data.speech import N_MELS, Utterance
+from lesson_lib.chapters.c09_truncated_attention.speech import N_MELS, Utterance
 from lesson_lib.masks import padding
 from lesson_lib.positions import rotary
 from lesson_lib.truncated import WindowAttention
@@ -97,7 +97,7 @@ def batch(utterances: list[Utterance]) -> Batch:
     """Utterances side by side. Raises ValueError where there are none."""
     if not isinstance(utterances, (list, tuple)) or not utterances:
         raise ValueError(
-            f"utterances must be a list of at least one, got {utterances!r:.60}; data.speech.load makes some"
+            f"utterances must be a list of at least one, got {utterances!r:.60}; speech.load makes some"
         )
     frames = nn.utils.rnn.pad_sequence([one.frames for one in utterances], batch_first=True)
     labels = nn.utils.rnn.pad_sequence(
@@ -117,7 +117,7 @@ def loss(model: PhonemeRecogniser, batch: Batch) -> Float[Tensor, ""]:
 def _checked(frames: Any) -> None:
     if not isinstance(frames, Tensor) or not frames.is_floating_point():
         got = frames.dtype if isinstance(frames, Tensor) else type(frames).__name__
-        raise TypeError(f"frames must be a tensor of floats, got {got}; data.speech.log_mel makes them")
+        raise TypeError(f"frames must be a tensor of floats, got {got}; speech.log_mel makes them")
     if frames.ndim != 3 or frames.shape[-1] != N_MELS or frames.shape[1] == 0:
         raise ValueError(
             f"frames must have shape (b, n, {N_MELS}) with at least one frame, got {tuple(frames.shape)}; "

@@ -10,10 +10,10 @@ import ipywidgets
 import torch
 from torch import Tensor
 
-from lesson_lib.data import speech
-from lesson_lib.models.phonemes import PhonemeRecogniser
-from lesson_lib.plots.lesson_09 import HOP_S, attention, segments
-from lesson_lib.plots.picture import CURVES, Picture
+from lesson_lib.chapters.c09_truncated_attention import speech
+from lesson_lib.chapters.c09_truncated_attention.figures import HOP_S, attention, segments
+from lesson_lib.chapters.c09_truncated_attention.phonemes import PhonemeRecogniser
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer, pixels
 
 LONGEST_S = 12  # more frames could not be told apart on the screen
@@ -49,7 +49,7 @@ class RecordingExplorer(Explorer):
     layer looks.
 
     `model` is a trained PhonemeRecogniser, `names` are the phonemes of its labels, such as
-    `data.speech.LABELS`. It starts with the recording that is shipped; a WAV file of one's own can be put in,
+    `speech.LABELS`. It starts with the recording that is shipped; a WAV file of one's own can be put in,
     up to 12 s. What is no such file gets a sentence, and what was there before stays. The model listens once
     to each recording; moving along the frames only draws. Raises TypeError where the model is another,
     ValueError where it has not as many labels as there are names.
@@ -58,11 +58,11 @@ class RecordingExplorer(Explorer):
     def __init__(self, model: PhonemeRecogniser, names: Sequence[str]) -> None:
         if not isinstance(model, PhonemeRecogniser):
             raise TypeError(
-                f"model must be a trained models.phonemes.PhonemeRecogniser, got {type(model).__name__}; take"
+                f"model must be a trained phonemes.PhonemeRecogniser, got {type(model).__name__}; take"
                 " the one that experiments.phonemes.train returns"
             )
         if isinstance(names, str) or not all(isinstance(name, str) for name in names or [0]):
-            raise TypeError(f"names must be a list of phonemes, got {names!r:.60}; take data.speech.LABELS")
+            raise TypeError(f"names must be a list of phonemes, got {names!r:.60}; take speech.LABELS")
         self.model, self.names, self.trouble = model, list(names), ""
         self.upload = ipywidgets.FileUpload(accept=".wav", multiple=False, description="my WAV file")
         self.back = ipywidgets.Button(description="the shipped one")
@@ -148,7 +148,7 @@ class RecordingExplorer(Explorer):
         if self.heard.chances.shape[-1] != len(self.names):
             raise ValueError(
                 f"names must hold a phoneme for each of the model's {self.heard.chances.shape[-1]} labels,"
-                f" got {len(self.names)}; take those that it was trained with, data.speech.LABELS"
+                f" got {len(self.names)}; take those that it was trained with, speech.LABELS"
             )
         low, high = torch.quantile(frames.flatten(), torch.tensor([0.02, 0.995], device="cpu")).tolist()
         self._image = pixels(((frames.mT.flip(0) - low) / max(high - low, 1e-6)).clamp(0, 1))

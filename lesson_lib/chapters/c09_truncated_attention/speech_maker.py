@@ -1,5 +1,6 @@
-"""Makes speech.npz and speech.wav from the sentences in speech.txt: python -m lesson_lib.data.speech_maker
-LIBRARY DATA
+"""Makes speech.npz and speech.wav from the sentences in speech.txt:
+
+    python -m lesson_lib.chapters.c09_truncated_attention.speech_maker LIBRARY DATA
 
 LIBRARY is espeak-ng's shared library (libespeak-ng.so), DATA its folder espeak-ng-data; both come with any
 installation of espeak-ng (made with 1.52). Nobody else needs it: the course reads the files, and never the
@@ -16,7 +17,7 @@ import numpy
 import scipy.signal
 import torch
 
-from lesson_lib.data import speech
+from lesson_lib.chapters.c09_truncated_attention import speech
 
 HERE = Path(__file__).parent
 VOICES = {  # split -> voices

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import ipywidgets
 
+from lesson_lib.chapters.c09_truncated_attention.figures import band, pieces
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.masks import window
-from lesson_lib.plots.lesson_09 import band, pieces
-from lesson_lib.plots.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer
 
 FARTHEST, FULL = 60, "full"

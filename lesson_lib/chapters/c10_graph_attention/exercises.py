@@ -831,9 +831,9 @@ def three_programs() -> dict[str, Tensor]:
 
 
 def _isolated_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
-    return plots.heatmap(
+    return charts.heatmap(
         three_programs(),
         alt=(
             "Three tables of weights. In the first all cells have colour; in the second only those of edges,"

@@ -14,10 +14,10 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
 from lesson_lib import summary
+from lesson_lib.charts.basic import draw_table
+from lesson_lib.charts.devices import Gpu, seconds_beside
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
 from lesson_lib.masks import check_edges
-from lesson_lib.plots.charts import draw_table
-from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]

@@ -10,11 +10,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from lesson_lib import require
-from lesson_lib.data.graphs import NodeTask
-from lesson_lib.models.nodes import NodeClassifier
-from lesson_lib.plots import graphs
-from lesson_lib.plots.graphs import COLORS, GIVEN, HIGH, STRANGER, WIDE, Drawing, Pair, Point
-from lesson_lib.plots.picture import Picture
+from lesson_lib.chapters.c10_graph_attention import graphs_figures
+from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
+from lesson_lib.chapters.c10_graph_attention.graphs_figures import (
+    COLORS,
+    GIVEN,
+    HIGH,
+    STRANGER,
+    WIDE,
+    Drawing,
+    Pair,
+    Point,
+)
+from lesson_lib.chapters.c10_graph_attention.nodes import NodeClassifier
+from lesson_lib.charts.picture import Picture
 from lesson_lib.widgets.explorer import Explorer
 
 UNIT = 54  # screen pixels for a unit of the sheet
@@ -108,7 +117,7 @@ class GraphExplorer(Explorer):
 
     def draw(self) -> str:
         node, edge = self.node.value, self.edge.value
-        drawing = graphs.draw(
+        drawing = graphs_figures.draw(
             self.task,
             weights=self.weights(self.now),
             node=node,
@@ -124,7 +133,7 @@ class GraphExplorer(Explorer):
 
     def still(self) -> Picture:
         weights, guesses = self.weights(self.now), self.now.probabilities.argmax(-1)
-        return graphs.network(
+        return graphs_figures.network(
             self.task, weights=weights, node=self.node.value, cut=sorted(self.cuts), guesses=guesses
         )
 
@@ -231,11 +240,9 @@ class GraphExplorer(Explorer):
 
 def _checked(task: NodeTask, model: NodeClassifier) -> tuple[NodeTask, NodeClassifier]:
     if not isinstance(task, NodeTask):
-        raise TypeError(
-            f"task must be a data.graphs.NodeTask, got {type(task).__name__}; take data.graphs.karate()"
-        )
+        raise TypeError(f"task must be a graphs.NodeTask, got {type(task).__name__}; take graphs.karate()")
     if not isinstance(model, NodeClassifier):
-        raise TypeError(f"model must be a models.nodes.NodeClassifier, got {type(model).__name__}")
+        raise TypeError(f"model must be a nodes.NodeClassifier, got {type(model).__name__}")
     if not task.edge_index.numel():
         raise ValueError("task must have at least one edge to be cut, got none")
     return task, model
@@ -306,7 +313,7 @@ def _bar(share: float, tone: str) -> str:
 
 def _sample(shape: int) -> str:
     """A class' shape in its colour."""
-    corners = graphs.corners(shape, (8, 8), 5)
+    corners = graphs_figures.corners(shape, (8, 8), 5)
     style = f'fill="{COLORS[shape]}" stroke="#000"'
     points = " ".join(f"{x:.1f},{16 - y:.1f}" for x, y in corners)
     drawn = f'<polygon points="{points}" {style}/>' if corners else f'<circle cx="8" cy="8" r="5" {style}/>'

@@ -19,9 +19,9 @@ from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.data.graphs import NodeTask
+from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.masks import check_edges
-from lesson_lib.plots.picture import CURVES, Picture, bare, canvas, styled
 
 Point = tuple[float, float]
 Pair = tuple[int, int]
@@ -204,9 +204,7 @@ def _checked(
 ) -> tuple[list[Point], float]:
     """The nodes' places on the sheet and their radius, once everything fits together."""
     if not isinstance(task, NodeTask):
-        raise TypeError(
-            f"task must be a data.graphs.NodeTask, got {type(task).__name__}; take data.graphs.karate()"
-        )
+        raise TypeError(f"task must be a graphs.NodeTask, got {type(task).__name__}; take graphs.karate()")
     n = len(task.y)
     if len(task.classes) > len(COLORS):
         raise ValueError(f"task must have at most {len(COLORS)} classes to be drawn, got {len(task.classes)}")

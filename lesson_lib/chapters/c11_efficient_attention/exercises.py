@@ -965,10 +965,10 @@ def what_they_can() -> dict[str, tuple[bool, bool, bool, bool]]:
 
 
 def _methods_picture() -> Any:
-    from lesson_lib import plots
+    from lesson_lib import charts
 
     found = what_they_can()
-    return plots.heatmap(
+    return charts.heatmap(
         torch.tensor(list(found.values()), dtype=torch.float32, device="cpu"),
         alt=(
             "A table of five methods and four questions; 1 is yes. Exact: tiles alone. Causal and longer: all"

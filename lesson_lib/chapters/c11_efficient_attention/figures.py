@@ -15,8 +15,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from torch import Tensor
 
 from lesson_lib import require, summary
-from lesson_lib.plots.devices import Gpu, seconds_beside
-from lesson_lib.plots.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
+from lesson_lib.charts.devices import Gpu, seconds_beside
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
 
 Row = Mapping[str, Any]
 Draws = Sequence[tuple[float, Sequence[float]]]

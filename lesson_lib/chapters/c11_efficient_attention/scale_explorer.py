@@ -8,9 +8,15 @@ from typing import Any, NamedTuple
 
 import ipywidgets
 
+from lesson_lib.chapters.c11_efficient_attention.scale_figures import (
+    FAR,
+    human_count,
+    human_mib,
+    human_seconds,
+    machine_picture,
+)
+from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.measure import Law, smallest
-from lesson_lib.plots.picture import CURVES, Picture
-from lesson_lib.plots.scale import FAR, human_count, human_mib, human_seconds, machine_picture
 from lesson_lib.widgets.explorer import Explorer, cell
 
 TOKENS = (*(digit * 10**power for power in range(3, 9) for digit in (1, 2, 5)), 10**9)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from matplotlib.axes import Axes
 
 from lesson_lib import require, summary
-from lesson_lib.plots.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
 
 Row = Mapping[str, Any]
 MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86400.0, 365.25 * 86400.0

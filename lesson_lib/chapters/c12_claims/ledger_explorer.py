@@ -7,8 +7,8 @@ from typing import Any
 
 import ipywidgets
 
-from lesson_lib.plots.ledger import tally
-from lesson_lib.plots.picture import Picture
+from lesson_lib.chapters.c12_claims.ledger_figures import tally
+from lesson_lib.charts.picture import Picture
 from lesson_lib.widgets.explorer import Explorer
 
 EVERY = "all"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lesson_lib.plots.picture import CURVES, Picture, canvas, styled
+from lesson_lib.charts.picture import CURVES, Picture, canvas, styled
 
 HATCHES = ("", "//", "xx", "..")  # told apart without colours, too
 GROUNDS = (CURVES[5], CURVES[4], CURVES[3], "#dddddd")

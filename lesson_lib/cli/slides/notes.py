@@ -66,16 +66,17 @@ def plain_heading(text: str) -> str:
 def wrong_answers(names: tuple[str, ...]) -> Mapping[str, list[str]]:
     """Title of each exercise -> what is behind its typical wrong answers, a sentence each. Unknown names are
     left out."""
-    from lesson_lib.checks.engine import EXERCISES
+    from lesson_lib.checks.engine import exercises
 
-    return {EXERCISES[n].title: list(EXERCISES[n].slips) for n in names if n in EXERCISES}
+    every = exercises()
+    return {every[n].title: list(every[n].slips) for n in names if n in every}
 
 
 def exercises_of(lesson: str) -> list:
     """The exercises of a lesson, such as 03_matrix_form, in order."""
-    from lesson_lib.checks.engine import LESSONS
+    from lesson_lib.checks.engine import lessons
 
-    return [e for key, found in LESSONS.items() if key.rpartition("/")[2] == lesson for e in found]
+    return [e for key, found in lessons().items() if key.rpartition("/")[2] == lesson for e in found]
 
 
 def _prompts(text: str) -> list[Prompt]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lesson_lib.checks.lesson_01 import _by_gradient, _by_the_library, _pixel_by_pixel
+from lesson_lib.chapters.c01_history.exercises import _by_gradient, _by_the_library, _pixel_by_pixel
 
 
 def _counts(seen: Tensor, tags: Tensor) -> Tensor:

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
+from lesson_lib.chapters.c01_history.experiments import glimpse, tagger
 from lesson_lib.data import tagging
 from lesson_lib.data.milestones import MILESTONES
 from lesson_lib.data.tagging import TAGS, limit, patterns, window
 from lesson_lib.device import to_device
-from lesson_lib.experiments import dates, glimpse, results, tagger
+from lesson_lib.experiments import dates, results
 
 
 def read(sentence):

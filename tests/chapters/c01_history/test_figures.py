@@ -5,11 +5,10 @@ import re
 import pytest
 import torch
 
+from lesson_lib.chapters.c01_history import figures
+from lesson_lib.chapters.c01_history.timeline_explorer import LESSONS, TimelineExplorer
+from lesson_lib.chapters.c01_history.timeline_figures import cards, rows, timeline
 from lesson_lib.data.milestones import MILESTONES, THREADS
-from lesson_lib.plots import lesson_01
-from lesson_lib.plots.timeline import cards, rows, timeline
-from lesson_lib.widgets import TimelineExplorer
-from lesson_lib.widgets.timeline import LESSONS
 
 
 def texts(picture):
@@ -75,14 +74,14 @@ ROWS = [
 
 
 def test_taggers_draws_the_middle_seed_as_bar_and_the_limit_as_line():
-    axes = lesson_01.taggers(ROWS, ("saw", "cut"), "caption").figure.axes
+    axes = figures.taggers(ROWS, ("saw", "cut"), "caption").figure.axes
     assert [bar.get_width() for bar in axes[0].patches] == [0.6, 0.6]
     assert axes[0].collections[1].get_segments()[0][0][0] == 0.9
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["one word", "window 2"]
 
 
 def test_sweep_puts_the_trained_points_over_their_radius():
-    figure = lesson_01.sweep([0, 2], {"saw": [0.6, 1.0]}, ROWS).figure
+    figure = figures.sweep([0, 2], {"saw": [0.6, 1.0]}, ROWS).figure
     points = figure.axes[0].collections[0].get_offsets()
     assert sorted(x for x, _ in points.tolist()) == [0, 0, 0, 2, 2, 2]
     assert figure.axes[0].lines[0].get_ydata().tolist() == [0.6, 1.0]
@@ -91,11 +90,11 @@ def test_sweep_puts_the_trained_points_over_their_radius():
 def test_sight_draws_the_mean_of_the_heads():
     weights = torch.zeros(2, 3, 3)
     weights[0, 1, 0] = weights[1, 1, 2] = 1
-    figure = lesson_01.sight(["I", "saw", "it"], weights, [1]).figure
+    figure = figures.sight(["I", "saw", "it"], weights, [1]).figure
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0.5, 0.0, 0.5]
 
 
 def test_regression_draws_a_curve_for_each_width_over_the_points():
     x = torch.linspace(0, 1, 5)
-    figure = lesson_01.regression(x, {"σ = 1": x, "σ = 2": x + 1}, (x, x)).figure
+    figure = figures.regression(x, {"σ = 1": x, "σ = 2": x + 1}, (x, x)).figure
     assert len(figure.axes[0].lines) == 2 and len(figure.axes[0].collections[0].get_offsets()) == 5

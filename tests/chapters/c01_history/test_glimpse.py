@@ -8,10 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from lesson_lib.data import digits
-from lesson_lib.device import to_device
-from lesson_lib.experiments import glimpse as experiment
-from lesson_lib.models.glimpse import (
+from lesson_lib.chapters.c01_history.experiments import glimpse as experiment
+from lesson_lib.chapters.c01_history.glimpse import (
     POLICIES,
     REACH,
     Glimpser,
@@ -26,6 +24,8 @@ from lesson_lib.models.glimpse import (
     rewards,
     right,
 )
+from lesson_lib.data import digits
+from lesson_lib.device import to_device
 
 B, HEIGHT, WIDTH = 5, 7, 11
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from lesson_lib.models.glimpse import glimpse
-from lesson_lib.widgets import GlimpseExplorer
+from lesson_lib.chapters.c01_history.glimpse import glimpse
+from lesson_lib.chapters.c01_history.glimpses_explorer import GlimpseExplorer
 
 PICTURES, GLIMPSES, CLASSES, SIDE = 3, 4, 10, 24
 

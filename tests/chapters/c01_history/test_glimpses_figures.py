@@ -8,10 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
+from lesson_lib.chapters.c01_history import glimpses_figures as plots
+from lesson_lib.chapters.c01_history.experiments import glimpse as experiment
 from lesson_lib.data import digits
-from lesson_lib.experiments import glimpse as experiment
 from lesson_lib.experiments import results
-from lesson_lib.plots import glimpses as plots
 
 FEW = 3
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from lesson_lib.checks.lesson_03 import without_loops
+from lesson_lib.chapters.c03_matrix_form.exercises import without_loops
 
 RIGHT = {
     "without_loops": (

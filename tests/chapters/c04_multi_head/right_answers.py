@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_04 import _head_by_head
+from lesson_lib.chapters.c04_multi_head.exercises import _head_by_head
 from lesson_lib.heads import masks_from_torch, merge_heads, split_heads
 
 

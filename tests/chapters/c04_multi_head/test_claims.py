@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.experiments import results, two_relations
+from lesson_lib.chapters.c04_multi_head.experiments import two_relations
+from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention, merge_heads
 from lesson_lib.masks import causal
 

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from lesson_lib.chapters.c05_positional_encoding.exercises import _right_blocks, _token_by_token
 from lesson_lib.checks.inputs import table
-from lesson_lib.checks.lesson_05 import _right_blocks, _token_by_token
 from lesson_lib.positions import rotation, sinusoidal
 
 

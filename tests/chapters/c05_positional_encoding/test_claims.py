@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib.experiments import order, results
+from lesson_lib.chapters.c05_positional_encoding.experiments import order
+from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal
 from lesson_lib.positions import Learned, frequencies, rotation, sinusoidal

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lesson_lib.checks.lesson_06 import (
+from lesson_lib.chapters.c06_transformer.exercises import (
     Sublayer,
     _around,
     _before,

@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from lesson_lib.data import agreement
-from lesson_lib.data.agreement import (
+from lesson_lib.chapters.c06_transformer import agreement
+from lesson_lib.chapters.c06_transformer.agreement import (
     ADJECTIVES,
     ADVERBS,
     BETWEEN,

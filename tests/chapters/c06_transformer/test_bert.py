@@ -6,11 +6,11 @@ import math
 import pytest
 import torch
 
-from lesson_lib.data.agreement import LONGEST, MASK, PAD, VOCABULARY, draw, read
+from lesson_lib.chapters.c06_transformer import bert
+from lesson_lib.chapters.c06_transformer.agreement import LONGEST, MASK, PAD, VOCABULARY, draw, read
+from lesson_lib.chapters.c06_transformer.bert import Bert, Counts, Hidden, changed, fill, hide, maps
+from lesson_lib.chapters.c06_transformer.experiments import bert as experiment
 from lesson_lib.device import to_device
-from lesson_lib.experiments import bert as experiment
-from lesson_lib.models import bert
-from lesson_lib.models.bert import Bert, Counts, Hidden, changed, fill, hide, maps
 
 LAYERS, HEADS, D_MODEL = 3, 5, 35
 SENTENCE = "the keys to the cabinet near my doors [mask] old"

@@ -22,9 +22,9 @@ from lesson_lib.blocks import (
     TokenEmbedding,
     Transformer,
 )
+from lesson_lib.chapters.c06_transformer.bert import Bert, changed
 from lesson_lib.experiments import results
 from lesson_lib.masks import causal, window
-from lesson_lib.models.bert import Bert, changed
 from lesson_lib.positions import sinusoidal
 
 B, N, M, D, WORDS = 3, 7, 11, 26, 19

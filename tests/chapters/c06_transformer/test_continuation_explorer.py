@@ -7,10 +7,10 @@ import re
 import pytest
 import torch
 
+from lesson_lib.chapters.c06_transformer import continuation_explorer as module
+from lesson_lib.chapters.c06_transformer.continuation_explorer import ContinuationExplorer
 from lesson_lib.device import to_device
 from lesson_lib.models.gpt import GPT, generate, next_characters
-from lesson_lib.widgets import ContinuationExplorer
-from lesson_lib.widgets import continuation as module
 
 ALPHABET = "\n abc<&>"
 

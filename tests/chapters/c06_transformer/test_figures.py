@@ -4,9 +4,10 @@ of the files."""
 import pytest
 import torch
 
-from lesson_lib.experiments import norms, results, translation
-from lesson_lib.plots import lesson_06 as figures
-from lesson_lib.plots import lines
+from lesson_lib.chapters.c06_transformer import figures
+from lesson_lib.chapters.c06_transformer.experiments import norms, translation
+from lesson_lib.charts import lines
+from lesson_lib.experiments import results
 from tests.test_models_gpt import beaten
 
 

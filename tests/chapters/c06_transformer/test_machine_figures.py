@@ -8,8 +8,14 @@ import torch
 from matplotlib.text import Annotation
 
 from lesson_lib.blocks import Decoder, DecoderWeights, Encoder, Stacked
+from lesson_lib.chapters.c06_transformer.machine_figures import (
+    MEMORY,
+    inside,
+    machine,
+    stream_norms,
+    transformer_diagram,
+)
 from lesson_lib.masks import causal
-from lesson_lib.plots.machine import MEMORY, inside, machine, stream_norms, transformer_diagram
 
 LAYERS, H, M, N, D = 2, 3, 7, 5, 12  # D is a multiple of H
 

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from lesson_lib.blocks import BatchNorm, LayerNorm
+from lesson_lib.chapters.c06_transformer.experiments import norms
 from lesson_lib.data.tagging import PADDING
 from lesson_lib.device import to_device
-from lesson_lib.experiments import norms, results
+from lesson_lib.experiments import results
 from lesson_lib.models import tagger
 
 

@@ -7,10 +7,11 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib import experiments
+from lesson_lib.chapters.c06_transformer.experiments import translation
 from lesson_lib.data import dates as data
 from lesson_lib.data.dates import Pair
 from lesson_lib.device import device, to_device
-from lesson_lib.experiments import dates, translation
+from lesson_lib.experiments import dates
 from lesson_lib.models.translator import greedy
 from tests.test_models_translator import stored_map
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_07 import (
+from lesson_lib.chapters.c07_attention_vs_cnn.exercises import (
     Table,
     _block_by_attend,
     _centres,

@@ -10,6 +10,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detr
+from lesson_lib.chapters.c07_attention_vs_cnn.sagan import Generator, noise
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import SIZE
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer, patchify
 from lesson_lib.convolution import (
     Near,
     PixelAttention,
@@ -19,12 +23,8 @@ from lesson_lib.convolution import (
     with_few_heads,
 )
 from lesson_lib.data.milestones import MILESTONES
-from lesson_lib.data.scenes import SIZE
 from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
-from lesson_lib.models.detr import Detr
-from lesson_lib.models.sagan import Generator, noise
-from lesson_lib.models.vit import VisionTransformer, patchify
 
 B, C, H, W = 2, 3, 7, 11
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.data.scenes import KINDS, NONE, Objects, objects
+from lesson_lib.chapters.c07_attention_vs_cnn import detr
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detection, Detr, Found, Hit
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, NONE, Objects, objects
 from lesson_lib.device import to_device
-from lesson_lib.models import detr
-from lesson_lib.models.detr import Detection, Detr, Found, Hit
 
 B, Q, MOST, C, HEADS, D_MODEL, D_INNER, SIDE = 7, 5, 3, 2, 3, 33, 13, 28
 GRID = (SIDE // 4, SIDE // 4)

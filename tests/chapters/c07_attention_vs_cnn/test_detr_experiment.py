@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lesson_lib import experiments
-from lesson_lib.data.scenes import KINDS, NONE
-from lesson_lib.experiments import detr
-from lesson_lib.models.detr import Found, match, truth
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Found, match, truth
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import detr
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, NONE
 
 
 @pytest.fixture(autouse=True)

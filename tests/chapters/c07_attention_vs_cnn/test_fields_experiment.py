@@ -6,9 +6,10 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.convolution import as_attention
 from lesson_lib.device import to_device
-from lesson_lib.experiments import fields, results
+from lesson_lib.experiments import results
 from lesson_lib.training import fit
 
 

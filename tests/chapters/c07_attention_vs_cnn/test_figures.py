@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from lesson_lib.chapters.c07_attention_vs_cnn import figures
+from lesson_lib.charts.picture import CURVES
 from lesson_lib.convolution import as_attention
-from lesson_lib.plots import lesson_07 as figures
-from lesson_lib.plots.picture import CURVES
 
 C, H, W = 3, 5, 7
 

@@ -12,9 +12,8 @@ from PIL import Image
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import ALL, PixelExplorer, _difference, _value
 from lesson_lib.convolution import as_attention
-from lesson_lib.widgets import PixelExplorer
-from lesson_lib.widgets.pixels import ALL, _difference, _value
 
 C_IN, C_OUT, H, W = 3, 2, 5, 7
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.device import to_device
-from lesson_lib.models.sagan import (
+from lesson_lib.chapters.c07_attention_vs_cnn.sagan import (
     GRID,
     MIDDLES,
     REACH,
@@ -21,6 +20,7 @@ from lesson_lib.models.sagan import (
     maps,
     noise,
 )
+from lesson_lib.device import to_device
 
 B, C, H, W, D_K = 2, 7, 3, 5, 11
 

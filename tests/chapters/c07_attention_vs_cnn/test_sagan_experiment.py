@@ -8,9 +8,9 @@ import scipy.linalg
 import torch
 
 from lesson_lib import experiments
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as experiment
 from lesson_lib.data import digits
 from lesson_lib.device import to_device
-from lesson_lib.experiments import sagan as experiment
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.data import scenes
-from lesson_lib.data.scenes import KINDS, MOST, NOISE, NONE, SIZE, objects, pairs
+from lesson_lib.chapters.c07_attention_vs_cnn import scenes
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, MOST, NOISE, NONE, SIZE, objects, pairs
 
 
 def generator(seed=0):

@@ -6,9 +6,15 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib.chapters.c07_attention_vs_cnn import vit
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import (
+    ConvNet,
+    VisionTransformer,
+    attention_distance,
+    patchify,
+    seen,
+)
 from lesson_lib.device import to_device
-from lesson_lib.models import vit
-from lesson_lib.models.vit import ConvNet, VisionTransformer, attention_distance, patchify, seen
 
 B, C, SIDE, PATCH, CLASSES, D_MODEL, HEADS, LAYERS, D_INNER = 2, 3, 15, 5, 7, 22, 11, 2, 13
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from lesson_lib import experiments
-from lesson_lib.data import digits, scenes
+from lesson_lib.chapters.c07_attention_vs_cnn import scenes, vit
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import vit as experiment
+from lesson_lib.data import digits
 from lesson_lib.device import to_device
-from lesson_lib.experiments import vit as experiment
-from lesson_lib.models import vit
 
 RECIPE = experiment.RECIPE
 

@@ -7,9 +7,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments import paths
 from lesson_lib.data import recall
 from lesson_lib.device import to_device
-from lesson_lib.experiments import costs, paths, results
+from lesson_lib.experiments import costs, results
 from lesson_lib.heads import Cache, MultiHeadAttention
 from lesson_lib.linear import as_rnn, attend_linear, feature_map, step
 from lesson_lib.masks import causal

@@ -6,10 +6,10 @@ import math
 import pytest
 import torch
 
+from lesson_lib.chapters.c08_attention_vs_rnn import figures
+from lesson_lib.charts.picture import CURVES, MARKERS
 from lesson_lib.data.recall import SYMBOLS
 from lesson_lib.linear import feature_map
-from lesson_lib.plots import lesson_08 as figures
-from lesson_lib.plots.picture import CURVES, MARKERS
 
 N, M, D = 7, 5, 3
 DISTANCES = (10, 25, 50)

@@ -5,8 +5,9 @@ import math
 import networkx
 import pytest
 
-from lesson_lib.experiments import paths, results
-from lesson_lib.experiments.paths import Counted, counted, ends, network
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments import paths
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import Counted, counted, ends, network
+from lesson_lib.experiments import results
 
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 13]
 

@@ -6,10 +6,10 @@ import re
 import networkx
 import pytest
 
-from lesson_lib.experiments.paths import NETWORKS, counted, network
-from lesson_lib.plots import paths
-from lesson_lib.plots.paths import DONE, NOW
-from lesson_lib.widgets import PathExplorer, WavePlayer
+from lesson_lib.chapters.c08_attention_vs_rnn import paths_figures
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import NETWORKS, counted, network
+from lesson_lib.chapters.c08_attention_vs_rnn.paths_explorer import PathExplorer, WavePlayer
+from lesson_lib.chapters.c08_attention_vs_rnn.paths_figures import DONE, NOW
 
 N = 5
 THREE = ("RNN", "BiRNN", "self-attention")
@@ -61,7 +61,7 @@ def test_the_path_of_every_pair_is_lit_and_told(name):
     w = explorer()
     w.network.value = name
     graph = w.networks[name]
-    last = paths.rows(graph)[-1]
+    last = paths_figures.rows(graph)[-1]
     for w.start.value in range(N):
         for w.end.value in range(N):
             lit = {node: text for node, (color, text) in boxes(w.drawing.value).items() if color == NOW}
@@ -87,8 +87,10 @@ def test_the_table_tells_the_same_pair_of_every_network_and_the_longest():
         )
         assert [row[0] for row in rows] == list(NETWORKS)
         for name, pair, widest in rows:
-            assert pair == paths.length(paths.shortest(w.networks[name], w.start.value, w.end.value))
-            assert widest == paths.length(range(1 + counted(w.networks[name]).path))
+            assert pair == paths_figures.length(
+                paths_figures.shortest(w.networks[name], w.start.value, w.end.value)
+            )
+            assert widest == paths_figures.length(range(1 + counted(w.networks[name]).path))
         assert w.drawing.value.count('<tr class="ll-chosen">') == 1
 
 
@@ -136,7 +138,7 @@ def test_every_step_colours_what_is_computed_and_counts_it():
         step, found = w.step.value, w.drawing.value.split("<svg")[1:]
         assert len(found) == len(THREE)
         for name, part in zip(THREE, found, strict=True):
-            due = {node: step for node, step in paths.steps(w.networks[name]).items() if step}
+            due = {node: step for node, step in paths_figures.steps(w.networks[name]).items() if step}
             shown = {node: box for node, box in boxes(part).items() if node in due}
             assert shown.keys() == due.keys()
             for node, (color, text) in shown.items():

@@ -8,10 +8,10 @@ import networkx
 import pytest
 from PIL import Image
 
-from lesson_lib.experiments.paths import NETWORKS
-from lesson_lib.experiments.paths import network as graph_of
-from lesson_lib.plots import paths
-from lesson_lib.plots.paths import DONE, GIVEN, NOW, PALE, RISE, SIDE
+from lesson_lib.chapters.c08_attention_vs_rnn import paths_figures
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import NETWORKS
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import network as graph_of
+from lesson_lib.chapters.c08_attention_vs_rnn.paths_figures import DONE, GIVEN, NOW, PALE, RISE, SIDE
 
 N = 5
 
@@ -35,14 +35,14 @@ def lines(drawing):
 
 def test_rows_steps_and_places_by_hand():
     graph = chain()
-    assert paths.rows(graph) == ["input", "state"]
-    due = paths.steps(graph)
+    assert paths_figures.rows(graph) == ["input", "state"]
+    due = paths_figures.steps(graph)
     assert [due["input", i] for i in range(3)] == [0, 0, 0] and [due["state", i] for i in range(3)] == [
         1,
         2,
         3,
     ]
-    drawing = paths.draw(graph)
+    drawing = paths_figures.draw(graph)
     assert drawing.rows == ["input", "state"]
     assert boxes(drawing)["input", 2].place == (2, 0) and boxes(drawing)["state", 1].place == (1, RISE)
     assert all(box.round == (box.node[0] == "input") for box in drawing.boxes)
@@ -53,12 +53,12 @@ def test_rows_steps_and_places_by_hand():
 def test_steps_wait_for_the_last_of_what_they_need():
     """Two ways to the same unit: the longer one counts."""
     graph = networkx.DiGraph([(("x", 0), ("a", 0)), (("a", 0), ("b", 0)), (("x", 0), ("b", 0))])
-    assert paths.steps(graph) == {("x", 0): 0, ("a", 0): 1, ("b", 0): 2}
+    assert paths_figures.steps(graph) == {("x", 0): 0, ("a", 0): 1, ("b", 0): 2}
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_steps_are_longest_paths_from_the_inputs(name):
-    graph, due = graph_of(name, N), paths.steps(graph_of(name, N))
+    graph, due = graph_of(name, N), paths_figures.steps(graph_of(name, N))
     for node in graph:
         before = list(graph.predecessors(node))
         assert due[node] == (1 + max(due[a] for a in before) if before else 0)
@@ -69,10 +69,10 @@ def test_steps_are_longest_paths_from_the_inputs(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_shortest_path_is_as_long_as_networkx_says_or_there_is_none(name):
     graph = graph_of(name, N)
-    last = paths.rows(graph)[-1]
+    last = paths_figures.rows(graph)[-1]
     for i in range(N):
         for o in range(N):
-            path = paths.shortest(graph, i, o)
+            path = paths_figures.shortest(graph, i, o)
             if not path:
                 assert not networkx.has_path(graph, ("input", i), (last, o))
                 continue
@@ -81,10 +81,10 @@ def test_the_shortest_path_is_as_long_as_networkx_says_or_there_is_none(name):
 
 
 def test_of_paths_as_short_the_one_that_turns_least_is_taken():
-    assert paths.shortest(graph_of("convolutions", N), 2, 2) == [("input", 2)] + [
+    assert paths_figures.shortest(graph_of("convolutions", N), 2, 2) == [("input", 2)] + [
         (f"layer {k}", 2) for k in range(1, N)
     ]
-    path = paths.shortest(graph_of("window attention", 7), 0, 4)
+    path = paths_figures.shortest(graph_of("window attention", 7), 0, 4)
     moved = [b[1] - a[1] for a, b in pairwise(path)]
     assert max(moved) - min(moved) <= 1 and sum(moved) == 4
 
@@ -95,12 +95,12 @@ def test_of_paths_as_short_the_one_that_turns_least_is_taken():
 )
 def test_a_position_that_is_not_there_gets_a_sentence(start, end, what, no_shape_hook):
     with pytest.raises(ValueError, match=f"the {what} must have one of the positions 0 to 2, got"):
-        paths.shortest(chain(), start, end)
+        paths_figures.shortest(chain(), start, end)
 
 
 def test_a_path_is_lit_and_numbered_from_its_start():
     graph = chain()
-    drawing = paths.draw(graph, path=paths.shortest(graph, 0, 2))
+    drawing = paths_figures.draw(graph, path=paths_figures.shortest(graph, 0, 2))
     lit = {node: box.text for node, box in boxes(drawing).items() if box.ground == NOW}
     assert lit == {("input", 0): "0", ("state", 0): "1", ("state", 1): "2", ("state", 2): "3"}
     bright = {edge for edge, line in lines(drawing).items() if line.color == NOW}
@@ -116,14 +116,14 @@ def test_a_path_is_lit_and_numbered_from_its_start():
 
 def test_the_ends_of_no_path_are_dashed():
     graph = chain()
-    drawing = paths.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
+    drawing = paths_figures.draw(graph, path=[], ends=(("input", 2), ("state", 0)))
     assert {node for node, box in boxes(drawing).items() if box.dashed} == {("input", 2), ("state", 0)}
     assert NOW not in {box.ground for box in drawing.boxes}
 
 
 @pytest.mark.parametrize("wave", range(5))
 def test_a_wave_colours_what_is_computed_now_before_and_later(wave):
-    drawing = paths.draw(chain(), wave=wave)
+    drawing = paths_figures.draw(chain(), wave=wave)
     for i in range(3):
         box, due = boxes(drawing)["state", i], i + 1
         assert box.text == str(due)  # not by colour alone
@@ -137,9 +137,9 @@ def test_a_wave_colours_what_is_computed_now_before_and_later(wave):
 
 def test_in_two_ways_both_directions_go_at_once_and_meet_in_the_outputs():
     graph = graph_of("BiRNN", N)
-    now = {node for node, box in boxes(paths.draw(graph, wave=2)).items() if box.ground == NOW}
+    now = {node for node, box in boxes(paths_figures.draw(graph, wave=2)).items() if box.ground == NOW}
     assert now == {("from the left", 1), ("from the right", N - 2)}
-    assert paths.steps(graph)["output", 0] == N + 1
+    assert paths_figures.steps(graph)["output", 0] == N + 1
 
 
 def inside(point, place, margin):
@@ -161,7 +161,7 @@ def through(drawing):
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("n", [2, 8])
 def test_no_line_passes_through_a_box_that_it_does_not_belong_to(name, n):
-    drawing = paths.draw(graph_of(name, n))
+    drawing = paths_figures.draw(graph_of(name, n))
     assert through(drawing) == []
     for line in drawing.lines:
         for point, node in ((line.points[0], line.edge[0]), (line.points[-1], line.edge[1])):
@@ -172,7 +172,7 @@ def test_no_line_passes_through_a_box_that_it_does_not_belong_to(name, n):
 
 def test_a_line_through_a_box_would_be_seen():
     graph = networkx.DiGraph([(("a", 0), ("b", 0)), (("b", 0), ("c", 0)), (("a", 0), ("c", 0))])
-    drawing = paths.draw(graph)
+    drawing = paths_figures.draw(graph)
     assert through(drawing) == [] and len(lines(drawing)[("a", 0), ("c", 0)].points) == 4
     straight = [line._replace(points=[line.points[0], line.points[-1]]) for line in drawing.lines]
     assert through(drawing._replace(lines=straight)) == [(("a", 0), ("c", 0))]
@@ -182,13 +182,13 @@ def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
     graph = networkx.DiGraph(
         [(("x", 0), ("a", 0)), (("a", 0), ("a", 1)), (("a", 1), ("a", 2)), (("a", 0), ("a", 2))]
     )
-    assert through(paths.draw(graph)) == []
+    assert through(paths_figures.draw(graph)) == []
     down = networkx.DiGraph([(("x", 0), ("b", 0)), (("b", 0), ("a", 1))])
     down.add_node(("a", 0))
     graph = networkx.DiGraph()
     graph.add_nodes_from([("a", 1), ("b", 0), ("x", 0)])  # rows from the bottom: a, b, x
     graph.add_edges_from(down.edges)
-    drawing = paths.draw(graph)
+    drawing = paths_figures.draw(graph)
     assert through(drawing) == []
     (x, y), (u, v) = lines(drawing)[("b", 0), ("a", 1)].points
     assert (x, u) == (0, 1) and y == pytest.approx(RISE - SIDE / 2) and v == pytest.approx(SIDE / 2)
@@ -196,7 +196,7 @@ def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
 
 def test_heads_point_along_the_row():
     for name, step in (("RNN", 1), ("BiRNN", -1)):
-        drawing = paths.draw(graph_of(name, N))
+        drawing = paths_figures.draw(graph_of(name, N))
         heads = [
             line
             for line in drawing.lines
@@ -212,30 +212,30 @@ def test_heads_point_along_the_row():
 
 def test_a_path_must_follow_edges_that_are_there():
     with pytest.raises(ValueError, match=r"none leads from \('input', 0\) to \('state', 2\)"):
-        paths.draw(chain(), path=[("input", 0), ("state", 2)])
+        paths_figures.draw(chain(), path=[("input", 0), ("state", 2)])
     with pytest.raises(
         ValueError, match=r"path must hold nodes of the graph, such as \('input', 0\), got \('cell', 0\)"
     ):
-        paths.network(chain(), path=[("cell", 0)])
+        paths_figures.network(chain(), path=[("cell", 0)])
 
 
 @pytest.mark.parametrize("path", ["input", 3, ("input", 0)], ids=str)
 def test_a_path_is_a_list_of_nodes(no_shape_hook, path):
     with pytest.raises((TypeError, ValueError), match=r"path must (be a list of|hold) nodes"):
-        paths.network(chain(), path=path)
+        paths_figures.network(chain(), path=path)
 
 
 @pytest.mark.parametrize("wave", [-1, 1.0, "2", True])
 def test_a_wave_is_a_whole_number(no_shape_hook, wave):
     with pytest.raises(ValueError, match="wave must be a whole number >= 0"):
-        paths.network(chain(), wave=wave)
+        paths_figures.network(chain(), wave=wave)
     with pytest.raises(ValueError, match="wave must be a whole number >= 0"):
-        paths.waves({"it": chain()}, wave)
+        paths_figures.waves({"it": chain()}, wave)
 
 
 def test_a_path_and_a_wave_together_are_refused():
     with pytest.raises(ValueError, match=r"a path or a wave, not both, got .* and 1"):
-        paths.draw(chain(), path=[("input", 0), ("state", 0)], wave=1)
+        paths_figures.draw(chain(), path=[("input", 0), ("state", 0)], wave=1)
 
 
 @pytest.mark.parametrize(
@@ -264,10 +264,10 @@ def test_a_path_and_a_wave_together_are_refused():
 )
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
     for draw in (
-        paths.network,
-        paths.draw,
-        lambda g: paths.waves({"it": g}, 0),
-        lambda g: paths.routes({"it": g}, 0, 0),
+        paths_figures.network,
+        paths_figures.draw,
+        lambda g: paths_figures.waves({"it": g}, 0),
+        lambda g: paths_figures.routes({"it": g}, 0, 0),
     ):
         with pytest.raises(error, match=words):
             draw(graph)
@@ -279,7 +279,7 @@ def shown(picture):
 
 def test_a_picture_holds_every_box_every_line_and_the_names():
     graph = chain()
-    picture = paths.network(graph, wave=2, title="an RNN")
+    picture = paths_figures.network(graph, wave=2, title="an RNN")
     (axes,) = picture.figure.axes
     assert len(axes.lines) == graph.number_of_edges()
     assert sum(type(patch).__name__ == "Circle" for patch in axes.patches) == 3
@@ -300,18 +300,21 @@ def test_a_picture_holds_every_box_every_line_and_the_names():
 
 def test_each_kind_of_picture_says_what_it_is():
     graph = chain()
-    bare, lit = paths.network(graph), paths.network(graph, path=paths.shortest(graph, 0, 2))
+    bare, lit = (
+        paths_figures.network(graph),
+        paths_figures.network(graph, path=paths_figures.shortest(graph, 0, 2)),
+    )
     assert (
         "path" in lit.alt
         and "path" not in bare.alt
-        and "computed already" in paths.network(graph, wave=0).alt
+        and "computed already" in paths_figures.network(graph, wave=0).alt
     )
     assert "along the arrows" in bare.caption
 
 
 @pytest.mark.parametrize("name", ["convolutions", "linear attention, by doubling"])
 def test_one_network_fits_the_page_and_a_position_is_as_wide_as_a_row_is_high(name):
-    picture = paths.network(graph_of(name, 8), title=name)
+    picture = paths_figures.network(graph_of(name, 8), title=name)
     (axes,), (width, height) = picture.figure.axes, picture.figure.get_size_inches()
     assert 3 < width <= 8 and height <= 8
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -320,7 +323,7 @@ def test_one_network_fits_the_page_and_a_position_is_as_wide_as_a_row_is_high(na
 
 def test_nine_networks_stand_in_three_rows_with_the_lengths_of_their_paths():
     graphs = {name: graph_of(name, 8) for name in NETWORKS}
-    picture = paths.routes(graphs, 5, 2)
+    picture = paths_figures.routes(graphs, 5, 2)
     assert picture.figure.get_size_inches()[0] <= 8
     titles = [text for text in shown(picture) if "\n" in text and text.split("\n")[0] in graphs]
     told = dict(title.split("\n") for title in titles)
@@ -336,14 +339,14 @@ def test_nine_networks_stand_in_three_rows_with_the_lengths_of_their_paths():
 
 
 def test_waves_say_how_far_each_network_is():
-    picture = paths.waves({"an RNN": chain(), "another": chain(1)}, 2)
+    picture = paths_figures.waves({"an RNN": chain(), "another": chain(1)}, 2)
     assert {"an RNN\n2 of 3 steps", "another\ndone after 1 step"} <= set(shown(picture))
 
 
 def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_every_time():
     graphs = {"an RNN": chain(), "self-attention": graph_of("self-attention", 3)}
-    film = paths.film(graphs)
-    assert film == paths.film(graphs)
+    film = paths_figures.film(graphs)
+    assert film == paths_figures.film(graphs)
     gif = Image.open(io.BytesIO(film))
     assert gif.is_animated and gif.n_frames == 4 and gif.width <= 800
     times, frames = [], []
@@ -351,7 +354,7 @@ def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_ev
         gif.seek(frame)
         times.append(gif.info["duration"])
         frames.append(gif.convert("RGB").tobytes())
-    assert times == [paths.FRAME_MS] * 3 + [paths.LAST_MS] and len(set(frames)) == 4
+    assert times == [paths_figures.FRAME_MS] * 3 + [paths_figures.LAST_MS] and len(set(frames)) == 4
     orange = bytes(int(NOW[k : k + 2], 16) for k in (1, 3, 5))
     near = [
         all(abs(a - b) < 20 for a, b in zip(frames[1][k : k + 3], orange, strict=True))
@@ -362,7 +365,7 @@ def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_ev
 
 @pytest.mark.parametrize(
     "draw",
-    [lambda n: paths.waves(n, 0), lambda n: paths.routes(n, 0, 0), paths.film],
+    [lambda n: paths_figures.waves(n, 0), lambda n: paths_figures.routes(n, 0, 0), paths_figures.film],
     ids=["waves", "routes", "film"],
 )
 @pytest.mark.parametrize(

@@ -10,12 +10,20 @@ import torch
 from torch.nn import functional
 from torch.testing import assert_close
 
+from lesson_lib.chapters.c08_attention_vs_rnn import recall_explorer as module
+from lesson_lib.chapters.c08_attention_vs_rnn.recall_explorer import (
+    HEIGHT,
+    HIGH,
+    LEFT,
+    LOW,
+    MOST,
+    TOKENS,
+    WIDTH,
+    DistanceExplorer,
+)
 from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall, text
 from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller, gradients
-from lesson_lib.widgets import DistanceExplorer
-from lesson_lib.widgets import recall as module
-from lesson_lib.widgets.recall import HEIGHT, HIGH, LEFT, LOW, MOST, TOKENS, WIDTH
 
 D, H = 10, 5
 

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_09 import _offset_by_offset
+from lesson_lib.chapters.c09_truncated_attention.exercises import _offset_by_offset
 from lesson_lib.truncated import attend_window
 
 

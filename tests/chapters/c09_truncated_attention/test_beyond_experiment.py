@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from lesson_lib.chapters.c09_truncated_attention.experiments import beyond
 from lesson_lib.device import to_device
-from lesson_lib.experiments import beyond, recall, results
+from lesson_lib.experiments import recall, results
 from lesson_lib.models.recaller import Recaller
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c09_truncated_attention import figures
+from lesson_lib.charts.picture import CURVES
 from lesson_lib.masks import window
 from lesson_lib.measure import operations
-from lesson_lib.plots import lesson_09 as figures
-from lesson_lib.plots.picture import CURVES
 from lesson_lib.truncated import BLOCK, attend_window
 
 N, BANDS, D = 29, 40, 5

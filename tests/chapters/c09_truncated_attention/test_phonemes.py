@@ -8,11 +8,11 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib.data.speech import N_MELS, Utterance
+from lesson_lib.chapters.c09_truncated_attention import phonemes
+from lesson_lib.chapters.c09_truncated_attention.phonemes import FILLER, Batch, PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.speech import N_MELS, Utterance
 from lesson_lib.device import device, to_device
 from lesson_lib.masks import padding, window
-from lesson_lib.models import phonemes
-from lesson_lib.models.phonemes import FILLER, Batch, PhonemeRecogniser
 
 B, N, D, H, LABELS = 3, 71, 10, 5, 7
 RADII = [0, 2, 13, 100, None]
@@ -188,7 +188,7 @@ def test_a_bad_number_of_labels_gets_a_sentence(no_shape_hook, labels):
 @pytest.mark.parametrize(
     "frames, error, words",
     [
-        (None, TypeError, "frames must be a tensor of floats, got NoneType; data.speech.log_mel makes them"),
+        (None, TypeError, "frames must be a tensor of floats, got NoneType; speech.log_mel makes them"),
         ("hello", TypeError, "got str"),
         ([[1.0]], TypeError, "got list"),
         (torch.zeros(1, 2, N_MELS, dtype=torch.long, device="cpu"), TypeError, "got torch.int64"),

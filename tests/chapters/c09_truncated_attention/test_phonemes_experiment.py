@@ -5,11 +5,12 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib.data import speech
-from lesson_lib.data.speech import N_MELS, Utterance
+from lesson_lib.chapters.c09_truncated_attention import speech
+from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
+from lesson_lib.chapters.c09_truncated_attention.phonemes import FILLER, PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.speech import N_MELS, Utterance
 from lesson_lib.device import to_device
-from lesson_lib.experiments import phonemes, results
-from lesson_lib.models.phonemes import FILLER, PhonemeRecogniser
+from lesson_lib.experiments import results
 
 NAMES = ("_", "aɪ", "tʃ", "n̩", "s", "l")
 

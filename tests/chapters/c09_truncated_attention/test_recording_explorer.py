@@ -11,14 +11,15 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.data import speech
+from lesson_lib.chapters.c09_truncated_attention import recording_explorer as recordings
+from lesson_lib.chapters.c09_truncated_attention import speech
+from lesson_lib.chapters.c09_truncated_attention import window_explorer as windows
+from lesson_lib.chapters.c09_truncated_attention.phonemes import PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.recording_explorer import RecordingExplorer
+from lesson_lib.chapters.c09_truncated_attention.window_explorer import WindowExplorer
 from lesson_lib.device import device
 from lesson_lib.measure import operations
-from lesson_lib.models.phonemes import PhonemeRecogniser
 from lesson_lib.truncated import attend_window
-from lesson_lib.widgets import RecordingExplorer, WindowExplorer
-from lesson_lib.widgets import recording as recordings
-from lesson_lib.widgets import window as windows
 
 RADII = (0, 2, 5, 15, None)
 
@@ -311,9 +312,9 @@ def test_the_still_picture_shows_the_frame_that_is_chosen(model):
 @pytest.mark.parametrize(
     "given, names, error, message",
     [
-        (None, speech.LABELS, TypeError, "a trained models.phonemes.PhonemeRecogniser, got NoneType"),
+        (None, speech.LABELS, TypeError, "a trained phonemes.PhonemeRecogniser, got NoneType"),
         (torch.nn.Linear(2, 3), speech.LABELS, TypeError, "got Linear; take the one"),
-        ("mine", None, TypeError, "names must be a list of phonemes, got None; take data.speech.LABELS"),
+        ("mine", None, TypeError, "names must be a list of phonemes, got None; take speech.LABELS"),
         ("mine", "abc", TypeError, "got 'abc'"),
         (
             "mine",

@@ -8,7 +8,7 @@ import numpy
 import pytest
 import torch
 
-from lesson_lib.data import speech, speech_maker
+from lesson_lib.chapters.c09_truncated_attention import speech, speech_maker
 
 
 def wav(samples, *, rate=speech.RATE, channels=1, width=2) -> bytes:

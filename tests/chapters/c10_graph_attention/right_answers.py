@@ -6,7 +6,12 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_10 import _log_of_weights, _messages_by_table, _node_by_node, _segments
+from lesson_lib.chapters.c10_graph_attention.exercises import (
+    _log_of_weights,
+    _messages_by_table,
+    _node_by_node,
+    _segments,
+)
 from lesson_lib.masks import window
 
 

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from lesson_lib.data import graphs
+from lesson_lib.chapters.c10_graph_attention import graphs
+from lesson_lib.chapters.c10_graph_attention.experiments import club
+from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, Looked, NodeClassifier
 from lesson_lib.device import device, to_device
-from lesson_lib.experiments import club, results
-from lesson_lib.models.nodes import KINDS, Looked, NodeClassifier
+from lesson_lib.experiments import results
 
 GRAPH_KINDS = ("GAT", "GATv2", "dot products", "GCN")
 

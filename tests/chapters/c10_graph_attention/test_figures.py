@@ -8,12 +8,22 @@ import pytest
 import torch
 from matplotlib.colors import to_hex
 
-from lesson_lib.data.graphs import NodeTask, blocks, karate
+from lesson_lib.chapters.c10_graph_attention import figures, graphs_figures
+from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask, blocks, karate
+from lesson_lib.chapters.c10_graph_attention.graphs_figures import (
+    COLORS,
+    GIVEN,
+    HIGH,
+    NUMBERED,
+    SCALE,
+    STRANGER,
+    THICK,
+    WIDE,
+    draw,
+    network,
+)
 from lesson_lib.graphs import self_loops
 from lesson_lib.masks import from_edges, window
-from lesson_lib.plots import graphs
-from lesson_lib.plots import lesson_10 as figures
-from lesson_lib.plots.graphs import COLORS, GIVEN, HIGH, NUMBERED, SCALE, STRANGER, THICK, WIDE, draw, network
 
 N = 5
 
@@ -172,7 +182,7 @@ def test_nodes_on_one_line_or_in_one_place_are_drawn():
 
 def test_shapes_of_all_classes_lie_round_their_place():
     for shape in range(len(COLORS)):
-        found = graphs.corners(shape, (3.0, 2.0), 0.5)
+        found = graphs_figures.corners(shape, (3.0, 2.0), 0.5)
         assert len(found) == (0, 4, 3, 4, 5, 6)[shape]
         for corner in found:
             assert 0.5 < math.dist(corner, (3.0, 2.0)) < 0.8
@@ -211,7 +221,7 @@ def test_the_caption_tells_what_is_there(given, words):
         (
             {"task": None},
             TypeError,
-            "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate",
+            "task must be a graphs.NodeTask, got NoneType; take graphs.karate",
         ),
         (
             {"weights": [[1.0]]},

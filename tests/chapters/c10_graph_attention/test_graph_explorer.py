@@ -9,12 +9,11 @@ import torch
 from torch.nn import functional
 from torch.testing import assert_close
 
-from lesson_lib.data.graphs import blocks, karate
+from lesson_lib.chapters.c10_graph_attention.graph_explorer import MOST, NONE, GraphExplorer
+from lesson_lib.chapters.c10_graph_attention.graphs import blocks, karate
+from lesson_lib.chapters.c10_graph_attention.graphs_figures import STRANGER
+from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, NodeClassifier
 from lesson_lib.device import device
-from lesson_lib.models.nodes import KINDS, NodeClassifier
-from lesson_lib.plots.graphs import STRANGER
-from lesson_lib.widgets import GraphExplorer
-from lesson_lib.widgets.graph import MOST, NONE
 
 HEADS = 3
 
@@ -216,9 +215,9 @@ def test_names_of_classes_are_escaped():
             "GAT",
             {},
             TypeError,
-            "task must be a data.graphs.NodeTask, got NoneType; take data.graphs.karate",
+            "task must be a graphs.NodeTask, got NoneType; take graphs.karate",
         ),
-        (karate(), None, {}, TypeError, "model must be a models.nodes.NodeClassifier, got NoneType"),
+        (karate(), None, {}, TypeError, "model must be a nodes.NodeClassifier, got NoneType"),
         (karate(), torch.nn.Linear(2, 2), {}, TypeError, "got Linear"),
         (karate(), "GAT", {"node": 34}, ValueError, "node must be a whole number from 0 to 33, got 34"),
         (karate(), "GAT", {"node": "8"}, ValueError, "from 0 to 33, got '8'"),

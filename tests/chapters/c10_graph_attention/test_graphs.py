@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.data import graphs
-from lesson_lib.data.graphs import blocks, karate, opposites
+from lesson_lib.chapters.c10_graph_attention import graphs
+from lesson_lib.chapters.c10_graph_attention.graphs import blocks, karate, opposites
 
 N, CLASSES = 105, 7
 

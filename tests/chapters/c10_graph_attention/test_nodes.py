@@ -8,10 +8,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, NodeClassifier
 from lesson_lib.device import device
 from lesson_lib.graphs import self_loops
 from lesson_lib.masks import from_edges
-from lesson_lib.models.nodes import KINDS, NodeClassifier
 
 N, D_IN, CLASSES, D, H = 13, 5, 3, 7, 2
 ALONG_EDGES = ("GAT", "GATv2", "dot products", "GCN")

@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.lesson_11 import INF, Heads, Shares, _by_library, _head_by_head, _in_one_tensor
+from lesson_lib.chapters.c11_efficient_attention.exercises import (
+    INF,
+    Heads,
+    Shares,
+    _by_library,
+    _head_by_head,
+    _in_one_tensor,
+)
 from lesson_lib.efficient import Partial, merge
 
 

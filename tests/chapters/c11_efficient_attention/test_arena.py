@@ -9,11 +9,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import Attended, attend
+from lesson_lib.chapters.c11_efficient_attention import arena
+from lesson_lib.chapters.c11_efficient_attention.arena import KINDS, READS, Classifier, Labelled
 from lesson_lib.device import device
 from lesson_lib.efficient import LowRank, RandomFeatures
 from lesson_lib.linear import feature_map
-from lesson_lib.models import arena
-from lesson_lib.models.arena import KINDS, READS, Classifier, Labelled
 from lesson_lib.positions import sinusoidal
 
 B, N, TOKENS, CLASSES, D, H = 3, 13, 17, 5, 22, 2

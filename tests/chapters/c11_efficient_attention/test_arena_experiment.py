@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from lesson_lib.data import digits, listops, recall
+from lesson_lib.chapters.c11_efficient_attention import listops
+from lesson_lib.chapters.c11_efficient_attention.arena import KINDS, Classifier
+from lesson_lib.chapters.c11_efficient_attention.experiments import arena
+from lesson_lib.data import digits, recall
 from lesson_lib.device import to_device
-from lesson_lib.experiments import arena, results
-from lesson_lib.models.arena import KINDS, Classifier
+from lesson_lib.experiments import results
 
 CHEAP = tuple(task for task in arena.TASKS if task != "text")  # text is read from hundreds of files
 

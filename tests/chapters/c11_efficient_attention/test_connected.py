@@ -7,7 +7,16 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from lesson_lib.data.connected import EMPTY, END, KINDS, PATH, SIZES, draw, joined, picture
+from lesson_lib.chapters.c11_efficient_attention.connected import (
+    EMPTY,
+    END,
+    KINDS,
+    PATH,
+    SIZES,
+    draw,
+    joined,
+    picture,
+)
 
 
 def generator(seed=0):

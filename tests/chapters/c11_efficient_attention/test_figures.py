@@ -15,9 +15,9 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.text import Text
 
 from lesson_lib import efficient
+from lesson_lib.chapters.c11_efficient_attention import figures
+from lesson_lib.charts.picture import CURVES, STYLE
 from lesson_lib.masks import window
-from lesson_lib.plots import lesson_11 as figures
-from lesson_lib.plots.picture import CURVES, STYLE
 
 KINDS = ("full", "window", "linear", "low rank", "random features")
 TASKS = ("pairs", "digits", "text")

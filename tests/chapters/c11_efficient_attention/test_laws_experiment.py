@@ -10,9 +10,10 @@ from torch.testing import assert_close
 
 from lesson_lib import measure, ring
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c11_efficient_attention.experiments import laws
 from lesson_lib.device import device, on, to_device
 from lesson_lib.efficient import TILE, RandomFeatures
-from lesson_lib.experiments import laws, results
+from lesson_lib.experiments import results
 from lesson_lib.linear import attend_linear
 from lesson_lib.masks import window
 from lesson_lib.measure import Law

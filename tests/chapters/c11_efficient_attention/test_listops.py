@@ -7,8 +7,8 @@ import statistics
 import pytest
 import torch
 
-from lesson_lib.data import listops
-from lesson_lib.data.listops import CLOSE, FILLER, OPERATORS, TOKENS, text, value
+from lesson_lib.chapters.c11_efficient_attention import listops
+from lesson_lib.chapters.c11_efficient_attention.listops import CLOSE, FILLER, OPERATORS, TOKENS, text, value
 
 
 def draw(batch, n, seed=0, **options):

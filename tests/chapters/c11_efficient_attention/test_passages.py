@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from lesson_lib.data import passages as data
+from lesson_lib.chapters.c11_efficient_attention import passages as data
 from lesson_lib.data.topics import CHARACTERS
 
 LONG = "The quick brown fox jumps over the lazy dog and then rests"  # longer than QUOTED

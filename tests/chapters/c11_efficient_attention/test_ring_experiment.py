@@ -8,9 +8,16 @@ import pytest
 import torch
 
 from lesson_lib import cli
+from lesson_lib.chapters.c11_efficient_attention.experiments import ring
+from lesson_lib.chapters.c11_efficient_attention.experiments.ring import (
+    memory,
+    rows_of,
+    run,
+    sent_mib,
+    torchrun,
+)
 from lesson_lib.cli import ring as command
-from lesson_lib.experiments import results, ring
-from lesson_lib.experiments.ring import memory, rows_of, run, sent_mib, torchrun
+from lesson_lib.experiments import results
 
 
 def held_mib(

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from lesson_lib.chapters.c11_efficient_attention import scale_explorer as scales
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
+from lesson_lib.chapters.c11_efficient_attention.scale_figures import human_mib, human_seconds
 from lesson_lib.measure import Law
-from lesson_lib.plots.scale import human_mib, human_seconds
-from lesson_lib.widgets import ScaleExplorer
-from lesson_lib.widgets import scale as scales
 
 LAWS = {
     "table": (Law(0, 0, 3e-8), Law(0, 0, 3e-5)),

@@ -5,9 +5,17 @@ from itertools import pairwise
 
 import pytest
 
+from lesson_lib.chapters.c11_efficient_attention import scale_figures
+from lesson_lib.chapters.c11_efficient_attention.scale_figures import (
+    DAY,
+    HOUR,
+    YEAR,
+    human_count,
+    human_mib,
+    human_seconds,
+)
+from lesson_lib.charts import CURVES
 from lesson_lib.measure import Law
-from lesson_lib.plots import CURVES, scale
-from lesson_lib.plots.scale import DAY, HOUR, YEAR, human_count, human_mib, human_seconds
 
 LAWS = {"table": Law(0.01, 0, 2e-8), "window": Law(0.001, 1e-5, 0), "low rank": Law(0.001, 1.01e-5, 0)}
 
@@ -23,7 +31,7 @@ def rows():
 
 @pytest.mark.parametrize("of, factor", [("cpu_s", 1), ("mib", 2)])
 def test_points_are_medians_and_held_out_ones_are_open(of, factor):
-    (axes,) = scale.laws_picture(rows(), LAWS, of=of).figure.axes
+    (axes,) = scale_figures.laws_picture(rows(), LAWS, of=of).figure.axes
     marks = [line for line in axes.lines if line.get_linestyle() == "None"]
     assert len(marks) == 2 * len(LAWS)
     for (kind, law), fitted, held_out in zip(LAWS.items(), marks[::2], marks[1::2], strict=True):
@@ -37,7 +45,7 @@ def test_points_are_medians_and_held_out_ones_are_open(of, factor):
 
 
 def test_lines_are_the_laws_to_a_billion_tokens_dashed_beyond_what_was_measured():
-    (axes,) = scale.laws_picture(rows(), LAWS).figure.axes
+    (axes,) = scale_figures.laws_picture(rows(), LAWS).figure.axes
     for law, color in zip(LAWS.values(), CURVES, strict=False):
         mine = [line for line in axes.lines if line.get_color() == color]
         near, far = (next(line for line in mine if line.get_linestyle() == style) for style in ("-", "--"))
@@ -48,7 +56,7 @@ def test_lines_are_the_laws_to_a_billion_tokens_dashed_beyond_what_was_measured(
 
 
 def test_axes_read_as_people_say_and_names_stand_apart():
-    (axes,) = scale.laws_picture(rows(), LAWS).figure.axes
+    (axes,) = scale_figures.laws_picture(rows(), LAWS).figure.axes
     words = {tick.get_text() for tick in axes.get_yticklabels()}
     assert {"1 s", "1 min", "1 h", "1 day", "1 year"} <= words
     assert [tick.get_text() for tick in axes.get_xticklabels()][::3] == ["1 k", "1 M", "1 G"]
@@ -56,28 +64,28 @@ def test_axes_read_as_people_say_and_names_stand_apart():
     assert marks == {1e3, 1e6, 1e9}
     heights = sorted(text.xyann[1] for text in axes.texts)
     assert {text.get_text() for text in axes.texts} == LAWS.keys()
-    assert all(b - a >= 0.99 * scale.ROOM for a, b in pairwise(heights))
-    (memory,) = scale.laws_picture(rows(), LAWS, of="mib").figure.axes
+    assert all(b - a >= 0.99 * scale_figures.ROOM for a, b in pairwise(heights))
+    (memory,) = scale_figures.laws_picture(rows(), LAWS, of="mib").figure.axes
     assert {"1 MiB", "1 GiB", "1 TiB"} <= {tick.get_text() for tick in memory.get_yticklabels()}
 
 
 def test_names_that_meet_stand_round_their_mean_and_others_stay():
-    room = scale.ROOM
-    found = scale._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
+    room = scale_figures.ROOM
+    found = scale_figures._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
     assert found["far"] == 0.9 and found["low"] == 0.1
     assert sorted((found["a"], found["b"])) == pytest.approx([0.5 + room / 6 - room, 0.5 + room / 6])
     assert found["c"] == pytest.approx(0.5 + room / 6 + room)
-    assert scale._apart({}) == {}
+    assert scale_figures._apart({}) == {}
 
 
 @pytest.mark.parametrize("of", ["seconds", None, 3, ["mib"]])
 def test_another_column_gets_a_sentence(no_shape_hook, of):
     with pytest.raises(ValueError, match="of must be one of cpu_s, mib, got"):
-        scale.laws_picture(rows(), LAWS, of=of)
+        scale_figures.laws_picture(rows(), LAWS, of=of)
 
 
 def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
-    table = scale.scale_table(
+    table = scale_figures.scale_table(
         {"a<b": (Law(0, 1e-3, 0), Law(1, 0, 0)), "far": (Law(0, 0, 1), Law(0, 2**-20, 0))},
         longest={"a<b": 10**8, "far": 512},
     )
@@ -87,12 +95,12 @@ def test_the_table_holds_what_the_laws_say_and_marks_what_is_far():
     assert "1 k tokens" in text and "1 M tokens" in text and "1 G tokens" in text
     assert "≈ more than 10 times the longest length" in text and "≈ more than 10 times" in markup
     assert "a&lt;b" in markup and markup.count("<tr>") == 3
-    near = scale.scale_table({"a": (LAWS["window"], LAWS["window"])}, sizes=[700])
+    near = scale_figures.scale_table({"a": (LAWS["window"], LAWS["window"])}, sizes=[700])
     assert repr(near).splitlines() == ["   700 tokens", "a  8.0 ms, 8.2 KiB"]
 
 
 def test_bars_end_where_memory_does():
-    picture = scale.machine_picture({"small": 512.0, "large": 4096.0}, 1024, title="1 M tokens")
+    picture = scale_figures.machine_picture({"small": 512.0, "large": 4096.0}, 1024, title="1 M tokens")
     (axes,) = picture.figure.axes
     assert [bar.get_width() for bar in axes.patches] == [512, 4096]
     assert axes.lines[0].get_xdata()[0] == 1024
@@ -153,7 +161,7 @@ def test_what_is_no_amount_gets_a_sentence(no_shape_hook, number):
 
 
 def test_no_figure_is_wider_than_the_page_and_each_is_a_sentence():
-    for picture in (scale.laws_picture(rows(), LAWS), scale.machine_picture({"a": 1.0}, 2.0)):
+    for picture in (scale_figures.laws_picture(rows(), LAWS), scale_figures.machine_picture({"a": 1.0}, 2.0)):
         assert picture.figure.get_size_inches()[0] <= 8
         assert picture.alt.endswith(".") and not any(sign.isdigit() for sign in picture.alt)
         assert picture.png().startswith(b"\x89PNG")

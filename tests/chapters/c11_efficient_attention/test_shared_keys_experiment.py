@@ -4,8 +4,9 @@ tells."""
 import pytest
 import torch
 
+from lesson_lib.chapters.c11_efficient_attention.experiments import shared_keys
 from lesson_lib.device import to_device
-from lesson_lib.experiments import gpt, results, shared_keys
+from lesson_lib.experiments import gpt, results
 from lesson_lib.models.gpt import GPT
 
 KINDS = [(layer["n_key_heads"], layer["d_inner"]) for layer in shared_keys.RECIPE["layers"]]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from lesson_lib.chapters.c12_claims.ledger_explorer import LedgerExplorer
 from lesson_lib.claims import VERDICTS, ledger, page, sources
-from lesson_lib.widgets import LedgerExplorer
 
 
 def made():

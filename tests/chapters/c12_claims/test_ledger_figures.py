@@ -1,6 +1,6 @@
 """The ledger's picture: the pieces of a bar add up, and are told apart without colours."""
 
-from lesson_lib.plots.ledger import HATCHES, tally
+from lesson_lib.chapters.c12_claims.ledger_figures import HATCHES, tally
 
 GROUPS = {"first": {"holds": 3, "corrected": 2}, "second": {"corrected": 7}, "third": {"holds": 0, "odd": 5}}
 

@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lesson_lib import require, summary
+from lesson_lib.chapters.c01_history.glimpse import Glimpser, Looked, look, loss, reinforce, rewards, right
 from lesson_lib.data import digits
 from lesson_lib.device import to_device
-from lesson_lib.models.glimpse import Glimpser, Looked, look, loss, reinforce, rewards, right
 from lesson_lib.training import History, fit
 
 RECIPE = {

@@ -18,11 +18,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lesson_lib.data import agreement as data
-from lesson_lib.data.agreement import MASK, Sentences
+from lesson_lib.chapters.c06_transformer import agreement as data
+from lesson_lib.chapters.c06_transformer import bert
+from lesson_lib.chapters.c06_transformer.agreement import MASK, Sentences
+from lesson_lib.chapters.c06_transformer.bert import Bert, Counts, Hidden
 from lesson_lib.device import to_device
-from lesson_lib.models import bert
-from lesson_lib.models.bert import Bert, Counts, Hidden
 from lesson_lib.training import History, fit
 
 RECIPE = {

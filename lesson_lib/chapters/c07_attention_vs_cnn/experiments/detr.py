@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from lesson_lib import require
-from lesson_lib.data import scenes as data
-from lesson_lib.data.scenes import NONE, Objects
+from lesson_lib.chapters.c07_attention_vs_cnn import detr
+from lesson_lib.chapters.c07_attention_vs_cnn import scenes as data
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detr, Found, Score, Truth
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import NONE, Objects
 from lesson_lib.device import to_device
-from lesson_lib.models import detr
-from lesson_lib.models.detr import Detr, Found, Score, Truth
 from lesson_lib.training import History, fit
 
 RECIPE = {

@@ -33,11 +33,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lesson_lib import require
-from lesson_lib.data import digits
-from lesson_lib.data.digits import CLASSES, SIDE
-from lesson_lib.device import quick, to_device
-from lesson_lib.device import seed as seeded
-from lesson_lib.models.sagan import (
+from lesson_lib.chapters.c07_attention_vs_cnn.sagan import (
     Discriminator,
     Generator,
     SelfAttention2d,
@@ -46,6 +42,10 @@ from lesson_lib.models.sagan import (
     maps,
     noise,
 )
+from lesson_lib.data import digits
+from lesson_lib.data.digits import CLASSES, SIDE
+from lesson_lib.device import quick, to_device
+from lesson_lib.device import seed as seeded
 from lesson_lib.training import QUICK_STEPS, History, fit, progress_bar
 
 RECIPE = {

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.data import digits, scenes
+from lesson_lib.chapters.c07_attention_vs_cnn import scenes, vit
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import ConvNet, VisionTransformer, attention_distance
+from lesson_lib.data import digits
 from lesson_lib.device import to_device
-from lesson_lib.models import vit
-from lesson_lib.models.vit import ConvNet, VisionTransformer, attention_distance
 from lesson_lib.training import History, fit
 
 RECIPE = {

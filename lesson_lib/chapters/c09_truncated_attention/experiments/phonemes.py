@@ -28,11 +28,10 @@ import torch
 from torch import Tensor
 
 from lesson_lib import masks, require
-from lesson_lib.data import speech
-from lesson_lib.data.speech import Utterance
+from lesson_lib.chapters.c09_truncated_attention import phonemes, speech
+from lesson_lib.chapters.c09_truncated_attention.phonemes import Batch, PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.speech import Utterance
 from lesson_lib.device import to_device
-from lesson_lib.models import phonemes
-from lesson_lib.models.phonemes import Batch, PhonemeRecogniser
 from lesson_lib.training import History, fit
 
 RADII = (0, 2, 5, 15, 50, None)  # frames of 10 ms on each side; None is the whole utterance

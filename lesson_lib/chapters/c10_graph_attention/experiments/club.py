@@ -1,4 +1,4 @@
-"""Classes of nodes, most of them unknown: who looks at whom, and does it help? All kinds of `models.nodes`
+"""Classes of nodes, most of them unknown: who looks at whom, and does it help? All kinds of `nodes`
 are trained alike, on whole graphs.
 
 The tasks are a club with its two leaders known, the same club with one other member known of each side (drawn
@@ -25,12 +25,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lesson_lib.data import graphs
-from lesson_lib.data.graphs import NodeTask
+from lesson_lib.chapters.c10_graph_attention import graphs
+from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
+from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, NodeClassifier
 from lesson_lib.device import device, to_device
 from lesson_lib.graphs import GraphAttention, self_loops
 from lesson_lib.masks import from_edges
-from lesson_lib.models.nodes import KINDS, NodeClassifier
 from lesson_lib.training import History, fit
 
 CLUB_RATES = {

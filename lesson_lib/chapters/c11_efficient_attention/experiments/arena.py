@@ -35,10 +35,10 @@ import torch
 from torch import Tensor, nn
 
 from lesson_lib import measure, require
-from lesson_lib.data import connected, digits, listops, passages, recall
+from lesson_lib.chapters.c11_efficient_attention import arena, connected, listops, passages
+from lesson_lib.chapters.c11_efficient_attention.arena import KINDS, Classifier, Labelled
+from lesson_lib.data import digits, recall
 from lesson_lib.device import to_device
-from lesson_lib.models import arena
-from lesson_lib.models.arena import KINDS, Classifier, Labelled
 from lesson_lib.training import History, fit
 
 SPLITS = ("training", "validation", "test")

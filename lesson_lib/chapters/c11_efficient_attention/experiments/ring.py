@@ -37,7 +37,8 @@ RECIPE = {
     "backward": [False, True],
     "seeds": [0, 1, 2],
 }
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
+MODULE = "lesson_lib.chapters.c11_efficient_attention.experiments.ring"
 PIECE = 256  # queries that the comparison computes at a time
 
 
@@ -173,7 +174,7 @@ def run(seed: int) -> list[dict[str, Any]]:
             file = Path(folder) / f"{processes}.json"
             recipe = json.dumps(RECIPE)
             done = torchrun(
-                processes, "-m", "lesson_lib.experiments.ring", str(seed), str(file), recipe,
+                processes, "-m", MODULE, str(seed), str(file), recipe,
                 environment={"LESSON_DEVICE": "cpu"},
             )  # fmt: skip
             if done.returncode:

@@ -1,0 +1,1 @@
+"""Chapter 00: is the course ready, and how does a check answer?."""

@@ -1,0 +1,1 @@
+"""Experiments of chapter 01; lesson_lib.experiments runs them."""

@@ -1,0 +1,1 @@
+"""Chapter 03: self-attention as products of matrices."""

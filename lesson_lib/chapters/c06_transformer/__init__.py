@@ -1,0 +1,1 @@
+"""Chapter 06: layers, the translator, BERT and GPT in miniature."""

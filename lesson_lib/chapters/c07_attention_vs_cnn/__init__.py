@@ -1,0 +1,1 @@
+"""Chapter 07: attention that is a convolution, ViT, SAGAN and DETR in miniature."""

@@ -1,0 +1,1 @@
+"""Chapter 08: paths, memory and cost beside recurrent networks."""

@@ -1,0 +1,1 @@
+"""Chapter 09: windows over speech, and beyond them."""

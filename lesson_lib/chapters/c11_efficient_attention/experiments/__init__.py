@@ -1,0 +1,1 @@
+"""Experiments of chapter 11; lesson_lib.experiments runs them."""

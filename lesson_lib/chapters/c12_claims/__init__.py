@@ -1,0 +1,1 @@
+"""Chapter 12: the ledger of what the sources claim."""
