@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import tomllib
-from importlib import import_module, reload
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,6 @@ def test_what_the_first_edition_imports_is_there(module):
 def test_an_old_name_is_the_new_module_and_no_copy(old, new):
     spec = new.__spec__
     assert import_module(old) is new and new.__spec__ is spec and new.__name__ == spec.name
-    assert reload(sys.modules[old]) is new, "and it can be loaded again"
 
 
 def test_a_widget_of_one_chapter_is_found_where_all_of_them_were():
@@ -52,20 +51,10 @@ def test_a_widget_of_one_chapter_is_found_where_all_of_them_were():
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "lesson_lib.attention",
-            "lesson_lib.data.dates",
-            "lesson_lib.charts.picture",
-            "lesson_lib.widgets.explorer",
-        ),
-        *(
-            "lesson_lib.plots.nothing",
-            "lesson_lib.widgets.*",
-            "lesson_lib",
-            "torch.plots",
-            "lesson_lib.plots.a.b",
-        ),
-        *("lesson_lib.checks.lesson_99", "lesson_lib.checks.engine", "lesson_lib.models.tagger"),
+        *("lesson_lib.attention", "lesson_lib.data.dates", "lesson_lib.charts.picture"),
+        *("lesson_lib.widgets.explorer", "lesson_lib.checks.engine", "lesson_lib.models.tagger"),
+        *("lesson_lib", "torch.plots", "lesson_lib.plots.a.b", "lesson_lib.widgets.*"),
+        *("lesson_lib.plots.nothing", "lesson_lib.checks.lesson_99"),
     ],
 )
 def test_what_has_not_moved_is_left_alone(name):
@@ -73,9 +62,9 @@ def test_what_has_not_moved_is_left_alone(name):
 
 
 def test_a_name_that_nobody_ever_had_is_refused_as_ever():
-    with pytest.raises(ModuleNotFoundError, match="No module named 'lesson_lib.plots.lesson_77'"):
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'lesson_lib\.plots\.lesson_77'"):
         import_module("lesson_lib.plots.lesson_77")
-    with pytest.raises(ImportError, match="cannot import name 'NoExplorer' from 'lesson_lib.widgets'"):
+    with pytest.raises(ImportError, match=r"cannot import name 'NoExplorer' from 'lesson_lib\.widgets'"):
         exec("from lesson_lib.widgets import NoExplorer")
 
 
