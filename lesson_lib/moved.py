@@ -12,7 +12,7 @@ A name that still stands where it stood is left alone, and so is one that nobody
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -67,7 +67,7 @@ class Moved(MetaPathFinder, Loader):
     """Finds a module by its old name: the very module that has the new one."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self, fullname: str, path: Iterable[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname.startswith("lesson_lib.") and (new := new_name(fullname)):
             return ModuleSpec(fullname, self, loader_state=new)

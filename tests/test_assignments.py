@@ -8,11 +8,13 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from lesson_lib.checks.engine import EXERCISES, LESSONS, check
+from lesson_lib.checks.engine import check, exercises, lessons
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.inputs import drawn, reseeded
 from lesson_lib.cli import assignments
 from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, source_text, split_exercise, targets
+
+EXERCISES, LESSONS = exercises(), lessons()
 
 SEED = 8675309
 LESSON_NAMES = [name.split("/")[1] for name in LESSONS if name.startswith("exercises/")]

@@ -17,9 +17,11 @@ from pathlib import Path
 import pytest
 
 from lesson_lib.checks import check, engine, export_progress, hint, picture, progress, reset, store
-from lesson_lib.checks.engine import EXERCISES, LESSONS
+from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.overview import HEADER
 from tests.right_answers import RIGHT
+
+EXERCISES, LESSONS = exercises(), lessons()
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +137,7 @@ def test_when_all_is_done_it_says_so(home):
 
 
 def test_a_lesson_without_exercises_is_no_row(monkeypatch):
-    monkeypatch.setattr(engine, "LESSONS", {**LESSONS, "exercises/99_nothing": ()})
+    monkeypatch.setattr(engine, "lessons", lambda: {**LESSONS, "exercises/99_nothing": ()})
     assert "nothing" not in repr(progress()) and export_progress().title == "Exported"
 
 
@@ -433,6 +435,34 @@ def test_entries_of_the_first_version_go_on_working(entry, home):
     assert "progress" not in result.after and "3 attempts" in repr(progress())
     assert store.read()[0]["gone"] == entry  # an exercise that this version does not have
     assert export_progress().title == "Exported" and "gone" not in Path("progress.csv").read_text()
+
+
+@pytest.mark.parametrize("version", [None, 0, 1, 2, 17])
+def test_what_another_version_wrote_outlives_this_one(version, home):
+    """Older and newer files: every entry stays, and so does what only the other version knows."""
+    home.mkdir()
+    entry = {"attempts": 2, "first_pass": "2026-11-01", "rubric": ["yes", "no"]}
+    more = {"predictions": {"which_scores": "b"}} | ({} if version is None else {"version": version})
+    (home / "progress.json").write_text(
+        json.dumps(more | {"exercises": {"score_ratio": entry, "gone": entry}})
+    )
+    assert "progress" not in check(1, "score_ratio").after
+    content = json.loads((home / "progress.json").read_text())
+    assert content.pop("exercises") == {"score_ratio": entry | {"attempts": 3}, "gone": entry}
+    assert content == more | {"version": max(version or 0, store.VERSION)}
+    assert os.listdir(home) == ["progress.json"], "and nothing was set aside as damaged"
+
+
+def test_an_entry_of_a_newer_version_is_kept_and_no_damage(home):
+    home.mkdir()
+    strange = {"tries": [{"day": "2026-11-01"}]}
+    text = json.dumps({"version": 2, "exercises": {"score_ratio": strange, "softmax_by_hand": strange}})
+    (home / "progress.json").write_text(text)
+    assert "damaged" not in repr(progress()) and (home / "progress.json").read_text() == text
+    assert "progress" not in check(1, "score_ratio").after
+    found = json.loads((home / "progress.json").read_text())
+    assert found["exercises"]["softmax_by_hand"] == strange and found["version"] == 2
+    assert found["exercises"]["score_ratio"] == strange | {"attempts": 1, "first_pass": None}
 
 
 def test_a_day_that_is_none_is_damage_and_gets_into_no_spreadsheet(home):

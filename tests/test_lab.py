@@ -28,10 +28,12 @@ def course(tmp_path):
 
 
 def test_lessons_and_exercises_are_copied_and_no_solutions(course):
-    assert lab.copy_missing(course) == (["00_start_here.ipynb", "exercises/02_scoring.ipynb"], [])
+    assert lab.copy_missing(course) == lab.Copies(
+        copied=["00_start_here.ipynb", "exercises/02_scoring.ipynb"]
+    )
     assert (course / "work" / "exercises" / "02_scoring.ipynb").exists()
     assert not (course / "work" / "solutions").exists()
-    assert lab.copy_missing(course) == ([], [])
+    assert lab.copy_missing(course) == lab.Copies()
 
 
 def test_a_learners_edits_stay(course):
@@ -39,29 +41,69 @@ def test_a_learners_edits_stay(course):
     mine = course / "work" / "00_start_here.ipynb"
     mine.write_text("my own words", encoding="utf-8")
     write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
-    assert lab.copy_missing(course) == ([], ["00_start_here.ipynb"])
+    assert lab.copy_missing(course) == lab.Copies(outdated=["00_start_here.ipynb"])
     assert mine.read_text(encoding="utf-8") == "my own words"
 
 
 def test_new_outputs_are_no_newer_version(course):
     lab.copy_missing(course)
     write(course / "notebooks" / "00_start_here.ipynb", "hello", outputs=3)
-    assert lab.copy_missing(course) == ([], [])
+    assert lab.copy_missing(course) == lab.Copies()
 
 
 def test_a_lesson_that_was_removed_comes_back(course):
     lab.copy_missing(course)
     (course / "work" / "00_start_here.ipynb").unlink()
     write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
-    assert lab.copy_missing(course) == (["00_start_here.ipynb"], [])
-    assert lab.copy_missing(course) == ([], [])
+    assert lab.copy_missing(course) == lab.Copies(copied=["00_start_here.ipynb"])
+    assert lab.copy_missing(course) == lab.Copies()
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", ""])
 def test_a_damaged_record_does_no_harm(course, damage):
     lab.copy_missing(course)
     (course / "work" / lab.RECORD).write_text(damage, encoding="utf-8")
-    assert lab.copy_missing(course) == ([], [])
+    assert lab.copy_missing(course) == lab.Copies()
+
+
+def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course, capsys):
+    write(course / "notebooks" / "01_history.ipynb", "once")
+    lab.copy_missing(course)
+    ran, changed = course / "work" / "01_history.ipynb", course / "work" / "exercises" / "02_scoring.ipynb"
+    write(ran, "once", outputs=2)  # run, and not changed
+    write(changed, "my own words")
+    write(course / "work" / "mine.ipynb", "once")  # the learner's own, which the course never had
+    (course / "notebooks" / "01_history.ipynb").unlink()
+    (course / "notebooks" / "exercises" / "02_scoring.ipynb").unlink()
+    before = ran.read_text(), changed.read_text()
+    done = lab.Copies(aside=["01_history.ipynb"], left=["exercises/02_scoring.ipynb"])
+    assert lab.copy_missing(course) == done and not ran.exists()
+    moved = course / "work" / "first_edition" / "01_history.ipynb"
+    assert (moved.read_text(), changed.read_text()) == before
+    assert (course / "work" / "mine.ipynb").exists()
+    assert lab.copy_missing(course) == lab.Copies(left=done.left), "named again, and nothing else happens"
+    assert lab.main(root=course, copy_only=True) == 0
+    assert "work/exercises/02_scoring.ipynb: the course no longer has it" in capsys.readouterr().out
+    write(course / "notebooks" / "01_history.ipynb", "anew")
+    assert lab.copy_missing(course).copied == ["01_history.ipynb"], "a name that comes back is fresh"
+    (course / "notebooks" / "01_history.ipynb").unlink()
+    assert lab.copy_missing(course).left[0] == "01_history.ipynb", "what stands there is not overwritten"
+    assert moved.read_text() == before[0]
+
+
+def test_a_copy_that_was_deleted_or_cannot_move_does_no_harm(course, capsys):
+    lab.copy_missing(course)
+    (course / "work" / "00_start_here.ipynb").unlink()
+    (course / "work" / "first_edition").write_text("a file of that name")
+    for name in ("00_start_here.ipynb", "exercises/02_scoring.ipynb"):
+        (course / "notebooks" / name).unlink()
+    write(course / "notebooks" / "02a_look_up.ipynb", "new")
+    left = ["exercises/02_scoring.ipynb"]
+    assert lab.copy_missing(course) == lab.Copies(copied=["02a_look_up.ipynb"], left=left)
+    assert (course / "work" / left[0]).exists()
+    (course / "work" / "first_edition").unlink()
+    assert lab.main(root=course, copy_only=True) == 0
+    assert "1 of the course's former notebooks" in capsys.readouterr().out
 
 
 def test_jupyterlab_listens_on_this_machine_only_and_keeps_its_token(course):

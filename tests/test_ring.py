@@ -13,8 +13,8 @@ import torch
 
 from lesson_lib.chapters.c11_efficient_attention.experiments.ring import sent_mib, torchrun
 from lesson_lib.ring import attend_ring
+from tests.chapters.c11_efficient_attention.test_ring_experiment import held_mib
 from tests.ring_worker import SILENT
-from tests.test_experiments_ring import held_mib
 
 PROCESSES = [1, 2, 3, 4]
 FALLS_OUT = {"dies": 3, "dies in a round": 3, "raises": 2, "stops": 2, "no backward": 2}  # of how many

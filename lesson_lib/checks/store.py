@@ -3,7 +3,7 @@ kernels.
 
 `home()/progress.json`: {"version": 1, "exercises": {NAME: {"attempts": 3, "first_pass": "2026-11-21" or
 null}}}. What could not be written is kept in this session and written with the next check, or the next look
-at the progress.
+at the progress. A file of a newer version, which may hold more, keeps all that this version does not know.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,10 @@ def load() -> tuple[Entries, str]:
     """What `read` returns; raises one of TROUBLES where there is a file that cannot be read."""
     with _one_thread:
         said = _save() if _unsaved else ""
-        entries, damaged = _read(home() / "progress.json")
-        if damaged:
+        found = _read(home() / "progress.json")
+        if found.damaged:
             said = said or _save()
-        return _with(entries, _unsaved), said
+        return _with(found.entries, _unsaved), said
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -94,7 +95,7 @@ def _save() -> str:
                 nonlocal said
                 if not still_ours():  # this computer slept, say; another kernel has gone on without us
                     raise TimeoutError("another kernel took over")
-                kept = _set_aside(path) if damaged else None
+                kept = _set_aside(path) if found.damaged else None
                 try:
                     _replace(fresh, path)
                 except OSError:
@@ -107,8 +108,11 @@ def _save() -> str:
                         "what could be read of it was taken over"
                     )
 
-            entries, damaged = _read(path)
-            content = {"version": VERSION, "exercises": _with(entries, _unsaved)}
+            found = _read(path)
+            exercises = dict(found.unknown)
+            for name, entry in _with(found.entries, _unsaved).items():
+                exercises[name] = found.unknown.get(name, {}) | entry
+            content = {"version": VERSION} | found.more | {"exercises": exercises}
             _written(path, json.dumps(content, indent=1, sort_keys=True) + "\n", put)
     except TROUBLES as error:
         return f"your progress could not be saved ({reason(error)}); it is kept until this kernel ends"
@@ -129,22 +133,38 @@ def _with(entries: Entries, events: list[tuple[str, str, bool | None]]) -> Entri
     return entries
 
 
-def _read(path: Path) -> tuple[Entries, bool]:
-    """The entries that are good, and whether the file is damaged. Nothing is changed."""
+@dataclass(frozen=True)
+class _Found:
+    """What a progress file holds."""
+
+    entries: Entries = field(default_factory=dict)
+    damaged: bool = False
+    unknown: Entries = field(default_factory=dict)  # a newer version's, which count nothing that we know
+    more: dict[str, Any] = field(default_factory=dict)  # what stands beside the exercises
+
+
+def _read(path: Path) -> _Found:
+    """The entries that are good, whether the file is damaged, and what a newer version has put there. Nothing
+    is changed."""
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return {}, False
+        return _Found()
     except OSError:  # a folder of that name: IsADirectoryError, on Windows PermissionError
         if path.is_dir():
-            return {}, True
+            return _Found(damaged=True)
         raise
     try:
-        found = json.loads(text.decode("utf-8"))["exercises"]
+        more = json.loads(text.decode("utf-8"))
+        found = more.pop("exercises")
         good = {name: entry for name, entry in found.items() if _valid(entry)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}, True
-    return good, len(good) < len(found)
+        return _Found(damaged=True)
+    others = {name: entry for name, entry in found.items() if name not in good}
+    newer = type(more.get("version")) is int and more["version"] > VERSION
+    if newer and all(isinstance(entry, dict) for entry in others.values()):
+        return _Found(good, unknown=others, more=more)
+    return _Found(good, damaged=bool(others), more=more | {"version": VERSION})
 
 
 def _valid(entry: Any) -> bool:

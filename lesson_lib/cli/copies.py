@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lesson_lib.cli.lab import RECORD, lessons
+from lesson_lib.cli.lab import ASIDE, RECORD, lessons, set_aside
 
 LOG = ".server.log"  # in the student's home: what the student's server says
 
@@ -23,11 +23,14 @@ LOG = ".server.log"  # in the student's home: what the student's server says
 @dataclass
 class Pulled:
     """The names that a pull made (`copied`), brought up to date (`updated`), or put beside a changed copy
-    (`beside`)."""
+    (`beside`); and of what the course no longer has, those that it moved to first_edition/ (`aside`) or left,
+    since they were changed (`left`)."""
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
 
 def pull(original: Path, work: Path) -> Pulled:
@@ -37,7 +40,8 @@ def pull(original: Path, work: Path) -> Pulled:
     A name that is free gets the original (so a copy that was renamed or deleted comes back fresh, as in `make
     lab`). A copy whose cells are as they were copied, outputs included, is replaced by a newer original. A
     copy that was changed is never touched; a newer original is put beside it, once: 03_matrix_form.new.ipynb,
-    then .new-2 and so on.
+    then .new-2 and so on. A copy of a notebook that the course no longer has goes to first_edition/ where it
+    is as it was copied, and stays where it was changed.
     Raises OSError where nothing can be written; what was done until then is recorded, and no file is half
     written.
     """
@@ -61,6 +65,15 @@ def pull(original: Path, work: Path) -> Pulled:
                 record[name] = {**known, "seen": newest}
                 continue
             record[name] = {"made": newest, "seen": newest}
+        for name in sorted(set(record) - set(lessons(original))):
+            mine = _digest_of(work / name)
+            if not os.path.lexists(work / name):
+                del record[name]
+            elif mine is not None and mine == record[name].get("made") and set_aside(work, name):
+                done.aside.append(name)
+                del record[name]
+            else:
+                done.left.append(name)
     finally:
         _replace(json.dumps(record, indent=1, sort_keys=True).encode(), work / RECORD)
     return done
@@ -86,11 +99,14 @@ def main(arguments: Sequence[str]) -> None:
     work = Path(work)
     try:
         done = pull(Path(original), work)
-        for names, what in ((done.copied, "new"), (done.updated, "brought up to date")):
+        aside = f"no longer in the course, moved to {ASIDE}"
+        for names, what in ((done.copied, "new"), (done.updated, "brought up to date"), (done.aside, aside)):
             if names:
                 print(f"copies in {work}: {len(names)} {what}", flush=True)
         for name in done.beside:
             print(f"copies in {work}: changed by the student, the new version is {name}", flush=True)
+        for name in done.left:
+            print(f"copies in {work}: changed by the student, no longer in the course: {name}", flush=True)
     except Exception as error:  # whatever a student's folder holds, the server must start
         print(f"The copies in {work} could not be brought up to date: {error!r}", flush=True)
     with contextlib.suppress(OSError):  # a full disk: then the words go where the hub's go

@@ -1,6 +1,7 @@
 """The learner's side: copies of lessons and exercises in work/, and a JupyterLab on this machine only.
 
-A copy is made where none is, and never overwritten: what a learner wrote is safe from updates.
+A copy is made where none is, and never overwritten: what a learner wrote is safe from updates. Where a
+notebook leaves the course, its copy moves to work/first_edition/ if nobody has changed it, and else stays.
 """
 
 import hashlib
@@ -10,14 +11,14 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
-QUIET = (
-    Path(__file__).parent / "jupyter"
-)  # JupyterLab's settings for the course: no news pop-up, so nothing asks the network
+ASIDE = "first_edition"  # where untouched copies go of notebooks that the course no longer has
+QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
 
 
 def lessons(root: Path = ROOT) -> list[str]:
@@ -27,26 +28,61 @@ def lessons(root: Path = ROOT) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in found]
 
 
-def copy_missing(root: Path = ROOT) -> tuple[list[str], list[str]]:
-    """Copy into work/ what is not there yet; returns (names copied, names of which a newer version came)."""
+@dataclass
+class Copies:
+    """Names of notebooks in work/: new (`copied`), with a newer version in the course (`outdated`), and of
+    those that the course no longer has, moved to work/first_edition/ (`aside`) or left, since they were
+    changed (`left`)."""
+
+    copied: list[str] = field(default_factory=list)
+    outdated: list[str] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+def copy_missing(root: Path = ROOT) -> Copies:
+    """Copy into work/ what is not there yet, and move away the untouched copies of what the course no longer
+    has."""
     work = root / "work"
     work.mkdir(exist_ok=True)
-    versions = _record(work)
-    copied, outdated = [], []
+    versions, done = _record(work), Copies()
     for name in lessons(root):
         source, copy = root / "notebooks" / name, work / name
-        version = hashlib.sha256(_cells(source).encode()).hexdigest()[:16]
+        version = _version(source)
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, copy)
             versions[name] = version
-            copied.append(name)
+            done.copied.append(name)
         elif versions.setdefault(name, version) != version:
-            outdated.append(name)
+            done.outdated.append(name)
+    for name in sorted(set(versions) - set(lessons(root))):
+        copy = work / name
+        if not copy.exists():
+            del versions[name]
+        elif _version(copy) == versions[name] and set_aside(work, name):
+            done.aside.append(name)
+            del versions[name]
+        else:
+            done.left.append(name)
     part = work / f"{RECORD}.part"
     part.write_text(json.dumps(versions, indent=1, sort_keys=True), encoding="utf-8")
     os.replace(part, work / RECORD)
-    return copied, outdated
+    return done
+
+
+def set_aside(work: Path, name: str) -> bool:
+    """Move a copy to work/first_edition/; False where that cannot be, or something stands there: the copy
+    stays."""
+    place = work / ASIDE / name
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(place):
+            return False
+        os.replace(work / name, place)
+    except OSError:
+        return False
+    return True
 
 
 def command(work: Path, *, port: int | None = None, browser: bool = True, first: str = FIRST) -> list[str]:
@@ -95,15 +131,22 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
         print(problem)
         return 1
     try:
-        copied, outdated = copy_missing(root)
+        done = copy_missing(root)
     except OSError as error:
         print(
             f"The copies in work/ cannot be written ({error.strerror}: {error.filename}); mend that and start"
             " again."
         )
         return 1
-    print(f"work/ holds your copies ({len(copied)} new); an update never overwrites them.")
-    for name in outdated:
+    print(f"work/ holds your copies ({len(done.copied)} new); an update never overwrites them.")
+    if done.aside:
+        print(
+            f"  {len(done.aside)} of the course's former notebooks, which you had not changed, are in"
+            f" work/{ASIDE}/ now; they still run."
+        )
+    for name in done.left:
+        print(f"  work/{name}: the course no longer has it. Yours is as you left it, and still runs.")
+    for name in done.outdated:
         print(
             f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside"
             " yours."
@@ -119,11 +162,15 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
             continue
 
 
-def _cells(notebook: Path) -> str:
-    """The sources of the cells: what makes a new version of a lesson (new outputs do not)."""
-    return "\0".join(
-        "".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    )
+def _version(notebook: Path) -> str:
+    """16 letters that change with the sources of the cells (new outputs make no new version); '' where the
+    file is no notebook."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        text = "\0".join("".join(cell["source"]) for cell in cells)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _record(work: Path) -> dict[str, str]:

@@ -262,6 +262,21 @@ def test_a_copy_that_was_renamed_or_deleted_comes_back_fresh(course):
     assert sources(course / "work" / "mine.ipynb") == ["hello"]
 
 
+def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course):
+    exercise = f"exercises/{LESSON}"
+    pull(course)
+    write(course / "work" / exercise, "my own words")
+    write(course / "work" / "mine.ipynb", "hello")
+    for name in (LESSON, exercise):
+        (course / "original" / "notebooks" / name).unlink()
+    assert pull(course) == copies.Pulled(aside=[LESSON], left=[exercise])
+    assert sources(course / "work" / "first_edition" / LESSON) == sources(course / "work" / "mine.ipynb")
+    assert sources(course / "work" / exercise) == ["my own words"]
+    assert pull(course) == copies.Pulled(left=[exercise])
+    (course / "work" / exercise).unlink()
+    assert pull(course) == copies.Pulled()
+
+
 @pytest.mark.parametrize(
     "damage", ["{", "[]", "", '{"03_matrix_form.ipynb": "0123456789abcdef"}', "[" * 100_000]
 )
