@@ -81,30 +81,19 @@ def fit(
     every = every or max(1, steps // 10)
     generator = seed(seed_number)
     to_device(model).train()
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(parameters, lr=lr)
-    factors = {"one-cycle": lambda step: _one_cycle(step - 1, steps), "constant": lambda step: 1.0}
-    factor = schedule if callable(schedule) else factors[schedule]
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: factor(done + 1))
-    history, best, best_weights, waited = History(), -math.inf, None, 0
+    optimize = _optimizer(model, lr, schedule, clip, steps)
+    history, best, reported = History(), _Best(stop_at, patience), 0
     start, total = time.process_time(), 0.0
     bar = progress_bar(steps, name)
     try:
         for step in range(1, steps + 1):
             value = loss(model, to_device(draw(generator)))
-            optimizer.zero_grad()
-            value.backward()
-            nn.utils.clip_grad_norm_(parameters, clip)
-            optimizer.step()
-            scheduler.step()
+            optimize(value)
             total += value.detach()
             bar.update()
             if step % every and step != steps:
                 continue
-            row = {
-                "step": step,
-                "loss": float(total) / (step - (history.rows[-1]["step"] if history.rows else 0)),
-            }
+            row = {"step": step, "loss": float(total) / (step - reported)}
             total = 0.0
             if not math.isfinite(row["loss"]):
                 raise ValueError(
@@ -114,31 +103,63 @@ def fit(
             if validate is not None:
                 row["score"] = _score(model, validate)
             history.rows.append(row | {"cpu_s": time.process_time() - start})
+            reported = step
             bar.set_postfix({k: _cell(v) for k, v in row.items() if k != "step"})
-            if validate is None:
-                continue
-            waited += 1
-            if row["score"] > best:
-                best, waited, best_weights = row["score"], 0, copy.deepcopy(model.state_dict())
-            if stop_at is not None and best >= stop_at:
-                history.ended = f"stopped at step {step}: score {best:.4f} reached {stop_at}"
-                break
-            if patience is not None and waited >= patience:
-                history.ended = f"stopped at step {step}: no rise in {patience} reports"
+            if validate is not None and (reason := best.after(model, row["score"])):
+                history.ended = f"stopped at step {step}: {reason}"
                 break
     except KeyboardInterrupt:
-        history.ended = (
-            f"interrupted at step {history.rows[-1]['step'] if history.rows else 0}; the model keeps what it"
-            " learned"
-        )
+        history.ended = f"interrupted at step {reported}; the model keeps what it learned"
     finally:
         bar.total = bar.n  # else a bar that ended early stays on the page, in red
         bar.close()
-    if best_weights is not None:
-        model.load_state_dict(best_weights)
+    if best.weights is not None:
+        model.load_state_dict(best.weights)
     model.eval()
     history.cpu_s = time.process_time() - start
     return history
+
+
+@dataclass
+class _Best:
+    """The best weights seen, and when to stop looking for better ones."""
+
+    stop_at: float | None
+    patience: int | None
+    score: float = -math.inf
+    weights: dict[str, Any] | None = None
+    waited: int = 0  # reports without a rise
+
+    def after(self, model: nn.Module, score: float) -> str:
+        """Why training ends behind a report with this score; '' where it goes on."""
+        self.waited += 1
+        if score > self.score:
+            self.score, self.waited, self.weights = score, 0, copy.deepcopy(model.state_dict())
+        if self.stop_at is not None and self.score >= self.stop_at:
+            return f"score {self.score:.4f} reached {self.stop_at}"
+        if self.patience is not None and self.waited >= self.patience:
+            return f"no rise in {self.patience} reports"
+        return ""
+
+
+def _optimizer(
+    model: nn.Module, lr: float, schedule: str | Callable[[int], float], clip: float, steps: int
+) -> Callable[[Tensor], None]:
+    """A step of Adam for a loss: gradients, clipped, and the schedule's rate."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(parameters, lr=lr)
+    factors = {"one-cycle": lambda step: _one_cycle(step - 1, steps), "constant": lambda step: 1.0}
+    factor = schedule if callable(schedule) else factors[schedule]
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: factor(done + 1))
+
+    def optimize(value: Tensor) -> None:
+        optimizer.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+        scheduler.step()
+
+    return optimize
 
 
 def warmup(step: int, d_model: int, warmup_steps: int = 4000) -> float:

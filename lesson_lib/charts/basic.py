@@ -1,11 +1,12 @@
 """The general kinds of picture: heat maps, curves, bars."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from torch import Tensor
 
@@ -132,15 +133,7 @@ def lines(
                 axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
         for name, (xs, ys) in (dots or {}).items():
             axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
-        if all(x == int(x) for curve in curves.values() for x in curve[0]):
-            axes.xaxis.get_major_locator().set_params(integer=True)  # no ticks between whole numbers
-        if "x" in log:
-            axes.set_xscale("log", base=2)
-            xs = sorted({x for curve in curves.values() for x in curve[0]})
-            if len(xs) > 8:
-                xs = [2**k for k in range(64) if xs[0] <= 2**k <= xs[-1]]
-            axes.set_xticks(xs, [f"{x:g}" for x in xs])
-            axes.minorticks_off()
+        _ticks(axes, sorted({x for curve in curves.values() for x in curve[0]}), "x" in log)
         if "y" in log:
             axes.set_yscale("log")
         if y_limits:
@@ -148,16 +141,34 @@ def lines(
         axes.set_title(title, loc="left")
         axes.set_xlabel(x_axis)
     if len(names) > 1 or dots:
-        handles = {
-            label: handle
-            for axes in grid[0]
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        inches = [0.6 + 0.085 * len(name) for name in handles]  # that each name takes in the legend
-        columns = len(handles) if sum(inches) <= width else max(1, int(width / max(inches)))
-        place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-        figure.legend(handles.values(), handles.keys(), **place)
+        _legend(figure, grid[0], width)
     return Picture(figure, alt, caption)
+
+
+def _ticks(axes: Axes, xs: Sequence[float], doubling: bool) -> None:
+    """Ticks at whole numbers where all xs are; on a logarithmic axis at the xs, or at powers of 2 where they
+    are many."""
+    if all(x == int(x) for x in xs):
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    if doubling:
+        axes.set_xscale("log", base=2)
+        if len(xs) > 8:
+            xs = [2**k for k in range(64) if xs[0] <= 2**k <= xs[-1]]
+        axes.set_xticks(xs, [f"{x:g}" for x in xs])
+        axes.minorticks_off()
+
+
+def _legend(figure: Figure, panels: Iterable[Axes], width: float) -> None:
+    """One legend below all panels, each name once, in as many columns as fit into the width, in inches."""
+    handles = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    inches = [0.6 + 0.085 * len(name) for name in handles]  # that each name takes
+    columns = len(handles) if sum(inches) <= width else max(1, int(width / max(inches)))
+    place = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    figure.legend(handles.values(), handles.keys(), **place)
 
 
 @styled

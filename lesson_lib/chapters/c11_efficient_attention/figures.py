@@ -347,13 +347,7 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
         page.add_patch(Rectangle((x, top), across, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
         x += across + apart
     page.text(x - apart, 0.32, "kept of each row", ha="right", va="center", fontsize=10)
-    words = _grounds(causal, step)
-    spot = left
-    for ground, hatch, word in words:
-        box = {"facecolor": ground, "edgecolor": "0.5", "hatch": hatch, "linewidth": 0.8}
-        page.add_patch(Rectangle((spot, 0.22), 0.24, 0.2, **box))
-        page.text(spot + 0.32, 0.32, word, va="center", fontsize=9)
-        spot += 0.5 + 0.073 * len(word)
+    _key_to(page, _grounds(causal, step), left)
     return Picture(
         figure,
         "A table of queries by keys cut into tiles that are numbered row by row in the order in which they"
@@ -609,37 +603,13 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
         bare(axes)
         axes.set(xlim=(-0.6, n_heads - 0.4), ylim=(-0.3, 3.0))
         group = n_heads // count
+        middles = [(shared + 0.5) * group - 0.5 for shared in range(count)]
         for head in range(n_heads):
-            shared = head // group
-            middle = (shared + 0.5) * group - 0.5
-            axes.plot([head, middle], [2.1, 0.75], color="0.4", linewidth=1.2, zorder=1)
-            axes.add_patch(
-                Rectangle(
-                    (head - 0.36, 2.0),
-                    0.72,
-                    0.8,
-                    facecolor=_shade(shared),
-                    edgecolor="black",
-                    linewidth=0.8,
-                    zorder=2,
-                )
-            )
-        for shared in range(count):
-            middle = (shared + 0.5) * group - 0.5
-            for place, up in ((0.08, "keys"), (-0.42, "values")):
-                hatch = "" if up == "keys" else "..."
-                axes.add_patch(
-                    Rectangle(
-                        (middle - 0.36, place + 0.3),
-                        0.72,
-                        0.42,
-                        facecolor=_shade(shared),
-                        edgecolor="black",
-                        linewidth=0.8,
-                        hatch=hatch,
-                        zorder=2,
-                    )
-                )
+            axes.plot([head, middles[head // group]], [2.1, 0.75], color="0.4", linewidth=1.2, zorder=1)
+            _head(axes, (head, 2.0), 0.8, head // group)
+        for shared, middle in enumerate(middles):
+            _head(axes, (middle, 0.38), 0.42, shared)
+            _head(axes, (middle, -0.12), 0.42, shared, hatch="...")
         kept = {1: "multi-query\none for all", n_heads: "multi-head\none each"}
         axes.set_title(kept.get(count, f"grouped-query\none for every {group}"), fontsize=10)
         axes.set_xlabel(f"{2 * count} of {2 * n_heads} arrays kept")
@@ -653,6 +623,12 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
         "A colour for each group. Below: what must be kept for each token at generation, keys above, values"
         " (dotted) beneath.",
     )
+
+
+def _head(axes: Axes, place: tuple[float, float], height: float, shared: int, hatch: str = "") -> None:
+    """A box for a head of the group `shared`; `place` is the middle of its lower edge."""
+    style = {"facecolor": _shade(shared), "edgecolor": "black", "linewidth": 0.8, "hatch": hatch, "zorder": 2}
+    axes.add_patch(Rectangle((place[0] - 0.36, place[1]), 0.72, height, **style))
 
 
 @styled
@@ -746,6 +722,15 @@ def _group(
     down += 0.35 + extra
     page.text(x + 0.08, down, f"time: {branch.time}", fontsize=9, **text)
     page.text(x + 0.08, down + 0.175, f"gives up: {branch.gives_up}", fontsize=9, **text)
+
+
+def _key_to(page: Axes, grounds: Sequence[tuple[str, str, str]], spot: float) -> None:
+    """What each ground means, from `spot` on to the right: a box and its word."""
+    for ground, hatch, word in grounds:
+        box = {"facecolor": ground, "edgecolor": "0.5", "hatch": hatch, "linewidth": 0.8}
+        page.add_patch(Rectangle((spot, 0.22), 0.24, 0.2, **box))
+        page.text(spot + 0.32, 0.32, word, va="center", fontsize=9)
+        spot += 0.5 + 0.073 * len(word)
 
 
 def _ground(number: int, step: int | None) -> tuple[str, str]:
