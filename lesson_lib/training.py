@@ -4,7 +4,8 @@ import copy
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,37 +85,25 @@ def fit(
     optimize = _optimizer(model, lr, schedule, clip, steps)
     history, best, reported = History(), _Best(stop_at, patience), 0
     start, total = time.process_time(), 0.0
-    bar = progress_bar(steps, name)
-    try:
-        for step in range(1, steps + 1):
-            value = loss(model, to_device(draw(generator)))
-            optimize(value)
-            total += value.detach()
-            bar.update()
-            if step % every and step != steps:
-                continue
-            row = {"step": step, "loss": float(total) / (step - reported)}
-            total = 0.0
-            if not math.isfinite(row["loss"]):
-                raise ValueError(
-                    f"the loss is {row['loss']} at step {step}; lower lr (now {lr}), or look for a mask that"
-                    " hides everything"
-                )
-            if validate is not None:
-                row["score"] = _score(model, validate)
-            history.rows.append(row | {"cpu_s": time.process_time() - start})
-            reported = step
-            bar.set_postfix({k: _cell(v) for k, v in row.items() if k != "step"})
-            if validate is not None and (reason := best.after(model, row["score"])):
-                history.ended = f"stopped at step {step}: {reason}"
-                break
-    except KeyboardInterrupt:
-        history.ended = f"interrupted at step {reported}; the model keeps what it learned"
-    finally:
-        bar.total = bar.n  # else a bar that ended early stays on the page, in red
-        bar.close()
-    if best.weights is not None:
-        model.load_state_dict(best.weights)
+    with progress_bar(steps, name) as bar:
+        try:
+            for step in range(1, steps + 1):
+                total += optimize(loss(model, to_device(draw(generator))))
+                bar.update()
+                if step % every and step != steps:
+                    continue
+                row = {"step": step, "loss": _finite(float(total) / (step - reported), step, lr)}
+                if validate is not None:
+                    row["score"] = _score(model, validate)
+                history.rows.append(row | {"cpu_s": time.process_time() - start})
+                bar.set_postfix({k: _cell(v) for k, v in row.items() if k != "step"})
+                total, reported = 0.0, step
+                if validate is not None and (reason := best.after(model, row["score"])):
+                    history.ended = f"stopped at step {step}: {reason}"
+                    break
+        except KeyboardInterrupt:
+            history.ended = f"interrupted at step {reported}; the model keeps what it learned"
+    best.put_back(model)
     model.eval()
     history.cpu_s = time.process_time() - start
     return history
@@ -141,23 +130,38 @@ class _Best:
             return f"no rise in {self.patience} reports"
         return ""
 
+    def put_back(self, model: nn.Module) -> None:
+        """Give the model its best weights, where any were judged."""
+        if self.weights is not None:
+            model.load_state_dict(self.weights)
+
+
+def _finite(loss: float, step: int, lr: float) -> float:
+    if not math.isfinite(loss):
+        raise ValueError(
+            f"the loss is {loss} at step {step}; lower lr (now {lr}), or look for a mask that hides"
+            " everything"
+        )
+    return loss
+
 
 def _optimizer(
     model: nn.Module, lr: float, schedule: str | Callable[[int], float], clip: float, steps: int
-) -> Callable[[Tensor], None]:
-    """A step of Adam for a loss: gradients, clipped, and the schedule's rate."""
+) -> Callable[[Tensor], Tensor]:
+    """A step of Adam for a loss: gradients, clipped, at the schedule's rate; it gives back the loss's value."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(parameters, lr=lr)
     factors = {"one-cycle": lambda step: _one_cycle(step - 1, steps), "constant": lambda step: 1.0}
     factor = schedule if callable(schedule) else factors[schedule]
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: factor(done + 1))
 
-    def optimize(value: Tensor) -> None:
+    def optimize(value: Tensor) -> Tensor:
         optimizer.zero_grad()
         value.backward()
         nn.utils.clip_grad_norm_(parameters, clip)
         optimizer.step()
         scheduler.step()
+        return value.detach()
 
     return optimize
 
@@ -195,11 +199,17 @@ def _one_cycle(step: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
-def progress_bar(steps: int, name: str) -> Any:
-    """A bar of so many steps, which goes when it is closed; LESSON_PROGRESS=off hides it."""
+@contextmanager
+def progress_bar(steps: int, name: str) -> Iterator[Any]:
+    """A bar of so many steps, which goes in the end; LESSON_PROGRESS=off hides it."""
     from tqdm.auto import tqdm
 
-    return tqdm(total=steps, desc=name, leave=False, disable=os.environ.get("LESSON_PROGRESS") == "off")
+    bar = tqdm(total=steps, desc=name, leave=False, disable=os.environ.get("LESSON_PROGRESS") == "off")
+    try:
+        yield bar
+    finally:
+        bar.total = bar.n  # else a bar that ended early stays on the page, in red
+        bar.close()
 
 
 def _cell(value: float) -> str:

@@ -133,7 +133,7 @@ def lines(
                 axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
         for name, (xs, ys) in (dots or {}).items():
             axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
-        _ticks(axes, sorted({x for curve in curves.values() for x in curve[0]}), "x" in log)
+        _x_ticks(axes, sorted({x for curve in curves.values() for x in curve[0]}), "x" in log)
         if "y" in log:
             axes.set_yscale("log")
         if y_limits:
@@ -145,7 +145,7 @@ def lines(
     return Picture(figure, alt, caption)
 
 
-def _ticks(axes: Axes, xs: Sequence[float], doubling: bool) -> None:
+def _x_ticks(axes: Axes, xs: Sequence[float], doubling: bool) -> None:
     """Ticks at whole numbers where all xs are; on a logarithmic axis at the xs, or at powers of 2 where they
     are many."""
     if all(x == int(x) for x in xs):

@@ -30,6 +30,10 @@ PALE, EMPTY, IN_HAND, MUTED = "#CFE5F3", "#F1F1F1", CURVES[1], "0.35"
 MOST_PROCESSES = 6  # that `ring_rounds` has room for
 MOST_TILES = 12  # along a side of `tile_order`
 GIB = 2**30
+STAIRS = (
+    " Hatched: later keys, never computed. In the tiles on the stairs, what lies above them is computed and"
+    " not counted."
+)
 LEADER = {"arrowstyle": "-", "color": "0.4", "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0}
 
 
@@ -301,13 +305,7 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
     larger. Raises ValueError for a step that is no tile's, and for more than 12 tiles a side.
     """
     cut = tiles(n, tile, causal=causal)
-    if math.ceil(n / tile) > MOST_TILES:
-        raise ValueError(
-            f"tile must cut n into at most {MOST_TILES} pieces, so that numbers can be read, got n={n} and"
-            f" tile={tile}; take tile={math.ceil(n / MOST_TILES)}"
-        )
-    if step is not None:
-        require.whole(at_most=len(cut), step=step)
+    _check_tiles(n, tile, len(cut) if step is None else step, len(cut))
     unit = 4.4 / n  # inches of a token
     left, top, column, apart = 0.45, 0.75, 0.42, 0.14
     wide = 1.5 * column
@@ -354,13 +352,7 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
         " are computed; beside it three narrow columns, what is kept of each row: its largest score, its sum,"
         " and its mixture of values.",
         "Only one tile of scores exists at a time. Three things per row are kept from tile to tile, and"
-        " corrected when a larger score turns up."
-        + (
-            " Hatched: later keys, never computed. In the tiles on the stairs, what lies above them is"
-            " computed and not counted."
-            if causal
-            else ""
-        ),
+        " corrected when a larger score turns up." + STAIRS * causal,
     )
 
 
@@ -722,6 +714,15 @@ def _group(
     down += 0.35 + extra
     page.text(x + 0.08, down, f"time: {branch.time}", fontsize=9, **text)
     page.text(x + 0.08, down + 0.175, f"gives up: {branch.gives_up}", fontsize=9, **text)
+
+
+def _check_tiles(n: int, tile: int, step: int, count: int) -> None:
+    if math.ceil(n / tile) > MOST_TILES:
+        raise ValueError(
+            f"tile must cut n into at most {MOST_TILES} pieces, so that numbers can be read, got n={n} and"
+            f" tile={tile}; take tile={math.ceil(n / MOST_TILES)}"
+        )
+    require.whole(at_most=count, step=step)
 
 
 def _key_to(page: Axes, grounds: Sequence[tuple[str, str, str]], spot: float) -> None:

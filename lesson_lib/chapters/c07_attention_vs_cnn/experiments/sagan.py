@@ -267,22 +267,19 @@ def train(
     }
     history, spent = History(), 0.0
     every = max(1, steps // RECIPE["reports"])
-    bar = progress_bar(steps, f"GAN with {middle}")
-    try:
-        for step in range(steps + 1):
-            start = time.process_time()
-            losses = _turn(gan, optimizers, drawn, noises) if step else {}
-            spent += time.process_time() - start
-            if step:
-                bar.update()
-            if step % every == 0:
-                told = gammas(gan) | judge(gan.generator, noises, split)
-                history.rows.append({"step": step} | losses | told | {"cpu_s": spent})
-    except KeyboardInterrupt:
-        history.ended = "interrupted; the networks keep what they learned"
-    finally:
-        bar.total = bar.n
-        bar.close()
+    with progress_bar(steps, f"GAN with {middle}") as bar:
+        try:
+            for step in range(steps + 1):
+                start = time.process_time()
+                losses = _turn(gan, optimizers, drawn, noises) if step else {}
+                spent += time.process_time() - start
+                if step:
+                    bar.update()
+                if step % every == 0:
+                    told = gammas(gan) | judge(gan.generator, noises, split)
+                    history.rows.append({"step": step} | losses | told | {"cpu_s": spent})
+        except KeyboardInterrupt:
+            history.ended = "interrupted; the networks keep what they learned"
     history.cpu_s = spent
     for network in gan:
         network.eval()
