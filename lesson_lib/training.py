@@ -148,7 +148,7 @@ def _finite(loss: float, step: int, lr: float) -> float:
 def _optimizer(
     model: nn.Module, lr: float, schedule: str | Callable[[int], float], clip: float, steps: int
 ) -> Callable[[Tensor], Tensor]:
-    """A step of Adam for a loss: gradients, clipped, at the schedule's rate; it gives back the loss's value."""
+    """A step of Adam for a loss: gradients, clipped, at the scheduled rate; it gives the loss's value."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(parameters, lr=lr)
     factors = {"one-cycle": lambda step: _one_cycle(step - 1, steps), "constant": lambda step: 1.0}
