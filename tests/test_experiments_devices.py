@@ -57,12 +57,12 @@ def file(monkeypatch, tmp_path):
     ]  # fmt: skip
     stored = {"recipe": devices.RECIPE, "date": "2000-01-01", "gpu": "a made-up GPU", "rows": rows}
     (tmp_path / "devices.json").write_text(json.dumps(stored), encoding="utf-8")
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     return stored
 
 
 def test_without_a_gpu_and_without_a_stored_run_nothing_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "stored_at", lambda name: tmp_path / f"{name}.json")
     with on("cpu"):
         for series in devices.MAKERS:
             assert devices.beside(series) == ([], "No GPU has been measured yet.")

@@ -13,7 +13,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn import figures, vit
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import vit as trained
 from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import PixelExplorer
 
-IMPORTS = tomllib.loads(Path(__file__).with_name("first_edition.toml").read_text(encoding="utf-8"))["imports"]
+IMPORTS = tomllib.loads(Path(__file__).with_name("first_edition_imports.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("module", IMPORTS)

@@ -74,7 +74,7 @@ def beside(series: str) -> Beside:
     _sizes(series)
     if device().type != "cpu":
         return Beside(measured(series), f"{experiments.gpu_name()}, measured just now")
-    if not (experiments.FOLDER / "devices.json").exists():
+    if not experiments.stored_at("devices").exists():
         return Beside([], "No GPU has been measured yet.")
     stored = experiments.results("devices")
     rows = [row for row in stored["rows"] if (row["series"], row["device"]) == (series, "gpu")]

@@ -26,9 +26,6 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c01_history import figures
 from lesson_lib.chapters.c01_history import glimpses_figures as glimpse_figures
 from lesson_lib.chapters.c01_history.experiments import glimpse, tagger
-from lesson_lib.chapters.c01_history.glimpse import retina
-from lesson_lib.chapters.c01_history.glimpses_explorer import GlimpseExplorer
-from lesson_lib.chapters.c01_history.timeline_explorer import TimelineExplorer
 from lesson_lib.chapters.c01_history.timeline_figures import cards, timeline
 from lesson_lib.charts import alignment as date_figures
 from lesson_lib.charts.basic import heatmap
@@ -73,6 +70,8 @@ will be able to read all of them at the end of the course.
 """
 
 # %%
+from lesson_lib.chapters.c01_history.timeline_explorer import TimelineExplorer
+
 TimelineExplorer()
 
 # %% [markdown]
@@ -256,6 +255,8 @@ they are, and 16 by 16 pixels, of which each 2 by 2 are averaged into one. So th
 """
 
 # %%
+from lesson_lib.chapters.c01_history.glimpse import retina
+
 batch = glimpse.held_out("test")
 first = batch.canvas[:1]
 at_centre = torch.zeros_like(batch.corner[:1], dtype=first.dtype)
@@ -318,6 +319,8 @@ after it.
 """
 
 # %%
+from lesson_lib.chapters.c01_history.glimpses_explorer import GlimpseExplorer
+
 GlimpseExplorer(*views, shown.label[some])
 
 # %% [markdown]

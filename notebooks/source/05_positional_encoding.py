@@ -29,10 +29,8 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c05_positional_encoding import figures
-from lesson_lib.chapters.c05_positional_encoding.experiments import order
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import to_device
-from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal
 from lesson_lib.positions import (
@@ -99,6 +97,9 @@ are 16 symbols, so a blind guess is right in 1/16 of the cases. One layer of att
 """
 
 # %%
+from lesson_lib.chapters.c05_positional_encoding.experiments import order
+from lesson_lib.experiments import results
+
 stored = results("order")["rows"]
 best = order.best_rows(stored)
 rate = {row["kind"]: row["lr"] for row in best if row["steps"] == 400}

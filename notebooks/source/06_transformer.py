@@ -35,11 +35,8 @@ from lesson_lib.blocks import (
     Transformer,
 )
 from lesson_lib.chapters.c06_transformer import figures
-from lesson_lib.chapters.c06_transformer import machine_figures as pictures
-from lesson_lib.chapters.c06_transformer.experiments import norms
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import to_device
-from lesson_lib.experiments import results
 from lesson_lib.masks import causal, padding
 from lesson_lib.show import show, show_source
 
@@ -66,6 +63,8 @@ The **encoder** is a stack that reads the input. The **decoder** is a stack that
 """
 
 # %%
+from lesson_lib.chapters.c06_transformer import machine_figures as pictures
+
 pictures.transformer_diagram()
 
 # %% [markdown]
@@ -264,6 +263,9 @@ batches of 2 to 128 sentences. It is scored on words that can be two parts of sp
 """
 
 # %%
+from lesson_lib.chapters.c06_transformer.experiments import norms
+from lesson_lib.experiments import results
+
 stored = results("norms")["rows"]
 trained = norms.best(stored, "batch", ("norm", "size"))
 

@@ -25,14 +25,8 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.blocks import EncoderLayer
-from lesson_lib.chapters.c11_efficient_attention import figures, scale_figures
-from lesson_lib.chapters.c11_efficient_attention.experiments import (
-    arena,
-    laws,
-    ring,
-    shared_keys,
-)
-from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
+from lesson_lib.chapters.c11_efficient_attention import figures
+from lesson_lib.chapters.c11_efficient_attention.experiments import arena
 from lesson_lib.claims import claim, verdict
 from lesson_lib.efficient import LowRank, Partial, RandomFeatures, attend_tiles, merge
 from lesson_lib.experiments import devices, results
@@ -847,6 +841,8 @@ Does it cost quality? It is not an approximation of anything: a model is trained
 """
 
 # %%
+from lesson_lib.chapters.c11_efficient_attention.experiments import shared_keys
+
 shared_rows = results("shared_keys")["rows"]
 for (n_key_heads, d_inner), bits in shared_keys.means(shared_rows).items():
     kept = shared_keys.means(shared_rows, "cache_bytes")[n_key_heads, d_inner]
@@ -921,6 +917,8 @@ In earnest, each is a process of its own, with its own memory, here or on anothe
 """
 
 # %% tags=["nbval-ignore-output"]
+from lesson_lib.chapters.c11_efficient_attention.experiments import ring
+
 sizes = ("--tokens", "1536", "--causal", "--backward")
 ran = ring.torchrun(3, "-m", "lesson_lib", "ring", *sizes, wait_s=180)
 print(ran.stdout or ran.stderr[-1000:])
@@ -968,6 +966,8 @@ and three numbers can be found from short sequences: the ones with which the law
 """
 
 # %%
+from lesson_lib.chapters.c11_efficient_attention.experiments import laws
+
 measured = results("laws")["rows"]
 print("MiB: the law's, and the measured")
 for kind, at in laws.checked(measured, "mib").items():
@@ -977,6 +977,8 @@ for kind, at in laws.checked(measured, "mib").items():
     print(f"{kind:15} {said}")
 
 # %%
+from lesson_lib.chapters.c11_efficient_attention import scale_figures
+
 scale_figures.laws_picture(measured, laws.laws(measured, "mib"), of="mib")
 
 # %% [markdown]
@@ -1053,6 +1055,8 @@ Choose for yourself. *Do:* set 1 million tokens and 8 GiB. Which kinds fit into 
 """
 
 # %%
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
+
 ScaleExplorer(at_home, laws.ring_mib, longest=longest)
 
 # %% [markdown]

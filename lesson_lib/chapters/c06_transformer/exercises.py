@@ -890,7 +890,7 @@ counted = Number(
         "attention has no biases here": "8*100 + 8*10 + 2*600 + 70 + 3*20",
         "that is six layers; asked is one": "6*2130",
     },
-    answer="2 * 4 * 10 * 10 + 2 * 10 * 60 + 60 + 10 + 3 * 2 * 10",
+    answer="2 * 4 * 10**2 + (10*60 + 60) + (60*10 + 10) + 3 * (10 + 10)",
 )
 
 SUBLAYERS = 24

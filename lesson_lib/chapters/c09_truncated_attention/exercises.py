@@ -757,7 +757,7 @@ hour = Number(
         "a frame every 10 ms makes 100 a second, not 1,000": "6 * 4 * 3600000**2 / 2**30",
         "one weight for each frame; but there is one for each PAIR of frames, n^2": "6 * 4 * 360000 / 2**30",
     },
-    answer="6 * 4 * (3600 * 100)**2 / 2**30",
+    answer="6 * 4 * (3600 * 100)**2 / 1024**3",
 )
 
 RADIUS = 15

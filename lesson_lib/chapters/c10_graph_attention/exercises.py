@@ -134,8 +134,8 @@ messages = Write(
             _last_message
         ),
         "you take the mean of the messages; the weights are applied already, so add them up": (
-            "index_add(0, target, messages)",
-            "index_reduce(0, target, messages, 'mean', include_self=False)",
+            "messages)",
+            "messages) / target.bincount(minlength=len(value)).clamp(min=1)[:, None]",
         ),
         "the weights are not used": ("weights[:, None] * ", ""),
         "each node gets its own value, too; no self-loop is in the list, and nobody adds one": (

@@ -1116,7 +1116,7 @@ machines = Number(
         "a number has 4 bytes, not 8": "8 * 512 * 8 * 2**20 / 2**30",
         "that is the number of KiB a token takes, times 1,024": "8 * 512 * 4",
     },
-    answer="(4 + 2*2) * 512 * 4 * 2**20 / 2**30",
+    answer="8 * 512 * 4 * 2**20 / 2**30",
 )
 
 leak = Open(
