@@ -43,6 +43,7 @@ FLOORS = {
     "linear": 3,
     "truncated": 3,
     "efficient": 3,
+    "norms": 3,
     "blocks": 4,
     "convolution": 4,
     "graphs": 4,

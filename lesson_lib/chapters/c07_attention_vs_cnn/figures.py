@@ -7,26 +7,28 @@ and not centres.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
-from jaxtyping import Float, Num
-from matplotlib import colormaps
+from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
-from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from lesson_lib import require
+from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import centres, detections, queries, query_maps  # noqa: F401
+from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
+    QUERY,
+    Pixel,
+    check_inside,
+    draw_frame,
+    draw_outline,
+    draw_picture,
+    draw_rectangle,
+    row_of_panels,
+)
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 
-Pixel = tuple[int, int]
-QUERY = CURVES[1]  # the frame of the pixel that asks
 CHANCE = {"digits": 0.1, "pairs": 0.5}
 ACROSS = 6  # canvases side by side
 HOUSE = ["sssssssYYs", "ssrssssYYs", "srrrssssts", "swdwsssttt", "gggggggggg"]
@@ -63,8 +65,8 @@ def picture_as_set(
             _number(image, (i, j), i * w + j, picture[:, i, j])
             _vector(table, i, j, i * w + j, picture[:, i, j])
     for k, (i, j) in enumerate(marked):
-        _frame(image, (j - 0.5, i - 0.5), 1, 1, _mark(k))
-        _frame(table, (i + 0.03, j), 0.94, 1, _mark(k))
+        draw_frame(image, (j - 0.5, i - 0.5), 1, 1, _mark(k))
+        draw_frame(table, (i + 0.03, j), 0.94, 1, _mark(k))
     trim(figure)
     return Picture(
         figure,
@@ -89,7 +91,7 @@ def _number(axes: Axes, pixel: Pixel, number: int, shade: Tensor) -> None:
 def _vector(axes: Axes, column: int, line: int, number: int, vector: Tensor) -> None:
     """One vector of the set: its pixel's number, its colour, its three numbers."""
     shade = tuple(vector.clamp(0, 1).tolist())
-    _rectangle(axes, (column + 0.24, line + 0.15), 0.12, 0.7, fill=True, color=shade)
+    draw_rectangle(axes, (column + 0.24, line + 0.15), 0.12, 0.7, fill=True, color=shade)
     text = "  ".join(f"{value:.1f}" for value in vector.tolist())
     place = {"va": "center", "fontsize": 8.5}
     axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **place)
@@ -131,13 +133,13 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
             f"weights of {h} x {w} pixels with a border of {border} must have shape (K * K, {h * w},"
             f" {math.prod(size)}), got {tuple(weights.shape)}; take layer.heads(x, weights=True).weights[0]"
         )
-    _inside(pixel, shape)
+    check_inside(pixel, shape)
     rows = weights[:, pixel[0] * w + pixel[1]].detach().cpu().reshape(-1, *size)
     wide = min(7.0, 6.0 * size[1] / size[0])
     figure, grid = sheet(kernel, kernel, width=wide, height=1.03 * wide * size[0] / size[1])
     for axes, (down, right), row in zip(grid.flat, kernel_offsets(kernel), rows, strict=True):
         image = draw_picture(axes, row, (pixel[0] + border, pixel[1] + border), high=rows.max().item())
-        _outline(axes, border, shape)
+        draw_outline(axes, border, shape)
         axes.set_title(offset_name(down, right), fontsize=9)
     figure.colorbar(image, ax=grid, label="weight", fraction=0.04, shrink=0.6)
     trim(figure)
@@ -166,7 +168,7 @@ def gaze(
     image = draw_picture(grid[0][1], weights, there)
     grid[0][1].set_title(title)
     for axes in grid[0]:
-        _outline(axes, border, picture.shape[1:])
+        draw_outline(axes, border, picture.shape[1:])
     figure.colorbar(image, ax=grid[0][1], label="weight", fraction=0.04, shrink=0.8)
     trim(figure)
     return Picture(
@@ -206,7 +208,7 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
         1, len(found), width=min(7.6, 2.4 * len(found) + 0.8), height=2.9 if len(found) < 4 else 2.4
     )
     for axes, (name, field) in zip(grid[0], found.items(), strict=True):
-        _inside(pixel, field.shape)
+        check_inside(pixel, field.shape)
         shares = field.detach().cpu() / field.max().clamp(min=torch.finfo(field.dtype).tiny).cpu()
         image = draw_picture(axes, shares.masked_fill(shares == 0, torch.nan), pixel, high=1.0)
         axes.spines[:].set(visible=True, color="0.6")
@@ -284,7 +286,7 @@ def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequenc
 def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
     """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many
     titles."""
-    figure, grid = _row(len(canvases), ACROSS)
+    figure, grid = row_of_panels(len(canvases), ACROSS)
     for axes, pixels, title in zip(grid.flat, canvases, titles, strict=False):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
         axes.set_title(title, fontsize=9.5)
@@ -362,10 +364,10 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     draw_picture(grid[0][0], picture)
     grid[0][0].set_title("the picture", fontsize=9.5)
     for axes, ((row, column), table) in zip(grid[0][1:], attention.items(), strict=True):
-        _inside((row, column), table.shape)
+        check_inside((row, column), table.shape)
         down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
         corner = (column * right - 0.5, row * down - 0.5)
-        _frame(grid[0][0], corner, right, down)
+        draw_frame(grid[0][0], corner, right, down)
         draw_picture(axes, table, (row, column))
         axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)
     trim(figure)
@@ -376,197 +378,3 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
         "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
         " (row, column).",
     )
-
-
-@styled
-def detections(
-    canvases: Float[Tensor, "b h w"],
-    true: Sequence[Num[Tensor, "_ 4"]],
-    found: Sequence[Num[Tensor, "_ 4"]],
-    labels: Sequence[Sequence[str]],
-) -> Picture:
-    """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no
-    width are left out.
-
-    `true`, `found` and `labels` have an entry for each canvas.
-    """
-    figure, grid = _row(len(canvases), 4)
-    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found, labels, strict=False):
-        draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
-        for box in real.tolist():
-            _box(axes, box, "white", linestyle="--", linewidth=1.2)
-        for box, name in zip(boxes.tolist(), names, strict=True):
-            _box(axes, box, QUERY, name, linewidth=2)
-    trim(figure)
-    return Picture(
-        figure,
-        "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
-        " found one.",
-        "White, dashed: the true boxes. Orange: what was found.",
-    )
-
-
-@styled
-def query_maps(
-    canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
-) -> Picture:
-    """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its
-    weight; `box` is what it found."""
-    h, w = canvas.shape
-    figure, grid = sheet(1, 1 + len(weights), width=min(7.8, 1.9 * (1 + len(weights))), height=2.4)
-    for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
-        draw_picture(axes, canvas, shades="gray")
-        if table is not None:
-            share = (table / table.max().clamp(min=torch.finfo(table.dtype).tiny)).detach().cpu()
-            tint = torch.tensor(to_rgb(CURVES[4]), device="cpu").expand(*table.shape, 3)
-            cells = torch.cat([tint, 0.85 * share[..., None].to(tint)], -1)
-            axes.imshow(cells.cpu().numpy(), extent=(-0.5, w - 0.5, h - 0.5, -0.5))
-        _box(axes, box.tolist(), CURVES[5], linewidth=2)
-        axes.set_title(name, fontsize=9.5)
-    trim(figure)
-    return Picture(
-        figure,
-        "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
-        " map for each head.",
-        "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
-        " has its own scale. Blue: the box.",
-    )
-
-
-@styled
-def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
-    """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored
-    rows of the experiment "detr"."""
-    kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
-    figure, grid = sheet(1, len(kept), width=7.8, height=2.1)
-    for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
-        sure = [(x, y) for x, y, found in zip(query["x"], query["y"], query["sure"], strict=True) if found]
-        if sure:
-            axes.plot(*zip(*sure, strict=True), color=color(k), marker=".", markersize=3.5, linestyle="none")
-        bare(axes)
-        axes.spines[:].set(visible=True, color="0.6")
-        axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
-        axes.set_title(f"query {query['query']}", fontsize=9.5)
-    trim(figure)
-    return Picture(
-        figure,
-        "A canvas for each object query with a dot wherever it found an object.",
-        "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
-    )
-
-
-@styled
-def centres(
-    before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
-) -> Picture:
-    """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate
-    a kernel; rings are its taps."""
-    figure, grid = sheet(width=4.6, height=4.4)
-    axes = grid[0][0]
-    down, right = taps.detach().cpu().T.tolist()
-    ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
-    axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
-    arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
-    for start, end in zip(before.tolist(), after.tolist(), strict=True):
-        axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
-    for k, (name, places) in enumerate({"before": before, "after": after}.items()):
-        down, right = places.detach().cpu().T.tolist()
-        axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
-    axes.margins(0.12)
-    axes.invert_yaxis()
-    axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
-    trim(figure)
-    return Picture(
-        figure,
-        "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
-        " first to where they look after training; rings mark the taps of the kernel that they imitate.",
-        "An arrow for each head. A head that ends in a ring does the work of that tap.",
-    )
-
-
-def draw_picture(
-    axes: Axes,
-    picture: Tensor,
-    pixel: Pixel | None = None,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    shades: str = HEAT,
-) -> AxesImage:
-    """Draw a picture (h, w), (1, h, w) or, coloured, (3, h, w), with one pixel in a frame.
-
-    One channel is coloured from `low` (default: 0, or the smallest number where that is less) to `high` (the
-    largest); nan is white.
-    """
-    if not isinstance(picture, Tensor) or (
-        picture.ndim != 2 and (picture.ndim, len(picture)) not in ((3, 1), (3, 3))
-    ):
-        got = tuple(picture.shape) if isinstance(picture, Tensor) else type(picture).__name__
-        raise ValueError(
-            f"a picture must be a tensor (h, w), (1, h, w) or (3, h, w), got {got}; of a batch take x[0]"
-        )
-    picture = picture.detach().float().cpu()
-    if picture.ndim == 3 and len(picture) == 3:
-        image = axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).cpu().numpy())
-    else:
-        table = picture.reshape(picture.shape[-2:])
-        known = table[~table.isnan()].tolist() or [0.0]
-        low = min(0.0, *known) if low is None else low
-        high = max(known) if high is None else high
-        shades = colormaps[shades].with_extremes(bad="white")
-        image = axes.imshow(table.cpu().numpy(), cmap=shades, vmin=low, vmax=high if high > low else low + 1)
-    bare(axes)
-    if pixel is not None:
-        _frame(axes, (pixel[1] - 0.5, pixel[0] - 0.5), 1, 1)
-    return image
-
-
-def _frame(axes: Axes, corner: tuple[float, float], width: float, height: float, edge: str = QUERY) -> None:
-    """A frame with a thin white line round it, so that it is seen on any colour."""
-    halo = [withStroke(linewidth=2.8, foreground="white")]
-    _rectangle(axes, corner, width, height, edgecolor=edge, linewidth=1.7, path_effects=halo, zorder=3)
-
-
-def _rectangle(axes: Axes, corner: tuple[float, float], width: float, height: float, **style: Any) -> None:
-    axes.add_patch(Rectangle(corner, width, height, **{"fill": False, "clip_on": False, **style}))
-
-
-def _row(count: int, most: int) -> tuple[Figure, Any]:
-    """A grid of axes for that many canvases, at most so many side by side; the spare ones are
-    switched off."""
-    down = math.ceil(count / most)
-    across = math.ceil(count / down)
-    each = min(2.6, 7.6 / across)
-    figure, grid = sheet(down, across, width=each * across, height=(each + 0.2) * down)
-    for axes in grid.flat[count:]:
-        axes.set_axis_off()
-    return figure, grid
-
-
-def _outline(axes: Axes, border: int, shape: Sequence[int]) -> None:
-    """A white line round the picture inside its border of zeros."""
-    corner = (border - 0.5, border - 0.5)
-    _rectangle(axes, corner, shape[1], shape[0], edgecolor="white", linewidth=0.8, zorder=1.5)
-
-
-def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -> None:
-    """A box whose edges lie between pixels, with a name above it, or below it at the canvas' top; nothing for
-    one of no width."""
-    left, top, right, bottom = box
-    if right <= left or bottom <= top:
-        return
-    _rectangle(axes, (left - 0.5, top - 0.5), right - left, bottom - top, edgecolor=edge, **style)
-    if name:
-        above, near = top >= 4, left + right < sum(axes.get_xlim())  # room above, and to the right
-        ground = {"facecolor": edge, "edgecolor": "none", "pad": 1}
-        place = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
-        corner = ((left if near else right) - 0.5, (top if above else bottom) - 0.5)
-        axes.text(*corner, name, fontsize=8, color="white", bbox=ground, **place)
-
-
-def _inside(pixel: Pixel, shape: Sequence[int]) -> None:
-    if not all(0 <= place < size for place, size in zip(pixel, shape, strict=True)):
-        raise ValueError(
-            f"pixel must lie in the picture of {shape[0]} x {shape[1]}, counted from 0, got {pixel}"
-        )

@@ -4,26 +4,31 @@ far a frame must look."""
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib import require, summary
+from lesson_lib.chapters.c09_truncated_attention.speech_figures import (  # noqa: F401
+    attention,
+    checked_frames,
+    segments,
+    spoken,
+    utterance,
+)
+from lesson_lib.chapters.c09_truncated_attention.window_figures import Piece, band, blocks, pieces  # noqa: F401
 from lesson_lib.charts.basic import ink
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled, trim
-from lesson_lib.truncated import BLOCK
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled
 
 Row = Mapping[str, Any]
-Weights = Float[Tensor, " n"] | Mapping[str, Float[Tensor, " n"]]
-HOP_S = 0.01  # seconds from frame to frame
 DASHES = ["-", "--", "-.", ":"]
 # of n, that each kind's memory grows with
 POWERS = {
@@ -38,124 +43,6 @@ COLUMNS = {"accuracy": "all frames", "accuracy_speech": "frames that are not sil
 SEEDS = (
     "A mark for each seed, a line through their means. The axis has a step for each radius that was measured."
 )
-PALE, SEEN, END = "#D6ECFA", CURVES[0], "#FBE3C0"
-
-
-class Piece(NamedTuple):
-    """Queries from `start` up to, not including, `stop`, and the keys that they are multiplied with; `end`:
-    one that goes by itself."""
-
-    start: int
-    stop: int
-    keys: tuple[int, int]
-    end: bool
-
-    @property
-    def cells(self) -> int:
-        """How many scores are computed."""
-        return (self.stop - self.start) * (self.keys[1] - self.keys[0])
-
-
-@styled
-def utterance(
-    frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], names: Sequence[str], *, title: str = ""
-) -> Picture:
-    """The frames of an utterance as a spectrogram, its phonemes written above, over time in seconds.
-
-    `names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not fit.
-    """
-    frames = checked_frames(frames)
-    figure, (above, below) = _sheet([0.5, 2.2], width=8.0)
-    _phonemes(above, segments(labels, len(frames), names))
-    _spectrogram(below, frames)
-    above.set_title(title, loc="left")
-    return Picture(
-        figure,
-        "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
-        " the phonemes that are spoken.",
-        "A column is a frame of 10 ms. Above: which phoneme each stretch of frames belongs to; where nothing"
-        " stands, silence.",
-    )
-
-
-@styled
-def spoken(
-    frames: Float[Tensor, "n bands"],
-    labels: Int[Tensor, " n"],
-    guesses: Int[Tensor, " n"],
-    names: Sequence[str],
-    *,
-    title: str = "",
-) -> Picture:
-    """A spectrogram with the true phonemes above it and a model's guesses below; frames with a wrong guess
-    are marked.
-
-    Raises as `utterance` does.
-    """
-    frames = checked_frames(frames)
-    truth, guess = segments(labels, len(frames), names), segments(guesses, len(frames), names)
-    figure, (above, picture, wrong, below) = _sheet([0.5, 1.9, 0.12, 0.5], width=8.0)
-    _phonemes(above, truth, "spoken")
-    _spectrogram(picture, frames)
-    _phonemes(below, guess, "guessed")
-    picture.set_xlabel("")
-    picture.tick_params(labelbottom=False)
-    bad = (labels != guesses).nonzero().flatten().tolist()
-    wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
-    wrong.spines[:].set_visible(False)
-    wrong.tick_params(axis="x", bottom=False, labelbottom=False)
-    wrong.set(ylim=(0, 1), yticks=[])
-    wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
-    below.set_xlabel("seconds")
-    below.tick_params(axis="x", bottom=True, labelbottom=True)
-    above.set_title(title, loc="left")
-    return Picture(
-        figure,
-        "A spectrogram with the spoken phonemes above it and the guessed ones below; a strip between marks"
-        " the frames whose guess is wrong.",
-        "Each frame is guessed by itself; a stretch of equal guesses is written once. Orange: frames that are"
-        " guessed wrong.",
-    )
-
-
-@styled
-def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Picture:
-    """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of
-    `weights`, such as a layer.
-
-    `weights` are a row of a table of weights, or {name: row}. Raises ValueError where a row has not as many
-    weights as there are frames, and for a centre that is none of them.
-    """
-    frames = checked_frames(frames)
-    rows = {"weight": weights} if isinstance(weights, Tensor) else dict(weights)
-    n = len(frames)
-    for name, row in rows.items():
-        if not isinstance(row, Tensor) or tuple(row.shape) != (n,):
-            got = tuple(row.shape) if isinstance(row, Tensor) else type(row).__name__
-            raise ValueError(
-                f"weights {name!r} must be one row of {n} weights, got {got}; take weights[head, centre]"
-            )
-    require.whole(at_least=0, at_most=n - 1, centre=centre)
-    figure, (above, *below) = _sheet([1.7, *[0.75] * len(rows)], width=8.0)
-    _spectrogram(above, frames)
-    above.set_xlabel("")
-    above.tick_params(labelbottom=False)
-    above.set_title(title, loc="left")
-    places = [HOP_S * (i + 0.5) for i in range(n)]
-    for axes, (name, row) in zip(below, rows.items(), strict=True):
-        axes.bar(places, row.detach().cpu().tolist(), width=HOP_S, color=CURVES[0])
-        axes.set_ylabel(name)
-        axes.set_ylim(bottom=0)
-        axes.tick_params(labelbottom=axes is below[-1])
-    below[-1].set_xlabel("seconds")
-    for axes in (above, *below):
-        axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
-    return Picture(
-        figure,
-        "A spectrogram with one frame marked, and below it the weights with which that frame looks at all"
-        " frames, as bars over time.",
-        "Orange: the frame that looks. Each row of bars sums to 1.",
-    )
 
 
 @styled
@@ -258,106 +145,6 @@ def live_seconds(
             " straight line."
         ),
         x_axis="frames n",
-    )
-
-
-@styled
-def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
-    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column
-    for each key.
-
-    Raises ValueError for what is no boolean table.
-    """
-    masks = {"": masks} if isinstance(masks, Tensor) else dict(masks)
-    for name, mask in masks.items():
-        if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.dtype != torch.bool or not mask.numel():
-            got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-            raise ValueError(
-                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius)"
-                " makes one"
-            )
-    figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
-    for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
-        queries, keys = mask.shape
-        _cells(axes, mask.cpu())
-        axes.set_title(name)
-        axes.set_xlabel("key")
-        every = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500) if max(queries, keys) / s <= 8)
-        axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
-    grid[0][0].set_ylabel("query")
-    trim(figure)
-    return Picture(
-        figure,
-        "Tables of queries by keys: coloured cells say that the query may look at the key.",
-        "Blue: the query may look at the key.",
-    )
-
-
-def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
-    """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go
-    by themselves.
-
-    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a
-    block below 1.
-
-    >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
-    [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
-    """
-    require.whole(n=n, block=block)
-    require.whole(at_least=0, radius=radius)
-    block = max(radius, block)
-    count = (n - 2 * radius) // block
-    if count < 2:
-        cuts = [(start, min(n, start + block), True) for start in range(0, n, block)]
-    else:
-        end = radius + count * block
-        inner = [(radius + k * block, radius + (k + 1) * block, False) for k in range(count)]
-        cuts = [(0, radius, True), *inner, (end, n, True)]
-    return [
-        Piece(start, stop, (max(0, start - radius), min(n, stop + radius)), end)
-        for start, stop, end in cuts
-        if stop > start
-    ]
-
-
-@styled
-def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
-    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what
-    is never computed.
-
-    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above
-    80.
-    """
-    cut = pieces(n, radius, block)
-    if n > 80:
-        raise ValueError(f"n must be at most 80 tokens, so that cells can be seen, got {n}; take n=36")
-    figure, grid = canvas(width=6.6, height=5.2)
-    axes = grid[0][0]
-    for piece in cut:
-        left, right = piece.keys
-        style = {"facecolor": END if piece.end else PALE, "edgecolor": CURVES[1] if piece.end else SEEN}
-        label = "ends: each computed by itself" if piece.end else "blocks: all computed at once"
-        size = (right - left, piece.stop - piece.start)
-        axes.add_patch(Rectangle((left, piece.start), *size, linewidth=1.4, label=label, **style))
-    for i in range(n):
-        for j in range(max(0, i - radius), min(n, i + radius + 1)):
-            label = "the window: what counts"
-            axes.add_patch(Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, color=SEEN, label=label))
-    axes.text(0.8 * n, 0.13 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
-    axes.text(0.2 * n, 0.87 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
-    axes.set(xlim=(-0.3, n + 0.3), ylim=(n + 0.3, -0.3), aspect="equal", xlabel="key", ylabel="query")
-    axes.spines[:].set_visible(True)
-    kinds = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
-    ordered = dict(sorted(kinds.items(), reverse=True))
-    figure.legend(ordered.values(), ordered.keys(), loc="outside lower center", frameon=False)
-    trim(figure)
-    computed, counted = sum(piece.cells for piece in cut), _counted(n, radius)
-    return Picture(
-        figure,
-        "A table of queries by keys: a band of cells along the diagonal, covered by boxes that overlap"
-        " sideways; the rest of the table is empty.",
-        f"{n} tokens, radius {radius}: {computed} of {n * n} scores are computed, {counted} of them count."
-        " The rest is never made.",
     )
 
 
@@ -525,52 +312,6 @@ def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
     )
 
 
-def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Stretches of equal labels as (first frame, frame behind the last, name).
-
-    Raises TypeError for labels that are no whole numbers, ValueError where there are not n of them or one has
-    no name.
-
-    >>> segments(torch.tensor([0, 0, 2]), 3, ["_", "a", "s"])
-    [(0, 2, '_'), (2, 3, 's')]
-    """
-    if not isinstance(labels, Tensor) or labels.dtype.is_floating_point or labels.dtype == torch.bool:
-        got = labels.dtype if isinstance(labels, Tensor) else type(labels).__name__
-        raise TypeError(
-            f"labels must be a tensor of whole numbers, one for each frame, got {got}; of logits take"
-            " argmax(-1)"
-        )
-    if tuple(labels.shape) != (n,):
-        raise ValueError(f"labels must be one for each of the {n} frames, got shape {tuple(labels.shape)}")
-    found = labels.tolist()
-    if min(found) < 0 or max(found) >= len(names):
-        raise ValueError(
-            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(found)} to"
-            f" {max(found)}"
-        )
-    starts = [i for i in range(n) if i == 0 or found[i] != found[i - 1]]
-    return [(i, j, names[found[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
-
-
-def checked_frames(frames: Float[Tensor, "n bands"]) -> Float[Tensor, "n bands"]:
-    """The frames on the CPU. Raises ValueError for what is no table of at least one frame."""
-    if not isinstance(frames, Tensor) or frames.ndim != 2 or not frames.numel():
-        got = tuple(frames.shape) if isinstance(frames, Tensor) else type(frames).__name__
-        raise ValueError(
-            f"frames must be a tensor (frames, bands) of one utterance, got {got}; take utterance.frames, or"
-            " frames[0] of a batch"
-        )
-    return frames.detach().float().cpu()
-
-
-def _sheet(heights: Sequence[float], *, width: float) -> tuple[Figure, list[Axes]]:
-    """Axes one above the other that share their time axis; heights in inches."""
-    options = {"sharex": True, "height_ratios": heights}
-    figure, grid = canvas(len(heights), 1, width=width, height=0.75 + sum(heights), **options)
-    figure.get_layout_engine().set(hspace=0.02, h_pad=0.02)
-    return figure, list(grid[:, 0])
-
-
 def _points(rows: Sequence[Row], kind: str) -> list[Row]:
     found = [row for row in rows if row.get("kind") == kind]
     return found
@@ -605,43 +346,6 @@ def _over_radius(
     return figure, axes, radii
 
 
-def _spectrogram(axes: Axes, frames: Tensor) -> None:
-    n, bands = frames.shape
-    low, high = torch.quantile(
-        frames.flatten()[:1_000_000], torch.tensor([0.02, 0.995], device="cpu")
-    ).tolist()
-    place = {
-        "origin": "lower",
-        "aspect": "auto",
-        "extent": (0, HOP_S * n, 0, bands),
-        "interpolation": "nearest",
-    }
-    axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
-    axes.set_ylabel("mel band")
-    axes.set_xlabel("seconds")
-    axes.set_yticks(range(0, bands + 1, 20))
-
-
-def _phonemes(axes: Axes, stretches: Sequence[tuple[int, int, str]], name: str = "") -> None:
-    """Names of stretches over time, on the first of three levels on which there is room; the bounds as thin
-    lines."""
-    axes.spines[:].set_visible(False)
-    axes.set(yticks=[], ylim=(0, 3))
-    axes.tick_params(axis="x", bottom=False, labelbottom=False)
-    total = stretches[-1][1]
-    free = [-math.inf] * 3  # the frame from which on each level is free
-    for start, stop, text in stretches:
-        axes.axvline(HOP_S * start, color="0.8", linewidth=0.6, zorder=0)
-        middle, half = (start + stop) / 2, (0.012 + 0.011 * len(text)) / 2 * total
-        level = next((k for k in (1, 2, 0) if free[k] <= middle - half), None)
-        if text != "_" and level is not None:
-            place = {"ha": "center", "va": "center", "fontsize": 9}
-            axes.text(HOP_S * middle, level + 0.5, text, **place)
-            free[level] = middle + half
-    if name:
-        axes.set_ylabel(name, rotation=0, ha="right", va="center")
-
-
 def _answer(axes: Axes, corner: tuple[int, int], rows: Sequence[Row]) -> None:
     """A cell with the middle of the rows' accuracies, and a star where no gradient reaches the symbol in any
     of them."""
@@ -651,25 +355,6 @@ def _answer(axes: Axes, corner: tuple[int, int], rows: Sequence[Row]) -> None:
     axes.add_patch(Rectangle(corner, 1, 1, facecolor=ground, edgecolor="white"))
     place = {"ha": "center", "va": "center", "fontsize": 9, "color": ink(share)}
     axes.text(x + 0.5, y + 0.52, f"{share:.2f}" + (" *" if silent else ""), **place)
-
-
-def _cells(axes: Axes, mask: Tensor) -> None:
-    """A boolean table, with lines between its cells where they are few."""
-    axes.imshow(
-        mask.cpu().numpy(), cmap=ListedColormap(["#F1F1F1", SEEN]), vmin=0, vmax=1, interpolation="nearest"
-    )
-    axes.spines[:].set_visible(False)
-    queries, keys = mask.shape
-    if max(queries, keys) <= 32:
-        for i in range(queries + 1):
-            axes.axhline(i - 0.5, color="white", linewidth=1)
-        for j in range(keys + 1):
-            axes.axvline(j - 0.5, color="white", linewidth=1)
-
-
-def _counted(n: int, radius: int) -> int:
-    """Cells of the band."""
-    return sum(min(n, i + radius + 1) - max(0, i - radius) for i in range(n))
 
 
 def _forward(rows: Sequence[Row], backward: bool) -> list[Row]:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from lesson_lib.chapters.c09_truncated_attention import speech
-from lesson_lib.chapters.c09_truncated_attention.figures import HOP_S, attention, segments
 from lesson_lib.chapters.c09_truncated_attention.phonemes import PhonemeRecogniser
+from lesson_lib.chapters.c09_truncated_attention.speech_figures import HOP_S, attention, segments
 from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer, pixels
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import ipywidgets
 
-from lesson_lib.chapters.c09_truncated_attention.figures import band, pieces
+from lesson_lib.chapters.c09_truncated_attention.window_figures import band, pieces
 from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.masks import window
 from lesson_lib.widgets.explorer import Explorer

@@ -11,29 +11,35 @@ import torch
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from torch import Tensor
 
-from lesson_lib import require, summary
-from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
+from lesson_lib.chapters.c11_efficient_attention.drawing import (
+    DASHES,
+    EMPTY,
+    MUTED,
+    PALE,
+    all_of,
+    blank_page,
+    legend_below,
+    plain_axis,
+    power_ticks,
+    rounded_box,
+)
+from lesson_lib.chapters.c11_efficient_attention.keys_figures import cache_growth, next_token, shared_heads  # noqa: F401
+from lesson_lib.chapters.c11_efficient_attention.machines_figures import (  # noqa: F401
+    ring_memory,
+    ring_rounds,
+    tile_order,
+    tiles,
+)
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, styled, trim
 
-Row = Mapping[str, Any]
 Draws = Sequence[tuple[float, Sequence[float]]]
 Box = Sequence[float] | numpy.ndarray
 Accuracies = Mapping[str, Mapping[str, Sequence[float]]]
-DASHES = ["-", "--", "-.", ":"]
 KINDS = ("full", "window", "linear", "low rank", "random features")  # a colour each, the same in all pictures
 ENERGY = 0.9  # of the sum of squares
 FLOOR = 1e-12  # of the largest singular value: what lies below is rounding
-PALE, EMPTY, IN_HAND, MUTED = "#CFE5F3", "#F1F1F1", CURVES[1], "0.35"
-MOST_PROCESSES = 6  # that `ring_rounds` has room for
-MOST_TILES = 12  # along a side of `tile_order`
-GIB = 2**30
-STAIRS = (
-    " Hatched: later keys, never computed. In the tiles on the stairs, what lies above them is computed and"
-    " not counted."
-)
 LEADER = {"arrowstyle": "-", "color": "0.4", "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0}
 
 
@@ -103,10 +109,10 @@ def family_map(links: Mapping[str, str] | None = None) -> Picture:
     wide = (width - 4 * gap) / 3
     columns = [[name for name, branch in FAMILY.items() if branch.column == k] for k in range(len(COLUMNS))]
     height = top + max(sum(_tall(FAMILY[name]) + gap for name in column) for column in columns)
-    figure, page = _page(width, height)
+    figure, page = blank_page(width, height)
     root = "attention: softmax(q kᵀ / √d) v — time n², and a table of n² weights"
     middle = width / 2
-    _rounded(page, (middle - 2.9, 0.08), (5.8, 0.36), "white", "0.25")
+    rounded_box(page, (middle - 2.9, 0.08), (5.8, 0.36), "white", "0.25")
     page.text(middle, 0.26, root, ha="center", va="center", fontsize=10.5)
     for k, ((heading, said), column) in enumerate(zip(COLUMNS, columns, strict=True)):
         left = gap + k * (wide + gap)
@@ -126,7 +132,7 @@ def family_map(links: Mapping[str, str] | None = None) -> Picture:
     )
     for k, (ground, edge, dashes, said) in enumerate(keys):
         corner = (x + 0.05, y + 0.52 * k)
-        _rounded(page, corner, (0.34, 0.24), ground, edge, linestyle=dashes, linewidth=1.4)
+        rounded_box(page, corner, (0.34, 0.24), ground, edge, linestyle=dashes, linewidth=1.4)
         page.text(x + 0.52, corner[1] + 0.12, said, va="center", fontsize=9, linespacing=1.15)
     return Picture(
         figure,
@@ -145,7 +151,7 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
 
     Raises ValueError for what is no boolean square, and for none or more than 12 of them.
     """
-    some = _some(masks, "masks", "mask")
+    some = all_of(masks, "masks", "mask")
     if len(some) > 12:
         raise ValueError(f"masks must be at most 12, so that cells can be seen, got {len(some)}")
     for name, mask in some.items():
@@ -197,7 +203,7 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
 
     Energy is the sum of squares. Raises ValueError for what are no singular values.
     """
-    shares = {name: _falling(values, name) for name, values in _some(curves, "curves", "values").items()}
+    shares = {name: _falling(values, name) for name, values in all_of(curves, "curves", "values").items()}
     figure, grid = canvas(width=7.0, height=3.9)
     axes = grid[0][0]
     for k, (name, values) in enumerate(shares.items()):
@@ -212,7 +218,7 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
     axes.set_xlim(0, max(map(len, shares.values())) + 1)
     axes.set_title("singular value / the largest one", loc="left")
     axes.set_xlabel("number of the singular value")
-    _legend(figure, axes, least=1)
+    legend_below(figure, axes, least=1)
     return Picture(
         figure,
         "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic"
@@ -255,7 +261,7 @@ def errors(
         axes.plot(
             [sizes[0], sizes[-1]], ends, color="0.45", dashes=(6, 3), linewidth=1.2, label=text, zorder=2
         )
-    _powers(axes, sizes)
+    power_ticks(axes, sizes)
     low, high = axes.get_ylim()
     axes.set_ylim(low, max(high, 1.6))
     if 0 in every:
@@ -266,144 +272,13 @@ def errors(
     axes.annotate("1: as bad as zeros", (0.0, 1.0), va="top", fontsize=9, color=MUTED, **beside)
     axes.set_title(ylabel, loc="left")
     axes.set_xlabel(xlabel)
-    _legend(figure, axes)
+    legend_below(figure, axes)
     return Picture(
         figure,
         "Errors over a size, both axes logarithmic, a curve for each kind with a band round it, and a dotted"
         " line where the error is as large as that of an answer of zeros.",
         "Lines: the middle of the draws; bands: lowest and highest. Dotted: error 1, as bad as zeros."
         + (" Dashed: only a slope to compare with." if slope is not None else ""),
-    )
-
-
-def tiles(n: int, tile: int, *, causal: bool = False) -> list[tuple[range, range]]:
-    """Queries and keys of each tile, in the order in which `attend_tiles` computes them; with `causal` those
-    that nobody may see are left out.
-
-    Raises ValueError where n or tile is no whole number above 0.
-
-    >>> tiles(4, 2, causal=True)
-    [(range(0, 2), range(0, 2)), (range(2, 4), range(0, 2)), (range(2, 4), range(2, 4))]
-    """
-    require.whole(n=n, tile=tile)
-    starts = range(0, n, tile)
-    return [
-        (range(i, min(n, i + tile)), range(j, min(n, j + tile)))
-        for i in starts
-        for j in starts
-        if not causal or j < min(n, i + tile)
-    ]
-
-
-@styled
-def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = None) -> Picture:
-    """The table of scores cut into tiles, numbered from 1 in the order of `attend_tiles`, and beside it what
-    is kept of each row.
-
-    `step` is the number of the tile in hand: those before it are done, those after it not yet made; None
-    draws the order alone. With `causal` tiles that nobody may see are hatched: never computed. Real tiles are
-    larger. Raises ValueError for a step that is no tile's, and for more than 12 tiles a side.
-    """
-    cut = tiles(n, tile, causal=causal)
-    _check_tiles(n, tile, len(cut) if step is None else step, len(cut))
-    unit = 4.4 / n  # inches of a token
-    left, top, column, apart = 0.45, 0.75, 0.42, 0.14
-    wide = 1.5 * column
-    x = left + 4.4 + 0.5
-    figure, page = _page(x + 2 * (column + apart) + wide + 0.5, top + 4.4 + 0.5)
-    hand = cut[step - 1][0] if step is not None else None
-    page.add_patch(
-        Rectangle((left, top), 4.4, 4.4, facecolor="white", edgecolor="0.5", hatch="////", linewidth=0)
-    )
-    size = min(13.0, 0.34 * tile * unit * 72, 40 / len(str(len(cut))))
-    for number, (queries, keys) in enumerate(cut, start=1):
-        ground, edge = _ground(number, step)
-        corner = left + keys.start * unit, top + queries.start * unit
-        sides = len(keys) * unit, len(queries) * unit
-        page.add_patch(Rectangle(corner, *sides, facecolor=ground, edgecolor="white", linewidth=1.5))
-        # below the stairs of a causal mask
-        middle = corner[0] + sides[0] * 0.22, corner[1] + sides[1] * 0.76
-        page.text(*middle, str(number), ha="center", va="center_baseline", fontsize=size, color=edge)
-    if causal:
-        stairs = [(left + k * unit, top + i * unit) for k in range(1, n + 1) for i in (k - 1, k)]
-        page.plot(*zip((left, top), *stairs, strict=True), color="black", linewidth=1.1, zorder=3)
-    page.add_patch(Rectangle((left, top), 4.4, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
-    page.text(left + 2.2, top - 0.12, "keys →", ha="center", fontsize=10)
-    page.text(left - 0.1, top + 2.2, "← queries", ha="right", va="center", rotation=90, fontsize=10)
-    names = (
-        ("top", "largest\nscore", column),
-        ("total", "sum of\nexp", column),
-        ("mixed", "weighted\nvalues", wide),
-    )
-    for name, said, across in names:
-        page.text(x + across / 2, top - 0.12, name, ha="center", fontsize=10, fontweight="bold")
-        page.text(x + across / 2, top + 4.5, said, ha="center", va="top", fontsize=9, color=MUTED)
-        for i in range(n):
-            place = (x, top + i * unit)
-            ground = _kept(i, hand)
-            page.add_patch(Rectangle(place, across, unit, facecolor=ground, edgecolor="white", linewidth=0.6))
-        page.add_patch(Rectangle((x, top), across, 4.4, fill=False, edgecolor="0.3", linewidth=1.2))
-        x += across + apart
-    page.text(x - apart, 0.32, "kept of each row", ha="right", va="center", fontsize=10)
-    _key_to(page, _grounds(causal, step), left)
-    return Picture(
-        figure,
-        "A table of queries by keys cut into tiles that are numbered row by row in the order in which they"
-        " are computed; beside it three narrow columns, what is kept of each row: its largest score, its sum,"
-        " and its mixture of values.",
-        "Only one tile of scores exists at a time. Three things per row are kept from tile to tile, and"
-        " corrected when a larger score turns up." + STAIRS * causal,
-    )
-
-
-@styled
-def ring_rounds(processes: int) -> Picture:
-    """Ring attention round by round: which keys each process has, to whom it hands them, and which blocks of
-    the table that computes.
-
-    Raises ValueError for processes that are not 2 to 6.
-    """
-    require.whole(at_least=2, at_most=MOST_PROCESSES, processes=processes)
-    p = processes
-    table = 1.05
-    apart, box = 5.3 / p, min(0.86, 5.3 / p - 0.28)
-    tall, top = table + 0.28, 0.62
-    figure, page = _page(8.0, top + p * tall)
-    for rank in range(p):
-        page.text(
-            0.95 + (rank + 0.5) * apart, 0.2, f"process {rank}", ha="center", fontsize=10 if p < 6 else 9.5
-        )
-        page.text(0.95 + (rank + 0.5) * apart, 0.42, f"queries {rank}", ha="center", fontsize=9, color=MUTED)
-    page.text(7.32, 0.2, "the table", ha="center", fontsize=10)
-    page.text(7.32, 0.42, "queries ↓  keys →", ha="center", fontsize=9, color=MUTED)
-    for turn in range(p):
-        y = top + turn * tall + 0.04
-        middle = y + table / 2
-        page.text(0.06, middle, f"round {turn}", va="center", fontsize=10, fontweight="bold")
-        for rank in range(p):
-            owner, x = (rank - turn) % p, 0.95 + (rank + 0.5) * apart
-            _rounded(page, (x - box / 2, middle - 0.21), (box, 0.42), _tone(owner), "black")
-            page.text(
-                x,
-                middle,
-                f"keys {owner}",
-                ha="center",
-                va="center_baseline",
-                fontsize=9.5,
-                color=_on(owner),
-                zorder=5,
-            )
-            if turn < p - 1:
-                _hand_on(page, rank, p, middle, apart, box)
-        _blocks(page, (7.32 - table / 2, y), table / p, p, turn)
-    return Picture(
-        figure,
-        "Ring attention round by round: a row for each round with the keys that each process has, arrows to"
-        " the next process, and a small table of queries by keys in which the blocks computed in this round"
-        " are coloured.",
-        "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their"
-        " keys; grey: done before. After the last round every block is done. Besides its own tokens no"
-        " process has held more than two blocks of keys at a time.",
     )
 
 
@@ -436,7 +311,7 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
     axes.set_xscale("log")
     xs = [spot.x for spot in spots]
     axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
-    _plain(axes, min(xs) / 1.6, max(xs) * 1.6)
+    plain_axis(axes, min(xs) / 1.6, max(xs) * 1.6)
     axes.margins(y=0.25)
     axes.set_title("mean accuracy over the tasks", loc="left")
     axes.set_xlabel("training steps per second")
@@ -500,185 +375,6 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
     )
 
 
-def next_token(
-    tokens: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
-) -> Picture:
-    """Processor seconds for one more token over the tokens kept, for each number of key heads, and a GPU's;
-    `gpu` as `seconds_beside` takes it."""
-    return seconds_beside(
-        {name: (tokens, taken) for name, taken in seconds.items()},
-        gpu,
-        alt=(
-            "Seconds for one more token over the number of tokens kept, both axes logarithmic, a curve for"
-            " each number of heads of keys."
-        ),
-        caption="One layer, one thread, measured on this machine. Both axes are logarithmic.",
-        x_axis="tokens kept",
-    )
-
-
-@styled
-def cache_growth(
-    layers: int, d_head: int, key_heads: Mapping[str, int], tokens: Sequence[int], bytes_each: int = 2,
-    *, measured: Mapping[str, Sequence[tuple[int, float]]] | None = None,
-) -> Picture:  # fmt: skip
-    """GiB that the keys and values of one text take at generation, over its tokens, a line for each number of
-    key heads.
-
-    From 2 · layers · key heads · d_head · tokens · bytes_each; `measured` are {name: [(tokens, GiB), ...]},
-    drawn as marks on it. Both axes are logarithmic. Raises ValueError where a size is no whole number above
-    0.
-    """
-    require.whole(layers=layers, d_head=d_head, bytes_each=bytes_each)
-    heads, measured = _some(key_heads, "key_heads", "number"), measured or {}
-    for name, count in heads.items():
-        require.whole(**{f"key_heads[{name!r}]": count})
-    if isinstance(tokens, str) or not isinstance(tokens, Sequence) or len(tokens) < 2:
-        raise ValueError(f"tokens must be at least two numbers of tokens, got {tokens!r}")
-    for count in tokens:
-        require.whole(tokens=count)
-    figure, grid = canvas(width=7.0, height=4.0)
-    axes = grid[0][0]
-    xs = sorted(tokens)
-    for k, (name, count) in enumerate(heads.items()):
-        gib = [2 * layers * count * d_head * n * bytes_each / GIB for n in xs]
-        axes.plot(xs, gib, color=color(k), linestyle=DASHES[k % 4], linewidth=1.7, label=name)
-        points = measured.get(name, [])
-        style = {"marker": MARKERS[k % len(MARKERS)], "markersize": 6.5, "markeredgecolor": "black"}
-        if points:
-            axes.plot(*zip(*points, strict=True), color=color(k), linestyle="none", zorder=3, **style)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2)
-    _powers(axes, xs)
-    axes.yaxis.minorticks_off()
-    low, high = axes.get_ylim()
-    ks = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-    every = next(step for step in (1, 2, 4, 5, 10, 20) if len(ks) / step <= 8)
-    ks = [k for k in ks if k % every == 0]
-    axes.set_yticks([2.0**k for k in ks], [_size(k) for k in ks])
-    axes.set_ylim(low, high)
-    axes.set_xlabel("tokens read and written so far")
-    axes.set_title("keys and values kept for one text", loc="left")
-    _legend(figure, axes)
-    return Picture(
-        figure,
-        "Memory that kept keys and values take, over the tokens of one text, both axes logarithmic, a"
-        " straight line for each number of key heads.",
-        "Lines: 2 · layers · key heads · width of a head · tokens · bytes of a number."
-        + (" Marks: measured." if measured else ""),
-    )
-
-
-@styled
-def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
-    """Query heads above, key heads below, and lines from each head to the keys and values that it uses; a
-    panel for each number of key heads.
-
-    Raises ValueError where n_heads is not 2 to 16, or is no multiple of a number of key heads.
-    """
-    require.whole(at_least=2, at_most=16, n_heads=n_heads)
-    counts = [n_key_heads] if isinstance(n_key_heads, int) else n_key_heads
-    if isinstance(counts, str) or not isinstance(counts, Sequence) or not 1 <= len(counts) <= 4:
-        raise ValueError(
-            f"n_key_heads must be a number of key heads, or a list of 1 to 4 of them, got {n_key_heads!r}"
-        )
-    for count in counts:
-        require.whole(n_key_heads=count)
-        if n_heads % count:
-            raise ValueError(
-                f"n_key_heads must divide n_heads={n_heads}, got {count}; take one of "
-                f"{[k for k in range(1, n_heads + 1) if n_heads % k == 0]}"
-            )
-    width = min(8.0, 1.0 + 3.4 * len(counts))
-    figure, grid = canvas(1, len(counts), width=width, height=2.7)
-    for axes, count in zip(grid[0], counts, strict=True):
-        bare(axes)
-        axes.set(xlim=(-0.6, n_heads - 0.4), ylim=(-0.3, 3.0))
-        group = n_heads // count
-        middles = [(shared + 0.5) * group - 0.5 for shared in range(count)]
-        for head in range(n_heads):
-            axes.plot([head, middles[head // group]], [2.1, 0.75], color="0.4", linewidth=1.2, zorder=1)
-            _head(axes, (head, 2.0), 0.8, head // group)
-        for shared, middle in enumerate(middles):
-            _head(axes, (middle, 0.38), 0.42, shared)
-            _head(axes, (middle, -0.12), 0.42, shared, hatch="...")
-        kept = {1: "multi-query\none for all", n_heads: "multi-head\none each"}
-        axes.set_title(kept.get(count, f"grouped-query\none for every {group}"), fontsize=10)
-        axes.set_xlabel(f"{2 * count} of {2 * n_heads} arrays kept")
-    first = grid[0][0]
-    first.set_yticks([2.4, 0.59, 0.09], ["queries", "keys", "values"])
-    first.tick_params(axis="y", length=0)
-    return Picture(
-        figure,
-        "Heads of queries in a row, below them the heads of keys and values, with a line from each query head"
-        " to the keys and values that it uses; groups of query heads share one.",
-        "A colour for each group. Below: what must be kept for each token at generation, keys above, values"
-        " (dotted) beneath.",
-    )
-
-
-def _head(axes: Axes, place: tuple[float, float], height: float, shared: int, hatch: str = "") -> None:
-    """A box for a head of the group `shared`; `place` is the middle of its lower edge."""
-    style = {"facecolor": _shade(shared), "edgecolor": "black", "linewidth": 0.8, "hatch": hatch, "zorder": 2}
-    axes.add_patch(Rectangle((place[0] - 0.36, place[1]), 0.72, height, **style))
-
-
-@styled
-def ring_memory(rows: Sequence[Row]) -> Picture:
-    """MiB of each process over the number of processes, both axes logarithmic, a curve for each number of
-    tokens and kind of pass; dashed lines fall as 1/p.
-
-    `rows` hold "processes", "tokens", "backward" and "mib"; of rows that are equal in the first three the
-    middle is drawn, with a band from lowest to highest.
-    """
-    found = summary.bands(rows, ("tokens", "backward"), "processes", "mib")
-    several = len({backward for _, backward in found}) > 1
-    figure, grid = canvas(width=7.0, height=4.0)
-    axes = grid[0][0]
-    for k, ((tokens, backward), (xs, low, middle, high)) in enumerate(sorted(found.items())):
-        name = f"{tokens:,} tokens" + (", backward too" if backward else ", forward" if several else "")
-        style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 6}
-        axes.plot(xs, middle, label=name, markeredgecolor="black", markeredgewidth=0.5, zorder=3, **style)
-        axes.fill_between(xs, low, high, color=color(k), alpha=0.15, linewidth=0)
-        start = next((i for i, x in enumerate(xs) if x > 1), 0)
-        ideal = [middle[start] * xs[start] / x for x in xs]
-        label = "falls as 1 / processes" if k == len(found) - 1 else None
-        axes.plot(xs, ideal, color="0.4", dashes=(5, 3), linewidth=1.1, label=label, zorder=4)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    counts = sorted({row["processes"] for row in rows})
-    axes.set_xticks(counts, [str(count) for count in counts])
-    axes.xaxis.minorticks_off()
-    _plain(axes, *axes.get_ylim(), which="y")
-    axes.set_xlabel("processes")
-    axes.set_title("MiB at the peak, of one process", loc="left")
-    _legend(figure, axes)
-    return Picture(
-        figure,
-        "Memory of one process over the number of processes, both axes logarithmic, a curve for each number"
-        " of tokens, and dashed lines that fall as one over the number of processes.",
-        "Marks: measured. Dashed: 1 / processes, through the first mark of more than one process. A process"
-        " alone lies below it: it takes no keys from another one.",
-    )
-
-
-def _page(width: float, height: float) -> tuple[Any, Axes]:
-    """A figure whose one axes count inches from the upper left corner."""
-    figure, ((page,),) = canvas(width=width, height=height)
-    figure.set_layout_engine("none")
-    page.set_position([0, 0, 1, 1])
-    page.set(xlim=(0, width), ylim=(height, 0))
-    page.set_axis_off()
-    return figure, page
-
-
-def _rounded(
-    page: Axes, corner: tuple[float, float], size: tuple[float, float], fill: str, edge: str, **style: Any
-) -> None:
-    shape = "round,pad=0,rounding_size=0.06"
-    page.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, facecolor=fill, edgecolor=edge, **style))
-
-
 def _tall(branch: Branch) -> float:
     """Inches of a group's box."""
     return 0.98 + 0.165 * branch.members.count("\n")
@@ -690,7 +386,7 @@ def _group(
     """A box: name and lessons on the first line, then idea, members, time, and what is given up."""
     (x, y), runs = corner, bool(lessons)
     style = {"linestyle": "--" if name in OURS else "-", "linewidth": 1.4, "zorder": 1}
-    _rounded(
+    rounded_box(
         page,
         corner,
         (wide, _tall(branch)),
@@ -714,80 +410,6 @@ def _group(
     down += 0.35 + extra
     page.text(x + 0.08, down, f"time: {branch.time}", fontsize=9, **text)
     page.text(x + 0.08, down + 0.175, f"gives up: {branch.gives_up}", fontsize=9, **text)
-
-
-def _check_tiles(n: int, tile: int, step: int, count: int) -> None:
-    if math.ceil(n / tile) > MOST_TILES:
-        raise ValueError(
-            f"tile must cut n into at most {MOST_TILES} pieces, so that numbers can be read, got n={n} and"
-            f" tile={tile}; take tile={math.ceil(n / MOST_TILES)}"
-        )
-    require.whole(at_most=count, step=step)
-
-
-def _key_to(page: Axes, grounds: Sequence[tuple[str, str, str]], spot: float) -> None:
-    """What each ground means, from `spot` on to the right: a box and its word."""
-    for ground, hatch, word in grounds:
-        box = {"facecolor": ground, "edgecolor": "0.5", "hatch": hatch, "linewidth": 0.8}
-        page.add_patch(Rectangle((spot, 0.22), 0.24, 0.2, **box))
-        page.text(spot + 0.32, 0.32, word, va="center", fontsize=9)
-        spot += 0.5 + 0.073 * len(word)
-
-
-def _ground(number: int, step: int | None) -> tuple[str, str]:
-    """Colours of a tile and of its number."""
-    if step is None or number < step:
-        return PALE, "black"
-    return (IN_HAND, "white") if number == step else (EMPTY, "0.45")
-
-
-def _kept(row: int, hand: range | None) -> str:
-    """Colour of what is kept of a row: finished, in hand, or not yet begun."""
-    if hand is None or row < hand.start:
-        return PALE
-    return IN_HAND if row < hand.stop else EMPTY
-
-
-def _grounds(causal: bool, step: int | None) -> list[tuple[str, str, str]]:
-    """Ground, hatch and word of each kind of tile that is drawn."""
-    words = [(PALE, "", "done")] if step is not None else [(PALE, "", "computed")]
-    if step is not None:
-        words += [(IN_HAND, "", "in hand"), (EMPTY, "", "not yet")]
-    return words + ([("white", "////", "never computed")] if causal else [])
-
-
-def _tone(owner: int) -> str:
-    """Colour of a process's keys."""
-    return CURVES[owner % 6]
-
-
-def _on(owner: int) -> str:
-    """Colour of text on that."""
-    return "white" if owner % 6 in (0, 1, 2) else "black"
-
-
-def _hand_on(page: Axes, rank: int, p: int, middle: float, apart: float, box: float) -> None:
-    """An arrow to the next process; the last one's goes back below all boxes."""
-    style = {"arrowstyle": "-|>", "mutation_scale": 11, "color": "#222222", "linewidth": 1.2, "zorder": 4}
-    x = 0.95 + (rank + 0.5) * apart
-    if rank < p - 1:
-        ends = {"posA": (x + box / 2, middle), "posB": (x + apart - box / 2, middle)}
-        page.add_patch(FancyArrowPatch(**ends, shrinkA=1, shrinkB=1, **style))
-        return
-    first, low = 0.95 + apart / 2, middle + 0.4
-    page.plot([x, x, first], [middle + 0.21, low, low], color="#222222", linewidth=1.2, zorder=0)
-    ends = {"posA": (first, low), "posB": (first, middle + 0.21)}
-    page.add_patch(FancyArrowPatch(**ends, shrinkA=0, shrinkB=0, **style))
-
-
-def _blocks(page: Axes, corner: tuple[float, float], side: float, p: int, turn: int) -> None:
-    """The table of all queries and keys: blocks of this round in their keys' colour, earlier ones grey."""
-    for rank in range(p):
-        for owner in range(p):
-            when = (rank - owner) % p
-            ground = _tone(owner) if when == turn else "0.78" if when < turn else "white"
-            place = corner[0] + owner * side, corner[1] + rank * side
-            page.add_patch(Rectangle(place, side, side, facecolor=ground, edgecolor="0.5", linewidth=0.7))
 
 
 def _label(axes: Axes, spots: Sequence[Spot]) -> None:
@@ -832,74 +454,9 @@ def _beside(axes: Axes, spot: Spot, across: int, up: int, far: float, **style: A
     return label
 
 
-def _legend(figure: Any, axes: Axes, least: int = 2) -> None:
-    """A legend below, of so many names or more, in as many columns as there is room for."""
-    handles, names = axes.get_legend_handles_labels()
-    if len(names) >= least:
-        inches = 0.75 + 0.087 * max(map(len, names))
-        columns = max(1, min(len(names), int(figure.get_size_inches()[0] / inches)))
-        figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
-
-
 def _overlap(a: Box, b: Box) -> float:
     """Area that two boxes (left, low, right, high) have in common."""
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
-
-
-def _plain(axes: Axes, low: float, high: float, which: str = "x") -> None:
-    """Ticks 1, 2, 5, 10, 20 ... on a logarithmic axis, as plain numbers."""
-    steps = [step * 10.0**k for k in range(-9, 12) for step in (1, 2, 5)]
-    ticks = [step for step in steps if low <= step <= high]
-    if len(ticks) > 8:
-        ticks = [10.0**k for k in range(-9, 12) if low <= 10.0**k <= high]
-    elif len(ticks) < 3:
-        ticks = [
-            step for k in range(-9, 12) for step in (i * 10.0**k for i in range(1, 10)) if low <= step <= high
-        ]
-    set_ticks, axis = (axes.set_xticks, axes.xaxis) if which == "x" else (axes.set_yticks, axes.yaxis)
-    set_ticks(ticks, [f"{tick:,.10g}" for tick in ticks])
-    axis.minorticks_off()
-
-
-def _powers(axes: Axes, sizes: Sequence[float]) -> None:
-    """Ticks at the sizes where they are few, else at powers of two; large ones short."""
-    ticks = list(sizes)
-    if len(ticks) > 8:
-        ks = range(math.ceil(math.log2(sizes[0])), math.floor(math.log2(sizes[-1])) + 1)
-        ticks = [2.0**k for k in ks][:: math.ceil(len(ks) / 8)]
-    axes.set_xticks(ticks, [_short(tick) for tick in ticks])
-    axes.xaxis.minorticks_off()
-
-
-def _short(size: float) -> str:
-    """A number of tokens or features in few letters: binary thousands where they are whole.
-
-    >>> _short(512), _short(131072), _short(2**20), _short(1000000)
-    ('512', '128 Ki', '1 Mi', '1e+06')
-    """
-    for unit, name in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
-        if size >= unit and size % unit == 0:
-            return f"{size / unit:g} {name}"
-    return f"{size:g}"
-
-
-def _size(power: int) -> str:
-    """2^power GiB in words.
-
-    >>> _size(3), _size(-5), _size(-12), _size(11)
-    ('8 GiB', '32 MiB', '256 KiB', '2 TiB')
-    """
-    for unit, start in (("TiB", 10), ("GiB", 0), ("MiB", -10), ("KiB", -20)):
-        if power >= start:
-            return f"{2 ** (power - start)} {unit}"
-    return f"2^{power + 30} B"
-
-
-def _shade(shared: int) -> str:
-    """Colour of a group of heads; neighbours differ."""
-    return ["#9CC9E6", "#F0B98A", "#8FD3BC", "#E3BBD1", "#F3D58B", "#C7E4F7", "#BBBBBB", "#F5EFA0"][
-        shared % 8
-    ]
 
 
 def _kind(name: str, table: Mapping[str, Any]) -> int:
@@ -907,13 +464,6 @@ def _kind(name: str, table: Mapping[str, Any]) -> int:
     return (
         KINDS.index(name) if name in KINDS else len(KINDS) + [k for k in table if k not in KINDS].index(name)
     )
-
-
-def _some(values: Mapping[str, Any], name: str, what: str) -> dict[str, Any]:
-    if not isinstance(values, Mapping) or not values:
-        got = "none" if isinstance(values, Mapping) else type(values).__name__
-        raise ValueError(f"{name} must be a dict {{name: {what}}} with at least one entry, got {got}")
-    return dict(values)
 
 
 def _falling(values: Any, name: str) -> Tensor:

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lesson_lib.cli.slides.deck import SHOWN, Deck, deck
+from lesson_lib.cli.slides.deck import deck
+from lesson_lib.cli.slides.maker import SHOWN
 from lesson_lib.cli.slides.notes import read_guide
+from lesson_lib.cli.slides.slide import Deck
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent

@@ -202,7 +202,7 @@ def test_what_is_exactly_zero_stands_on_a_line_of_its_own_below_the_axis():
 @pytest.mark.parametrize("low, high", [(1e-250, 1.0), (1e-12, 1e-3), (0.5, 0.9), (1.0, 1.0), (1e-200, 5e8)])
 def test_a_logarithmic_axis_has_room_and_few_ticks(low, high):
     axes = figures.canvas()[1][0][0]
-    figures._logarithmic(axes, [low, high])
+    figures.logarithmic_axis(axes, [low, high])
     assert axes.get_ylim()[0] < low <= high < axes.get_ylim()[1] and 2 <= len(axes.get_yticks()) <= 10
 
 

@@ -15,7 +15,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.text import Text
 
 from lesson_lib import efficient
-from lesson_lib.chapters.c11_efficient_attention import figures
+from lesson_lib.chapters.c11_efficient_attention import drawing, figures
 from lesson_lib.charts.picture import CURVES, STYLE
 from lesson_lib.masks import window
 
@@ -294,7 +294,7 @@ def test_the_tile_in_hand_stands_out_with_its_rows():
     cells = [box for box in boxes(page) if box.get_linewidth() == 0.6]
     assert len(cells) == 3 * 7  # top, total and mixed of each row
     colors = [to_rgb(box.get_facecolor()) for box in cells[:7]]
-    done, hand, later = (to_rgb(tone) for tone in (figures.PALE, figures.IN_HAND, figures.EMPTY))
+    done, hand, later = (to_rgb(tone) for tone in (drawing.PALE, drawing.IN_HAND, drawing.EMPTY))
     assert colors == [done] * 3 + [hand] * 3 + [later]
     assert "never computed" in texts(page) and "in hand" in texts(page)
     assert {"top", "total", "mixed"} <= set(texts(page))

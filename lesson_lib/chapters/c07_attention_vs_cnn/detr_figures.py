@@ -1,0 +1,141 @@
+"""What DETR finds, and where its queries look."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Num
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from torch import Tensor
+
+from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
+    QUERY,
+    draw_picture,
+    draw_rectangle,
+    row_of_panels,
+)
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import canvas as sheet
+
+
+@styled
+def detections(
+    canvases: Float[Tensor, "b h w"],
+    true: Sequence[Num[Tensor, "_ 4"]],
+    found: Sequence[Num[Tensor, "_ 4"]],
+    labels: Sequence[Sequence[str]],
+) -> Picture:
+    """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no
+    width are left out.
+
+    `true`, `found` and `labels` have an entry for each canvas.
+    """
+    figure, grid = row_of_panels(len(canvases), 4)
+    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found, labels, strict=False):
+        draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
+        for box in real.tolist():
+            _box(axes, box, "white", linestyle="--", linewidth=1.2)
+        for box, name in zip(boxes.tolist(), names, strict=True):
+            _box(axes, box, QUERY, name, linewidth=2)
+    trim(figure)
+    return Picture(
+        figure,
+        "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
+        " found one.",
+        "White, dashed: the true boxes. Orange: what was found.",
+    )
+
+
+@styled
+def query_maps(
+    canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
+) -> Picture:
+    """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its
+    weight; `box` is what it found."""
+    h, w = canvas.shape
+    figure, grid = sheet(1, 1 + len(weights), width=min(7.8, 1.9 * (1 + len(weights))), height=2.4)
+    for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
+        draw_picture(axes, canvas, shades="gray")
+        if table is not None:
+            share = (table / table.max().clamp(min=torch.finfo(table.dtype).tiny)).detach().cpu()
+            tint = torch.tensor(to_rgb(CURVES[4]), device="cpu").expand(*table.shape, 3)
+            cells = torch.cat([tint, 0.85 * share[..., None].to(tint)], -1)
+            axes.imshow(cells.cpu().numpy(), extent=(-0.5, w - 0.5, h - 0.5, -0.5))
+        _box(axes, box.tolist(), CURVES[5], linewidth=2)
+        axes.set_title(name, fontsize=9.5)
+    trim(figure)
+    return Picture(
+        figure,
+        "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
+        " map for each head.",
+        "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
+        " has its own scale. Blue: the box.",
+    )
+
+
+@styled
+def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
+    """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored
+    rows of the experiment "detr"."""
+    kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
+    figure, grid = sheet(1, len(kept), width=7.8, height=2.1)
+    for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
+        sure = [(x, y) for x, y, found in zip(query["x"], query["y"], query["sure"], strict=True) if found]
+        if sure:
+            axes.plot(*zip(*sure, strict=True), color=color(k), marker=".", markersize=3.5, linestyle="none")
+        bare(axes)
+        axes.spines[:].set(visible=True, color="0.6")
+        axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
+        axes.set_title(f"query {query['query']}", fontsize=9.5)
+    trim(figure)
+    return Picture(
+        figure,
+        "A canvas for each object query with a dot wherever it found an object.",
+        "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
+    )
+
+
+@styled
+def centres(
+    before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
+) -> Picture:
+    """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate
+    a kernel; rings are its taps."""
+    figure, grid = sheet(width=4.6, height=4.4)
+    axes = grid[0][0]
+    down, right = taps.detach().cpu().T.tolist()
+    ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
+    axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
+    arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
+    for start, end in zip(before.tolist(), after.tolist(), strict=True):
+        axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
+    for k, (name, places) in enumerate({"before": before, "after": after}.items()):
+        down, right = places.detach().cpu().T.tolist()
+        axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
+    axes.margins(0.12)
+    axes.invert_yaxis()
+    axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
+    trim(figure)
+    return Picture(
+        figure,
+        "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
+        " first to where they look after training; rings mark the taps of the kernel that they imitate.",
+        "An arrow for each head. A head that ends in a ring does the work of that tap.",
+    )
+
+
+def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -> None:
+    """A box whose edges lie between pixels, with a name above it, or below it at the canvas' top; nothing for
+    one of no width."""
+    left, top, right, bottom = box
+    if right <= left or bottom <= top:
+        return
+    draw_rectangle(axes, (left - 0.5, top - 0.5), right - left, bottom - top, edgecolor=edge, **style)
+    if name:
+        above, near = top >= 4, left + right < sum(axes.get_xlim())  # room above, and to the right
+        ground = {"facecolor": edge, "edgecolor": "none", "pad": 1}
+        place = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
+        corner = ((left if near else right) - 0.5, (top if above else bottom) - 0.5)
+        axes.text(*corner, name, fontsize=8, color="white", bbox=ground, **place)

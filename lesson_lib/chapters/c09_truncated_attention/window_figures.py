@@ -1,0 +1,151 @@
+"""The band of a window, and the blocks in which it is computed."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from lesson_lib import require
+from lesson_lib.charts.picture import CURVES, Picture, canvas, styled, trim
+from lesson_lib.truncated import BLOCK
+
+PALE, SEEN, END = "#D6ECFA", CURVES[0], "#FBE3C0"
+
+
+class Piece(NamedTuple):
+    """Queries from `start` up to, not including, `stop`, and the keys that they are multiplied with; `end`:
+    one that goes by itself."""
+
+    start: int
+    stop: int
+    keys: tuple[int, int]
+    end: bool
+
+    @property
+    def cells(self) -> int:
+        """How many scores are computed."""
+        return (self.stop - self.start) * (self.keys[1] - self.keys[0])
+
+
+@styled
+def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
+    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column
+    for each key.
+
+    Raises ValueError for what is no boolean table.
+    """
+    masks = {"": masks} if isinstance(masks, Tensor) else dict(masks)
+    for name, mask in masks.items():
+        if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.dtype != torch.bool or not mask.numel():
+            got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
+            raise ValueError(
+                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius)"
+                " makes one"
+            )
+    figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
+    for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
+        queries, keys = mask.shape
+        _cells(axes, mask.cpu())
+        axes.set_title(name)
+        axes.set_xlabel("key")
+        every = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500) if max(queries, keys) / s <= 8)
+        axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
+    grid[0][0].set_ylabel("query")
+    trim(figure)
+    return Picture(
+        figure,
+        "Tables of queries by keys: coloured cells say that the query may look at the key.",
+        "Blue: the query may look at the key.",
+    )
+
+
+def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
+    """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go
+    by themselves.
+
+    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a
+    block below 1.
+
+    >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
+    [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
+    """
+    require.whole(n=n, block=block)
+    require.whole(at_least=0, radius=radius)
+    block = max(radius, block)
+    count = (n - 2 * radius) // block
+    if count < 2:
+        cuts = [(start, min(n, start + block), True) for start in range(0, n, block)]
+    else:
+        end = radius + count * block
+        inner = [(radius + k * block, radius + (k + 1) * block, False) for k in range(count)]
+        cuts = [(0, radius, True), *inner, (end, n, True)]
+    return [
+        Piece(start, stop, (max(0, start - radius), min(n, stop + radius)), end)
+        for start, stop, end in cuts
+        if stop > start
+    ]
+
+
+@styled
+def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
+    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what
+    is never computed.
+
+    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above
+    80.
+    """
+    cut = pieces(n, radius, block)
+    if n > 80:
+        raise ValueError(f"n must be at most 80 tokens, so that cells can be seen, got {n}; take n=36")
+    figure, grid = canvas(width=6.6, height=5.2)
+    axes = grid[0][0]
+    for piece in cut:
+        left, right = piece.keys
+        style = {"facecolor": END if piece.end else PALE, "edgecolor": CURVES[1] if piece.end else SEEN}
+        label = "ends: each computed by itself" if piece.end else "blocks: all computed at once"
+        size = (right - left, piece.stop - piece.start)
+        axes.add_patch(Rectangle((left, piece.start), *size, linewidth=1.4, label=label, **style))
+    for i in range(n):
+        for j in range(max(0, i - radius), min(n, i + radius + 1)):
+            label = "the window: what counts"
+            axes.add_patch(Rectangle((j + 0.12, i + 0.12), 0.76, 0.76, color=SEEN, label=label))
+    axes.text(0.8 * n, 0.13 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
+    axes.text(0.2 * n, 0.87 * n, "never\ncomputed", ha="center", va="center", fontsize=10, color="0.35")
+    axes.set(xlim=(-0.3, n + 0.3), ylim=(n + 0.3, -0.3), aspect="equal", xlabel="key", ylabel="query")
+    axes.spines[:].set_visible(True)
+    kinds = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    ordered = dict(sorted(kinds.items(), reverse=True))
+    figure.legend(ordered.values(), ordered.keys(), loc="outside lower center", frameon=False)
+    trim(figure)
+    computed, counted = sum(piece.cells for piece in cut), _counted(n, radius)
+    return Picture(
+        figure,
+        "A table of queries by keys: a band of cells along the diagonal, covered by boxes that overlap"
+        " sideways; the rest of the table is empty.",
+        f"{n} tokens, radius {radius}: {computed} of {n * n} scores are computed, {counted} of them count."
+        " The rest is never made.",
+    )
+
+
+def _cells(axes: Axes, mask: Tensor) -> None:
+    """A boolean table, with lines between its cells where they are few."""
+    axes.imshow(
+        mask.cpu().numpy(), cmap=ListedColormap(["#F1F1F1", SEEN]), vmin=0, vmax=1, interpolation="nearest"
+    )
+    axes.spines[:].set_visible(False)
+    queries, keys = mask.shape
+    if max(queries, keys) <= 32:
+        for i in range(queries + 1):
+            axes.axhline(i - 0.5, color="white", linewidth=1)
+        for j in range(keys + 1):
+            axes.axvline(j - 0.5, color="white", linewidth=1)
+
+
+def _counted(n: int, radius: int) -> int:
+    """Cells of the band."""
+    return sum(min(n, i + radius + 1) - max(0, i - radius) for i in range(n))
