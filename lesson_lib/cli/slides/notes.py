@@ -25,7 +25,6 @@ class Guide:
     minutes: dict[str, str] = field(default_factory=dict)
     exercises: dict[str, tuple[str, ...]] = field(default_factory=dict)
     prompts: dict[str, list[Prompt]] = field(default_factory=dict)
-    misconceptions: list[str] = field(default_factory=list)
 
 
 def read_guide(path: Path) -> Guide:
@@ -53,8 +52,6 @@ def guide(text: str) -> Guide:
         elif title == "Prompts":
             for heading, prompts in _parts(body, "### "):
                 made.prompts[plain_heading(heading)] = _prompts(prompts)
-        elif title == "Misconceptions":
-            made.misconceptions = [" ".join(item.split()) for item in re.split(r"^- +", body, flags=re.M)[1:]]
     return made
 
 
