@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,17 @@ def test_when_all_is_done_it_says_so(home):
     text = repr(progress())
     assert f"Exercises: {len(EXERCISES)} of {len(EXERCISES)} passed" in text
     assert "next: all exercises are done" in text and "all exercises are done" in progress()._repr_html_()
+
+
+def test_an_exercise_is_listed_under_the_notebook_that_asks_it(monkeypatch):
+    """The warm-up stands in lesson 00 itself; any other may stand in a lesson, too."""
+    assert list(LESSONS)[:2] == ["00_start_here", "exercises/01_history"]
+    own = import_module("lesson_lib.chapters.c02_scoring.exercises")
+    first, *others = own.EXERCISES
+    monkeypatch.setattr(own, "EXERCISES", (replace(first, notebook="02_scoring"), *others))
+    found = engine.lessons.__wrapped__()
+    assert [e.name for e in found["02_scoring"]] == [first.name]
+    assert [e.name for e in found["exercises/02_scoring"]] == [e.name for e in others]
 
 
 def test_a_lesson_without_exercises_is_no_row(monkeypatch):
@@ -476,6 +489,7 @@ def test_a_day_that_is_none_is_damage_and_gets_into_no_spreadsheet(home):
 
 KERNEL = """
 import sys, time
+from importlib import import_module
 from pathlib import Path
 from lesson_lib.checks import store
 store.LOCK_WAIT_S = 60.0  # a slow disk is not what is tested here

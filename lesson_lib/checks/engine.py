@@ -29,13 +29,14 @@ def lessons() -> Mapping[str, tuple[Exercise, ...]]:
     The one look-up that goes up in the house: lesson_lib/chapters/*/exercises.py, imported when they are
     first asked for, with torch as it is after its import, whatever the session has chosen since.
     """
-    found = {}
+    found: dict[str, tuple[Exercise, ...]] = {}
     with runner.undisturbed(), torch.device("cpu"):
         torch.set_default_dtype(torch.float32)
         for path in sorted(_CHAPTERS.glob("c*/exercises.py")):
             chapter = path.parent.name
-            notebook = chapter[1:] if chapter == "c00_start_here" else f"exercises/{chapter[1:]}"
-            found[notebook] = import_module(f"lesson_lib.chapters.{chapter}.exercises").EXERCISES
+            for exercise in import_module(f"lesson_lib.chapters.{chapter}.exercises").EXERCISES:
+                notebook = exercise.notebook or f"exercises/{chapter[1:]}"
+                found[notebook] = (*found.get(notebook, ()), exercise)
     return found
 
 

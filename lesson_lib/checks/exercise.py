@@ -32,6 +32,7 @@ class Exercise(ABC):
 
     `solution` is what `solution(name)` shows; of a function its source. `slips` maps the sentence that names
     a mistake to the mistake itself: a number or an expression, a letter, a pattern, an edit of the solution.
+    `notebook` is the one that asks it, where that is not the chapter's own of exercises.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Exercise(ABC):
     remember: str
     slips: Mapping[str, Any]
     picture: Callable[[], Any] | None = None
+    notebook: str = ""
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ from lesson_lib.checks.exercise import Number
 
 weighted_sum = Number(
     name="weighted_sum",
+    notebook="00_start_here",
     title="Your first answer",
     stars=1,
     minutes=2,
