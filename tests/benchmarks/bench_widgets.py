@@ -24,12 +24,12 @@ from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller
 from lesson_lib.widgets import AlignmentExplorer
 from tests import test_widgets_alignment as translators
-from tests import test_widgets_graph as graphs
-from tests import test_widgets_machine as machines
-from tests import test_widgets_paths as paths
-from tests import test_widgets_scale as scales
-from tests import test_widgets_speech as recordings
 from tests.browser.conftest import in_notebook
+from tests.chapters.c06_transformer import test_machine_explorer as machines
+from tests.chapters.c08_attention_vs_rnn import test_paths_explorer as paths
+from tests.chapters.c09_truncated_attention import test_recording_explorer as recordings
+from tests.chapters.c10_graph_attention import test_graph_explorer as graphs
+from tests.chapters.c11_efficient_attention import test_scale_explorer as scales
 
 MOVES = 20
 
