@@ -45,6 +45,19 @@ def test_a_learners_edits_stay(course):
     assert mine.read_text(encoding="utf-8") == "my own words"
 
 
+def test_a_copy_that_was_only_run_follows_the_course(course):
+    lab.copy_missing(course)
+    mine = course / "work" / "00_start_here.ipynb"
+    write(mine, "hello", outputs=3)
+    write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
+    assert lab.copy_missing(course) == lab.Copies(updated=["00_start_here.ipynb"])
+    assert mine.read_bytes() == (course / "notebooks" / "00_start_here.ipynb").read_bytes()
+    assert lab.copy_missing(course) == lab.Copies() and not list((course / "work").rglob("*.part"))
+    write(mine, "hello, mine")
+    write(course / "notebooks" / "00_start_here.ipynb", "hello, newest")
+    assert lab.copy_missing(course) == lab.Copies(outdated=["00_start_here.ipynb"])
+
+
 def test_new_outputs_are_no_newer_version(course):
     lab.copy_missing(course)
     write(course / "notebooks" / "00_start_here.ipynb", "hello", outputs=3)
@@ -175,8 +188,10 @@ def test_main_copies_says_so_and_starts_the_server(course, capsys, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", Server)
     assert lab.main(root=course) == 0
     assert "2 new" in capsys.readouterr().out and started == [lab.command(course / "work")]
-    write(course / "notebooks" / "00_start_here.ipynb", "hello, newer")
+    write(course / "work" / "00_start_here.ipynb", "my own words")
+    for name in ("00_start_here.ipynb", "exercises/02_scoring.ipynb"):
+        write(course / "notebooks" / name, "newer")
     assert lab.main(root=course, copy_only=True) == 0
-    assert (
-        "00_start_here.ipynb: the lesson has a newer version" in capsys.readouterr().out and len(started) == 1
-    )
+    said = capsys.readouterr().out
+    assert "00_start_here.ipynb: you changed it, and the course has a newer version" in said
+    assert "0 new, 1 brought up to date" in said and len(started) == 1

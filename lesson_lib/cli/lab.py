@@ -1,7 +1,8 @@
 """The learner's side: copies of lessons and exercises in work/, and a JupyterLab on this machine only.
 
-A copy is made where none is, and never overwritten: what a learner wrote is safe from updates. Where a
-notebook leaves the course, its copy moves to work/first_edition/ if nobody has changed it, and else stays.
+A copy is made where none is. What a learner wrote is safe from updates: only a copy whose cells are as they
+were copied is brought up to date (it may have been run; outputs come back with a run). Where a notebook
+leaves the course, its copy moves to work/first_edition/ if nobody has changed it, and else stays.
 """
 
 import hashlib
@@ -30,19 +31,20 @@ def lessons(root: Path = ROOT) -> list[str]:
 
 @dataclass
 class Copies:
-    """Names of notebooks in work/: new (`copied`), with a newer version in the course (`outdated`), and of
-    those that the course no longer has, moved to work/first_edition/ (`aside`) or left, since they were
-    changed (`left`)."""
+    """Names of notebooks in work/: new (`copied`); of which the course has a newer version, and the copy is
+    that now, since nobody had changed it (`updated`), or stays (`outdated`); and which the course no longer
+    has, moved to work/first_edition/ (`aside`) or left, since they were changed (`left`)."""
 
     copied: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
 
 def copy_missing(root: Path = ROOT) -> Copies:
-    """Copy into work/ what is not there yet, and move away the untouched copies of what the course no longer
-    has."""
+    """Copy into work/ what is not there yet, bring untouched copies up to date, and move away those of what
+    the course no longer has."""
     work = root / "work"
     work.mkdir(exist_ok=True)
     versions, done = _record(work), Copies()
@@ -54,7 +56,15 @@ def copy_missing(root: Path = ROOT) -> Copies:
             shutil.copyfile(source, copy)
             versions[name] = version
             done.copied.append(name)
-        elif versions.setdefault(name, version) != version:
+        elif versions.setdefault(name, version) == version:
+            continue
+        elif _version(copy) == versions[name]:
+            fresh = copy.with_name(f".{copy.name}.part")
+            shutil.copyfile(source, fresh)
+            os.replace(fresh, copy)
+            versions[name] = version
+            done.updated.append(name)
+        else:
             done.outdated.append(name)
     for name in sorted(set(versions) - set(lessons(root))):
         copy = work / name
@@ -138,7 +148,10 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
             " again."
         )
         return 1
-    print(f"work/ holds your copies ({len(done.copied)} new); an update never overwrites them.")
+    print(
+        f"work/ holds your copies ({len(done.copied)} new, {len(done.updated)} brought up to date); what you"
+        " changed is never overwritten."
+    )
     if done.aside:
         print(
             f"  {len(done.aside)} of the course's former notebooks, which you had not changed, are in"
@@ -148,8 +161,8 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
         print(f"  work/{name}: the course no longer has it. Yours is as you left it, and still runs.")
     for name in done.outdated:
         print(
-            f"  work/{name}: the lesson has a newer version. Rename yours and start again to get it beside"
-            " yours."
+            f"  work/{name}: you changed it, and the course has a newer version. Rename yours and start again"
+            " to get it beside yours."
         )
     if copy_only:
         return 0
