@@ -21,6 +21,7 @@ from lesson_lib.charts.matrices import EDGE, Matrix, equations
 from lesson_lib.positions import frequencies, rotation, sinusoidal
 from lesson_lib.widgets import Explorer
 from lesson_lib.widgets.explorer import CSS, cell, number, shade, table
+from tests.explorers import stands_alone
 
 H, N, M = 3, 5, 7  # heads, queries, keys
 
@@ -39,22 +40,8 @@ ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer, some_heads, ClockExpl
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_a_still_picture_stands_for_the_widget(make):
-    data, metadata = make()._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR")
-    assert data["text/plain"] == metadata["image/png"]["alt"] and data["text/plain"].endswith(".")
-    assert "application/vnd.jupyter.widget-view+json" in data
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_nothing_is_loaded_from_a_network(make):
-    drawing = make().drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_two_widgets_have_different_names(make):
-    assert make().name != make().name
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded(make):
+    stands_alone(make)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from lesson_lib.models.translator import TransformerTranslator, Translation, Tra
 from lesson_lib.recurrent import AttentionDecoder, FixedVectorDecoder, TwoWayEncoder
 from lesson_lib.widgets import AlignmentExplorer
 from lesson_lib.widgets import alignment as module
+from tests.explorers import stands_alone
 
 TEXTS = ["3. märz 2021", "mar 3, 1987; 3.3.2021"]
 
@@ -43,18 +44,8 @@ def calls(monkeypatch):
     return counted
 
 
-def test_a_still_picture_stands_for_the_widget():
-    data, metadata = AlignmentExplorer(untrained(), TEXTS)._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR")
-    assert data["text/plain"] == metadata["image/png"]["alt"] and data["text/plain"].endswith(".")
-    assert "application/vnd.jupyter.widget-view+json" in data
-
-
-def test_nothing_is_loaded_from_a_network_and_two_widgets_have_different_names():
-    one, two = (AlignmentExplorer(untrained(), TEXTS) for _ in range(2))
-    drawing = one.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert one.name != two.name
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
+    stands_alone(lambda: AlignmentExplorer(untrained(), TEXTS))
 
 
 def test_every_output_character_is_drawn_and_the_model_is_asked_once(calls):

@@ -11,6 +11,7 @@ from lesson_lib.chapters.c06_transformer import continuation_explorer as module
 from lesson_lib.chapters.c06_transformer.continuation_explorer import ContinuationExplorer
 from lesson_lib.device import to_device
 from lesson_lib.models.gpt import GPT, generate, next_characters
+from tests.explorers import stands_alone
 
 ALPHABET = "\n abc<&>"
 
@@ -34,18 +35,8 @@ def calls(monkeypatch):
     return counted
 
 
-def test_a_still_picture_stands_for_the_widget():
-    data, metadata = ContinuationExplorer(untrained(), "ab ")._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR")
-    assert data["text/plain"] == metadata["image/png"]["alt"] and data["text/plain"].endswith(".")
-    assert "application/vnd.jupyter.widget-view+json" in data
-
-
-def test_nothing_is_loaded_from_a_network_and_two_widgets_have_different_names():
-    one, two = (ContinuationExplorer(untrained(), "ab") for _ in range(2))
-    drawing = one.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert one.name != two.name
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
+    stands_alone(lambda: ContinuationExplorer(untrained(), "ab "))
 
 
 def test_the_beginning_is_set_apart_and_the_rest_is_what_the_model_wrote():

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 
 from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import ALL, PixelExplorer, _difference, _value
 from lesson_lib.convolution import as_attention
+from tests.explorers import stands_alone
 
 C_IN, C_OUT, H, W = 3, 2, 5, 7
 
@@ -46,12 +47,7 @@ def test_it_starts_with_the_middle_pixel_and_a_still_picture_stands_for_it():
     assert w.words().startswith(
         "From row 2, column 3, the head up left (-1, -1) looks most at row 1, column 2,"
     )
-    data, metadata = w._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR") and data["text/plain"] == metadata["image/png"]["alt"]
-    assert "application/vnd.jupyter.widget-view+json" in data
-    drawing = w.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert explorer().name != w.name
+    stands_alone(explorer)
 
 
 def test_the_weights_are_a_bell_around_the_tap():

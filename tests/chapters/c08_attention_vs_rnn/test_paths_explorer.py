@@ -10,6 +10,7 @@ from lesson_lib.chapters.c08_attention_vs_rnn import paths_figures
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments.paths import NETWORKS, counted, network
 from lesson_lib.chapters.c08_attention_vs_rnn.paths_explorer import PathExplorer, WavePlayer
 from lesson_lib.chapters.c08_attention_vs_rnn.paths_figures import DONE, NOW
+from tests.explorers import stands_alone
 
 N = 5
 THREE = ("RNN", "BiRNN", "self-attention")
@@ -35,14 +36,7 @@ def boxes(drawing):
 
 @pytest.mark.parametrize("make", [explorer, player])
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded(make):
-    w = make()
-    data, metadata = w._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
-    assert data["text/plain"] == metadata["image/png"]["alt"]
-    assert "application/vnd.jupyter.widget-view+json" in data
-    drawing = w.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert make().name != w.name
+    stands_alone(make)
 
 
 def test_it_starts_with_the_longest_way_through_the_first_network():

@@ -24,6 +24,7 @@ from lesson_lib.chapters.c08_attention_vs_rnn.recall_explorer import (
 from lesson_lib.data.recall import CHARACTERS, SYMBOLS, Recall, text
 from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller, gradients
+from tests.explorers import stands_alone
 
 D, H = 10, 5
 
@@ -51,14 +52,7 @@ def explorer(*systems):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    w = explorer()
-    data, metadata = w._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
-    assert data["text/plain"] == metadata["image/png"]["alt"]
-    assert "application/vnd.jupyter.widget-view+json" in data
-    drawing = w.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert explorer().name != w.name
+    stands_alone(explorer)
 
 
 @pytest.mark.parametrize("distance", [1, 2, 10, 67, 68, 200])

@@ -14,6 +14,7 @@ from lesson_lib.chapters.c10_graph_attention.graphs import blocks, karate
 from lesson_lib.chapters.c10_graph_attention.graphs_figures import STRANGER
 from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, NodeClassifier
 from lesson_lib.device import device
+from tests.explorers import stands_alone
 
 HEADS = 3
 
@@ -55,14 +56,7 @@ def rows(w):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    w = explorer()
-    data, metadata = w._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
-    assert data["text/plain"] == metadata["image/png"]["alt"]
-    assert "application/vnd.jupyter.widget-view+json" in data
-    drawing = w.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert explorer().name != w.name
+    stands_alone(explorer)
 
 
 def test_it_starts_with_the_node_that_is_asked_for():

@@ -10,6 +10,7 @@ from lesson_lib.chapters.c11_efficient_attention import scale_explorer as scales
 from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
 from lesson_lib.chapters.c11_efficient_attention.scale_figures import human_mib, human_seconds
 from lesson_lib.measure import Law
+from tests.explorers import stands_alone
 
 LAWS = {
     "table": (Law(0, 0, 3e-8), Law(0, 0, 3e-5)),
@@ -31,14 +32,8 @@ def explorer(tokens=1_000_000, memory=80, machines=10):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    w = explorer()
-    data, metadata = w._repr_mimebundle_()
-    assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
-    assert data["text/plain"] == metadata["image/png"]["alt"]
-    assert "application/vnd.jupyter.widget-view+json" in data
-    drawing = w.drawing.value
-    assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
-    assert w.still().caption == w.words()
+    stands_alone(explorer)
+    assert explorer().still().caption == explorer().words()
 
 
 def test_one_machine_by_hand():
