@@ -1,16 +1,21 @@
 """Exercises that answer: check(answer), hint(name), solution(name), progress(), and properties(attention_fn).
 
-progress() says where you stand and what is next; export_progress("progress.csv") writes that to a file for an
-instructor; reset(name) forgets one exercise, so that it can be done again.
+predict(name) asks a question inside a part; warm_up() and review() ask again what is due; second(name) poses
+a second problem; judge(name, "yes", "no", ...) keeps how you judge an open answer. progress() says where you
+stand and what is next; export_progress("progress.csv") writes that to a file for an instructor; reset(name)
+forgets one exercise, so that it can be done again.
 
-engine       the verbs            exercise     four kinds of exercise, and how each judges
+engine       the verbs that answer        exercise     what can be asked, and how it is judged
+asking       the verbs that ask           card         a question in a notebook, or where no kernel runs
 alike        exercises about exact whole numbers, and other classes that two chapters share
+expose       exercises that ask for the inputs on which a wrong function is caught
 suite        properties(): what must hold for every attention function, whoever wrote it; its probes in probes
-runner       running an answer safely          store    progress on disk
-overview     where a learner stands: tables, and a file for a spreadsheet
+runner       running an answer safely     store        what happened, on disk
+schedule     when a question returns      overview     where a learner stands: tables, and a file
 values, expressions, result       numbers in words, numbers from words, what a check shows
 """
 
+from lesson_lib.checks.asking import judge, predict, review, second, warm_up
 from lesson_lib.checks.engine import check, export_progress, hint, picture, progress, reset, solution
 from lesson_lib.checks.result import Result
 from lesson_lib.checks.suite import Properties, properties
@@ -21,9 +26,14 @@ __all__ = [
     "check",
     "export_progress",
     "hint",
+    "judge",
     "picture",
+    "predict",
     "progress",
     "properties",
     "reset",
+    "review",
+    "second",
     "solution",
+    "warm_up",
 ]

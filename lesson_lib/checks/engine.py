@@ -1,9 +1,12 @@
 """The verbs of an exercise: check, hint, solution, progress, export_progress, reset, and picture for what is
-predicted before it is drawn."""
+predicted before it is drawn. What asks (predict, warm_up, second ...) is in asking."""
 
 import difflib
+import math
 import os
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -12,14 +15,13 @@ from typing import Any
 import torch
 
 from lesson_lib.checks import overview, runner, store
-from lesson_lib.checks.exercise import Case, Exercise
+from lesson_lib.checks.exercise import Case, Exercise, Open
 from lesson_lib.checks.overview import Lesson, Overview, Standing
-from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
+from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result, Written
 from lesson_lib.checks.values import copies, described
 
+SECOND = "_2"  # at the end of a name: its second problem
 _CHAPTERS = Path(__file__).parents[1] / "chapters"
-_hints_given: dict[str, int] = {}
-_chosen: set[str] = set()
 
 
 @cache
@@ -46,6 +48,13 @@ def exercises() -> dict[str, Exercise]:
     return {exercise.name: exercise for found in lessons().values() for exercise in found}
 
 
+def second_of(exercise: Exercise, n: int) -> Exercise:
+    """The n-th second problem of an exercise, under its own name."""
+    assert exercise.second is not None
+    made = exercise.second(n)
+    return replace(made, name=exercise.name + SECOND, stars=exercise.stars, minutes=exercise.minutes)
+
+
 def check(answer: Any, name: Any = None) -> Result:
     """The verdict on an answer: `.passed`, `.diagnosis` (one sentence), `.counterexample` (the smallest
     found, or None).
@@ -58,56 +67,129 @@ def check(answer: Any, name: Any = None) -> Result:
     >>> check("exp(12) / exp(10)", "score_ratio").passed
     True
     """
-    exercise, said = _find(answer if name is None else name)
+    exercise, said = find(answer if name is None else name)
     if exercise is None:
         return Result("?", "unjudged", said)
     if answer is None or answer is ...:
         return exercise.result("open", NOTHING_YET)
     result = _judged(exercise, answer)
-    if result.state in ("passed", "failed"):
-        _chosen.add(exercise.name)
-        if trouble := store.record(exercise.name, result.passed):
+    if isinstance(exercise, Open) and result.state == "written":
+        return _to_judge(exercise, result)
+    return keep(exercise, result, answer)
+
+
+def keep(exercise: Exercise, result: Result, answer: Any) -> Result:
+    """The result, written to the store where it counts, with what comes next."""
+    if result.state not in ("passed", "failed"):
+        return result
+    if exercise.name not in exercises():  # a second problem: it belongs to the first
+        event = store.Event(exercise.name.removesuffix(SECOND), "second", result.passed)
+        if trouble := store.record(event):
             result.after["progress"] = trouble
+        return result
+    entry = store.read()[0].get(exercise.name, {})
+    if exercise.prediction and entry.get("attempts"):
+        return result  # answered once
+    event = store.Event(exercise.name, "answer", result.passed, _fields(exercise, result, answer))
+    after = store.after(entry, event)
+    if result.passed and exercise.second is not None and not exercise.prediction:
+        told = "asks it again, with something else"
+        if not after["first_pass"]:
+            told = "asks a second problem; since the solution was shown first, that one makes the pass"
+        result.after["again"] = f'second("{exercise.name}") {told}'
+    if trouble := store.record(event):
+        result.after["progress"] = trouble
+    return result
+
+
+def _fields(exercise: Exercise, result: Result, answer: Any) -> dict[str, Any]:
+    """What the store keeps of an answer: of a wrong one its named mistake and how far it came, of a
+    prediction the answer itself."""
+    fields: dict[str, Any] = {}
+    if exercise.prediction:
+        fields["answer"] = str(answer)[:200]
+    if result.passed:
+        if exercise.second is not None:
+            fields["counts"] = "solution" not in store.read()[0].get(exercise.name, {})
+        return fields
+    if result.diagnosis in exercise.slips:
+        fields["slip"] = result.diagnosis
+    if found := re.match(r"(\d+) of (\d+)", result.step):
+        fields["stage"] = math.ceil(3 * int(found[1]) / int(found[2]))
+    return fields
+
+
+def _to_judge(exercise: Open, result: Result) -> Result:
+    """An open answer's result, with how it was judged before; in a notebook with buttons for each point."""
+    entry = store.read()[0].get(exercise.name, {})
+    if "judged" in entry:
+        yes, points = entry["judged"]
+        result.after["before"] = f"you judged: {yes} of {points}"
+
+    def kept(*answers: str) -> Result:
+        return judged(exercise, answers.count("yes"), len(answers))
+
+    return Written(**vars(result), points=exercise.rubric, keep=kept)
+
+
+def judged(exercise: Open, yes: int, points: int) -> Result:
+    """The result of an open answer that its writer has judged, kept."""
+    trouble = store.record(store.Event(exercise.name, "judged", fields={"judged": [yes, points]}))
+    result = exercise.result("judged", f"you judged: {yes} of {points}")
+    result.after.update({"progress": trouble} if trouble else {})
     return result
 
 
 def hint(name: Any) -> Note:
-    """The next of three hints for an exercise, each a question; after the third, the third again."""
-    exercise, said = _find(name)
+    """The next of the hints for an exercise, each a question; first the one nearest to your last mistake,
+    after the last one the last again."""
+    exercise, said = find(name)
     if exercise is None:
         return Note("No hint", {"diagnosis": said})
-    number = min(_hints_given.get(exercise.name, 0) + 1, len(exercise.hints))
-    _hints_given[exercise.name] = number
-    last = number == len(exercise.hints)
-    after = f'solution("{exercise.name}")' if last else f'hint("{exercise.name}") asks the next question'
+    if not exercise.hints:
+        return Note(f"{exercise.name}: no hint", {"next": "choose, and the answer says why"})
+    entry = store.read()[0].get(exercise.name, {})
+    given = [n for n in entry.get("hints", []) if n in range(1, len(exercise.hints) + 1)]
+    left = [n for n in range(1, len(exercise.hints) + 1) if n not in given]
+    near = entry.get("stage", 1)
+    number = (near if near in left else left[0]) if left else given[-1]
+    trouble = store.record(store.Event(exercise.name, "hint", fields={"hints": [number]})) if left else ""
+    last = len(left) <= 1
+    after = f'solution("{exercise.name}")' if last else f'hint("{exercise.name}") asks another question'
+    rows = {"last time": entry.get("slip", ""), "think": exercise.hints[number - 1], "next": after}
+    rows |= {"progress": trouble}
+    count = min(len(given) + 1, len(exercise.hints))
     return Note(
-        f"{exercise.name}: hint {number} of {len(exercise.hints)}",
-        {"think": exercise.hints[number - 1], "next": after},
+        f"{exercise.name}: hint {count} of {len(exercise.hints)}", {k: v for k, v in rows.items() if v}
     )
 
 
 def solution(name: Any) -> Note:
     """A right answer to an exercise, and what you should remember."""
-    exercise, said = _find(name)
+    exercise, said = find(name)
     if exercise is None:
         return Note("No solution", {"diagnosis": said})
-    return Note(
-        f"{exercise.name}: a solution",
-        {"asked": exercise.asked, "remember": exercise.remember},
-        exercise.text,
-    )
+    rows = {"asked": exercise.asked, "remember": exercise.remember}
+    passed = store.read()[0].get(exercise.name, {}).get("first_pass")
+    trouble = "" if passed else store.record(store.Event(exercise.name, "solution"))
+    if exercise.second is not None:
+        rows["next"] = (
+            f'answer it yourself; then second("{exercise.name}") asks it again, with something else'
+        )
+    rows |= {"progress": trouble} if trouble else {}
+    return Note(f"{exercise.name}: a solution", rows, exercise.text)
 
 
 def picture(name: Any) -> Any:
     """The picture that an exercise asks you to predict; it is drawn once you have chosen, rightly or not."""
-    exercise, said = _find(name)
+    exercise, said = find(name)
     if exercise is None or exercise.picture is None:
         with_one = ", ".join(e.name for e in exercises().values() if e.picture is not None)
         return Note(
             "No picture",
             {"diagnosis": said or f"{exercise.name if exercise else name} has none; these have: {with_one}"},
         )
-    if exercise.name not in _chosen:
+    if not store.read()[0].get(exercise.name, {}).get("attempts"):
         return Note(
             f"{exercise.name}: predict first",
             {"next": "choose an answer and check it; then run this cell again"},
@@ -162,17 +244,18 @@ def reset(name: Any = None) -> Note:
     if name is None:
         said = 'reset forgets one exercise, never all; say which: reset("name"); progress() lists the names'
         return Note("Nothing was reset", {"diagnosis": said})
-    exercise, said = _find(name)
+    exercise, said = find(name)
     if exercise is None:
         return Note("Nothing was reset", {"diagnosis": said})
     entry, trouble = store.forget(exercise.name)
-    hints = _hints_given.pop(exercise.name, 0)
-    _chosen.discard(exercise.name)
     forgotten = []
     if entry is not None:
-        forgotten.append(_count(entry["attempts"], "attempt"))
+        forgotten += [_count(entry["attempts"], "attempt")] if entry["attempts"] else []
         forgotten += [f"the pass of {entry['first_pass']}"] if entry["first_pass"] else []
-    forgotten += [_count(hints, "hint")] if hints else []
+        hints = len(entry.get("hints", ()))
+        forgotten += [_count(hints, "hint")] if hints else []
+        forgotten += ["that you saw the solution"] if "solution" in entry else []
+        forgotten += ["how you judged it"] if "judged" in entry else []
     if forgotten:
         notebook = next(place for place, asked in lessons().items() if exercise in asked)
         rows = {
@@ -236,8 +319,9 @@ def _judged(exercise: Exercise, answer: Any) -> Result:
     return result
 
 
-def _find(name: Any) -> tuple[Exercise | None, str]:
-    """The exercise of that name (or of the function with that name), or None and a sentence."""
+def find(name: Any) -> tuple[Exercise | None, str]:
+    """The exercise of that name (or of the function with that name), or None and a sentence. NAME_2 is the
+    second problem of NAME, as it was posed last."""
     if not isinstance(name, str):
         try:
             name = getattr(name, "__name__", None)
@@ -247,6 +331,10 @@ def _find(name: Any) -> tuple[Exercise | None, str]:
         return None, 'say which exercise this answers: check(answer, "name"); progress() lists the names'
     if name in exercises():
         return exercises()[name], ""
+    first = exercises().get(name.removesuffix(SECOND))
+    if name.endswith(SECOND) and first is not None and first.second is not None:
+        entry = store.read()[0].get(first.name, {})
+        return second_of(first, max(1, entry.get("posed", 0))), ""
     short = name if len(name) <= 60 else name[:57] + "..."
     near = difflib.get_close_matches(short, exercises(), n=1)
     guess = f'; did you mean "{near[0]}"?' if near else ""

@@ -1,15 +1,19 @@
-"""Four kinds of exercise: write a function, give a number, choose one answer, write a few sentences.
+"""What a course asks: to write a function, to give a number or a word, to choose one answer, to write a few
+sentences.
 
 Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> what is wrong),
 and judges an answer.
 """
 
+import ast
 import inspect
+import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -31,22 +35,35 @@ class Exercise(ABC):
     """The card of an exercise, and what every kind of exercise has.
 
     `solution` is what `solution(name)` shows; of a function its source. `slips` maps the sentence that names
-    a mistake to the mistake itself: a number or an expression, a letter, a pattern, an edit of the solution.
-    `notebook` is the one that asks it, where that is not the chapter's own of exercises.
+    a mistake to the mistake itself: a number or an expression, a letter, a word, a pattern, an edit of the
+    solution. `notebook` is the one that asks it, where that is not the chapter's own of exercises. A
+    prediction, which predict() asks inside a part, has no stars and no hints; its `remember` says why the
+    right answer is right. `second(n)` makes a second problem of the same idea: other numbers for each n.
     """
 
     name: str
-    title: str
-    stars: int
-    minutes: int
-    why: str
     asked: str
-    hints: tuple[str, str, str]
-    solution: str | Callable
+    solution: str | Callable = ""
     remember: str
     slips: Mapping[str, Any]
+    title: str = ""
+    stars: int = 0
+    minutes: int = 1
+    why: str = ""
+    hints: tuple[str, ...] = ()
     picture: Callable[[], Any] | None = None
     notebook: str = ""
+    second: Callable[[int], "Exercise"] | None = None
+
+    @property
+    def prediction(self) -> bool:
+        """True where it is asked by predict() inside a part, and answered once."""
+        return not self.stars
+
+    @property
+    def right(self) -> str:
+        """The right answer in a few words; '' where it takes more."""
+        return ""
 
     @property
     def text(self) -> str:
@@ -62,7 +79,7 @@ class Exercise(ABC):
         """A result of this exercise, with the line that fits the state."""
         after = {
             "passed": {"remember": self.remember},
-            "failed": {"next": f'hint("{self.name}")'},
+            "failed": {"next": f'hint("{self.name}")'} if self.hints else {},
             "open": {
                 "next": (
                     f'write your answer, run its cell, then this one; hint("{self.name}") asks a first'
@@ -106,11 +123,18 @@ class Write(Exercise):
         wrong = self.slips[slip]
         return wrong if callable(wrong) else edited(self.solution, wrong)
 
-    @property
-    def given(self) -> str:
-        """The text of the function that a repair starts from: the first slip's."""
-        wrong = next(iter(self.slips.values()))
+    def wrong_text(self, slip: str) -> str:
+        """The text of the function that makes this mistake."""
+        wrong = self.slips[slip]
         return source_of(wrong) if callable(wrong) else edited_text(self.solution, wrong)
+
+    @property
+    def start(self) -> str:
+        """What a learner starts from: the function without its body, or the one to repair."""
+        if self.repair:
+            return self.wrong_text(next(iter(self.slips)))
+        first = ast.parse(self.text).body[0].body[0].lineno - 1
+        return "\n".join([*self.text.split("\n")[:first], "    return ..."])
 
     def expected(self, case: Case) -> Any:
         """The right result for these inputs."""
@@ -226,6 +250,12 @@ class Number(Exercise):
     value: float | int
     tolerance: float = 2e-3
 
+    @property
+    def right(self) -> str:
+        """The number, and the expression that gives it."""
+        number = values.numeral(self.value)
+        return number if self.answer == number else f"{number} = {self.answer}"
+
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         number, trouble = number_in(answer)
         if number is None:
@@ -244,12 +274,27 @@ class Number(Exercise):
         return abs(x - y) <= self.tolerance * max(abs(y), 1e-3)
 
 
+def fresh(n: int, make: Callable[[random.Random], Number]) -> Number:
+    """The n-th exercise of a generator: the first of its draws whose answer and slips are all told apart."""
+    for draw in range(1000):
+        made = make(random.Random(1000 * n + draw))
+        found = [made.value, *(number_in(slip)[0] for slip in made.slips.values())]
+        if not any(made._near(x, y) or made._near(y, x) for x, y in combinations(found, 2)):
+            return made
+    raise ValueError(f"{made.name}: no numbers in 1,000 draws tell its answer from its slips")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Choice(Exercise):
     """One letter to choose, `answer`. `slips` maps each sentence to the wrong letter it belongs to."""
 
     answer: str
     options: Mapping[str, str]
+
+    @property
+    def right(self) -> str:
+        """The letter with its option."""
+        return f"{self.answer}) {self.options[self.answer]}"
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         letters = ", ".join(self.options)
@@ -271,43 +316,74 @@ class Choice(Exercise):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Open(Exercise):
-    """A question to answer in sentences. The check reads words, not meaning: it looks for what a good answer
-    cannot avoid.
+class Word(Exercise):
+    """One word, or a few, to type: `answer`, or one of `also`. `slips` maps each sentence to the wrong word
+    it belongs to."""
 
-    `slips` maps a sentence to the pattern of the wrong idea, `points` a question to the pattern of the idea
-    that it asks for.
+    answer: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> str:
+        """The word."""
+        return self.answer
+
+    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        if not isinstance(answer, str) or not _bare(answer):
+            said = f"type a word, in quotes; you handed in {values.described(answer)}"
+            return self.result("unjudged", "type a word" if answer == "" else said)
+        shown = Counterexample({}, None, answer)
+        if _bare(answer) in map(_bare, (self.answer, *self.also)):
+            return self.result("passed", f"{self.answer} is right", counterexample=shown)
+        named = {_bare(wrong): slip for slip, wrong in self.slips.items()}
+        slip = named.get(_bare(answer), f"{values.written(answer)} is not it")
+        return self.result("failed", slip, counterexample=shown)
+
+
+def _bare(word: str) -> str:
+    return " ".join(re.sub(r"[^\w]+", " ", word.casefold()).split())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Open(Exercise):
+    """A question to answer in sentences, which its writer judges beside a model answer: no program can.
+
+    `points` maps what a good answer says, as a question, to a pattern of words that hints at it; `slips` maps
+    a sentence to the pattern of the wrong idea. Both are hints beside what the writer is asked, and no more.
     """
 
     points: Mapping[str, str]
     least_words: int = 12
 
+    @property
+    def rubric(self) -> tuple[str, ...]:
+        """What is asked of an answer, each with yes or no."""
+        return (*(f"does it say, rightly: {point}" for point in self.points), AGREES)
+
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         if not isinstance(answer, str):
-            return self.result(
-                "failed", f"answer in words, in quotes; you handed in {values.described(answer)}"
-            )
+            said = f"answer in words, in quotes; you handed in {values.described(answer)}"
+            return self.result("unjudged", said)
         text = " ".join(answer.lower().split())
         if not text:
             return self.result("open", NOTHING_YET)
-        for slip, pattern in self.slips.items():
-            if any(
-                re.search(pattern, part) and not re.search(NEGATION, part)
-                for part in re.split(r"[.;!?]", text)
-            ):
-                return self.result("failed", slip)
         if len(text.split()) < self.least_words:
-            return self.result(
-                "failed", f"that is short: {self.least_words} words or more, please, as if to a friend"
-            )
-        for question, pattern in self.points.items():
-            if not re.search(pattern, text):
-                return self.result("failed", f"one thing is missing: {question}")
-        result = self.result(
-            "passed", "it names what matters. Whether it is right, no program can tell: compare"
-        )
-        result.after.update({"model answer": self.text, **result.after})
+            said = f"that is short: {self.least_words} words or more, please, as if to a friend"
+            return self.result("unjudged", said)
+        result = self.result("written", "now compare it with the model answer, and judge it point by point")
+        answers = ", ".join('"yes"' for _ in self.rubric)
+        rows = {f"point {number}": point for number, point in enumerate(self.rubric, 1)}
+        doubts = [slip for slip, pattern in self.slips.items() if _says(text, pattern)]
+        rows |= {"look again": "; ".join(doubts)} if doubts else {}
+        how = f'judge("{self.name}", {answers}), with "no" where a point does not hold'
+        result.after.update({"model answer": self.text, **rows, "next": how})
         return result
+
+
+def _says(text: str, pattern: str) -> bool:
+    """Whether a sentence of the text has the pattern and no negation."""
+    parts = re.split(r"[.;!?]", text)
+    return any(re.search(pattern, part) and not re.search(NEGATION, part) for part in parts)
 
 
 @cache
@@ -335,6 +411,7 @@ def edited_text(function: Callable, edit: Edit) -> str:
     return text
 
 
+AGREES = "does nothing in it contradict the model answer?"
 NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather than\b|\binstead of\b"
 
 

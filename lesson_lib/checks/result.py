@@ -2,22 +2,32 @@
 any theme."""
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
 from lesson_lib.checks.values import written
 
-State = Literal["passed", "failed", "open", "unjudged"]
+State = Literal["passed", "failed", "open", "unjudged", "written", "judged"]
 
 # Words and signs beside the colours: nothing is said by colour alone.
-WORDS = {"passed": "PASSED", "failed": "NOT YET", "open": "NOT ATTEMPTED YET", "unjudged": "NOT JUDGED"}
-SIGNS = {"passed": "✓", "failed": "✗", "open": "○", "unjudged": "?"}
+WORDS = {
+    "passed": "PASSED",
+    "failed": "NOT YET",
+    "open": "NOT ATTEMPTED YET",
+    "unjudged": "NOT JUDGED",
+    "written": "WRITTEN",
+    "judged": "JUDGED BY YOU",
+}
+SIGNS = {"passed": "✓", "failed": "✗", "open": "○", "unjudged": "?", "written": "○", "judged": "◇"}
 COLOURS = {  # JupyterLab's own, which follow its theme; the second is for other viewers
     "passed": "var(--jp-success-color1, #2e7d32)",
     "failed": "var(--jp-warn-color1, #b26a00)",
     "open": "var(--jp-border-color1, #808080)",
     "unjudged": "var(--jp-border-color1, #808080)",
+    "written": "var(--jp-info-color1, #0277bd)",
+    "judged": "var(--jp-info-color1, #0277bd)",
 }
 
 
@@ -39,8 +49,9 @@ class Counterexample:
 class Result:
     """The outcome of one check.
 
-    `state` is passed, failed, open (not attempted yet) or unjudged (the check could not judge: the sentence
-    says why). `diagnosis` is one sentence; `counterexample` is None where there is nothing to show.
+    `state` is passed, failed, open (not attempted yet), unjudged (the check could not judge: the sentence
+    says why), or of an open question written and judged (its writer judges). `diagnosis` is one sentence;
+    `counterexample` is None where there is nothing to show.
     """
 
     name: str
@@ -81,6 +92,19 @@ class Result:
         return table_html(
             f"<b>{head}</b> &nbsp;<code>{escape(self.name)}</code>", self.rows, COLOURS[self.state]
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Written(Result):
+    """An open answer, which its writer judges: in a notebook with yes and no for each of `points`."""
+
+    points: tuple[str, ...] = ()
+    keep: Callable[..., Result] | None = None
+
+    def _repr_mimebundle_(self, **options):
+        from lesson_lib.checks.card import Rubric
+
+        return Rubric(self, self.points, self.keep)._repr_mimebundle_(**options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,10 @@
 """The learner's progress on disk: one small JSON file, written whole or not at all, shared by several
 kernels.
 
-`home()/progress.json`: {"version": 1, "exercises": {NAME: {"attempts": 3, "first_pass": "2026-11-21" or
-null}}}. What could not be written is kept in this session and written with the next check, or the next look
-at the progress. A file of a newer version, which may hold more, keeps all that this version does not know.
+`home()/progress.json`: {"version": 2, "exercises": {NAME: entry}}. An entry has attempts and first_pass (a
+day or null), and where they apply the other fields of FIELDS. What could not be written is kept in this
+session and written with the next check, or the next look at the progress. A file of another version keeps all
+that this version does not know.
 """
 
 import contextlib
@@ -15,35 +16,98 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lesson_lib.device import home
 
-VERSION = 1
+VERSION = 2
 LOCK_WAIT_S = 1.0
 LOCK_STALE_S = 10.0  # a lock this old was left by a kernel that died
 TROUBLES = (OSError, RuntimeError, ValueError)  # a disk's, an unknown user's home, a path that is none
 
-Entries = dict[str, dict[str, Any]]
+Entry = dict[str, Any]
+Entries = dict[str, Entry]
 
-# Name, day, and what happened: True passed, False failed, None forgotten. In order.
-_unsaved: list[tuple[str, str, bool | None]] = []
+# What an entry may hold besides attempts and first_pass; all else in it is another version's.
+FIELDS: dict[str, type] = {
+    "day": str,  # of the last answer
+    "row": int,  # right answers in a row, each on its own day: when it returns (schedule.py)
+    "answer": str,  # to a prediction, as it was committed
+    "slip": str,  # the last mistake that was named
+    "stage": int,  # of the last wrong answer: which third of the check it reached
+    "hints": list,  # numbers of the hints given
+    "solution": str,  # the day on which the solution was seen, where that was before a pass
+    "posed": int,  # second problems that were asked
+    "second": str,  # the day on which one of them was solved
+    "judged": list,  # of an open question: points with a yes, and points
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened with one question: an answer, an answer when it returned, a hint, a look at the solution,
+    a second problem posed or answered, an open answer judged by its writer, or all of it forgotten."""
+
+    name: str
+    what: Literal["answer", "return", "hint", "solution", "posed", "second", "judged", "forget"]
+    right: bool = False
+    fields: dict[str, Any] = field(default_factory=dict)  # those of the entry that change with it
+    day: str = field(default_factory=lambda: date.today().isoformat())
+
+
+_unsaved: list[Event] = []  # in order
 _one_thread = threading.RLock()
 
 
-def record(name: str, passed: bool) -> str:
-    """Count an attempt at exercise `name`; returns a sentence where something is wrong with the file, else
-    ''."""
-    return _keep(name, passed)
+def record(event: Event) -> str:
+    """Keep what happened; returns a sentence where something is wrong with the file, else ''."""
+    with _one_thread:
+        _unsaved.append(event)
+        return _save()
 
 
-def forget(name: str) -> tuple[dict[str, Any] | None, str]:
+def forget(name: str) -> tuple[Entry | None, str]:
     """Drop the entry of exercise `name`; returns it (None: there was none), and a sentence where something is
     wrong, else ''."""
     entries, said = read()
     if name not in entries:
         return None, said
-    return entries[name], _keep(name, None) or said
+    return entries[name], record(Event(name, "forget")) or said
+
+
+def after(entry: Entry, event: Event) -> Entry:
+    """The entry as the event leaves it.
+
+    Attempts count up to the first pass. A solution that was seen before it is kept with its day: then the
+    answer alone is no pass, where a second problem can be asked (`fields` says "counts": False).
+    """
+    entry = {"attempts": 0, "first_pass": None} | entry
+    fields = dict(event.fields)
+    counts = fields.pop("counts", True)
+    if event.what == "answer":
+        if entry["first_pass"] is None:
+            entry |= {"attempts": entry["attempts"] + 1, "row": int(event.right and not entry["attempts"])}
+            entry |= {"day": event.day} | fields
+            entry["first_pass"] = event.day if event.right and counts else None
+        if event.right:
+            entry.pop("slip", None)
+            entry.pop("stage", None)
+    elif event.what == "return":
+        entry |= {"day": event.day, "row": entry.get("row", 0) + 1 if event.right else 0}
+    elif event.what == "hint":
+        given = entry.get("hints", [])
+        entry["hints"] = given + [n for n in fields["hints"] if n not in given]
+    elif event.what == "solution":
+        if entry["first_pass"] is None:
+            entry.setdefault("solution", event.day)
+    elif event.what == "posed":
+        entry["posed"] = entry.get("posed", 0) + 1
+    elif event.what == "second":
+        if event.right:
+            entry |= {"second": event.day, "first_pass": entry["first_pass"] or event.day}
+    else:
+        entry |= fields | {"day": event.day}
+    return entry
 
 
 def read() -> tuple[Entries, str]:
@@ -73,12 +137,6 @@ def write_whole(path: Path, text: str) -> None:
 def reason(error: BaseException) -> str:
     """Why it went wrong, in the system's words."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-def _keep(name: str, passed: bool | None) -> str:
-    with _one_thread:
-        _unsaved.append((name, date.today().isoformat(), passed))
-        return _save()
 
 
 def _save() -> str:
@@ -120,16 +178,13 @@ def _save() -> str:
     return said
 
 
-def _with(entries: Entries, events: list[tuple[str, str, bool | None]]) -> Entries:
+def _with(entries: Entries, events: list[Event]) -> Entries:
     entries = {name: dict(entry) for name, entry in entries.items()}
-    for name, day, passed in events:
-        if passed is None:
-            entries.pop(name, None)
-            continue
-        entry = entries.setdefault(name, {"attempts": 0, "first_pass": None})
-        entry["attempts"] += 1
-        if passed and entry.get("first_pass") is None:
-            entry["first_pass"] = day
+    for event in events:
+        if event.what == "forget":
+            entries.pop(event.name, None)
+        else:
+            entries[event.name] = after(entries.get(event.name, {}), event)
     return entries
 
 
@@ -170,8 +225,11 @@ def _read(path: Path) -> _Found:
 def _valid(entry: Any) -> bool:
     if not isinstance(entry, dict) or type(entry.get("attempts")) is not int or entry["attempts"] < 0:
         return False
+    if any(type(entry.get(name, kind())) is not kind for name, kind in FIELDS.items()):
+        return False
+    days = (entry.get(name) for name in ("first_pass", "day", "solution", "second"))
     try:
-        return entry.get("first_pass") is None or bool(date.fromisoformat(entry["first_pass"]))
+        return all(day is None or bool(date.fromisoformat(day)) for day in days)
     except (TypeError, ValueError):
         return False
 

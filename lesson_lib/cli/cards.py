@@ -80,8 +80,6 @@ def answer_cell(exercise: "Exercise") -> str:
         return f"{BEGIN}\n{name} = {right}\n{END}\n{STUB} {name} = {stub}"
     lines = exercise.text.split("\n")
     start = ast.parse(exercise.text).body[0].body[0].lineno - 1
-    stub = ["    return ..."]
-    if exercise.repair:
-        stub = exercise.given.split("\n")[start:]
+    stub = exercise.start.split("\n")[start:]
     stub = [line[: len(line) - len(line.lstrip())] + f"{STUB} {line.lstrip()}" for line in stub]
     return "\n".join([*lines[:start], f"    {BEGIN}", *lines[start:], f"    {END}", *stub])

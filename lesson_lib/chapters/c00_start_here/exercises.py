@@ -1,9 +1,33 @@
 """The warm-up of lesson 00: hand in an answer, wrong and right."""
 
-from lesson_lib.checks.exercise import Number
+import random
+from dataclasses import replace
+
+from lesson_lib.checks.exercise import Number, fresh
+
+
+def _with_other_numbers(draw: random.Random) -> Number:
+    quarters, (a, b) = draw.choice((1, 3)), draw.sample(range(4, 41, 4), 2)
+    left, right = quarters / 4, 1 - quarters / 4
+    value = left * a + right * b
+    return replace(
+        weighted_sum,
+        asked=f"the weights are [{left}, {right}] and the values {a} and {b}; what is the weighted sum?",
+        answer=f"{left} * {a} + {right} * {b}",
+        value=value,
+        solution=f"{left} * {a} + {right} * {b} = {left * a:g} + {right * b:g} = {value:g}",
+        slips={
+            "you swapped the weights: the first belongs to the first value": f"{right} * {a} + {left} * {b}",
+            "that is the plain average; the weights are not equal": f"({a} + {b}) / 2",
+            "that is the plain sum; each value must be multiplied by its weight first": a + b,
+            "you averaged the two products; a weighted sum adds them": value / 2,
+        },
+    )
+
 
 weighted_sum = Number(
     name="weighted_sum",
+    second=lambda n: fresh(n, _with_other_numbers),
     notebook="00_start_here",
     title="Your first answer",
     stars=1,

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c02_scoring import seconds
 from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.scores import dot
@@ -25,6 +26,7 @@ def _more_stable_weights(drawn: Draw) -> list[Case]:
 
 stable = Write(
     name="stable_weights",
+    second=lambda n: seconds.stable_weights(stable, n),
     title="Scores of a thousand",
     stars=2,
     minutes=8,
@@ -126,6 +128,7 @@ def _more_scaled_attention(drawn: Draw) -> list[Case]:
 
 attention = Write(
     name="scaled_attention",
+    second=lambda n: seconds.scaled_attention(attention, n),
     title="Attention in three lines",
     stars=2,
     minutes=10,
@@ -338,6 +341,7 @@ repair = Write(
 
 score_ratio = Number(
     name="score_ratio",
+    second=lambda n: seconds.score_ratio(score_ratio, n),
     title="Two points more",
     stars=1,
     minutes=4,

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c04_multi_head import seconds
 from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.heads import merge_heads, split_heads
@@ -35,6 +36,7 @@ def _more_heads_apart(drawn: Draw) -> list[Case]:
 
 apart = Write(
     name="heads_apart",
+    second=lambda n: seconds.heads_apart(n),
     title="One width, many heads",
     stars=2,
     minutes=8,

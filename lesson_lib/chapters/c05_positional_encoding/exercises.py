@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from lesson_lib.chapters.c05_positional_encoding import seconds
 from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.positions import sinusoidal
@@ -287,6 +288,7 @@ def _more_offset_rows(drawn: Draw) -> list[Case]:
 
 relative = Write(
     name="offset_rows",
+    second=lambda n: seconds.offset_rows(relative, n),
     title="Which row of the table?",
     stars=2,
     minutes=6,

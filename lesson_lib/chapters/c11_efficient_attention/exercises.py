@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c11_efficient_attention import seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Choice, Draw, Edit, Number, Open, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -854,6 +855,7 @@ mixtures = Write(
 
 cache = Number(
     name="cache_of_groups",
+    second=lambda n: seconds.cache_of_groups(cache, n),
     title="What a long conversation keeps",
     stars=1,
     minutes=4,

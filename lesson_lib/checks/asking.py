@@ -1,0 +1,130 @@
+"""The verbs that ask: predict, warm_up and review, second; and judge, by which a learner judges an open
+answer."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from lesson_lib.checks import store
+from lesson_lib.checks.engine import exercises, find, judged, keep, lessons, second_of
+from lesson_lib.checks.exercise import Choice, Exercise, Number, Open, Word
+from lesson_lib.checks.result import Note, Result
+from lesson_lib.checks.schedule import due
+from lesson_lib.checks.values import described
+
+MOST = 3  # questions of a warm-up
+NOTHING_DUE = "Nothing returns today. Questions of parts that you have done come back here after some days."
+
+
+def predict(name: Any) -> Any:
+    """A card that asks a question and keeps the first answer: buttons for choices, a field for a number or a
+    word. Says right or wrong, what the wrong answer would mean, and why the right one is right."""
+    from lesson_lib.checks.card import Card
+
+    exercise, said = find(name)
+    if exercise is None:
+        return Note("No question", {"diagnosis": said})
+    if not isinstance(exercise, (Choice, Number, Word)):
+        return Note(f"{exercise.name}: write it", {"next": f"check({exercise.name}) answers"})
+    entry = store.read()[0].get(exercise.name, {})
+    committed = entry.get("answer") if exercise.prediction else None
+    return Card(exercise, lambda answer: _kept(exercise, answer), committed=committed)
+
+
+def warm_up() -> Any:
+    """Up to three questions of earlier parts that are due today, as cards."""
+    return _returning(MOST, "Warm-up")
+
+
+def review(most: Any = 10) -> Any:
+    """All questions that are due today, at most `most`, as cards."""
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        return Note("No review", {"diagnosis": f"most is a number of questions, got {described(most)}"})
+    return _returning(most, "Review")
+
+
+def second(name: Any) -> Any:
+    """A second problem of the same idea: a card with new numbers, or a function with another convention. For
+    whoever has passed the first, or has seen its solution."""
+    exercise, said = find(name)
+    if exercise is None:
+        return Note("No second problem", {"diagnosis": said})
+    if exercise.second is None:
+        with_one = ", ".join(e.name for e in exercises().values() if e.second is not None)
+        return Note("No second problem", {"diagnosis": f"{exercise.name} has none; these have: {with_one}"})
+    entry = store.read()[0].get(exercise.name, {})
+    if not entry.get("first_pass") and "solution" not in entry:
+        return Note(f"{exercise.name}: the first problem first", {"next": f"check({exercise.name})"})
+    trouble = store.record(store.Event(exercise.name, "posed"))
+    posed = second_of(exercise, entry.get("posed", 0) + 1)
+    if isinstance(posed, (Choice, Number, Word)):
+        from lesson_lib.checks.card import Card
+
+        return Card(posed, lambda answer: _kept(posed, answer), head="Once more")
+    rows = {"asked": posed.asked, "next": f"write {posed.name}, then check({posed.name})"}
+    rows |= {"progress": trouble} if trouble else {}
+    return Note(f"{posed.name}: a second problem", rows, posed.start)
+
+
+def judge(name: Any, *answers: Any) -> Result:
+    """What you say of your own open answer, "yes" or "no" to each point; it is kept, and never a pass."""
+    exercise, said = find(name)
+    if exercise is None:
+        return Result("?", "unjudged", said)
+    if not isinstance(exercise, Open):
+        return exercise.result("unjudged", f"{exercise.name} is judged by its check, not by you")
+    read = [_YES_NO.get(answer.strip().lower() if isinstance(answer, str) else answer) for answer in answers]
+    points = len(exercise.rubric)
+    if len(read) != points or None in read:
+        words = ", ".join(['"yes"'] * (points - 1) + ['"no"'])
+        return exercise.result("unjudged", f'say "yes" or "no" to each of the {points} points, as {words}')
+    return judged(exercise, sum(map(bool, read)), points)
+
+
+_YES_NO = {"yes": True, "y": True, "no": False, "n": False, True: True, False: False}
+
+
+def _kept(exercise: Exercise, answer: Any) -> Result:
+    """The result of an answer that was committed in a card."""
+    return keep(exercise, exercise.judge(answer, lambda *_: None), answer)
+
+
+def _returning(most: int, title: str) -> Any:
+    from lesson_lib.checks.card import Card, Stack
+
+    entries, _ = store.read()
+    today = date.today()
+    days = {name: due(entries.get(name, {})) for name, e in exercises().items() if _returns(e)}
+    names = sorted((day, name) for name, day in days.items() if day is not None and day <= today)[:most]
+    if not names:
+        return Note(title, {"today": NOTHING_DUE})
+    notebooks = {e.name: notebook.rpartition("/")[2] for notebook, es in lessons().items() for e in es}
+    cards = [Card(_anew(name, today), _return_of(name), head=f"From {notebooks[name]}") for _, name in names]
+    count = f"{len(cards)} question{'s' * (len(cards) != 1)}"
+    return Stack(f"{title}: {count} from earlier parts", cards)
+
+
+def _returns(exercise: Exercise) -> bool:
+    return isinstance(exercise, (Choice, Number, Word))
+
+
+def _anew(name: str, today: date) -> Exercise:
+    """The question as it returns: with new numbers where it has a generator."""
+    exercise = exercises()[name]
+    if exercise.second is None:
+        return exercise
+    made = second_of(exercise, today.toordinal())
+    return made if _returns(made) else exercise
+
+
+def _return_of(name: str) -> Callable[[Any], Result]:
+    def keep_return(answer: Any) -> Result:
+        exercise = _anew(name, date.today())
+        result = exercise.judge(answer, lambda *_: None)
+        if result.state in ("passed", "failed"):
+            trouble = store.record(store.Event(name, "return", result.passed))
+            if trouble:
+                result.after["progress"] = trouble
+        return result
+
+    return keep_return

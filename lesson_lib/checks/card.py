@@ -1,0 +1,223 @@
+"""Questions as cards, in which an answer is committed, and others in which an open answer is judged.
+
+Where a kernel runs, a card has buttons or a field. Where none does (a page, slides, paper), the same output
+shows the question with a fold. Its markup is
+`<div class="ll-ask" data-question=NAME data-kind=choice|number|word data-answer=...>`, each option a
+`<li data-option=LETTER>`, each meaning of a wrong answer a `<li data-wrong=...>`: a page's script finds there
+all that the card needs.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets
+
+from lesson_lib.checks.exercise import Choice, Exercise, Number
+from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
+
+CSS = """
+.ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0; color:inherit}
+.ll-ask ol, .ll-ask ul {margin:.3em 0 .3em 1.6em; padding:0; list-style-type:none}
+.ll-ask details {margin:.3em 0} .ll-ask summary {cursor:pointer}
+"""
+CARD_CSS = """
+.ll-card .widget-html-content {line-height:1.5; white-space:normal; overflow-wrap:anywhere; font-size:var(--jp-content-font-size1, 14px);
+  color:var(--jp-content-font-color1, inherit)}
+.ll-card .ll-option {height:auto; width:auto; max-width:100%; text-align:left; white-space:normal; line-height:1.5; padding:.35em .8em; margin:.15em 0;
+  font-size:var(--jp-content-font-size1, 14px); overflow:visible; text-overflow:clip}
+.ll-card .ll-option:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
+"""  # noqa: E501
+FOLD = "Commit to an answer; then unfold"
+
+
+class _Shown(ipywidgets.VBox):
+    """A widget for a kernel, and constant words and HTML for wherever none runs."""
+
+    words: str
+    page: str
+
+    def __init__(self, children: Sequence[ipywidgets.Widget]) -> None:
+        super().__init__([ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), *children])
+        self.add_class("ll-card")
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def _repr_mimebundle_(self, **options):
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        return {**data, "text/plain": self.words, "text/html": self.page}, metadata
+
+
+class Card(_Shown):
+    """A question, and what came of it. `commit(answer)` judges an answer and keeps it, once.
+
+    `keep` gives the result of an answer and a sentence where it could not be saved; `committed` is the answer
+    that was given on an earlier day.
+    """
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        keep: Callable[[Any], Result],
+        *,
+        head: str = "Predict",
+        committed: str | None = None,
+    ) -> None:
+        self.exercise, self.keep, self.head = exercise, keep, head
+        self.result: Result | None = None
+        self.words, self.page = question_text(exercise, head), question_page(exercise, head)
+        self.asking = ipywidgets.VBox(self._controls())
+        self.said = ipywidgets.HTML()
+        super().__init__([ipywidgets.HTML(_framed(_asked(exercise, head))), self.asking, self.said])
+        if committed is not None:
+            self._tell(exercise.judge(committed, lambda *_: None), committed)
+
+    def commit(self, answer: Any) -> Result:
+        """The result of an answer. The first that can be read is kept; after it the card is settled."""
+        if self.result is not None:
+            return self.result
+        result = self.keep(answer)
+        if result.state in ("passed", "failed"):
+            self._tell(result, str(answer))
+        else:
+            self.said.value = _status(f"<div>{escape(result.diagnosis)}</div>")
+        return result
+
+    def _controls(self) -> list[ipywidgets.Widget]:
+        if isinstance(self.exercise, Choice):
+            made = []
+            for letter, option in self.exercise.options.items():
+                button = ipywidgets.Button(description=f"{letter}) {_plain(option)}", tooltip="")
+                button.add_class("ll-option")
+                button.on_click(lambda _, letter=letter: self.commit(letter))
+                made.append(button)
+            return made
+        field = ipywidgets.Text(placeholder="your answer", layout=ipywidgets.Layout(width="16em"))
+        field.tooltip = _plain(self.exercise.asked)
+        button = ipywidgets.Button(description="Commit")
+        button.on_click(lambda _: self.commit(field.value))
+        # Enter; leaving the field commits nothing
+        field.on_msg(lambda _, said, __: said.get("event") == "submit" and self.commit(field.value))
+        return [ipywidgets.HBox([field, button])]
+
+    def _tell(self, result: Result, answer: str) -> None:
+        self.result = result
+        self.asking.children = ()
+        self.said.value = _status(_verdict(self.exercise, result, answer))
+
+
+class Rubric(_Shown):
+    """The points by which the writer of an open answer judges it: yes or no to each. `judge(*answers)` keeps
+    them."""
+
+    def __init__(self, result: Result, points: Sequence[str], keep: Callable[..., Any]) -> None:
+        self.words, self.page = repr(result), result._repr_html_()
+        self.choices = [
+            ipywidgets.ToggleButtons(options=["yes", "no"], value=None, tooltips=[point, point])
+            for point in points
+        ]
+        for choice, point in zip(self.choices, points, strict=True):
+            choice.aria_label = point
+            choice.style.button_width = "5em"
+            choice.observe(self._judged, names="value")
+        rows = [
+            ipywidgets.VBox([ipywidgets.HTML(f"<div>{number}. {marked(point)}</div>"), choice])
+            for number, (choice, point) in enumerate(zip(self.choices, points, strict=True), 1)
+        ]
+        self.keep, self.said = keep, ipywidgets.HTML()
+        super().__init__([ipywidgets.HTML(self.page), *rows, self.said])
+
+    def _judged(self, _change: Mapping) -> None:
+        answers = [choice.value for choice in self.choices]
+        if None not in answers:
+            self.said.value = _status(f"<div>{escape(self.keep(*answers).diagnosis)}</div>")
+
+
+class Stack(_Shown):
+    """Cards, one below the other."""
+
+    def __init__(self, title: str, cards: Sequence[Card]) -> None:
+        self.cards = tuple(cards)
+        self.words = "\n\n".join([title, *(card.words for card in cards)])
+        self.page = f"<div><b>{escape(title)}</b></div>" + "".join(card.page for card in cards)
+        super().__init__([ipywidgets.HTML(f"<b>{escape(title)}</b>"), *cards])
+
+
+def question_text(exercise: Exercise, head: str) -> str:
+    """The question as text, without its answer."""
+    rows = {"asked": exercise.asked}
+    if isinstance(exercise, Choice):
+        rows |= {f"{letter})": option for letter, option in exercise.options.items()}
+    return table_text(f"{head.upper()}  {exercise.name}", rows)
+
+
+def question_page(exercise: Exercise, head: str) -> str:
+    """The question as HTML with a fold: the right answer and why, and what each wrong one would mean."""
+    kind, answer = _kind(exercise), getattr(exercise, "answer", "")
+    options = ""
+    if isinstance(exercise, Choice):
+        items = (
+            f"<li data-option='{escape(letter)}'>{escape(letter)}) {marked(option)}</li>"
+            for letter, option in exercise.options.items()
+        )
+        options = f"<ol>{''.join(items)}</ol>"
+    mistakes = "".join(
+        f"<li data-wrong='{escape(str(wrong), quote=True)}'>{escape(_wrong(wrong))}: {marked(slip)}</li>"
+        for slip, wrong in exercise.slips.items()
+    )
+    return (
+        f"<style>{CSS}</style>"
+        f"<div class='ll-ask' data-question='{escape(exercise.name)}' data-kind='{kind}'"
+        f" data-answer='{escape(answer, quote=True)}'>{_asked(exercise, head)}{options}"
+        f"<details><summary>{FOLD}</summary><div><b>{marked(exercise.right)}</b>: {marked(exercise.remember)}"
+        f"</div><ul>{mistakes}</ul></details></div>"
+    )
+
+
+def marked(text: str) -> str:
+    """A text as HTML, `code` between ticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _asked(exercise: Exercise, head: str) -> str:
+    return f"<div><b>{escape(head)}.</b> {marked(exercise.asked)}</div>"
+
+
+def _framed(page: str) -> str:
+    return f"<div class='ll-ask'>{page}</div>"
+
+
+def _status(page: str) -> str:
+    """What has just happened, told to a screen reader, too."""
+    return f"<div class='ll-ask' role='alert'>{page}</div>"
+
+
+def _verdict(exercise: Exercise, result: Result, answer: str) -> str:
+    """Right or not, what a wrong answer would mean, and why the right one is right."""
+    given = f"{answer}) {exercise.options[answer]}" if _is_option(exercise, answer) else answer
+    yours = f"your answer: <b>{marked(given)}</b>"
+    colour = COLOURS[result.state]
+    why = f"<div><b>{marked(exercise.right)}</b>: {marked(exercise.remember)}</div>"
+    if result.passed:
+        return f"<div><b style='color:{colour}'>{SIGNS['passed']} Right</b>, {yours}</div>{why}"
+    said = f"<div>{marked(result.diagnosis)}</div>"
+    return f"<div><b style='color:{colour}'>{SIGNS['failed']} Not so</b>, {yours}</div>{said}{why}"
+
+
+def _is_option(exercise: Exercise, answer: str) -> bool:
+    return isinstance(exercise, Choice) and answer in exercise.options
+
+
+def _kind(exercise: Exercise) -> str:
+    return "choice" if isinstance(exercise, Choice) else "number" if isinstance(exercise, Number) else "word"
+
+
+def _wrong(answer: Any) -> str:
+    return f"{answer})" if isinstance(answer, str) and len(answer) == 1 and answer.isalpha() else str(answer)
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
