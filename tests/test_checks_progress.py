@@ -31,8 +31,6 @@ def home(tmp_path, monkeypatch):
     """An empty home, an engine that remembers nothing, and an empty folder to work in."""
     monkeypatch.setenv("LESSON_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(store, "_unsaved", [])
-    monkeypatch.setattr(engine, "_hints_given", {})
-    monkeypatch.setattr(engine, "_chosen", set())
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "home"
@@ -164,7 +162,8 @@ def test_a_pass_on_a_later_day_leaves_the_first_one(monkeypatch):
     first = store.date.today().isoformat()
     monkeypatch.setattr(store, "date", Later)
     check("e**2", "score_ratio")
-    assert store.read()[0]["score_ratio"] == {"attempts": 2, "first_pass": first}
+    entry = store.read()[0]["score_ratio"]
+    assert (entry["attempts"], entry["first_pass"]) == (1, first), "and no attempt is counted after it"
 
 
 # --- the export ---
@@ -412,10 +411,10 @@ def test_looking_at_a_damaged_file_keeps_what_is_good_in_it(home):
     assert "progress-damaged-1.json" in repr(progress()) and "2 attempts" in repr(progress())
     assert (home / "progress-damaged-1.json").read_text() == damage
     check("e**2", "score_ratio")
-    assert store.read() == (
-        {"score_ratio": {"attempts": 3, "first_pass": store.date.today().isoformat()}},
-        "",
-    )
+    entries, said = store.read()
+    today = store.date.today().isoformat()
+    assert (set(entries), said) == ({"score_ratio"}, "")
+    assert (entries["score_ratio"]["attempts"], entries["score_ratio"]["first_pass"]) == (3, today)
 
 
 @pytest.mark.parametrize("place", ["open", "write", "fsync", "replace"])
@@ -454,14 +453,15 @@ def test_entries_of_the_first_version_go_on_working(entry, home):
 def test_what_another_version_wrote_outlives_this_one(version, home):
     """Older and newer files: every entry stays, and so does what only the other version knows."""
     home.mkdir()
-    entry = {"attempts": 2, "first_pass": "2026-11-01", "rubric": ["yes", "no"]}
+    entry = {"attempts": 2, "first_pass": None, "rubric": ["yes", "no"]}
     more = {"predictions": {"which_scores": "b"}} | ({} if version is None else {"version": version})
     (home / "progress.json").write_text(
         json.dumps(more | {"exercises": {"score_ratio": entry, "gone": entry}})
     )
     assert "progress" not in check(1, "score_ratio").after
     content = json.loads((home / "progress.json").read_text())
-    assert content.pop("exercises") == {"score_ratio": entry | {"attempts": 3}, "gone": entry}
+    found = content.pop("exercises")
+    assert found["gone"] == entry and found["score_ratio"] | entry | {"attempts": 3} == found["score_ratio"]
     assert content == more | {"version": max(version or 0, store.VERSION)}
     assert os.listdir(home) == ["progress.json"], "and nothing was set aside as damaged"
 
@@ -469,13 +469,14 @@ def test_what_another_version_wrote_outlives_this_one(version, home):
 def test_an_entry_of_a_newer_version_is_kept_and_no_damage(home):
     home.mkdir()
     strange = {"tries": [{"day": "2026-11-01"}]}
-    text = json.dumps({"version": 2, "exercises": {"score_ratio": strange, "softmax_by_hand": strange}})
+    text = json.dumps({"version": 3, "exercises": {"score_ratio": strange, "softmax_by_hand": strange}})
     (home / "progress.json").write_text(text)
     assert "damaged" not in repr(progress()) and (home / "progress.json").read_text() == text
     assert "progress" not in check(1, "score_ratio").after
     found = json.loads((home / "progress.json").read_text())
-    assert found["exercises"]["softmax_by_hand"] == strange and found["version"] == 2
-    assert found["exercises"]["score_ratio"] == strange | {"attempts": 1, "first_pass": None}
+    assert found["exercises"]["softmax_by_hand"] == strange and found["version"] == 3
+    kept = found["exercises"]["score_ratio"]
+    assert kept | strange | {"attempts": 1, "first_pass": None} == kept
 
 
 def test_a_day_that_is_none_is_damage_and_gets_into_no_spreadsheet(home):
@@ -517,7 +518,10 @@ def kernels(home, times, **bodies):
 
 
 def test_many_checks_in_several_kernels_lose_no_count(home):
-    record = "assert store.record(sys.argv[1], number == 20) == ''; assert store.record('both', False) == ''"
+    record = (
+        "assert store.record(store.Event(sys.argv[1], 'answer', number == 39)) == '';"
+        " assert store.record(store.Event('both', 'answer', False)) == ''"
+    )
     assert kernels(home, 40, a=record, b=record, c=record) == [0, 0, 0]
     entries, said = store.read()
     assert {name: entry["attempts"] for name, entry in entries.items()} == {
@@ -531,22 +535,25 @@ def test_many_checks_in_several_kernels_lose_no_count(home):
 
 
 def test_a_reset_in_one_kernel_loses_nothing_of_another(home):
-    writes = "assert store.record('kept', False) == ''"
-    both = "store.record('gone', True); assert store.forget('gone')[0]['attempts'] == 1"
+    writes = "assert store.record(store.Event('kept', 'answer', False)) == ''"
+    both = (
+        "store.record(store.Event('gone', 'answer', True)); assert store.forget('gone')[0]['attempts'] == 1"
+    )
     assert kernels(home, 40, writer=writes, other=both) == [0, 0]
     entries, said = store.read()
     assert (entries["kept"]["attempts"], set(entries), said) == (40, {"kept"}, "")
 
 
 def test_progress_outlives_its_kernel(home):
-    assert kernels(home, 2, first="store.record('score_ratio', True)") == [0]
+    record = "store.record(store.Event('score_ratio', 'answer', number == 1))"
+    assert kernels(home, 2, first=record) == [0]
     assert re.search(r"score_ratio .* ✓ passed \S+, 2 attempts", repr(progress()))
     reset("score_ratio")
     assert kernels(home, 1, second="assert store.read() == ({}, '')") == [0]
 
 
 def test_a_kernel_that_slept_while_another_took_over_does_not_undo_its_work(home, monkeypatch):
-    store.record("a", False)
+    store.record(store.Event("a", "answer", False))
     real, slept = os.fsync, []
 
     def sleep(descriptor):  # with the lock held for so long that another kernel counts it as left behind
@@ -554,18 +561,21 @@ def test_a_kernel_that_slept_while_another_took_over_does_not_undo_its_work(home
         if not slept:
             slept.append(True)
             os.utime(home / "progress.lock", (0, 0))
-            assert kernels(home, 1, other="assert store.record('b', False) == ''") == [0]
+            assert kernels(home, 1, other="assert store.record(store.Event('b', 'answer', False)) == ''") == [
+                0
+            ]
 
     with monkeypatch.context() as patch:
         patch.setattr(store.os, "fsync", sleep)
-        assert "another kernel took over" in store.record("a", False)
-    store.record("c", False)
+        assert "another kernel took over" in store.record(store.Event("a", "answer", False))
+    store.record(store.Event("c", "answer", False))
     assert {name: entry["attempts"] for name, entry in store.read()[0].items()} == {"a": 2, "b": 1, "c": 1}
 
 
 def test_threads_of_one_kernel_lose_no_count(home):
     threads = [
-        threading.Thread(target=lambda: [store.record("a", False) for _ in range(20)]) for _ in range(4)
+        threading.Thread(target=lambda: [store.record(store.Event("a", "answer", False)) for _ in range(20)])
+        for _ in range(4)
     ]
     for thread in threads:
         thread.start()

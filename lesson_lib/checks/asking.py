@@ -26,7 +26,7 @@ def predict(name: Any) -> Any:
         return Note("No question", {"diagnosis": said})
     if not isinstance(exercise, (Choice, Number, Word)):
         return Note(f"{exercise.name}: write it", {"next": f"check({exercise.name}) answers"})
-    entry = store.read()[0].get(exercise.name, {})
+    entry, _ = store.entry_of(exercise.name)
     committed = entry.get("answer") if exercise.prediction else None
     return Card(exercise, lambda answer: _kept(exercise, answer), committed=committed)
 
@@ -52,7 +52,7 @@ def second(name: Any) -> Any:
     if exercise.second is None:
         with_one = ", ".join(e.name for e in exercises().values() if e.second is not None)
         return Note("No second problem", {"diagnosis": f"{exercise.name} has none; these have: {with_one}"})
-    entry = store.read()[0].get(exercise.name, {})
+    entry, _ = store.entry_of(exercise.name)
     if not entry.get("first_pass") and "solution" not in entry:
         return Note(f"{exercise.name}: the first problem first", {"next": f"check({exercise.name})"})
     trouble = store.record(store.Event(exercise.name, "posed"))

@@ -18,7 +18,7 @@ from lesson_lib.checks.exercise import Choice, Exercise, Number
 from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
 
 CSS = """
-.ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0; color:inherit}
+.ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0}
 .ll-ask ol, .ll-ask ul {margin:.3em 0 .3em 1.6em; padding:0; list-style-type:none}
 .ll-ask details {margin:.3em 0} .ll-ask summary {cursor:pointer}
 """

@@ -87,22 +87,22 @@ def keep(exercise: Exercise, result: Result, answer: Any) -> Result:
         if trouble := store.record(event):
             result.after["progress"] = trouble
         return result
-    entry = store.read()[0].get(exercise.name, {})
+    entry, said = store.entry_of(exercise.name)
     if exercise.prediction and entry.get("attempts"):
         return result  # answered once
-    event = store.Event(exercise.name, "answer", result.passed, _fields(exercise, result, answer))
+    event = store.Event(exercise.name, "answer", result.passed, _fields(exercise, result, answer, entry))
     after = store.after(entry, event)
     if result.passed and exercise.second is not None and not exercise.prediction:
         told = "asks it again, with something else"
         if not after["first_pass"]:
             told = "asks a second problem; since the solution was shown first, that one makes the pass"
         result.after["again"] = f'second("{exercise.name}") {told}'
-    if trouble := store.record(event):
+    if trouble := store.record(event) or said:
         result.after["progress"] = trouble
     return result
 
 
-def _fields(exercise: Exercise, result: Result, answer: Any) -> dict[str, Any]:
+def _fields(exercise: Exercise, result: Result, answer: Any, entry: store.Entry) -> dict[str, Any]:
     """What the store keeps of an answer: of a wrong one its named mistake and how far it came, of a
     prediction the answer itself."""
     fields: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def _fields(exercise: Exercise, result: Result, answer: Any) -> dict[str, Any]:
         fields["answer"] = str(answer)[:200]
     if result.passed:
         if exercise.second is not None:
-            fields["counts"] = "solution" not in store.read()[0].get(exercise.name, {})
+            fields["counts"] = "solution" not in entry
         return fields
     if result.diagnosis in exercise.slips:
         fields["slip"] = result.diagnosis
@@ -121,7 +121,7 @@ def _fields(exercise: Exercise, result: Result, answer: Any) -> dict[str, Any]:
 
 def _to_judge(exercise: Open, result: Result) -> Result:
     """An open answer's result, with how it was judged before; in a notebook with buttons for each point."""
-    entry = store.read()[0].get(exercise.name, {})
+    entry, _ = store.entry_of(exercise.name)
     if "judged" in entry:
         yes, points = entry["judged"]
         result.after["before"] = f"you judged: {yes} of {points}"
@@ -148,7 +148,7 @@ def hint(name: Any) -> Note:
         return Note("No hint", {"diagnosis": said})
     if not exercise.hints:
         return Note(f"{exercise.name}: no hint", {"next": "choose, and the answer says why"})
-    entry = store.read()[0].get(exercise.name, {})
+    entry, said = store.entry_of(exercise.name)
     given = [n for n in entry.get("hints", []) if n in range(1, len(exercise.hints) + 1)]
     left = [n for n in range(1, len(exercise.hints) + 1) if n not in given]
     near = entry.get("stage", 1)
@@ -157,7 +157,7 @@ def hint(name: Any) -> Note:
     last = len(left) <= 1
     after = f'solution("{exercise.name}")' if last else f'hint("{exercise.name}") asks another question'
     rows = {"last time": entry.get("slip", ""), "think": exercise.hints[number - 1], "next": after}
-    rows |= {"progress": trouble}
+    rows |= {"progress": trouble or said}
     count = min(len(given) + 1, len(exercise.hints))
     return Note(
         f"{exercise.name}: hint {count} of {len(exercise.hints)}", {k: v for k, v in rows.items() if v}
@@ -170,8 +170,10 @@ def solution(name: Any) -> Note:
     if exercise is None:
         return Note("No solution", {"diagnosis": said})
     rows = {"asked": exercise.asked, "remember": exercise.remember}
-    passed = store.read()[0].get(exercise.name, {}).get("first_pass")
-    trouble = "" if passed else store.record(store.Event(exercise.name, "solution"))
+    entry, said = store.entry_of(exercise.name)
+    trouble = (
+        said if entry.get("first_pass") else store.record(store.Event(exercise.name, "solution")) or said
+    )
     if exercise.second is not None:
         rows["next"] = (
             f'answer it yourself; then second("{exercise.name}") asks it again, with something else'
@@ -189,7 +191,7 @@ def picture(name: Any) -> Any:
             "No picture",
             {"diagnosis": said or f"{exercise.name if exercise else name} has none; these have: {with_one}"},
         )
-    if not store.read()[0].get(exercise.name, {}).get("attempts"):
+    if not store.entry_of(exercise.name)[0].get("attempts"):
         return Note(
             f"{exercise.name}: predict first",
             {"next": "choose an answer and check it; then run this cell again"},
@@ -333,7 +335,7 @@ def find(name: Any) -> tuple[Exercise | None, str]:
         return exercises()[name], ""
     first = exercises().get(name.removesuffix(SECOND))
     if name.endswith(SECOND) and first is not None and first.second is not None:
-        entry = store.read()[0].get(first.name, {})
+        entry, _ = store.entry_of(first.name)
         return second_of(first, max(1, entry.get("posed", 0))), ""
     short = name if len(name) <= 60 else name[:57] + "..."
     near = difflib.get_close_matches(short, exercises(), n=1)

@@ -119,6 +119,12 @@ def read() -> tuple[Entries, str]:
         return _with({}, _unsaved), f"your progress could not be read ({reason(error)})"
 
 
+def entry_of(name: str) -> tuple[Entry, str]:
+    """The entry of one question, {} where there is none; and what `read` says."""
+    entries, said = read()
+    return entries.get(name, {}), said
+
+
 def load() -> tuple[Entries, str]:
     """What `read` returns; raises one of TROUBLES where there is a file that cannot be read."""
     with _one_thread:
