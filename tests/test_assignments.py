@@ -9,7 +9,7 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lesson_lib.checks.engine import check, exercises, lessons
-from lesson_lib.checks.exercise import Write
+from lesson_lib.checks.exercise import Open, Write
 from lesson_lib.checks.inputs import drawn, reseeded
 from lesson_lib.cli import assignments
 from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, source_text, split_exercise, targets
@@ -39,7 +39,8 @@ def test_every_exercise_has_one_cell_with_its_tags(name):
         if tags:
             called = re.match(r"check\((\w+)", cell.source)
             found.append(called[1])
-            assert tags == [f"exercise:{called[1]}", f"points:{2 * EXERCISES[called[1]].stars}"]
+            by_hand = ["by_hand"] * isinstance(EXERCISES[called[1]], Open)
+            assert tags == [f"exercise:{called[1]}", f"points:{2 * EXERCISES[called[1]].stars}", *by_hand]
     assert found == [exercise.name for exercise in LESSONS[f"exercises/{name}"]]
 
 
@@ -55,6 +56,8 @@ def test_the_instructors_notebook_has_a_role_for_each_cell(name):
             assert cell.source.startswith("# hint(")
         elif role["solution"]:
             assert "### BEGIN SOLUTION" in cell.source and not role["locked"]
+            by_hand = role["grade_id"].removeprefix("answer-") in EXERCISES
+            assert role["grade"] == by_hand
         else:
             assert role["locked"] and role["grade"] == ("### BEGIN HIDDEN TESTS" in cell.source)
         if cell.cell_type == "code":
@@ -70,13 +73,14 @@ def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook):
     session, earned = {"check": check}, {}
     for cell in made.cells:
         role = cell.metadata.get("nbgrader", {})
-        if role.get("grade"):
+        if role.get("grade") and not role["solution"]:
             hidden = ast.parse(cell.source[cell.source.index("import builtins") :])
             verdict = eval_last(hidden, session)
             earned[verdict["exercise"]] = verdict["points"]
         elif cell.cell_type == "code" and not cell.source.startswith("picture("):
             exec(split_exercise(cell.source, solved=True), session)
-    assert earned == points
+    by_hand = {name for name in points if isinstance(exercises()[name], Open)}
+    assert len(by_hand) == 1 and earned == {n: p for n, p in points.items() if n not in by_hand}
 
 
 def eval_last(tree, session):

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
-from lesson_lib.checks import check, store
+from lesson_lib.checks import check, judge, store
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.exercise import Choice, Number, Open, Write, edited
 from lesson_lib.checks.inputs import source_of
@@ -52,7 +52,10 @@ def home(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name, number", ANSWERS)
 def test_a_right_answer_passes(name, number):
     result = check(RIGHT[name][number], name)
-    assert result.passed, result
+    if isinstance(EXERCISES[name], Open):
+        assert result.state == "written" and "look again" not in result.after, result
+    else:
+        assert result.passed, result
 
 
 @pytest.mark.parametrize("name, slip", SLIPS)
@@ -62,6 +65,10 @@ def test_every_slip_is_named(name, slip):
         answer = exercise.wrong(slip)
     else:
         answer = dict(zip(exercise.slips, WRONG.get(name, exercise.slips.values()), strict=True))[slip]
+    if isinstance(exercise, Open):  # words are a hint to look again, and no verdict
+        result = check(f"Here is what I think about this question in my own words. {answer}", name)
+        assert result.state == "written" and slip in result.after["look again"], result
+        return
     result = check(answer, name)
     assert not result.passed and result.diagnosis == slip, result
 
@@ -153,12 +160,20 @@ def test_every_wrong_letter_has_its_sentence(name):
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Open)])
-def test_an_open_answer_needs_each_point(name):
+def test_an_open_answer_is_judged_by_its_writer(name):
     exercise = EXERCISES[name]
-    assert check(exercise.solution, name).passed  # the model answer satisfies its own check
+    points = len(exercise.rubric)
+    assert 3 <= points <= 4 and all(point.endswith("?") for point in exercise.rubric)
     assert check("short", name).diagnosis.startswith("that is short")
-    blank = "this text has quite enough words but says really very little on what you wanted from it here"
-    assert check(blank, name).diagnosis.startswith("one thing is missing")
+    turned = f"{exercise.solution} All of this is wrong, the opposite holds."
+    for text in (exercise.solution, turned):
+        result = check(text, name)
+        assert (
+            result.state == "written" and not result.passed and result.after["model answer"] == exercise.text
+        )
+    said = judge(name, *["yes"] * (points - 1), "no")
+    assert (said.state, said.diagnosis) == ("judged", f"you judged: {points - 1} of {points}")
+    assert not said.passed and store.read()[0][name]["first_pass"] is None
 
 
 def source(lesson):
@@ -198,7 +213,7 @@ def test_the_notebooks_two_faces(name):
         session = dict(SESSION)
         exec(split_exercise(answer_cell(EXERCISES[name]), solved=solved), session)
         outcomes.append(check(session[name], name).state)
-    assert outcomes == ["passed", "open"]
+    assert outcomes == ["written" if isinstance(EXERCISES[name], Open) else "passed", "open"]
 
 
 def test_a_card_without_an_exercise_is_told():

@@ -9,6 +9,7 @@ all that the card needs.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -109,9 +110,21 @@ class Card(_Shown):
         self.said.value = _status(_verdict(self.exercise, result, answer))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Written(Result):
+    """An open answer, which its writer judges: in a notebook with yes and no for each of `points`, which
+    `keep` is given."""
+
+    points: tuple[str, ...] = ()
+    keep: Callable[..., Result] | None = None
+
+    def _repr_mimebundle_(self, **options):
+        return Rubric(self, self.points, self.keep)._repr_mimebundle_(**options)
+
+
 class Rubric(_Shown):
-    """The points by which the writer of an open answer judges it: yes or no to each. `judge(*answers)` keeps
-    them."""
+    """The points by which the writer of an open answer judges it: yes or no to each, which `keep` is
+    given."""
 
     def __init__(self, result: Result, points: Sequence[str], keep: Callable[..., Any]) -> None:
         self.words, self.page = repr(result), result._repr_html_()

@@ -17,7 +17,7 @@ import torch
 from lesson_lib.checks import overview, runner, store
 from lesson_lib.checks.exercise import Case, Exercise, Open
 from lesson_lib.checks.overview import Lesson, Overview, Standing
-from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result, Written
+from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.values import copies, described
 
 SECOND = "_2"  # at the end of a name: its second problem
@@ -121,6 +121,8 @@ def _fields(exercise: Exercise, result: Result, answer: Any, entry: store.Entry)
 
 def _to_judge(exercise: Open, result: Result) -> Result:
     """An open answer's result, with how it was judged before; in a notebook with buttons for each point."""
+    from lesson_lib.checks.card import Written
+
     entry, _ = store.entry_of(exercise.name)
     if "judged" in entry:
         yes, points = entry["judged"]

@@ -348,11 +348,11 @@ def _bare(word: str) -> str:
 class Open(Exercise):
     """A question to answer in sentences, which its writer judges beside a model answer: no program can.
 
-    `points` maps what a good answer says, as a question, to a pattern of words that hints at it; `slips` maps
-    a sentence to the pattern of the wrong idea. Both are hints beside what the writer is asked, and no more.
+    `points` are questions that a good answer answers. `slips` maps a sentence to the pattern of the wrong
+    idea; where the words have it, the sentence is a hint to look again, and no more.
     """
 
-    points: Mapping[str, str]
+    points: tuple[str, ...]
     least_words: int = 12
 
     @property

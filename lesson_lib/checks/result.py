@@ -2,7 +2,6 @@
 any theme."""
 
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
@@ -92,19 +91,6 @@ class Result:
         return table_html(
             f"<b>{head}</b> &nbsp;<code>{escape(self.name)}</code>", self.rows, COLOURS[self.state]
         )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Written(Result):
-    """An open answer, which its writer judges: in a notebook with yes and no for each of `points`."""
-
-    points: tuple[str, ...] = ()
-    keep: Callable[..., Result] | None = None
-
-    def _repr_mimebundle_(self, **options):
-        from lesson_lib.checks.card import Rubric
-
-        return Rubric(self, self.points, self.keep)._repr_mimebundle_(**options)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,10 @@ folder.
     release/NN_name/NN_name.ipynb   what students get; nbgrader makes it from the first
     nbgrader_config.py, seed.txt    class/nbgrader_config.py, and the seed of the hidden tests
 
-The tags "exercise:NAME" and "points:4" mark the cell that checks an exercise (cards.py makes it).
-`hidden.py` judges, on the check's inputs with other numbers and on those of the exercise's `hidden`. Below
-are also the rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may
-see.
+The tags "exercise:NAME" and "points:4" mark the cell that checks an exercise (cards.py makes it); with
+"by_hand" a person grades the answer, by the points that the check shows. `hidden.py` judges the others, on
+the check's inputs with other numbers and on those of the exercise's `hidden`. Below are also the rules by
+which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
 """
 
 import hashlib
@@ -104,6 +104,14 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
             if name in points or not tags.get("points", "").isdigit():
                 raise BuildError(f'{name} needs one cell with tags=["exercise:{name}", "points:2"]')
             points[name] = int(tags["points"])
+            if (
+                "by_hand" in cell.metadata.tags
+            ):  # a person grades the answer; the check shows what to look for
+                answer = {"grade": True, "points": points[name], "grade_id": f"answer-{name}"}
+                cells[number - 2].metadata["nbgrader"] |= answer
+                role = {"locked": True, "grade_id": f"check-{name}"}
+                cell.metadata["nbgrader"] = _PLAIN | {"cell_type": cell.cell_type} | role
+                continue
             hidden = _hidden_cell(name, points[name], seed, judge)
             cell.source += f"\n{BEGIN_HIDDEN}\n{hidden}\n{END_HIDDEN}"
             role = {"grade": True, "locked": True, "points": points[name], "grade_id": f"check-{name}"}
@@ -113,9 +121,11 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
             continue  # to be changed by whoever wants a hint
         else:
             role = {"locked": True, "grade_id": f"given-{number:02}"}
-        plain = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
-        cell.metadata["nbgrader"] = plain | {"cell_type": cell.cell_type} | role
+        cell.metadata["nbgrader"] = _PLAIN | {"cell_type": cell.cell_type} | role
     return new_notebook(cells=cells, metadata=METADATA), points
+
+
+_PLAIN = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
 
 
 def _hidden_cell(name: str, points: int, seed: int, judge: str) -> str:

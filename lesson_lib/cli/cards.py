@@ -9,6 +9,7 @@ Where something must run between the card's head and its question, the head's te
 """
 
 import ast
+import json
 import re
 import textwrap
 from typing import TYPE_CHECKING
@@ -54,15 +55,16 @@ def written_out(text: str) -> str:
 
 def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     """The cells under a card's text."""
-    from lesson_lib.checks.exercise import Write
+    from lesson_lib.checks.exercise import Open, Write
 
     name = exercise.name
     written = isinstance(exercise, Write)
     check = f"check({name})" if written else f'check({name}, "{name}")'
     how = "  # without the first '#': a question; run again for the next one" if first else ""
+    tags = [f"exercise:{name}", f"points:{2 * exercise.stars}"] + ["by_hand"] * isinstance(exercise, Open)
     return [
         f"# %%\n{answer_cell(exercise)}",
-        f'# %% tags=["exercise:{name}", "points:{2 * exercise.stars}"]\n{check}',
+        f"# %% tags={json.dumps(tags)}\n{check}",
         *([f'# %%\npicture("{name}")'] if exercise.picture else []),
         f'# %%\n# hint("{name}"){how}\n# solution("{name}")',
     ]

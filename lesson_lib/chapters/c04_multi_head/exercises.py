@@ -656,19 +656,11 @@ why = Open(
         ),
         "no distance is too far: a head may look at any token": r"too far|out of reach|long distance",
     },
-    points={
-        "where do the outputs of one head lie, if there are two values only?": (
-            r"segment|line\b|between|one number|single number|\bp\b|weighted (mean|average|sum)|mean"
-            r" of|average of|convex|one[- ]dimension"
-        ),
-        "what is a linear read-out, on that line?": (
-            r"threshold|\bcuts?\b|monoton|half[- ]?(line|space)|\brises?\b|increas|falls?\b|boundary|same"
-            r" (way|direction)|opposite"
-        ),
-        "which answers must it tell apart, and how many pieces are there for them?": (
-            r"\bfour\b|\b4\b|three (pieces|parts|intervals|regions)|\bxx\b|\bxy\b|\(x, ?[xy]\)"
-        ),
-    },
+    points=(
+        "where do the outputs of one head lie, if there are two values only?",
+        "what is a linear read-out, on that line?",
+        "which answers must it tell apart, and how many pieces are there for them?",
+    ),
 )
 
 EXERCISES = (counted, apart, together, whole, polarity, three_back, why)

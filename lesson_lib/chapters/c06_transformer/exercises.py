@@ -1032,24 +1032,12 @@ differs = Open(
             r" data|vocabulary"
         ),
     },
-    points={
-        "which words does it read before each position while it trains: who wrote them?": (
-            r"\bright\b|\bgold|\btrue\b|correct|target|teacher|reference|\breal\b|\bgiven\b|ground"
-        ),
-        "which words does it read while it writes: who wrote those?": (
-            r"\bown\b|\bit(self)? (has"
-            r" )?(wrote|written|chose|chosen|guess|predict|produced|generated)|(generated|predicted|guessed)"
-            r" (words?|tokens?)|previous (outputs?|predictions?|guesses)|previously"
-        ),
-        "what can be computed at once, and what must come one after the other?": (
-            r"at once|parallel|one (pass|step)|at a time|one (by|after)|(word|token|step) by|after (the|each)"
-            r" other|\bloop|in turn|sequential"
-        ),
-        "what becomes of one mistake?": (
-            r"mistake|error|\bwrong|astray|never (met|saw|seen|read|learn|train)|drift|accumul|add"
-            r" up|compound|unlike"
-        ),
-    },
+    points=(
+        "which words does it read before each position while it trains: who wrote them?",
+        "which words does it read while it writes: who wrote those?",
+        "what can be computed at once, and what must come one after the other?",
+        "what becomes of one mistake?",
+    ),
 )
 
 EXERCISES = (counted, normed, reordered, stream, forced, greedy, narrowed, differs)

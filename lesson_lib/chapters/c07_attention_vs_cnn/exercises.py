@@ -909,17 +909,11 @@ without = Open(
             r" small"
         ),
     },
-    points={
-        "compare the second and the third pixel: what does attention have to tell them apart, or what happens when they change places?": (
-            r"\bsame\b|\bequal|identical|\balike|equivarian|permut|shuffl|\bswap|exchang|(change|trade)s?"
-            r" places|\border\b|\bset\b|cannot tell|can't tell"
-        ),
-        "what does the convolution know that attention does not?": (
-            r"neighbou?r|\bleft\b|\bwhere\b|position|offset|next"
-            r" to|beside|distance|direction|\bgrid\b|location"
-        ),
-        "and with several heads: what does each of them give, and what does their sum?": r"\bheads?\b",
-    },
+    points=(
+        "compare the second and the third pixel: what does attention have to tell them apart, or what happens when they change places?",
+        "what does the convolution know that attention does not?",
+        "and with several heads: what does each of them give, and what does their sum?",
+    ),
 )
 
 EXERCISES = (seen, nine, patches, view, sagan, match_a_set, without)

@@ -1185,28 +1185,11 @@ leak = Open(
             r"(negligible|hardly|barely|slightly|a little|tiny|too small to)"
         ),
     },
-    points={
-        "which of the eight outputs change?": (
-            r"\ball\b|\bevery\b|\beach (output|query|token|row)|\beight\b|\b8"
-            r" outputs|(earlier|previous|before|first) (\w+ ){0,2}(outputs?|tokens?|ones|too|as well)|0"
-            r" (to|-|–) ?[47]|whole output|none stays"
-        ),
-        "why does no mask help? What is in a mixture, and what can a mask hide?": (
-            r"\bmixed\b|\bblend|\bcombin|\bsummed\b|separat|mix\w* (\w+"
-            r" ){0,4}(contain|hold|has|have|include|sum|made|depend|know|carr|is"
-            r" a|are)|(contain|hold|sum|include|depend)\w* (\w+ ){0,4}(all|every|future|later|token"
-            r" 5|each)|sums? over|whole mixture|"
-            r"(hide|mask|remove|separate|take|undo)\w* (\w+ ){0,5}(mixture|column|row|apart|out)|already"
-            r" (mixed|in|summed|added)|combination of all|before (it|they|anything) (is|are|was|were)"
-            r" (hidden|masked)"
-        ),
-        "what would you take instead, that can be causal?": (
-            r"tile|flash|\bexact\b|full attention|window|\blocal\b|truncat|linear|random"
-            r" feature|performer|running|cumulative|cumsum|prefix|recurren|\bstate\b|block|segment|chunk|\bedges?\b|graph|ring|zeros?"
-            r" in e|triangular e|e triangular|"
-            r"only (\w+ ){0,4}(past|earlier|before)"
-        ),
-    },
+    points=(
+        "which of the eight outputs change?",
+        "why does no mask help? What is in a mixture, and what can a mask hide?",
+        "what would you take instead, that can be causal?",
+    ),
 )
 
 EXERCISES = (cache, two, running, grouped, mixtures, which, machines, leak)
