@@ -22,8 +22,9 @@ from unittest import mock
 
 from lesson_lib.checks import engine, runner
 from lesson_lib.checks.engine import check, lessons
-from lesson_lib.checks.exercise import Choice, Exercise, Number, Write
+from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import Result
+from lesson_lib.checks.short import Choice, Number
 
 LESSONS = lessons()
 

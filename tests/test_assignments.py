@@ -9,8 +9,9 @@ import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lesson_lib.checks.engine import check, exercises, lessons
-from lesson_lib.checks.exercise import Open, Write
+from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.inputs import drawn, reseeded
+from lesson_lib.checks.short import Open
 from lesson_lib.cli import assignments
 from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, source_text, split_exercise, targets
 

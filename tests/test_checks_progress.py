@@ -21,6 +21,7 @@ import pytest
 from lesson_lib.checks import check, engine, export_progress, hint, picture, progress, reset, store
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.overview import HEADER
+from lesson_lib.checks.short import Open
 from tests.right_answers import RIGHT
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -103,8 +104,8 @@ def test_lessons_count_what_is_passed_and_the_minutes_that_are_left():
     check("0", others[0])
     rows = {row[0][2]: [cell[2] for cell in row[1:]] for row in Tables(progress()._repr_html_()).tables[0]}
     left = before - EXERCISES[name].minutes
-    assert rows["02 scoring"] == [f"1 of {1 + len(others)}", str(left), others[0]]
-    assert re.search(rf"02 scoring +1 of {1 + len(others)} +{left}  {others[0]}\n", repr(progress()))
+    assert rows["02 scoring"] == [f"1 of {len(others)}", "0 of 1", str(left), others[0]]
+    assert re.search(rf"02 scoring +1 of {len(others)} +0 of 1 +{left}  {others[0]}\n", repr(progress()))
 
 
 def test_a_state_is_a_word_and_a_sign():
@@ -131,8 +132,9 @@ def test_when_all_is_done_it_says_so(home):
     home.mkdir()
     entries = {name: {"attempts": 1, "first_pass": "2026-01-02"} for name in EXERCISES}
     (home / "progress.json").write_text(json.dumps({"version": 1, "exercises": entries}))
-    text = repr(progress())
-    assert f"Exercises: {len(EXERCISES)} of {len(EXERCISES)} passed" in text
+    text, opens = repr(progress()), [name for name, e in EXERCISES.items() if isinstance(e, Open)]
+    closed = len(EXERCISES) - len(opens)
+    assert f"Exercises: {closed} of {closed} passed, 0 of {len(opens)} judged by you" in text
     assert "next: all exercises are done" in text and "all exercises are done" in progress()._repr_html_()
 
 

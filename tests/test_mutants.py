@@ -9,8 +9,8 @@ import pytest
 
 from lesson_lib.checks import inputs
 from lesson_lib.checks.engine import check, exercises, lessons
-from lesson_lib.checks.exercise import Number
 from lesson_lib.checks.expressions import number_in
+from lesson_lib.checks.short import Number
 from tests import mutants
 
 EXERCISES, LESSONS = exercises(), lessons()

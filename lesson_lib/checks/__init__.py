@@ -5,8 +5,9 @@ a second problem; judge(name, "yes", "no", ...) keeps how you judge an open answ
 stand and what is next; export_progress("progress.csv") writes that to a file for an instructor; reset(name)
 forgets one exercise, so that it can be done again.
 
-engine       the verbs that answer        exercise     what can be asked, and how it is judged
-asking       the verbs that ask           card         a question in a notebook, or where no kernel runs
+engine       the verbs that answer        asking       the verbs that ask
+exercise     what every exercise has, and functions to write; short: numbers, letters, words, sentences
+card         a question in a notebook, or where no kernel runs
 alike        exercises about exact whole numbers, and other classes that two chapters share
 expose       exercises that ask for the inputs on which a wrong function is caught
 suite        properties(): what must hold for every attention function, whoever wrote it; its probes in probes

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from lesson_lib.checks import store
-from lesson_lib.checks.engine import exercises, find, judged, keep, lessons, second_of
-from lesson_lib.checks.exercise import Choice, Exercise, Number, Open, Word
+from lesson_lib.checks import engine, store
+from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import Note, Result
 from lesson_lib.checks.schedule import due
+from lesson_lib.checks.short import Choice, Number, Open, Word
 from lesson_lib.checks.values import described
 
 MOST = 3  # questions of a warm-up
@@ -21,7 +21,7 @@ def predict(name: Any) -> Any:
     word. Says right or wrong, what the wrong answer would mean, and why the right one is right."""
     from lesson_lib.checks.card import Card
 
-    exercise, said = find(name)
+    exercise, said = engine.find(name)
     if exercise is None:
         return Note("No question", {"diagnosis": said})
     if not isinstance(exercise, (Choice, Number, Word)):
@@ -46,17 +46,17 @@ def review(most: Any = 10) -> Any:
 def second(name: Any) -> Any:
     """A second problem of the same idea: a card with new numbers, or a function with another convention. For
     whoever has passed the first, or has seen its solution."""
-    exercise, said = find(name)
+    exercise, said = engine.find(name)
     if exercise is None:
         return Note("No second problem", {"diagnosis": said})
     if exercise.second is None:
-        with_one = ", ".join(e.name for e in exercises().values() if e.second is not None)
+        with_one = ", ".join(e.name for e in engine.exercises().values() if e.second is not None)
         return Note("No second problem", {"diagnosis": f"{exercise.name} has none; these have: {with_one}"})
     entry, _ = store.entry_of(exercise.name)
     if not entry.get("first_pass") and "solution" not in entry:
-        return Note(f"{exercise.name}: the first problem first", {"next": f"check({exercise.name})"})
+        return Note(f"{exercise.name}: the first problem first", {"next": "answer that one, and check it"})
     trouble = store.record(store.Event(exercise.name, "posed"))
-    posed = second_of(exercise, entry.get("posed", 0) + 1)
+    posed = engine.second_of(exercise, entry.get("posed", 0) + 1)
     if isinstance(posed, (Choice, Number, Word)):
         from lesson_lib.checks.card import Card
 
@@ -68,25 +68,29 @@ def second(name: Any) -> Any:
 
 def judge(name: Any, *answers: Any) -> Result:
     """What you say of your own open answer, "yes" or "no" to each point; it is kept, and never a pass."""
-    exercise, said = find(name)
+    exercise, said = engine.find(name)
     if exercise is None:
         return Result("?", "unjudged", said)
     if not isinstance(exercise, Open):
         return exercise.result("unjudged", f"{exercise.name} is judged by its check, not by you")
-    read = [_YES_NO.get(answer.strip().lower() if isinstance(answer, str) else answer) for answer in answers]
+    read = [_yes(answer) for answer in answers]
     points = len(exercise.rubric)
     if len(read) != points or None in read:
         words = ", ".join(['"yes"'] * (points - 1) + ['"no"'])
         return exercise.result("unjudged", f'say "yes" or "no" to each of the {points} points, as {words}')
-    return judged(exercise, sum(map(bool, read)), points)
+    return engine.judged(exercise, sum(map(bool, read)), points)
 
 
-_YES_NO = {"yes": True, "y": True, "no": False, "n": False, True: True, False: False}
+def _yes(answer: Any) -> bool | None:
+    """What was said to a point; None where it is neither yes nor no."""
+    if isinstance(answer, str):
+        return {"yes": True, "y": True, "no": False, "n": False}.get(answer.strip().lower())
+    return answer if isinstance(answer, bool) else None
 
 
 def _kept(exercise: Exercise, answer: Any) -> Result:
     """The result of an answer that was committed in a card."""
-    return keep(exercise, exercise.judge(answer, lambda *_: None), answer)
+    return engine.keep(exercise, exercise.judge(answer, lambda *_: None), answer)
 
 
 def _returning(most: int, title: str) -> Any:
@@ -94,12 +98,13 @@ def _returning(most: int, title: str) -> Any:
 
     entries, _ = store.read()
     today = date.today()
-    days = {name: due(entries.get(name, {})) for name, e in exercises().items() if _returns(e)}
+    days = {name: due(entries.get(name, {})) for name, e in engine.exercises().items() if _returns(e)}
     names = sorted((day, name) for name, day in days.items() if day is not None and day <= today)[:most]
     if not names:
         return Note(title, {"today": NOTHING_DUE})
-    notebooks = {e.name: notebook.rpartition("/")[2] for notebook, es in lessons().items() for e in es}
-    cards = [Card(_anew(name, today), _return_of(name), head=f"From {notebooks[name]}") for _, name in names]
+    notebooks = {e.name: notebook.rpartition("/")[2] for notebook, es in engine.lessons().items() for e in es}
+    asked = {name: _anew(name, today) for _, name in names}
+    cards = [Card(e, _return_of(name, e), head=f"From {notebooks[name]}") for name, e in asked.items()]
     count = f"{len(cards)} question{'s' * (len(cards) != 1)}"
     return Stack(f"{title}: {count} from earlier parts", cards)
 
@@ -110,16 +115,15 @@ def _returns(exercise: Exercise) -> bool:
 
 def _anew(name: str, today: date) -> Exercise:
     """The question as it returns: with new numbers where it has a generator."""
-    exercise = exercises()[name]
+    exercise = engine.exercises()[name]
     if exercise.second is None:
         return exercise
-    made = second_of(exercise, today.toordinal())
+    made = engine.second_of(exercise, today.toordinal())
     return made if _returns(made) else exercise
 
 
-def _return_of(name: str) -> Callable[[Any], Result]:
+def _return_of(name: str, exercise: Exercise) -> Callable[[Any], Result]:
     def keep_return(answer: Any) -> Result:
-        exercise = _anew(name, date.today())
         result = exercise.judge(answer, lambda *_: None)
         if result.state in ("passed", "failed"):
             trouble = store.record(store.Event(name, "return", result.passed))

@@ -15,8 +15,9 @@ from typing import Any
 
 import ipywidgets
 
-from lesson_lib.checks.exercise import Choice, Exercise, Number
+from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
+from lesson_lib.checks.short import Choice, Number
 
 CSS = """
 .ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0}

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from lesson_lib.checks import overview, runner, store
-from lesson_lib.checks.exercise import Case, Exercise, Open
+from lesson_lib.checks.exercise import Case, Exercise
 from lesson_lib.checks.overview import Lesson, Overview, Standing
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
+from lesson_lib.checks.short import Open
 from lesson_lib.checks.values import copies, described
 
 SECOND = "_2"  # at the end of a name: its second problem
@@ -276,14 +277,17 @@ def reset(name: Any = None) -> Note:
 
 def _lessons(entries: store.Entries) -> tuple[Lesson, ...]:
     def standing(exercise: Exercise) -> Standing:
-        entry = entries.get(exercise.name, {"attempts": 0, "first_pass": None})
-        return Standing(exercise, entry["attempts"], entry.get("first_pass"))
+        entry = entries.get(exercise.name, {})
+        judged = tuple(entry["judged"]) if "judged" in entry else None
+        return Standing(
+            exercise, entry.get("attempts", 0), entry.get("first_pass"), judged, "solution" in entry
+        )
 
-    return tuple(
-        Lesson(notebook, tuple(standing(exercise) for exercise in asked))
+    found = (
+        Lesson(notebook, tuple(standing(exercise) for exercise in asked if not exercise.prediction))
         for notebook, asked in lessons().items()
-        if asked
     )
+    return tuple(lesson for lesson in found if lesson.standings)
 
 
 def _count(number: int, word: str) -> str:

@@ -1,5 +1,4 @@
-"""What a course asks: to write a function, to give a number or a word, to choose one answer, to write a few
-sentences.
+"""What every exercise has, and the largest kind: a function to write. What is answered in short is in short.
 
 Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> what is wrong),
 and judges an answer.
@@ -7,20 +6,16 @@ and judges an answer.
 
 import ast
 import inspect
-import random
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from lesson_lib.checks import values
-from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.inputs import source_of
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Result
 from lesson_lib.checks.runner import Call, call, misfit, sentence
@@ -241,151 +236,6 @@ class Write(Exercise):
         return x.dtype == y.dtype and values.close(x, y, self.tolerance)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Number(Exercise):
-    """A number to find by hand, typed as a number or as an expression such as '12 * 34' or 'exp(2) / 3';
-    `answer` is such an expression."""
-
-    answer: str
-    value: float | int
-    tolerance: float = 2e-3
-
-    @property
-    def right(self) -> str:
-        """The number, and the expression that gives it."""
-        number = values.numeral(self.value)
-        return number if self.answer == number else f"{number} = {self.answer}"
-
-    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        number, trouble = number_in(answer)
-        if number is None:
-            return self.result("failed", trouble)
-        shown = Counterexample({}, None, answer if isinstance(answer, str) else number)
-        if self._near(number, self.value):
-            return self.result("passed", f"{values.numeral(self.value)} is right")
-        for slip, wrong in self.slips.items():
-            guess, _ = number_in(wrong)
-            if guess is not None and self._near(number, guess):
-                return self.result("failed", slip, counterexample=shown)
-        side = "too large" if number > self.value else "too small"
-        return self.result("failed", f"{values.numeral(number)} is {side}", counterexample=shown)
-
-    def _near(self, x: float | int, y: float | int) -> bool:
-        return abs(x - y) <= self.tolerance * max(abs(y), 1e-3)
-
-
-def fresh(n: int, make: Callable[[random.Random], Number]) -> Number:
-    """The n-th exercise of a generator: the first of its draws whose answer and slips are all told apart."""
-    for draw in range(1000):
-        made = make(random.Random(1000 * n + draw))
-        found = [made.value, *(number_in(slip)[0] for slip in made.slips.values())]
-        if not any(made._near(x, y) or made._near(y, x) for x, y in combinations(found, 2)):
-            return made
-    raise ValueError(f"{made.name}: no numbers in 1,000 draws tell its answer from its slips")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Choice(Exercise):
-    """One letter to choose, `answer`. `slips` maps each sentence to the wrong letter it belongs to."""
-
-    answer: str
-    options: Mapping[str, str]
-
-    @property
-    def right(self) -> str:
-        """The letter with its option."""
-        return f"{self.answer}) {self.options[self.answer]}"
-
-    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        letters = ", ".join(self.options)
-        if not isinstance(answer, str):
-            return self.result(
-                "failed", f'choose one letter of {letters}, in quotes, as "{next(iter(self.options))}"; '
-                f"you handed in {values.described(answer)}"
-            )  # fmt: skip
-        letter = answer.strip(" \t\n().").lower()
-        if letter not in self.options:
-            return self.result(
-                "failed", f"choose one letter of {letters}; you wrote {values.written(answer)}"
-            )
-        shown = Counterexample({}, None, f"{letter}) {self.options[letter]}")
-        if letter == self.answer:
-            return self.result("passed", f"{letter} is right", counterexample=shown)
-        slip = next((s for s, wrong in self.slips.items() if wrong == letter), f"{letter} is not right")
-        return self.result("failed", slip, counterexample=shown)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Word(Exercise):
-    """One word, or a few, to type: `answer`, or one of `also`. `slips` maps each sentence to the wrong word
-    it belongs to."""
-
-    answer: str
-    also: tuple[str, ...] = ()
-
-    @property
-    def right(self) -> str:
-        """The word."""
-        return self.answer
-
-    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        if not isinstance(answer, str) or not _bare(answer):
-            said = f"type a word, in quotes; you handed in {values.described(answer)}"
-            return self.result("unjudged", "type a word" if answer == "" else said)
-        shown = Counterexample({}, None, answer)
-        if _bare(answer) in map(_bare, (self.answer, *self.also)):
-            return self.result("passed", f"{self.answer} is right", counterexample=shown)
-        named = {_bare(wrong): slip for slip, wrong in self.slips.items()}
-        slip = named.get(_bare(answer), f"{values.written(answer)} is not it")
-        return self.result("failed", slip, counterexample=shown)
-
-
-def _bare(word: str) -> str:
-    return " ".join(re.sub(r"[^\w]+", " ", word.casefold()).split())
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Open(Exercise):
-    """A question to answer in sentences, which its writer judges beside a model answer: no program can.
-
-    `points` are questions that a good answer answers. `slips` maps a sentence to the pattern of the wrong
-    idea; where the words have it, the sentence is a hint to look again, and no more.
-    """
-
-    points: tuple[str, ...]
-    least_words: int = 12
-
-    @property
-    def rubric(self) -> tuple[str, ...]:
-        """What is asked of an answer, each with yes or no."""
-        return (*(f"does it say, rightly: {point}" for point in self.points), AGREES)
-
-    def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        if not isinstance(answer, str):
-            said = f"answer in words, in quotes; you handed in {values.described(answer)}"
-            return self.result("unjudged", said)
-        text = " ".join(answer.lower().split())
-        if not text:
-            return self.result("open", NOTHING_YET)
-        if len(text.split()) < self.least_words:
-            said = f"that is short: {self.least_words} words or more, please, as if to a friend"
-            return self.result("unjudged", said)
-        result = self.result("written", "now compare it with the model answer, and judge it point by point")
-        answers = ", ".join('"yes"' for _ in self.rubric)
-        rows = {f"point {number}": point for number, point in enumerate(self.rubric, 1)}
-        doubts = [slip for slip, pattern in self.slips.items() if _says(text, pattern)]
-        rows |= {"look again": "; ".join(doubts)} if doubts else {}
-        how = f'judge("{self.name}", {answers}), with "no" where a point does not hold'
-        result.after.update({"model answer": self.text, **rows, "next": how})
-        return result
-
-
-def _says(text: str, pattern: str) -> bool:
-    """Whether a sentence of the text has the pattern and no negation."""
-    parts = re.split(r"[.;!?]", text)
-    return any(re.search(pattern, part) and not re.search(NEGATION, part) for part in parts)
-
-
 @cache
 def edited(function: Callable, edit: Edit) -> Callable:
     """The function whose text is `edited_text`, among the names of the original's module."""
@@ -409,10 +259,6 @@ def edited_text(function: Callable, edit: Edit) -> str:
             )
         text = text.replace(old, new)
     return text
-
-
-AGREES = "does nothing in it contradict the model answer?"
-NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather than\b|\binstead of\b"
 
 
 def is_stub(answer: Any, outcome: Call) -> bool:

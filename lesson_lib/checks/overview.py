@@ -12,30 +12,39 @@ from pathlib import Path
 from lesson_lib.checks import store
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, WORDS, State
+from lesson_lib.checks.short import Open
 
 HEADER = ("lesson", "exercise", "stars", "minutes", "state", "attempts", "first_pass")
-RIGHT = {"passed", "minutes", "minutes left"}  # columns of numbers
+RIGHT = {"passed", "judged", "minutes", "minutes left"}  # columns of numbers
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One exercise, and what a learner has done of it. `first_pass` is a day such as 2026-11-21, or None."""
+    """One exercise, and what a learner has done of it. `first_pass` is a day such as 2026-11-21, or None;
+    `judged` are points with a yes, and points, of an open answer; `solution` says whether it was seen before
+    a pass."""
 
     exercise: Exercise
     attempts: int = 0
     first_pass: str | None = None
+    judged: tuple[int, int] | None = None
+    solution: bool = False
 
     @property
     def state(self) -> State:
-        """passed, failed (tried, not passed) or open."""
-        return "passed" if self.first_pass else "failed" if self.attempts else "open"
+        """passed, judged (by its writer), failed (tried, not passed) or open."""
+        if self.first_pass:
+            return "passed"
+        return "judged" if self.judged else "failed" if self.attempts else "open"
 
     @property
     def words(self) -> str:
         """The state with its sign, and what there is to count."""
         day = f" {self.first_pass}" if self.first_pass else ""
         tries = f", {self.attempts} attempt{'s' * (self.attempts != 1)}" if self.attempts else ""
-        return f"{SIGNS[self.state]} {WORDS[self.state].lower()}{day}{tries}"
+        said = f": {self.judged[0]} of {self.judged[1]}" if self.state == "judged" else ""
+        seen = ", solution seen first" if self.solution else ""
+        return f"{SIGNS[self.state]} {WORDS[self.state].lower()}{day}{said}{tries}{seen}"
 
 
 @dataclass(frozen=True)
@@ -52,13 +61,18 @@ class Lesson:
 
     @property
     def left(self) -> list[Standing]:
-        """What is not passed yet, in order."""
-        return [standing for standing in self.standings if standing.state != "passed"]
+        """What is neither passed nor judged yet, in order."""
+        return [standing for standing in self.standings if standing.state not in ("passed", "judged")]
 
     @property
     def passed(self) -> str:
-        """3 of 9."""
-        return f"{len(self.standings) - len(self.left)} of {len(self.standings)}"
+        """3 of 8: of those that a check can pass."""
+        return _counted(self.standings, "passed")
+
+    @property
+    def judged(self) -> str:
+        """0 of 1: of those that their writer judges; '' where there is none."""
+        return _counted(self.standings, "judged")
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,8 @@ class Overview:
     @property
     def _title(self) -> str:
         every = [standing for lesson in self.lessons for standing in lesson.standings]
-        return f"Exercises: {sum(s.state == 'passed' for s in every)} of {len(every)} passed"
+        judged = _counted(every, "judged")
+        return f"Exercises: {_counted(every, 'passed')} passed" + (f", {judged} judged by you" * bool(judged))
 
     @property
     def _following(self) -> tuple[Lesson, str] | None:
@@ -100,8 +115,9 @@ class Overview:
         for lesson in self.lessons:
             minutes = str(sum(standing.exercise.minutes for standing in lesson.left))
             following = Cell(lesson.left[0].exercise.name, _link(lesson)) if lesson.left else Cell("all done")
-            rows.append([Cell(lesson.title), Cell(lesson.passed), Cell(minutes), following])
-        return "Lessons", ["lesson", "passed", "minutes left", "next exercise"], rows
+            done = [Cell(lesson.passed), Cell(lesson.judged)]
+            rows.append([Cell(lesson.title), *done, Cell(minutes), following])
+        return "Lessons", ["lesson", "passed", "judged", "minutes left", "next exercise"], rows
 
     def _of(self, lesson: Lesson) -> tuple[str, list[str], list[list[Cell]]]:
         rows = [
@@ -139,6 +155,12 @@ class Overview:
             f"<div><b>{self._title}</b></div><div>next: {following}</div>{said}"
             f"{_html(*self._all())}{folds}</div>"
         )
+
+
+def _counted(standings: Sequence[Standing], state: State) -> str:
+    """3 of 8: how many of those that can come into this state, passed or judged, are in it."""
+    able = [s for s in standings if isinstance(s.exercise, Open) == (state == "judged")]
+    return f"{sum(s.state == state for s in able)} of {len(able)}" if able else ""
 
 
 def stars(exercise: Exercise) -> str:

@@ -28,7 +28,7 @@ def written_out(text: str) -> str:
     """
     # they need torch, and a list of notebooks does not
     from lesson_lib.checks.engine import exercises
-    from lesson_lib.checks.exercise import Choice
+    from lesson_lib.checks.short import Choice
 
     heads: list[str] = []
     first = CARD.search(text)
@@ -55,7 +55,8 @@ def written_out(text: str) -> str:
 
 def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     """The cells under a card's text."""
-    from lesson_lib.checks.exercise import Open, Write
+    from lesson_lib.checks.exercise import Write
+    from lesson_lib.checks.short import Open
 
     name = exercise.name
     written = isinstance(exercise, Write)
@@ -72,7 +73,8 @@ def _below(exercise: "Exercise", *, first: bool) -> list[str]:
 
 def answer_cell(exercise: "Exercise") -> str:
     """The text of the cell for an answer, the solution and the stub between markers."""
-    from lesson_lib.checks.exercise import Choice, Open, Write
+    from lesson_lib.checks.exercise import Write
+    from lesson_lib.checks.short import Choice, Open
 
     name = exercise.name
     if not isinstance(exercise, Write):

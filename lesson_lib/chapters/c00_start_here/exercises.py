@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from lesson_lib.checks.exercise import Number, fresh
+from lesson_lib.checks.short import Number, fresh
 
 
 def _with_other_numbers(draw: random.Random) -> Number:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from jaxtyping import Float
 from torch import Tensor
 
-from lesson_lib.checks.exercise import Exercise, Number, Stage, Write, fresh
+from lesson_lib.checks.exercise import Exercise, Stage, Write
 from lesson_lib.checks.expose import Expose
 from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.short import Number, fresh
 
 
 def score_ratio(first: Number, n: int) -> Number:

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend, attend_columns
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.scores import dot
 
 STILL_LOOPS = (

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c04_multi_head import seconds
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.heads import merge_heads, split_heads
 from lesson_lib.scores import dot
 

@@ -9,8 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.chapters.c05_positional_encoding import seconds
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.positions import sinusoidal
 
 ANGLE = math.atan2(4, 3)  # its cosine is 0.6, its sine 0.8

@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.nn.functional import conv2d, interpolate
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.convolution import offsets, receptive_field
 from lesson_lib.scores import dot
 

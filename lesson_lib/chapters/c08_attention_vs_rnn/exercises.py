@@ -11,8 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.linear import feature_map
 from lesson_lib.masks import causal
 from lesson_lib.measure import dependencies

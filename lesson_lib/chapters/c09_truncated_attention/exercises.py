@@ -10,8 +10,9 @@ from torch.nn.functional import pad
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.device import on
 from lesson_lib.masks import window
 from lesson_lib.measure import operations, peak_mib

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.alike import Alike
-from lesson_lib.checks.exercise import Case, Choice, Draw, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.masks import window
 
 

@@ -15,9 +15,10 @@ from torch.overrides import TorchFunctionMode
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c11_efficient_attention import seconds
 from lesson_lib.checks.alike import Alike
-from lesson_lib.checks.exercise import Case, Choice, Draw, Edit, Number, Open, Stage, Write
+from lesson_lib.checks.exercise import Case, Draw, Edit, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.runner import Call, call
+from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.checks.values import close, described, is_numpy
 from lesson_lib.device import to_device
 from lesson_lib.efficient import LowRank, Partial, RandomFeatures, attend_tiles, merge
