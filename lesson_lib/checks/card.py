@@ -7,9 +7,10 @@ shows the question with a fold. Its markup is
 all that the card needs.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -25,9 +26,9 @@ CSS = """
 .ll-ask details {margin:.3em 0} .ll-ask summary {cursor:pointer}
 """
 CARD_CSS = """
-.ll-card .widget-html-content {line-height:1.5; white-space:normal; overflow-wrap:anywhere; font-size:var(--jp-content-font-size1, 14px);
+.ll-card .widget-html-content {line-height:1.5; white-space:normal; overflow-wrap:break-word; font-size:var(--jp-content-font-size1, 14px);
   color:var(--jp-content-font-color1, inherit)}
-.ll-card .ll-option {height:auto; width:auto; max-width:100%; text-align:left; white-space:normal; line-height:1.5; padding:.35em .8em; margin:.15em 0;
+.ll-card .ll-option {height:auto; width:auto; max-width:100%; text-align:left; white-space:normal; line-height:1.5; padding:.35em .8em; margin:.15em 0 .15em 1.1em;
   font-size:var(--jp-content-font-size1, 14px); overflow:visible; text-overflow:clip}
 .ll-card .ll-option:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
 """  # noqa: E501
@@ -100,15 +101,19 @@ class Card(_Shown):
         field = ipywidgets.Text(placeholder="your answer", layout=ipywidgets.Layout(width="16em"))
         field.tooltip = _plain(self.exercise.asked)
         button = ipywidgets.Button(description="Commit")
-        button.on_click(lambda _: self.commit(field.value))
+
+        def commit(*_: Any) -> None:
+            soon(lambda: self.commit(field.value))
+
+        button.on_click(commit)
         # Enter; leaving the field commits nothing
-        field.on_msg(lambda _, said, __: said.get("event") == "submit" and self.commit(field.value))
+        field.on_msg(lambda _, said, __: said.get("event") == "submit" and commit())
         return [ipywidgets.HBox([field, button])]
 
     def _tell(self, result: Result, answer: str) -> None:
         self.result = result
         self.asking.children = ()
-        self.said.value = _status(_verdict(self.exercise, result, answer))
+        self.said.value = _status(_verdict(self.exercise, result, answer), COLOURS[result.state])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +147,9 @@ class Rubric(_Shown):
             for number, (choice, point) in enumerate(zip(self.choices, points, strict=True), 1)
         ]
         self.keep, self.said = keep, ipywidgets.HTML()
-        super().__init__([ipywidgets.HTML(self.page), *rows, self.said])
+        asked = {k: text for k, text in result.after.items() if k != "next" and text not in points}
+        shown = replace(result, after=asked)._repr_html_()
+        super().__init__([ipywidgets.HTML(shown), *rows, self.said])
 
     def _judged(self, _change: Mapping) -> None:
         answers = [choice.value for choice in self.choices]
@@ -158,6 +165,14 @@ class Stack(_Shown):
         self.words = "\n\n".join([title, *(card.words for card in cards)])
         self.page = f"<div><b>{escape(title)}</b></div>" + "".join(card.page for card in cards)
         super().__init__([ipywidgets.HTML(f"<b>{escape(title)}</b>"), *cards])
+
+
+def soon(do: Callable[[], Any]) -> None:
+    """Do it when what was typed last has come from the browser, which may send Enter before it."""
+    try:
+        asyncio.get_running_loop().call_later(0.3, do)
+    except RuntimeError:  # no kernel: nothing is on its way
+        do()
 
 
 def question_text(exercise: Exercise, head: str) -> str:
@@ -204,21 +219,20 @@ def _framed(page: str) -> str:
     return f"<div class='ll-ask'>{page}</div>"
 
 
-def _status(page: str) -> str:
+def _status(page: str, colour: str = COLOURS["open"]) -> str:
     """What has just happened, told to a screen reader, too."""
-    return f"<div class='ll-ask' role='alert'>{page}</div>"
+    return f"<div class='ll-ask' role='alert' style='border-left-color:{colour}'>{page}</div>"
 
 
 def _verdict(exercise: Exercise, result: Result, answer: str) -> str:
     """Right or not, what a wrong answer would mean, and why the right one is right."""
     given = f"{answer}) {exercise.options[answer]}" if _is_option(exercise, answer) else answer
     yours = f"your answer: <b>{marked(given)}</b>"
-    colour = COLOURS[result.state]
     why = f"<div><b>{marked(exercise.right)}</b>: {marked(exercise.remember)}</div>"
     if result.passed:
-        return f"<div><b style='color:{colour}'>{SIGNS['passed']} Right</b>, {yours}</div>{why}"
+        return f"<div><b>{SIGNS['passed']} Right</b></div>{why}"
     said = f"<div>{marked(result.diagnosis)}</div>"
-    return f"<div><b style='color:{colour}'>{SIGNS['failed']} Not so</b>, {yours}</div>{said}{why}"
+    return f"<div><b>{SIGNS['failed']} Not so</b>, {yours}</div>{said}{why}"
 
 
 def _is_option(exercise: Exercise, answer: str) -> bool:

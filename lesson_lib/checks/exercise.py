@@ -74,6 +74,7 @@ class Exercise(ABC):
         """A result of this exercise, with the line that fits the state."""
         after = {
             "passed": {"remember": self.remember},
+            "judged": {"remember": self.remember},
             "failed": {"next": f'hint("{self.name}")'} if self.hints else {},
             "open": {
                 "next": (

@@ -11,7 +11,8 @@ from tests.browser import contrast
 pytestmark = pytest.mark.browser
 CARDS = [
     (
-        "import sys\nfrom lesson_lib.checks import check, hint, progress, properties, solution\n"
+        "import sys\nfrom lesson_lib.checks import check, hint, predict, progress, properties, second\n"
+        "from lesson_lib.checks import solution, warm_up\n"
         "from lesson_lib.claims import claim, errata, page\n"
         "from lesson_lib.chapters.c01_history.timeline_figures import cards\n"
         "from lesson_lib.show import show_source\n"
@@ -23,6 +24,13 @@ CARDS = [
     "check('no number', 'score_ratio')",
     "check(lambda scores: scores.softmax(-2), 'stable_weights')",
     "check(0, 'no such exercise')",
+    "check('twelve words are enough to be compared with a model answer, they say', 'why_the_root')",
+    "predict('unscaled_picture')",
+    "card = predict('unscaled_picture'); card.commit('a'); card",
+    "card = predict('unscaled_picture'); card.commit('b'); card",
+    "predict('score_ratio')",
+    "second('score_ratio')",
+    "warm_up()",
     "hint('score_ratio')",
     "solution('stable_weights')",
     "progress()",
@@ -35,7 +43,7 @@ CARDS = [
     "print('to standard error', file=sys.stderr)",
     "SoftmaxExplorer()",
 ]
-STATES = ("NOT ATTEMPTED YET", "NOT YET", "PASSED", "NOT JUDGED")
+STATES = ("NOT ATTEMPTED YET", "NOT YET", "PASSED", "NOT JUDGED", "WRITTEN", "✓ Right", "✗ Not so")
 GROUNDS = {"dark": "#111111", "light": "#ffffff"}  # JupyterLab's, behind a notebook
 PLANTED = {  # HTML in an output, and the contrast by hand: (brighter + 0.05) / (darker + 0.05), of luminances
     "<p style='color:#fff;background:#fff'>as its ground</p>": 1.0,
@@ -72,7 +80,7 @@ def cards(bench, scratch):
 def test_cards_and_tables_can_be_read(cards):
     notebook = cards
     assert notebook.ran, notebook.troubles()
-    assert len(notebook.widgets()) == 1
+    assert len(notebook.widgets()) == 7
     shown = notebook.page.locator(".jp-Notebook").inner_text()
     assert [state for state in STATES if state not in shown] == []
     found = contrast.in_both_themes(notebook)

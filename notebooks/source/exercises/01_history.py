@@ -120,8 +120,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # **What does the window not see of `cut`? What has the RNN not read when it comes to `saw`? And what about attention?**
 #
-# Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning:
-# compare the two yourself.
+# Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

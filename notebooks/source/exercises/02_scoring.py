@@ -66,8 +66,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # **What is the variance of $q \cdot k$?** You need $\text{var}(z) = E[z^2] - E[z]^2$, once.
 
 # %% [markdown] tags=["exercise:why_the_root"]
-# In two or three sentences: **why divide the scores by $\sqrt{d_k}$, and why not by $d_k$ itself?** The check looks for the ideas that an
-# answer cannot avoid, then shows a model answer. It reads words, not meaning: whether yours is right, you decide by comparing.
+# In two or three sentences: **why divide the scores by $\sqrt{d_k}$, and why not by $d_k$ itself?** The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

@@ -78,8 +78,7 @@ show(
 # of an $(a, b)$ and a $(b, c)$ matrix takes $a \cdot b \cdot c$ of them.
 
 # %% [markdown] tags=["exercise:why_not_regroup"]
-# In two or three sentences: **why can softmax$(Q K^\top)\,V$ not be regrouped in this way, and what would allow it?** The check looks for the
-# ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning: compare the two yourself.
+# In two or three sentences: **why can softmax$(Q K^\top)\,V$ not be regrouped in this way, and what would allow it?** The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

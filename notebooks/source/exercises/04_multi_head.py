@@ -65,8 +65,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # A text is written in two symbols only, $x$ and $y$. At every position $i$ a layer is to name two symbols: the one at $i-1$ and the one at $i-3$. It has ONE head,
 # whose weights may be whatever you like at each distance, and two linear read-outs on the head's output. **Why is it impossible?**
 #
-# Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning:
-# compare the two yourself.
+# Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

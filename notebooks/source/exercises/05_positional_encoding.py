@@ -62,8 +62,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:why_no_order"]
 # Self-attention without positions and without a mask. You shuffle the tokens of a sentence, and the outputs come out shuffled in the same way, with the same numbers.
-# **Why? And what must be added for that to change?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads
-# words, not meaning: compare the two yourself.
+# **Why? And what must be added for that to change?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

@@ -64,7 +64,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:why_training_differs"]
 # You repaired the training of a decoder, and you wrote the loop with which it writes. **Which earlier words does it read while it trains, and which while it writes? What can be done at once, and what
-# must wait? And what can go wrong?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning: compare the two yourself.
+# must wait? And what can go wrong?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

@@ -57,7 +57,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:why_no_convolution"]
 # A row of three pixels, $1\;0\;0$. A convolution with the kernel $(1, 0, 0)$ brings each pixel's left neighbour and makes $0\;1\;0$ of it. **Why can no self-attention without positions do that, whatever its weights
-# are, and however many heads it has?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning: compare the two yourself.
+# are, and however many heads it has?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

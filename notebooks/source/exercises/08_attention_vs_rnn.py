@@ -65,8 +65,7 @@ from lesson_lib.linear import feature_map
 # 1. $h_i = \tanh(W x_i + U h_{i-1})$
 # 2. $h_i = a_i \, h_{i-1} + W x_i$, number by number, where $a_i$ is computed from $x_i$
 #
-# Both need the state before. **Why can all states of (2) be found in about $\log_2 n$ rounds, and those of (1) not, in this way?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows
-# a model answer. It reads words, not meaning: compare the two yourself.
+# Both need the state before. **Why can all states of (2) be found in about $\log_2 n$ rounds, and those of (1) not, in this way?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

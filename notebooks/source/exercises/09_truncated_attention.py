@@ -53,7 +53,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:beyond_every_window"]
 # A recogniser has 3 layers of window attention, radius 15. Some label depends on a sound that was heard **100 frames earlier**. The training runs for a week, and on this label the model is still at chance. **Why, and what would you
-# change?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then shows a model answer. It reads words, not meaning: compare the two yourself.
+# change?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

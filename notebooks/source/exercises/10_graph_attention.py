@@ -52,8 +52,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # %% [markdown] tags=["exercise:why_edges_mislead"]
 # A school: the nodes are pupils of two classes, and each pupil's features hint at its class. An edge is a shared desk. The desks were drawn by lot, so about half of a pupil's neighbours are
 # of the *other* class. A layer of graph attention without self-loops gives each node the weighted sum of its neighbours' values, with the weights of a softmax. **Why does this tell the classes apart worse, not merely no better, than an MLP
-# that sees a node's own features and no edge? Why can learned weights not repair it? What would help?** Two or three sentences. The check looks for the ideas that an answer cannot avoid, then
-# shows a model answer. It reads words, not meaning: compare the two yourself.
+# that sees a node's own features and no edge? Why can learned weights not repair it? What would help?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown] tags=["exercise:softmax_over_edges"]
 # `scores` holds a number for each edge (its rows) and each head (its columns). **Write the softmax**: for each head,

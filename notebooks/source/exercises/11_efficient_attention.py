@@ -65,8 +65,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:leaky_mixtures"]
 # Someone builds a language model from low-rank layers, `attend(q, E @ k, F @ v)`, for n = 8 tokens, numbered from 0, with rank 3. To make it causal, a triangle of a mask is laid over the table of weights, which has shape (8, 3). The loss in training is wonderful. What the
-# model writes is nonsense. **Token 5 is changed: which outputs change? Why can no mask over the mixtures mend this? What would you take instead?** Two to four sentences. The check looks for the ideas that an
-# answer cannot avoid, then shows a model answer. It reads words, not meaning: compare the two yourself.
+# model writes is nonsense. **Token 5 is changed: which outputs change? Why can no mask over the mixtures mend this? What would you take instead?** Two to four sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
 # ## What you should remember

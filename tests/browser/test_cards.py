@@ -1,0 +1,54 @@
+"""A learner commits predictions with the keyboard alone, and finds them again; and judges an open answer."""
+
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.browser
+CELLS = [
+    "from lesson_lib.checks import check, predict, reset",
+    "predict('unscaled_picture')",
+    "predict('score_ratio')",
+    "check('twelve words are enough to be compared with a model answer, they say', 'why_the_root')",
+]
+WIDTHS = (1400, 800)
+
+
+@pytest.fixture
+def cards(bench, scratch):
+    """A notebook with a choice, a number and an open answer; it has run."""
+    made = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in CELLS],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    )
+    nbformat.write(made, scratch / "work" / "predictions.ipynb")
+    return bench.take("predictions.ipynb")
+
+
+def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
+    assert cards.ran and cards.troubles() == []
+    choice, number, written = (cards.output(i) for i in (1, 2, 3))
+    for width in WIDTHS:
+        cards.page.set_viewport_size({"width": width, "height": 1000})
+        for button in choice.locator("button").all():
+            assert button.evaluate("e => e.scrollWidth <= e.clientWidth"), "the option's text is cut off"
+    choice.locator("button").first.focus()
+    cards.page.keyboard.press("Tab")
+    cards.page.keyboard.press("Enter")
+    choice.get_by_text("✓ Right").wait_for()
+    assert choice.get_by_role("alert").count() == 1 and choice.locator("button").count() == 0
+    field = number.locator("input")
+    field.focus()
+    cards.page.keyboard.type("7,5")
+    cards.page.keyboard.press("Enter")
+    number.get_by_text("thousands or decimals").wait_for()
+    field.fill("exp(-2)")
+    cards.page.keyboard.press("Tab")
+    cards.page.keyboard.press("Enter")
+    number.get_by_text("✗ Not so").wait_for()
+    number.get_by_text("upside down").wait_for()
+    points = written.locator(".widget-toggle-buttons")
+    for i in range(points.count()):
+        points.nth(i).locator("button").first.focus()
+        cards.page.keyboard.press("Enter")
+    written.get_by_text(f"you judged: {points.count()} of {points.count()}").wait_for()
+    assert cards.troubles() == []
