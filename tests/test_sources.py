@@ -59,7 +59,7 @@ def test_a_region_that_is_not_paired_is_named(text, fault, solved):
 def test_a_lesson_may_hold_no_solution(course):
     source = course / "notebooks" / "source" / "02_scoring.py"
     source.write_text(EXERCISE, encoding="utf-8")
-    with pytest.raises(sources.BuildError, match="exercises live in source/exercises"):
+    with pytest.raises(sources.BuildError, match="tag a cell of text exercise:NAME"):
         sources.read_source(sources.targets(root=course)[0])
 
 

@@ -6,6 +6,7 @@ In notebooks/source/exercises a card is a cell of text with the exercise's name 
     # Write softmax over the keys by hand ...
 
 Where something must run between the card's head and its question, the head's text has the tag "card:NAME".
+In a part the same tag makes a your-turn cell: a shorter card, and no points, since a part is never graded.
 """
 
 import ast
@@ -21,8 +22,9 @@ BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
 CARD = re.compile(r'^# %% \[markdown\] tags=\["(card|exercise):(\w+)"\]\n((?:#.*\n?)*)', re.MULTILINE)
 
 
-def written_out(text: str) -> str:
-    """A source's text (py:percent) with every card and the cells below it written out.
+def written_out(text: str, *, part: bool = False) -> str:
+    """A source's text (py:percent) with every card and the cells below it written out; `part` makes them
+    your-turn cells.
 
     Raises KeyError with a sentence for a name that no exercise has.
     """
@@ -40,6 +42,9 @@ def written_out(text: str) -> str:
                 f'no exercise is called "{name}"; the tag of a card names one of lesson_lib.checks'
             )
         exercise, lines = exercises()[name], words.rstrip("\n").split("\n")
+        if part:
+            card = ["# %% [markdown]", f"# ### Your turn: {exercise.title}", "#", *lines]
+            return "\n\n".join(["\n".join(card), *_turn(exercise)]) + "\n"
         if name not in heads:
             heads.append(name)
             stars = f"`{'★' * exercise.stars} · {exercise.minutes} min · {exercise.why}`"
@@ -53,19 +58,33 @@ def written_out(text: str) -> str:
     return CARD.sub(cells, text)
 
 
+def _turn(exercise: "Exercise") -> list[str]:
+    """The cells under a your-turn text: the answer's, and its check, quiet until something is written."""
+    name = exercise.name
+    stuck = f'  # stuck? hint("{name}"), then solution("{name}")' * bool(exercise.hints)
+    return [
+        f'# %% tags=["turn:{name}"]\n{answer_cell(exercise)}',
+        f'# %% tags=["exercise:{name}"]\n{_call(exercise)}{stuck}',
+    ]
+
+
+def _call(exercise: "Exercise") -> str:
+    from lesson_lib.checks.exercise import Write
+
+    name = exercise.name
+    return f"check({name})" if isinstance(exercise, Write) else f'check({name}, "{name}")'
+
+
 def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     """The cells under a card's text."""
-    from lesson_lib.checks.exercise import Write
     from lesson_lib.checks.short import Open
 
     name = exercise.name
-    written = isinstance(exercise, Write)
-    check = f"check({name})" if written else f'check({name}, "{name}")'
     how = "  # without the first '#': a question; run again for the next one" if first else ""
     tags = [f"exercise:{name}", f"points:{2 * exercise.stars}"] + ["by_hand"] * isinstance(exercise, Open)
     return [
         f"# %%\n{answer_cell(exercise)}",
-        f"# %% tags={json.dumps(tags)}\n{check}",
+        f"# %% tags={json.dumps(tags)}\n{_call(exercise)}",
         *([f'# %%\npicture("{name}")'] if exercise.picture else []),
         f'# %%\n# hint("{name}"){how}\n# solution("{name}")',
     ]

@@ -95,28 +95,27 @@ def split_exercise(text: str, *, solved: bool) -> str:
     return "".join(kept)
 
 
-def read_source(target: Target) -> NotebookNode:
-    """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs."""
-    text = source_text(target)
-    if target.solved is not None:
-        text = split_exercise(text, solved=target.solved)
-    elif BEGIN in text or STUB in text:
-        raise BuildError(
-            f"{target.source.name} is a lesson and has a solution region; exercises live in source/exercises"
-        )
+def read_source(target: Target, *, solved: bool | None = None) -> NotebookNode:
+    """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs.
+    `solved` gives a part as it is when each your-turn cell holds its solution."""
+    text = split_exercise(source_text(target), solved=bool(target.solved if solved is None else solved))
     return new_notebook(cells=cells_of(text, target.source.name), metadata=METADATA)
 
 
 def source_text(target: Target) -> str:
-    """The text of a source, of exercises with the cells that belong to each card.
+    """The text of a source, with the cells that belong to each card.
 
-    Raises BuildError for a card that no exercise has.
+    Raises BuildError for a card that no exercise has, and for an answer that stands in a part's own text.
     """
     text = target.source.read_text(encoding="utf-8")
-    if target.solved is None:
-        return text
+    part = target.solved is None
+    if part and (BEGIN in text or STUB in text):
+        raise BuildError(
+            f"{target.source.name} has a solution region; tag a cell of text exercise:NAME, and the answer"
+            " stands with the exercise"
+        )
     try:
-        return written_out(text)
+        return written_out(text, part=part)
     except KeyError as error:
         raise BuildError(f"{target.source.name}: {error.args[0]}") from None
 

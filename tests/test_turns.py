@@ -1,0 +1,91 @@
+"""Your-turn cells of a part: unsolved they stop nothing, and solved the part runs on."""
+
+import re
+
+import pytest
+
+from lesson_lib.cli import build, sources
+
+PART = """\
+# %% [markdown]
+# # What does softmax need?
+
+# %%
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lesson_lib.checks import check, predict, warm_up
+
+warm_up()
+
+# %%
+predict("unscaled_picture")
+
+# %% [markdown] tags=["exercise:stable_weights"]
+# Write softmax so that it stands scores of 1,000.
+
+# %%
+print(torch.softmax(torch.tensor([1000.0, 1000.0]), -1).tolist())
+"""
+
+
+@pytest.fixture
+def part(tmp_path):
+    """The target of a part with one your-turn cell."""
+    folder = tmp_path / "notebooks" / "source"
+    folder.mkdir(parents=True)
+    (folder / "02a_made_up.py").write_text(PART, encoding="utf-8")
+    (target,) = sources.targets(root=tmp_path)
+    target.path.parent.mkdir(exist_ok=True)
+    return target
+
+
+def run(target: sources.Target, *, solved: bool):
+    """The part's notebook, run to its end."""
+    notebook = sources.read_source(target, solved=solved)
+    build.execute(notebook, target)
+    return notebook
+
+
+def said(notebook) -> dict[str, str]:
+    """What the check of each your-turn cell says."""
+    found = {}
+    for cell in notebook.cells:
+        names = re.findall(r"exercise:(\w+)", " ".join(cell.metadata.get("tags", ())))
+        found |= {name: "".join(o.data["text/plain"] for o in cell.outputs) for name in names}
+    return found
+
+
+def test_unsolved_it_says_so_and_the_part_goes_on(part):
+    notebook = run(part, solved=False)
+    assert "return ..." in "".join(cell.source for cell in notebook.cells)
+    (text,) = said(notebook).values()
+    assert text.startswith("NOT ATTEMPTED YET") and "[0.5, 0.5]" in notebook.cells[-1].outputs[0].text
+
+
+def test_solved_it_passes_and_the_part_goes_on(part):
+    notebook = run(part, solved=True)
+    (text,) = said(notebook).values()
+    assert text.startswith("PASSED  stable_weights") and "[0.5, 0.5]" in notebook.cells[-1].outputs[0].text
+
+
+def test_its_cells_are_a_shorter_card_without_points(part):
+    cells = sources.read_source(part).cells
+    head = next(i for i, cell in enumerate(cells) if cell.source.startswith("### Your turn: "))
+    answer, judged = cells[head + 1 : head + 3]
+    assert answer.metadata.tags == ["turn:stable_weights"] and answer.source.endswith("return ...")
+    assert judged.metadata.tags == ["exercise:stable_weights"]
+    assert (
+        judged.source
+        == 'check(stable_weights)  # stuck? hint("stable_weights"), then solution("stable_weights")'
+    )
+
+
+def test_every_turn_of_the_course_is_solved_by_its_solution_and_the_part_runs_on():
+    """One test for all parts; those of the first edition have none."""
+    for target in sources.targets():
+        text = target.source.read_text(encoding="utf-8")
+        if target.solved is None and "exercise:" in text:
+            results = said(run(target, solved=True))
+            assert results and all(text.startswith("PASSED") for text in results.values()), target.name
