@@ -181,11 +181,12 @@ def verdicts(exercise: Exercise) -> dict[str, str]:
         stack.enter_context(mock.patch.dict(engine.exercises(), {exercise.name: exercise}))
         stack.enter_context(mock.patch.object(runner, "DEADLINE_S", ENDLESS_S if endless else PATIENCE_S))
         results = {said: check(answer(), exercise.name) for said, answer in answers(exercise).items()}
-    return {said: _verdict(result) for said, result in results.items()}
+    return {said: _verdict(result, exercise) for said, result in results.items()}
 
 
-def _verdict(result: Result) -> str:
-    if result.state not in ("failed", "open"):  # open: as it was given
+def _verdict(result: Result, exercise: Exercise) -> str:
+    asked_back = result.state == "unjudged" and not isinstance(exercise, Write)
+    if result.state not in ("failed", "open") and not asked_back:  # open: as it was given
         return "survives"
     return "stops" if result.diagnosis.startswith("your function stops with") else "rejected"
 

@@ -599,6 +599,29 @@ def test_a_pass_that_reads_all_keys_at_once_is_told_so(highest):
     assert "ALL keys at once" in result.diagnosis
 
 
+merged = EXERCISES["merge_two"].solution
+
+
+def _two_passes(scores: Tensor, value: Tensor, tile: int) -> Tensor:
+    """The maxima of all tiles first; each tile is read twice."""
+    top = torch.stack([s.amax(1) for s in scores.split(tile, 1)]).amax(0)[:, None]
+    total = sum((s - top).exp().sum(1, keepdim=True) for s in scores.split(tile, 1))
+    mixed = sum((s - top).exp() @ v for s, v in zip(scores.split(tile, 1), value.split(tile), strict=True))
+    return mixed / total
+
+
+def _row_by_row(scores: Tensor, value: Tensor, tile: int) -> Tensor:
+    """One pass for each query, one query after the other."""
+    solution = EXERCISES["one_pass"].solution
+    return torch.cat([solution(scores[i : i + 1], value, tile) for i in range(len(scores))])
+
+
+def test_a_second_pass_is_told_and_one_for_each_query_is_none():
+    result = check(_two_passes, "one_pass")
+    assert result.state == "failed" and "read again after a later one" in result.diagnosis
+    assert check(_row_by_row, "one_pass").passed
+
+
 @pytest.mark.parametrize(
     "answer, words",
     [
@@ -611,7 +634,11 @@ def test_a_pass_that_reads_all_keys_at_once_is_told_so(highest):
         (lambda a, x, b, y: (a.to_sparse(), x), "two tensors"),
         (lambda a, x, b, y: (a.to("meta"), x), "two tensors"),
         (lambda a, x, b, y: {"output": a}, "a dictionary"),
-        (lambda a, x, b, y: (a.double(), x), "torch.float64, asked for is torch.float32"),
+        (lambda a, x, b, y: (a.double(), x), "numbers differ"),  # float64 is fine, the numbers are not
+        (
+            lambda *given: torch.cat([x.reshape(len(x), -1) for x in merged(*given)], 1),
+            "one tensor",
+        ),
         (lambda a, x, b, y: (a + 0j, x), "torch.complex64"),
         (lambda a, x, b, y: (a * torch.nan, x), "holds nan"),
         (lambda a, x, b, y: (a, x - torch.inf), "holds inf"),
@@ -659,17 +686,29 @@ def test_the_tables_of_lesson_01_are_those_that_are_judged():
     assert check(best_share(seen, tags), "word_before").diagnosis.startswith("that sees the word before")
 
 
+def _written_by_hand(text: str, folder) -> dict:
+    """What a cell with that text defines, with a source that can be read, as in a notebook."""
+    path = folder / "cell.py"
+    path.write_text(text, encoding="utf-8")
+    session = dict(SESSION)
+    exec(compile(text, str(path), "exec"), session)
+    return session
+
+
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_repair_of_the_wrong_line_is_not_called_untouched(turned):
+def test_a_repair_of_the_wrong_line_is_not_called_untouched(turned, tmp_path):
     """Where the first inputs are zeros it looks like the function as it was given."""
-
-    def gru_step(x, state, W, U, b, c):
-        new_r, new_z, new_n = (x @ W.T + b).chunk(3, dim=-1)
-        old_r, old_z, old_n = (state @ U.T + c).chunk(3, dim=-1)
-        r, z = torch.sigmoid(new_r + old_r), torch.sigmoid(new_z + old_z)
-        n = torch.tanh(r * new_n + old_n) if turned else torch.tanh(new_n + r * old_n)
-        return (1 - z) * state + z * n
-
-    result = check(gru_step)
-    assert (result.state == "failed") == turned
+    text = EXERCISES["gru_step"].start
+    line = "n = torch.tanh(r * new_n + old_n)" if turned else "n = torch.tanh(new_n + r * old_n)  # so?"
+    text = text.replace("n = torch.tanh(new_n + r * old_n)", line)
+    result = check(_written_by_hand(text, tmp_path)["gru_step"])
+    assert result.state == ("failed" if turned else "open")
     assert ("as it was given" in result.diagnosis) == (not turned)
+
+
+def test_a_repair_that_changes_no_result_is_an_attempt(tmp_path):
+    """Code is compared as well as results: masked_fill(..., 0.0) does what the given line does."""
+    given = EXERCISES["attend_to_known"].start
+    text = given.replace("scores * knows", "scores.masked_fill(~knows, 0.0)")
+    result = check(_written_by_hand(text, tmp_path)["attend_to_known"])
+    assert result.state == "failed" and "what you changed changes no result yet" in result.diagnosis, text

@@ -4,11 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor
-
-from lesson_lib.checks.exercise import Case, Stage, Write
+from lesson_lib.checks.exercise import Case, Write
 from lesson_lib.checks.result import Result
-from lesson_lib.checks.runner import Call
 
 
 class _Seen:
@@ -41,9 +38,3 @@ class Alike(Write):
         reference = _Seen(self.reference or self.solution, self.seen)
         seen = replace(self, slips=slips, reference=lambda **case: reference(*case.values()))
         return super(Alike, seen).judge(_Seen(answer, self.seen), watch)
-
-    def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
-        value = outcome.value
-        if isinstance(value, Tensor) and value.shape == expected.shape and value.dtype != expected.dtype:
-            return f"your result is {value.dtype}, asked for is {expected.dtype}"
-        return super()._trouble(outcome, expected, stage)

@@ -133,12 +133,19 @@ def unfit(value: Any, expected: Tensor) -> str | None:
         return f"your result has shape {tuple(value.shape)}, asked for is {tuple(expected.shape)}" + (
             "; these are the two last axes exchanged: which of them counts the queries?" if turned else ""
         )
-    if value.dtype != expected.dtype:
-        return (
-            f"your result is {value.dtype}, the inputs are {expected.dtype}; keep the inputs' dtype "
-            "(no .double(), no .int(), no dtype= of your own)"
-        )
+    held, asked = kind(value.dtype), kind(expected.dtype)
+    if held != asked:
+        return f"your result holds {held} ({value.dtype}), asked for are {asked}"
     return None
+
+
+def kind(dtype: torch.dtype) -> str:
+    """What numbers of this type are, in words: int32 and int64 are of one kind."""
+    if dtype == torch.bool:
+        return "truth values"
+    if dtype.is_complex:
+        return "complex numbers"
+    return "real numbers" if dtype.is_floating_point else "whole numbers"
 
 
 def unreal(value: Tensor) -> str | None:

@@ -117,6 +117,10 @@ shares = Write(
             ".max()",
             ".square().sum() / (seen == sight).sum()",
         ),
+        "table[seen, tags] += 1 counts a pair that occurs twice once; index_put_ with accumulate=True counts each": (
+            "right = 0",
+            "table = torch.zeros(int(seen.max()) + 1, int(tags.max()) + 1)\n    table[seen, tags] += 1\n    return table.amax(1).sum() / len(tags)\n    right = 0",
+        ),
         "you keep the first tag of each sight; keep the most frequent one": (
             ".max()",
             "[tags[seen == sight][0]]",

@@ -765,6 +765,7 @@ narrowed = Write(
             lambda: [
                 _logits([[300.0, 299.5, 10.0, 299.0]], 0.5, 3),
                 _logits([[0.2, 0.9, -0.4]], 1.3, 1),
+                _logits([[-3e30, -2e30, -4e30]], 1.0, 1),
                 _logits([[[0.3, 1.2, -0.5], [2.0, 0.1, 1.4]], [[-1.0, 0.6, 0.2], [0.7, -0.3, 1.9]]], 1.0, 2),
             ],
             "exp(600) is too large for any float; torch.softmax takes care of that. With k = 1 the best word"
@@ -801,6 +802,10 @@ narrowed = Write(
             "torch.softmax(logits / temperature, dim=-1) * (logits >= smallest)",
         ),
         "words that are out get a logit of 0, and exp(0) is 1; give them -inf": (("-torch.inf", "0.0")),
+        "a word that is out has a finite number here, and one that is kept may lie lower still: give it -inf": (
+            "-torch.inf",
+            "-1e9",
+        ),
         "you keep the k WORST words": (
             ("topk(k)", "topk(k, largest=False)", "logits < smallest", "logits > smallest")
         ),
@@ -1034,8 +1039,7 @@ differs = Open(
         ),
     },
     points=(
-        "which words does it read before each position while it trains: who wrote them?",
-        "which words does it read while it writes: who wrote those?",
+        "which words does it read before each position while it trains, which while it writes: who wrote them?",
         "what can be computed at once, and what must come one after the other?",
         "what becomes of one mistake?",
     ),

@@ -642,7 +642,7 @@ def _highest_0(scores: Any, edge_index: Tensor, n: int) -> Any:
     fits = (
         isinstance(scores, Tensor) and scores.layout == torch.strided and scores.device == edge_index.device
     )
-    if not fits or scores.shape != edge_index.shape[1:] or scores.dtype != torch.float32:
+    if not fits or scores.shape != edge_index.shape[1:] or not scores.is_floating_point():
         return scores
     if not scores.isfinite().all():
         return scores

@@ -38,6 +38,9 @@ class Two(Alike):
 
     def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
         value = outcome.value
+        if isinstance(value, _One):
+            shape = tuple(value.tensor.shape)
+            return f"your function gives back one tensor, which has shape {shape}; {self._two(expected)}"
         odd = outcome.trouble or outcome.changed or value is None or value is ... or is_numpy(value)
         if not odd and not isinstance(value, Tensor):
             inside = ""
@@ -81,8 +84,18 @@ class Two(Alike):
         )
 
 
+@dataclass
+class _One:
+    """One tensor where two are asked for, perhaps with the right numbers in it."""
+
+    tensor: Tensor
+
+
 def _side_by_side(two: Any, *inputs: Any) -> Any:
-    """Outputs and log sums as one tensor, the log sums last; anything else as it is."""
+    """Outputs and log sums as one tensor, the log sums last; anything else as it is, one tensor alone marked
+    as such."""
+    if isinstance(two, Tensor):
+        return _One(two)
     if not isinstance(two, (tuple, list)) or len(two) != 2:
         return two
     for x in two:
@@ -112,11 +125,6 @@ Shares = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 def _by_library(output_a: Tensor, log_sum_a: Tensor, output_b: Tensor, log_sum_b: Tensor) -> Partial:
     return merge(Partial(output_a, log_sum_a), Partial(output_b, log_sum_b))
-
-
-def _in_one_tensor(output_a: Tensor, log_sum_a: Tensor, output_b: Tensor, log_sum_b: Tensor) -> Tensor:
-    """The same, side by side: as it is judged."""
-    return _side_by_side(_by_library(output_a, log_sum_a, output_b, log_sum_b))
 
 
 def _parts(*four: Any) -> Case:
@@ -205,7 +213,7 @@ two = Two(
             "Nothing in b: the result is a's. Nothing in either: output 0 and log_sum -inf, no nan.",
         ),
     ),
-    reference=_in_one_tensor,
+    reference=_by_library,
     seen=_side_by_side,
     hints=(
         (
@@ -336,6 +344,10 @@ def one_pass(
     return mixed / total
 
 
+TWICE = (
+    "the numbers are right, but a tile is read again after a later one: one pass goes from left to right,"
+    " once, and what it will need it keeps"
+)
 ALL_AT_ONCE = (
     "the numbers are right, but an operation reads or makes the numbers of ALL keys at once; take `tile` keys"
     " at a time, and keep only what the next tile needs"
@@ -344,11 +356,13 @@ ALL_AT_ONCE = (
 
 class _Wide(TorchFunctionMode):
     """Notes whether anything is made that has an axis of `m`, or something reads a tensor with such an axis
-    to reduce or multiply it."""
+    to reduce or multiply it; and whether a column of `scores` is read after a later one."""
 
-    def __init__(self, m: int) -> None:
+    def __init__(self, scores: Tensor) -> None:
         super().__init__()
-        self.m, self.found = m, False
+        self.m, self.found = scores.shape[1], False
+        self.scores, self.back = scores.untyped_storage().data_ptr(), False
+        self.column: dict[int, int] = {}  # the last one that was read, of what begins in that row
 
     def __torch_function__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = operation(*args, **(kwargs or {}))
@@ -360,6 +374,11 @@ class _Wide(TorchFunctionMode):
             fresh = x.is_floating_point() and x.untyped_storage().data_ptr() not in storages
             read = any(self.m in y.shape for y in given) and name in REDUCING
             self.found = self.found or (fresh and (read or self.m in x.shape))
+            for y in given if fresh else ():
+                if y.untyped_storage().data_ptr() == self.scores:
+                    row, column = divmod(y.storage_offset(), self.m)
+                    self.back = self.back or column < self.column.get(row, 0)
+                    self.column[row] = column
         return made
 
 
@@ -371,9 +390,9 @@ REDUCING = frozenset(
 def _reads_all(answer: Callable) -> str | None:
     m = 61
     scores, value = drawn(1, 3, m), drawn(2, m, 2)
-    with _Wide(m) as watched:
+    with _Wide(scores) as watched:
         answer(scores, value, 16)
-    return ALL_AT_ONCE if watched.found else None
+    return ALL_AT_ONCE if watched.found else TWICE if watched.back else None
 
 
 def _whole_row(scores: Tensor, value: Tensor, tile: int) -> Tensor:
