@@ -125,9 +125,9 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
 
 
 NEEDS = {"floats": False, "integers": True, "nan": True, "inf": True}  # a result of floats?
-ON_A_TENSOR = set(
-    "complex sparse nan inf overflow random integers floats".split()
-    + ["a tuple", "a nested list", "another shape", "one number", "another device"]
+ON_A_TENSOR = (
+    *"complex sparse nan inf overflow random integers floats".split(),
+    *("a tuple", "a nested list", "another shape", "one number", "another device"),
 )
 SHAPED = ("a numpy array", "a nested list", "another shape", "one number", "nan", "inf")  # needs axes
 

@@ -36,11 +36,14 @@ PREDICT = """> **Predict.** Which shape has it: (2, 3) or (3, 2)?
 
 
 def small(*cells) -> slides.Deck:
-    """The deck of a lesson with these cells: a text is a text cell, (code, output) a code cell."""
+    """The deck of a lesson with these cells: a text is a text cell, (code, output) a code cell, a cell
+    itself."""
     made = [new_markdown_cell(OPENING)]
     for cell in cells:
         if isinstance(cell, str):
             made.append(new_markdown_cell(cell))
+        elif isinstance(cell, dict):
+            made.append(cell)
         else:
             made.append(new_code_cell(cell[0], outputs=list(cell[1:])))
     return deck("03_matrix_form", new_notebook(cells=made))
@@ -220,6 +223,47 @@ def test_without_a_guide_there_are_fewer_notes_and_no_error(tmp_path):
     made = small("## 1 · One\n\nText.")
     assert "50 for the whole lesson" in " ".join(made.opening_notes)
     assert "Wrong answers to expect" in " ".join(made.sections[-1].slides[0].notes)
+
+
+def test_a_prediction_waits_for_its_answer_and_tells_the_speaker_what_is_wrong():
+    made = small(new_code_cell('predict("unscaled_picture")', outputs=[printed("PREDICT  unscaled_picture")]))
+    (slide,) = made.sections[-1].slides
+    (piece,) = slide.pieces
+    assert "Predict" in piece.html and "a) every cell about 1/8" in piece.html
+    question, answer = piece.html.split("answer fragment")
+    assert "picks one key" in answer and "picks one key" not in question
+    said = " ".join(slide.notes)
+    assert "show of hands" in said and "no common favourite" in said and "PREDICT" not in piece.html
+
+
+def test_a_number_to_predict_is_written_down():
+    made = small(new_code_cell('predict("score_ratio")'))
+    (slide,) = made.sections[-1].slides
+    assert "7.3891 = exp(12) / exp(10)" in slide.pieces[0].html.replace("<strong>", "")
+    assert "writes a number" in " ".join(slide.notes)
+
+
+def test_a_turn_is_a_question_with_minutes_solution_and_wrong_answers():
+    stub = new_code_cell(
+        "def stable_weights(scores):\n    return ...", metadata={"tags": ["turn:stable_weights"]}
+    )
+    tags = {"tags": ["exercise:stable_weights"]}
+    judged = new_code_cell("check(stable_weights)", metadata=tags, outputs=[printed("NOT ATTEMPTED YET")])
+    made = small(stub, judged)
+    pieces = [piece for slide in made.sections[-1].slides for piece in slide.pieces]
+    said = " ".join(note for slide in made.sections[-1].slides for note in slide.notes)
+    assert any("return ..." in re.sub("<.*?>", "", piece.html) for piece in pieces)
+    assert any("Your turn" in piece.html for piece in pieces) and "NOT ATTEMPTED" not in str(pieces)
+    for words in ("8 minutes", "largest = scores.amax", "exp is missing"):
+        assert words in said
+
+
+def test_a_warm_up_has_its_words():
+    made = small(
+        new_code_cell("from lesson_lib.checks import warm_up\n\nwarm_up()", outputs=[printed("Nothing")])
+    )
+    (slide,) = made.sections[-1].slides
+    assert "parts before" in slide.pieces[0].html and "review()" in slide.notes[0]
 
 
 def test_a_broken_guide_is_read_as_far_as_it_goes():

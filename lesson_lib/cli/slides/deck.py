@@ -11,7 +11,7 @@ from lesson_lib.cli.slides.code import (
 )
 from lesson_lib.cli.slides.maker import Maker
 from lesson_lib.cli.slides.slide import Deck
-from lesson_lib.cli.slides.text import Words
+from lesson_lib.cli.slides.text import Block, Words
 
 
 def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) -> Deck:
@@ -21,6 +21,8 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
     for cell, after in zip(notebook.cells, following, strict=True):
         if cell.cell_type == "markdown":
             maker.text_cell(cell.source)
+        elif cell.cell_type == "code" and (asked := _asked(cell)):
+            maker.asked(*asked)
         elif cell.cell_type == "code":
             for_next = after is not None and after.cell_type == "code" and "claim(" in after.source
             for_next = for_next or prepares_figure(cell, after)
@@ -28,6 +30,13 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
     maker.close()
     _add_notes(maker.deck, guide or speaker.Guide())
     return maker.deck
+
+
+def _asked(cell: NotebookNode) -> tuple[Block, list[str]] | None:
+    """What a cell of a part asks: a prediction, a warm-up, or, by its tag, a learner's turn."""
+    tags = " ".join(cell.metadata.get("tags", ()))
+    asks = re.search(r"^(predict|warm_up)\(", cell.source, re.M) or "exercise:" in tags
+    return speaker.asked_in(cell.source) if asks else None
 
 
 def _add_notes(made: Deck, guide: speaker.Guide) -> None:

@@ -64,8 +64,7 @@ class Maker:
             self.fresh_output = False
 
     def code_cell(self, source: str, found: list, *, for_next: bool = False) -> None:
-        """Put a code cell's code and outputs on slides. `for_next`: the next cell shows what this one
-        prepares."""
+        """Put a code cell's code and outputs on slides. `for_next`: the next cell shows what it prepares."""
         self.opening = False
         if not found and only_prepares(source):
             return
@@ -99,6 +98,11 @@ class Maker:
         for piece in made:
             self._put(piece)
         self.fresh_output = not kinds & {"claim"}
+
+    def asked(self, block: Block, notes: list[str]) -> None:
+        """Put a question on a slide, its answer behind it, and what the speaker says beside it."""
+        self._ask(block)
+        self.slide.notes += notes
 
     def close(self) -> None:
         """Settle what still waits; drop empty slides; a paragraph alone becomes a statement."""

@@ -1,10 +1,13 @@
 """What a speaker needs beside the slides: minutes and questions from the instructor's file, wrong answers
 from the checks."""
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from lesson_lib.cli.slides.text import Block
 
 OPENING = "Opening"
 
@@ -67,6 +70,33 @@ def wrong_answers(names: tuple[str, ...]) -> Mapping[str, list[str]]:
 
     every = exercises()
     return {every[n].title: list(every[n].slips) for n in names if n in every}
+
+
+def asked_in(source: str) -> tuple[Block, list[str]] | None:
+    """What a cell that asks becomes on a slide, with what the speaker says: a prediction, the check of a
+    learner's turn, a warm-up. None for any other cell."""
+    from lesson_lib.checks.engine import exercises
+    from lesson_lib.checks.short import Choice
+
+    if re.search(r"^warm_up\(\)", source, re.M):
+        said = "Ask two or three questions of earlier parts; review() in a notebook of your own chooses them."
+        return Block("ask", "What do you remember of the parts before?", label="Warm-up"), [f"<p>{said}</p>"]
+    found = re.search(r"""^(predict|check)\((?:["'](\w+)|(\w+))""", source, re.M)
+    asked = exercises().get(found[2] or found[3]) if found else None
+    if asked is None:
+        return None
+    slips = "".join(f"<li>{html.escape(slip)}</li>" for slip in asked.slips)
+    wrong = f"<p><b>Wrong answers to expect</b></p><ul>{slips}</ul>"
+    if found[1] == "check":
+        minutes = f"{asked.minutes} minute{'s' * (asked.minutes != 1)}"
+        said = f"<p>Give them {minutes} with the cell. A solution:</p><pre>{html.escape(asked.text)}</pre>"
+        return Block("ask", asked.asked, label="Your turn", answer=asked.remember), [said, wrong]
+    options = [f"- {letter}) {text}" for letter, text in getattr(asked, "options", {}).items()]
+    hands = "a show of hands" if isinstance(asked, Choice) else "everybody writes a number or a word down"
+    said = f"<p>Nobody is asked alone: {hands}, and only then the answer.</p>"
+    text = "\n".join([asked.asked, "", *options]) if options else asked.asked
+    answer = f"**{asked.right}**: {asked.remember}"
+    return Block("ask", text, label="Predict", answer=answer), [said, wrong]
 
 
 def exercises_of(lesson: str) -> list:
