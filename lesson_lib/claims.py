@@ -17,14 +17,19 @@ from typing import Any
 from lesson_lib import require
 from lesson_lib.device import quick
 
-VERDICTS = ("holds", "with a condition", "corrected", "undecided")
+# unsaid: code or a figure, which claims nothing
+VERDICTS = ("holds", "with a condition", "corrected", "unsaid", "undecided")
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-SIGNS = {"holds": "✓", "with a condition": "◐", "corrected": "✗", "undecided": "?"}
+SIGNS = {"holds": "✓", "with a condition": "◐", "corrected": "✗", "undecided": "?", "unsaid": "–"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of the ledger; `because` and `test` are empty as long as the verdict is "undecided"."""
+    """One row of the ledger; `because` and `test` are empty as long as the verdict is "undecided".
+
+    `lesson` is the notebook that decides it, a part or a chapter's evidence. `quote_zh` is the source's own
+    sentence, `quote_en` its rendering, `where` its document and section; "" where they are not filled yet.
+    """
 
     id: str
     sources: tuple[str, ...]
@@ -33,6 +38,25 @@ class Claim:
     verdict: str
     because: str = ""
     test: str = ""
+    quote_zh: str = ""
+    quote_en: str = ""
+    where: str = ""
+
+    @property
+    def chapter(self) -> str:
+        """The number and name of its chapter: 02 scoring, decided in 02_scoring or in its evidence."""
+        name = self.lesson.rpartition("/")[2].removesuffix("_evidence")
+        return name.replace("_", " ")
+
+    @property
+    def quoted(self) -> str:
+        """The source's sentence, its rendering and its place as HTML; '' where none is filled."""
+        parts = [
+            f'<q lang="zh">{html.escape(self.quote_zh)}</q>' if self.quote_zh else "",
+            html.escape(self.quote_en),
+            f"<i>{html.escape(self.where)}</i>" if self.where else "",
+        ]
+        return "<br>".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -150,7 +174,8 @@ class Shown:
         found = "".join(f"<li>{mark}: {html.escape(text)}</li>" for text in self.findings)
         return (
             f"<p><b>{SIGNS[c.verdict]} {c.id}</b> ({', '.join(c.sources)}) <q>{html.escape(c.claim)}</q><br>"
-            f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.because)}</p><ul>{found}</ul>"
+            + (f"{c.quoted}<br>" if c.quoted else "")
+            + f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.because)}</p><ul>{found}</ul>"
         )
 
 
@@ -166,7 +191,7 @@ def _deciding_cells(lesson: str) -> dict[str, str]:
 
 
 def address(key: str) -> str:
-    """Where a claim was decided, as a link from a lesson: its notebook, and the cell. Raises ValueError for
+    """Where a claim was decided, as a link from a part: its notebook, and the cell. Raises ValueError for
     an unknown claim."""
     if not isinstance(key, str) or key not in ledger():
         raise ValueError(f"there is no claim {key!r}; the ledger has {', '.join(ledger())}")
@@ -200,10 +225,14 @@ def page(
         if verdict in (None, row.verdict)
         and (source is None or source in row.sources)
         and lesson in (None, row.lesson)
-        and all(word in f"{row.id} {row.claim} {row.because}".lower() for word in wanted)
+        and all(word in " ".join(_words(row)).lower() for word in wanted)
     ]
     order = {row.id: i for i, row in enumerate(rows)}
-    return Page(tuple(sorted(rows, key=lambda row: (row.lesson, order[row.id]))))
+    return Page(tuple(sorted(rows, key=lambda row: (row.chapter, order[row.id]))))
+
+
+def _words(row: Claim) -> tuple[str, ...]:
+    return (row.id, row.claim, row.because, row.quote_zh, row.quote_en, row.where)
 
 
 @dataclass(frozen=True)
@@ -231,21 +260,20 @@ class Page:
         if not self.rows:
             return "<p>No row of the ledger is like that.</p>"
         parts = []
-        for lesson, rows in groupby(self.rows, key=lambda row: row.lesson):
-            number, _, name = lesson.partition("_")
+        for chapter, rows in groupby(self.rows, key=lambda row: row.chapter):
             told = [
                 (
                     (
                         f'{SIGNS[row.verdict]} {row.verdict}<br><a href="{address(row.id)}">{row.id}</a>'
                         f" ({', '.join(row.sources)})"
                     ),
-                    html.escape(row.claim),
+                    html.escape(row.claim) + (f"<br>{row.quoted}" if row.quoted else ""),
                     html.escape(row.because),
                 )
                 for row in rows
             ]
             heads = {"verdict, cell, source": "22%", "the claim": "33%", "what was found": "45%"}
-            parts.append(_table(f"{number} {name.replace('_', ' ')}", heads, told))
+            parts.append(_table(chapter, heads, told))
         return "".join(parts)
 
 

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_a_decided_claim_has_a_reason_a_test_and_a_cell(row):
 
 
 def test_every_claim_is_decided():
-    assert [row.id for row in ledger().values() if row.verdict not in VERDICTS[:3]] == []
+    assert [row.id for row in ledger().values() if row.verdict == "undecided"] == []
 
 
 def test_a_finding_that_is_written_down_is_seen():
@@ -137,10 +138,9 @@ def test_the_page_of_lesson_12_is_stored_whole():
 def test_a_part_of_the_page():
     assert page("corrected", "S4").rows == () and "No row" in page("corrected", "S4")._repr_html_()
     assert [row.id for row in page(words="ATTENTION forget").rows] == ["rnn-3"]
-    parts = [page(v).rows for v in VERDICTS[:3]]
-    assert sum(map(len, parts)) == len(ledger()) and page().counts() == {
-        v: len(p) for v, p in zip(VERDICTS, parts, strict=False)
-    }
+    parts = {v: len(page(v).rows) for v in VERDICTS}
+    assert sum(parts.values()) == len(ledger())
+    assert page().counts() == {v: count for v, count in parts.items() if count}
     lessons = [row.lesson for row in page().rows]
     assert lessons == sorted(lessons) and page().lessons == tuple(dict.fromkeys(lessons))
     assert [row.id for row in page(lesson="11_efficient_attention").rows] == ["efficient-1"]
@@ -166,6 +166,50 @@ def test_a_part_that_is_none_gets_a_sentence(no_shape_hook, arguments, error, wo
 def test_an_unknown_claim_has_no_address(key, no_shape_hook):
     with pytest.raises(ValueError, match="there is no claim"):
         address(key)
+
+
+@pytest.fixture
+def quoted(monkeypatch, tmp_path):
+    """A ledger of two rows: one quotes its source and is decided in evidence, one says nothing."""
+    own = ledger()["score-3"]
+    told = replace(
+        own,
+        lesson="evidence/02_scoring_evidence",
+        quote_zh="除以根号 <d>",
+        quote_en="divide by the root",
+        where="S2, 3.1",
+    )
+    silent = replace(ledger()["steps-1"], verdict="unsaid", because="A figure.")
+    monkeypatch.setattr(claims, "ledger", lambda: {row.id: row for row in (silent, told)})
+    cell = {"id": "abc", "metadata": {"tags": ["claim:score-3"]}}
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "02_scoring_evidence.ipynb").write_text(json.dumps({"cells": [cell]}))
+    monkeypatch.setattr(claims, "NOTEBOOKS", tmp_path)
+    claims._deciding_cells.cache_clear()
+    yield told
+    claims._deciding_cells.cache_clear()
+
+
+def test_a_row_shows_its_source_s_own_sentence_and_links_to_evidence(quoted):
+    for shown in (page()._repr_html_(), claim("score-3", {"found": True})._repr_html_()):
+        for part in ('<q lang="zh">除以根号 &lt;d&gt;</q>', "divide by the root", "<i>S2, 3.1</i>"):
+            assert part in shown
+    assert 'href="evidence/02_scoring_evidence.ipynb#cell-id=abc"' in page()._repr_html_()
+    assert (
+        [row.id for row in page(words="根号").rows]
+        == ["score-3"]
+        == [row.id for row in page(words="3.1").rows]
+    )
+
+
+def test_evidence_stands_in_its_chapter_and_what_is_unsaid_is_counted(quoted):
+    assert [row.chapter for row in page().rows] == ["02 scoring", "02 scoring"]
+    assert page()._repr_html_().count("<caption") == 1
+    assert page().counts() == {"with a condition": 1, "unsaid": 1} and "– steps-1" in repr(page("unsaid"))
+
+
+def test_a_row_without_a_quote_looks_as_before():
+    assert ledger()["score-3"].quoted == "" and "<q lang" not in page()._repr_html_()
 
 
 def test_without_its_notebooks_the_library_names_the_lesson(monkeypatch, tmp_path):

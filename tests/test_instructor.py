@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from lesson_lib.checks.engine import exercises, lessons
+from lesson_lib.cli import kinds
 
 EXERCISES, LESSONS = exercises(), lessons()
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 FOLDER = NOTEBOOKS / "instructor"
-NAMES = sorted(p.stem for p in (NOTEBOOKS / "source").glob("*.py"))
+NAMES = sorted(p.stem for p in (NOTEBOOKS / "source").glob("*.py") if kinds.number_of(p.stem))
 PARTS = ["Goals", "Minutes", "Prompts", "Misconceptions", "Board", "What to cut"]
 COLUMNS = ["section", "minutes", "exercises", "may be cut"]
 PLANS = {"Half a day": 1, "Two days": 2, "Eight weeks": 8}  # heading -> sessions
@@ -60,10 +61,15 @@ def named(cell: str) -> list[str]:
     return [part.strip().strip("`") for part in cell.split(",") if part.strip() not in ("", "–", "-")]
 
 
-def read(text: str) -> Guide:
+def read(text: str, part: str = "") -> Guide:
+    """A chapter's file as one part sees it: what is headed "Minutes: 02b_which_score" is for 02b alone."""
     title, _, rest = text.strip().partition("\n")
     parts = headed(rest, "##")
-    guide = Guide(title, parts.pop(""), parts)
+    purpose, own = parts.pop(""), {}
+    for heading, said in parts.items():
+        name, _, of = heading.partition(": ")
+        own |= {name: said} if of in ("", part) else {}
+    parts, guide = own, Guide(title, purpose, own)
     guide.header, rows = table(parts.get("Minutes", ""))
     guide.rows = [row for row in rows if row.get("section") != "together"]
     guide.together = next((row.get("minutes", "") for row in rows if row.get("section") == "together"), "")
@@ -83,7 +89,23 @@ def minutes(source: str) -> int:
 
 
 def exercises(name: str) -> list[str]:
-    return [e.name for key in (name, f"exercises/{name}") for e in LESSONS.get(key, ())]
+    """What a part asks itself, and what its chapter's notebook of exercises asks; no predictions."""
+    chapter = kinds.chapter_of(name)
+    own = [key for key in LESSONS if kinds.kind_of(key) == "exercise" and kinds.chapter_of(key) == chapter]
+    return [e.name for key in (name, *own) for e in LESSONS.get(key, ()) if not e.prediction]
+
+
+def chapter_file(name: str, folder: Path = FOLDER) -> Path:
+    """The file of a part's chapter; a name that does not exist where it is missing."""
+    number = kinds.chapter_of(name)
+    return next(iter(sorted(folder.glob(f"{number}_*.md"))), folder / f"{number}_missing.md")
+
+
+def shared_out(texts: dict[str, str], guide: str, asked: list[str]) -> list[str]:
+    """What is wrong with the exercises in the tables of a chapter's parts (part's name -> its source): each
+    exercise stands in one of them."""
+    listed = [n for part in texts for row in read(guide, part).rows for n in named(row["exercises"])]
+    return [] if sorted(listed) == sorted(asked) else [f"exercises {sorted(listed)}, not {sorted(asked)}"]
 
 
 def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: list[str]) -> list[str]:
@@ -115,9 +137,9 @@ def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: li
         out.append("may be cut says no, or yes and what then is missing")
     if strange := [section for section, _ in guide.prompts if section not in of_lesson]:
         out.append(f"prompts for {strange}, which are no sections")
-    for section, kinds in guide.prompts:
-        if not re.fullmatch(r"(Ask Answer (If nobody answers )?)+", "".join(f"{k} " for k in kinds)):
-            out.append(f"{section}: the prompt's lines are {kinds}")
+    for section, lines in guide.prompts:
+        if not re.fullmatch(r"(Ask Answer (If nobody answers )?)+", "".join(f"{k} " for k in lines)):
+            out.append(f"{section}: the prompt's lines are {lines}")
     if len({section for section, _ in guide.prompts}) < 5:
         out.append("at least 5 sections with prompts")
     if len(re.findall(r"^- \*\*\"[^*]+\"\*\* \S", guide.parts["Misconceptions"], flags=re.M)) < 4:
@@ -177,9 +199,9 @@ def plan_faults(text: str, known: dict[str, list[str]], sessions: int) -> list[s
 
 
 def known_sections() -> dict[str, list[str]]:
-    """Lesson's number -> its sections."""
+    """Number of each part, 02 or 02a -> its sections."""
     return {
-        name[:2]: sections((NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8"))
+        kinds.number_of(name): sections((NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8"))
         for name in NAMES
     }
 
@@ -192,8 +214,13 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def guides() -> dict[str, Guide]:
-    """Lesson's number -> its file, for the lessons that have one."""
-    return {p.name[:2]: read(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("[0-9]*.md"))}
+    """Number of each part, 02 or 02a -> what its chapter's file says of it, where there is one."""
+    found = {name: chapter_file(name) for name in NAMES}
+    return {
+        kinds.number_of(name): read(path.read_text(encoding="utf-8"), name)
+        for name, path in found.items()
+        if path.exists()
+    }
 
 
 def unprepared(text: str, known: dict[str, list[str]], files: dict[str, Guide]) -> list[str]:
@@ -227,15 +254,62 @@ def plans() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_lesson_has_a_file_in_the_form(name):
-    path = FOLDER / f"{name}.md"
+    path = chapter_file(name)
     assert path.exists(), f"{path.name} is missing in notebooks/instructor"
     source = (NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8")
-    guide = read(path.read_text(encoding="utf-8"))
-    assert faults(guide, name[:2], sections(source), minutes(source), exercises(name)) == []
+    text = path.read_text(encoding="utf-8")
+    guide = read(text, name)
+    parts = {n: "" for n in NAMES if kinds.chapter_of(n) == kinds.chapter_of(name)}
+    assert shared_out(parts, text, exercises(name)) == []
+    asked = [n for row in guide.rows for n in named(row["exercises"])]
+    assert faults(guide, kinds.chapter_of(name), sections(source), minutes(source), asked) == []
 
 
-def test_there_is_no_file_without_a_lesson():
-    assert sorted(p.stem for p in FOLDER.glob("[0-9]*.md") if p.stem not in NAMES) == []
+def test_there_is_one_file_for_each_chapter():
+    """It has the first edition's name, whatever the parts are called."""
+    chapters = [kinds.chapter_of(name) for name in NAMES]
+    assert [kinds.chapter_of(p.stem) for p in sorted(FOLDER.glob("[0-9]*.md"))] == sorted(set(chapters))
+
+
+TWO_PARTS = """# 02 · Scoring: for the instructor
+
+Why.
+
+## Goals
+- one
+
+## Minutes: 02a_soft_look_up
+
+| section | minutes | exercises | may be cut |
+|---|---|---|---|
+| Opening | 5 | one | no |
+
+## Prompts: 02a_soft_look_up
+### Opening
+- **Ask:** a?
+
+## Minutes: 02b_which_score
+
+| section | minutes | exercises | may be cut |
+|---|---|---|---|
+| Opening | 7 | two, three | no |
+
+## Prompts: 02b_which_score
+### Opening
+- **Ask:** b?
+
+## Misconceptions
+"""
+
+
+def test_a_chapter_of_two_parts_has_a_table_for_each():
+    one, two = (read(TWO_PARTS, name) for name in ("02a_soft_look_up", "02b_which_score"))
+    assert [row["minutes"] for row in one.rows] == ["5"] and [row["minutes"] for row in two.rows] == ["7"]
+    assert list(one.parts) == ["Goals", "Minutes", "Prompts", "Misconceptions"] == list(two.parts)
+    assert "a?" in one.parts["Prompts"] and "b?" not in one.parts["Prompts"]
+    parts = {"02a_soft_look_up": "", "02b_which_score": ""}
+    assert shared_out(parts, TWO_PARTS, ["one", "two", "three"]) == []
+    assert shared_out(parts, TWO_PARTS, ["one", "two"]) and shared_out(parts, TWO_PARTS, ["one"] * 4)
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in FOLDER.glob("*.md")))

@@ -36,6 +36,14 @@ def test_lessons_and_exercises_are_copied_and_no_solutions(course):
     assert lab.copy_missing(course) == lab.Copies()
 
 
+def test_parts_pages_and_evidence_are_copied_in_the_courses_order(course):
+    for name in ("02a_soft_look_up", "02b_which_score", "glossary", "evidence/02_scoring_evidence"):
+        write(course / "notebooks" / f"{name}.ipynb", "hello")
+    names = ["00_start_here", "02a_soft_look_up", "02b_which_score", "glossary"]
+    names += ["evidence/02_scoring_evidence", "exercises/02_scoring"]
+    assert lab.copy_missing(course).copied == [f"{name}.ipynb" for name in names]
+
+
 def test_a_learners_edits_stay(course):
     lab.copy_missing(course)
     mine = course / "work" / "00_start_here.ipynb"

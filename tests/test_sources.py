@@ -70,6 +70,70 @@ def test_an_empty_source_is_named(course):
         sources.read_source(sources.targets(root=course)[0])
 
 
+PARTS = [
+    "00_start_here",
+    "02_scoring",
+    "02a_soft_look_up",
+    "02b_which_score",
+    "glossary",
+    "evidence/02_scoring_evidence",
+    "exercises/02_scoring",
+    "solutions/02_scoring",
+]
+
+
+@pytest.fixture
+def parts(course):
+    """The course with two parts of chapter 02 beside the old lesson, evidence and two pages."""
+    folder = course / "notebooks" / "source"
+    (folder / "evidence").mkdir()
+    for name in ("00_start_here", "02a_soft_look_up", "02b_which_score", "glossary"):
+        (folder / f"{name}.py").write_text(LESSON, encoding="utf-8")
+    (folder / "evidence" / "02_scoring_evidence.py").write_text(LESSON, encoding="utf-8")
+    return course
+
+
+def test_every_kind_is_known_and_in_the_courses_order(parts):
+    found = sources.targets(root=parts)
+    assert [target.name for target in found] == PARTS
+    kinds = ["page", "part", "part", "part", "page", "evidence", "exercise", "solution"]
+    assert [target.kind for target in found] == kinds
+    assert [target.solved for target in found] == [None] * 6 + [False, True]
+    evidence = found[5]
+    assert evidence.path == parts / "notebooks" / "evidence" / "02_scoring_evidence.ipynb"
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("02", PARTS[1:4] + PARTS[5:]),
+        ("02a", ["02a_soft_look_up"]),
+        ("02b_which_score", ["02b_which_score"]),
+        ("evidence/02_scoring_evidence", ["evidence/02_scoring_evidence"]),
+        ("notebooks/evidence/02_scoring_evidence.ipynb", ["evidence/02_scoring_evidence"]),
+        ("glossary", ["glossary"]),
+        ("00", ["00_start_here"]),
+    ],
+)
+def test_a_chapter_a_part_and_a_page_are_chosen_by_name(parts, name, wanted):
+    assert [target.name for target in sources.targets([name], root=parts)] == wanted
+
+
+@pytest.mark.parametrize("name", ["02c", "2", "02_", "a", "evidence", ""])
+def test_a_name_that_fits_nothing_is_told_with_what_there_is(parts, name):
+    with pytest.raises(sources.BuildError, match="02a_soft_look_up, 02b_which_score, glossary, evidence/02"):
+        sources.targets([name], root=parts)
+
+
+def test_a_notebook_of_any_kind_without_a_source_is_a_stray(parts):
+    folder = parts / "notebooks"
+    for name in ("02a_soft_look_up", "03a_gone", "evidence/03_gone_evidence", "solutions/03_gone"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / f"{name}.ipynb").write_text("{}", encoding="utf-8")
+    gone = ["03a_gone", "evidence/03_gone_evidence", "solutions/03_gone"]
+    assert sources.strays(parts) == [f"notebooks/{name}.ipynb" for name in gone]
+
+
 @pytest.mark.parametrize(
     "name, wanted",
     [

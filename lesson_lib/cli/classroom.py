@@ -151,7 +151,7 @@ def publish(root: Path, original: Path) -> None:
             os.replace(part, path)
     for name in set(lab.lessons(original)) - set(names):
         (target / name).unlink()
-    for folder in (original, target, target / "exercises"):
+    for folder in {original, target, *((target / name).parent for name in names)}:
         folder.chmod(0o755)
 
 

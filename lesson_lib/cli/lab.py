@@ -15,6 +15,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lesson_lib.cli import kinds
+
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
@@ -23,10 +25,8 @@ QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so 
 
 
 def lessons(root: Path = ROOT) -> list[str]:
-    """The notebooks for a learner, as paths below notebooks/: lessons, then exercises. No solutions."""
-    folder = root / "notebooks"
-    found = [*sorted(folder.glob("*.ipynb")), *sorted((folder / "exercises").glob("*.ipynb"))]
-    return [path.relative_to(folder).as_posix() for path in found]
+    """The notebooks for a learner, as paths below notebooks/, in the course's order. No solutions."""
+    return [f"{name}.ipynb" for name in kinds.built(root)]
 
 
 @dataclass

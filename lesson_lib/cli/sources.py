@@ -10,6 +10,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from lesson_lib.cli import kinds
 from lesson_lib.cli.cards import BEGIN, END, STUB, written_out
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,29 +33,33 @@ class Target:
     path: Path
 
     @property
+    def kind(self) -> kinds.Kind:
+        """part, page, evidence, exercise or solution."""
+        return kinds.kind_of(self.name)
+
+    @property
     def solved(self) -> bool | None:
-        """True for a notebook with answers, False for a learner's, None for a lesson."""
-        folder = self.name.rpartition("/")[0]
-        return {"exercises": False, "solutions": True}.get(folder)
+        """True for a notebook with answers, False for a learner's exercises, None for any other."""
+        return {"exercise": False, "solution": True}.get(self.kind)
 
 
 def targets(names: Sequence[str] = (), *, root: Path = ROOT) -> list[Target]:
     """The notebooks that the sources give, in order; with `names`, those only: 02_scoring,
-    exercises/02_scoring, 02.
+    exercises/02_scoring, 02a, or 02 for a whole chapter.
 
     Raises BuildError for a name that fits nothing.
     """
     folder = root / "notebooks"
-    every = [Target(p.stem, p, folder / f"{p.stem}.ipynb") for p in sorted((folder / "source").glob("*.py"))]
-    for p in sorted((folder / "source" / "exercises").glob("*.py")):
-        every += [
-            Target(f"{k}/{p.stem}", p, folder / k / f"{p.stem}.ipynb") for k in ("exercises", "solutions")
-        ]
+    found = {p.stem: p for p in (folder / "source").glob("*.py")}
+    found |= {f"evidence/{p.stem}": p for p in (folder / "source" / "evidence").glob("*.py")}
+    for p in (folder / "source" / "exercises").glob("*.py"):  # each source gives two
+        found |= {f"exercises/{p.stem}": p, f"solutions/{p.stem}": p}
+    every = [Target(name, found[name], folder / f"{name}.ipynb") for name in kinds.ordered(found)]
     if not names:
         return every
-    chosen = []
-    for name in (n.removesuffix(".ipynb").removesuffix(".py").removeprefix("notebooks/") for n in names):
-        fits = [t for t in every if name in (t.name, t.source.stem, t.source.stem.split("_")[0])]
+    chosen: list[Target] = []
+    for name in names:
+        fits = [t for t in every if kinds.fits(t.name, name)]
         if not fits:
             raise BuildError(
                 f"no notebook is called {name!r}; there are {', '.join(t.name for t in every) or 'none'}"
@@ -148,11 +153,6 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
 
 def strays(root: Path = ROOT) -> list[str]:
     """Notebooks without a source, as paths from the repository's root."""
-    known = {t.path for t in targets(root=root)}
-    folders = [root / "notebooks", root / "notebooks" / "exercises", root / "notebooks" / "solutions"]
-    return [
-        p.relative_to(root).as_posix()
-        for folder in folders
-        for p in sorted(folder.glob("*.ipynb"))
-        if p not in known
-    ]
+    known = {t.name for t in targets(root=root)}
+    every = kinds.built(root, (*kinds.LEARNERS, "solution"))
+    return [f"notebooks/{name}.ipynb" for name in every if name not in known]

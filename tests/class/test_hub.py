@@ -340,6 +340,18 @@ def test_the_original_is_read_only_and_without_solutions(course):
     assert classroom.lab.lessons(original) == [LESSON]
 
 
+def test_parts_pages_and_evidence_are_published_for_all_to_read(course):
+    root, original = course / "original", course / "published"
+    names = ["02a_soft_look_up.ipynb", LESSON, "glossary.ipynb", "evidence/02_scoring_evidence.ipynb"]
+    for name in names:
+        write(root / "notebooks" / name, "hello")
+    classroom.publish(root, original)
+    assert classroom.lab.lessons(original)[: len(names)] == names
+    for name in names:
+        path = original / "notebooks" / name
+        assert path.parent.stat().st_mode & 0o777 == 0o755 and path.stat().st_mode & 0o777 == 0o444
+
+
 # --- One class, running
 # ------------------------------------------------------------------------------------------------
 

@@ -219,7 +219,7 @@ def test_notes_have_minutes_questions_and_wrong_answers():
 
 
 def test_without_a_guide_there_are_fewer_notes_and_no_error(tmp_path):
-    assert notes.read_guide(tmp_path / "none.md") == notes.Guide()
+    assert notes.read_guide(tmp_path, "03_matrix_form") == notes.Guide()
     made = small("## 1 · One\n\nText.")
     assert "50 for the whole lesson" in " ".join(made.opening_notes)
     assert "Wrong answers to expect" in " ".join(made.sections[-1].slides[0].notes)
@@ -271,6 +271,35 @@ def test_a_broken_guide_is_read_as_far_as_it_goes():
 
 
 # The command
+
+
+def test_every_part_has_a_deck_and_a_chapter_is_chosen_by_its_number(tmp_path):
+    folder = tmp_path / "notebooks"
+    names = ["00_start_here", "02a_soft_look_up", "02b_which_score", "03_matrix_form"]
+    others = ["glossary", "evidence/02_scoring_evidence", "exercises/02_scoring", "solutions/02_scoring"]
+    for name in names + others:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.ipynb").write_text("{}")
+    assert [path.stem for path in slides.chosen(root=tmp_path)] == names
+    assert [path.stem for path in slides.chosen(["02"], root=tmp_path)] == names[1:3]
+    assert [path.stem for path in slides.chosen(["02b", "03"], root=tmp_path)] == names[2:]
+    for other in ("glossary", "02_scoring", "02c"):
+        with pytest.raises(slides.SlidesError, match="there are 00_start_here, 02a_soft_look_up"):
+            slides.chosen([other], root=tmp_path)
+
+
+def test_a_deck_reads_its_own_part_of_the_chapters_guide(tmp_path):
+    table = "| section | minutes | exercises |\n|---|---|---|\n| Opening | {} | x |\n"
+    form = (
+        "## Minutes: {0}\n\n"
+        + table.replace("{}", "{1}")
+        + "\n## Prompts: {0}\n### Opening\n- **Ask:** {0}?\n"
+    )
+    text = form.format("02a_soft_look_up", 5) + form.format("02b_which_score", 7)
+    (tmp_path / "02_scoring.md").write_text(text)
+    one, two = (notes.read_guide(tmp_path, part) for part in ("02a_soft_look_up", "02b_which_score"))
+    assert (one.minutes, two.minutes) == ({"Opening": "5"}, {"Opening": "7"})
+    assert [p.ask for p in one.prompts["Opening"]] == ["02a_soft_look_up?"]
 
 
 def test_names_that_fit_nothing_and_missing_packages_are_sentences(tmp_path, capsys, monkeypatch):
@@ -386,7 +415,7 @@ def test_every_deck_has_notes_with_minutes_and_wrong_answers(path, built):
     assert "<b>Minutes:</b>" in said
     if notes.exercises_of(path.stem):
         assert "Wrong answers to expect" in said
-    guide = notes.read_guide(path.parent / "instructor" / f"{path.stem}.md")
+    guide = notes.read_guide(path.parent / "instructor", path.stem)
     headings = {notes.plain_heading(s.heading) for s in slides.read(path).sections}
     assert set(guide.minutes) <= headings and set(guide.prompts) <= headings  # or their notes are lost
     asked = [Words().inline(prompt.ask) for prompts in guide.prompts.values() for prompt in prompts]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lesson_lib.cli import kinds
 from lesson_lib.cli.slides.deck import deck
 from lesson_lib.cli.slides.maker import SHOWN
 from lesson_lib.cli.slides.notes import read_guide
@@ -48,19 +49,18 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/slides")) -> int:
 
 
 def chosen(names: Sequence[str] = (), root: Path = ROOT) -> list[Path]:
-    """The built lessons with these names, all without names. Raises SlidesError where there is none."""
-    every = sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    """The built parts with these names (02a_soft_look_up, 02a, or 02 for a chapter), and 00; all without
+    names. Raises SlidesError where there is none."""
+    every = [name for name in kinds.built(root, ("page", "part")) if kinds.number_of(name)]
     if not every:
         raise SlidesError("notebooks/ holds no built lesson; run: make notebooks")
-    found = []
-    for name in (Path(n).name.removesuffix(".ipynb") for n in names):
-        fits = [p for p in every if name in (p.stem, p.stem.split("_")[0])]
+    found: list[str] = []
+    for asked in names:
+        fits = [name for name in every if kinds.fits(name, Path(asked).name)]
         if not fits:
-            raise SlidesError(
-                f"no built lesson is called {name!r}; there are {', '.join(p.stem for p in every)}"
-            )
-        found += [p for p in fits if p not in found]
-    return found or every
+            raise SlidesError(f"no built lesson is called {asked!r}; there are {', '.join(every)}")
+        found += [name for name in fits if name not in found]
+    return [root / "notebooks" / f"{name}.ipynb" for name in found or every]
 
 
 def read(path: Path) -> Deck:
@@ -71,7 +71,7 @@ def read(path: Path) -> Deck:
         notebook = nbformat.read(path, 4)
     except (OSError, ValueError) as error:  # nbformat's errors about a broken file are ValueErrors
         raise SlidesError(f"{path.name} cannot be read ({error}); run: make notebooks") from None
-    return deck(path.stem, notebook, read_guide(path.parent / "instructor" / f"{path.stem}.md"))
+    return deck(path.stem, notebook, read_guide(path.parent / "instructor", path.stem))
 
 
 def write(path: Path, to: Path) -> Deck:
@@ -102,7 +102,7 @@ def page(made: Deck) -> str:
 def number_and_title(made: Deck) -> tuple[str, str]:
     """The lesson's number and its title, of '03 · Matrix form: how ...'."""
     number, dot, title = made.title.partition(" · ")
-    return (number, title) if dot else (made.name[:2], made.title or made.name)
+    return (number, title) if dot else (kinds.number_of(made.name), made.title or made.name)
 
 
 def count(made: Deck) -> int:
@@ -130,7 +130,7 @@ def copy_assets(to: Path, root: Path = ROOT) -> None:
 def write_index(to: Path) -> None:
     """Write `to`/index.html, a list of all decks that lie there."""
     rows = []
-    for path in sorted(to.glob("[0-9][0-9]_*.html")):
+    for path in sorted(p for p in to.glob("*.html") if kinds.number_of(p.stem)):
         text = path.read_text(encoding="utf-8")
         title = re.search(r"<title>(.*?)</title>", text, re.S)[1]
         minutes = re.search(r'<p class="meta">About (\d+) minutes', text)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lesson_lib.cli import kinds
 from lesson_lib.cli.slides.text import Block
 
 OPENING = "Opening"
@@ -30,13 +31,17 @@ class Guide:
     prompts: dict[str, list[Prompt]] = field(default_factory=dict)
 
 
-def read_guide(path: Path) -> Guide:
-    """The guide in a file of the form of notebooks/instructor; an empty one where there is no such file."""
-    return guide(path.read_text(encoding="utf-8")) if path.exists() else Guide()
+def read_guide(folder: Path, part: str) -> Guide:
+    """What the chapter's guide in that folder says of a part; an empty guide where there is none."""
+    found = sorted(folder.glob(f"{kinds.chapter_of(part)}_*.md"))
+    return guide(found[0].read_text(encoding="utf-8"), part) if found else Guide()
 
 
-def guide(text: str) -> Guide:
+def guide(text: str, part: str = "") -> Guide:
     """The minutes, exercises and prompts that a text gives; what does not fit the form is left out.
+
+    A chapter of one part has sections Minutes and Prompts. Where it has several, each part has its own,
+    "Minutes: 02a_soft_look_up", and no other part reads them.
 
     >>> table = "| section | minutes | exercises |\\n|---|---|---|\\n| Opening | 5 | score_ratio, x |"
     >>> g = guide("## Minutes\\n" + table)
@@ -45,6 +50,9 @@ def guide(text: str) -> Guide:
     """
     made = Guide()
     for title, body in _parts(text, "## "):
+        title, _, of = title.partition(": ")
+        if of not in ("", part):
+            continue
         if title == "Minutes":
             rows = [[c.strip() for c in _cells(line)] for line in body.splitlines() if line.startswith("|")]
             for row in rows:
@@ -100,10 +108,15 @@ def asked_in(source: str) -> tuple[Block, list[str]] | None:
 
 
 def exercises_of(lesson: str) -> list:
-    """The exercises of a lesson, such as 03_matrix_form, in order."""
+    """The exercises of a lesson's chapter, such as 03_matrix_form, in order, as far as this part or the
+    chapter's own notebook asks them."""
     from lesson_lib.checks.engine import lessons
 
-    return [e for key, found in lessons().items() if key.rpartition("/")[2] == lesson for e in found]
+    def asks(notebook: str) -> bool:
+        own = kinds.kind_of(notebook) == "exercise" and kinds.chapter_of(notebook) == kinds.chapter_of(lesson)
+        return own or notebook == lesson
+
+    return [e for notebook, found in lessons().items() if asks(notebook) for e in found if not e.prediction]
 
 
 def _prompts(text: str) -> list[Prompt]:

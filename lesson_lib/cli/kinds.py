@@ -1,0 +1,61 @@
+"""The kinds of notebook, told by their names, in the course's order.
+
+02a_soft_look_up, 03_matrix_form     part: chapter 02 has several, chapter 03 has one
+00_start_here, glossary, sources     page
+evidence/02_scoring_evidence         evidence: a chapter's claims and long experiments
+exercises/02_scoring                 exercise: assigned and graded
+solutions/02_scoring                 solution: not for learners
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["part", "page", "evidence", "exercise", "solution"]
+FOLDERS: dict[str, Kind] = {"evidence": "evidence", "exercises": "exercise", "solutions": "solution"}
+LEARNERS: tuple[Kind, ...] = ("part", "page", "evidence", "exercise")  # what a learner gets a copy of
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a notebook, by its name below notebooks/.
+
+    >>> kind_of("02a_soft_look_up"), kind_of("glossary"), kind_of("exercises/02_scoring.ipynb")
+    ('part', 'page', 'exercise')
+    """
+    folder, _, stem = name.rpartition("/")
+    if folder:
+        return FOLDERS[folder]
+    return "part" if number_of(stem) not in ("", "00") else "page"
+
+
+def number_of(name: str) -> str:
+    """The number at the start of a name, with the letter of a part: 02a, 03; '' where there is none."""
+    found = re.match(r"(?:.*/)?(\d\d[a-z]?)_", name)
+    return found[1] if found else ""
+
+
+def chapter_of(name: str) -> str:
+    """The number of the chapter: 02 of 02a_soft_look_up and of exercises/02_scoring; '' where none is."""
+    return number_of(name)[:2]
+
+
+def fits(name: str, asked: str) -> bool:
+    """Whether `asked` names this notebook: 02 a whole chapter, 02a a part, 02_scoring with or without its
+    folder, or a file."""
+    asked = asked.removesuffix(".ipynb").removesuffix(".py").removeprefix("notebooks/")
+    return asked != "" and asked in (name, name.rpartition("/")[2], number_of(name), chapter_of(name))
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Names in the course's order: parts and pages, then folder by folder, in each by number."""
+    folders = ["", *FOLDERS]
+    return sorted(names, key=lambda name: (folders.index(name.rpartition("/")[0]), name))
+
+
+def built(root: Path, kinds: Iterable[Kind] = LEARNERS) -> list[str]:
+    """The notebooks of these kinds that are built in a repository: 02_scoring, exercises/02_scoring ..."""
+    folder = root / "notebooks"
+    places = [folder, *(folder / name for name in FOLDERS)]
+    names = [p.relative_to(folder).with_suffix("").as_posix() for f in places for p in f.glob("*.ipynb")]
+    return [name for name in ordered(names) if kind_of(name) in kinds]
