@@ -712,3 +712,16 @@ def test_a_repair_that_changes_no_result_is_an_attempt(tmp_path):
     text = given.replace("scores * knows", "scores.masked_fill(~knows, 0.0)")
     result = check(_written_by_hand(text, tmp_path)["attend_to_known"])
     assert result.state == "failed" and "what you changed changes no result yet" in result.diagnosis, text
+
+
+def test_a_mistake_that_fails_where_the_answer_is_right_is_not_named():
+    """One highest score for the whole graph gives 0/0 at a low node, and looks there like other mistakes; but
+    where scores are small it is right, and they are not."""
+
+    def softmax_over_edges(scores, edge_index, n):
+        weights = (scores - scores.max()).exp()
+        total = torch.zeros(n, scores.shape[1]).index_add(0, edge_index[1], weights)
+        return torch.nan_to_num(weights / total[edge_index[1]])
+
+    result = check(softmax_over_edges)
+    assert not result.passed and "your softmax runs over all edges" not in result.diagnosis, result
