@@ -6,7 +6,8 @@ instructor; reset(name) forgets one exercise, so that it can be done again.
 engine       the verbs            exercise     four kinds of exercise, and how each judges
 alike        exercises about exact whole numbers, and other classes that two chapters share
 suite        properties(): what must hold for every attention function, whoever wrote it; its probes in probes
-runner       running an answer safely          store    progress on disk
+runner       running an answer safely, in a copy of the session first (trial), which is put back (session)
+store        progress on disk
 overview     where a learner stands: tables, and a file for a spreadsheet
 values, expressions, result       numbers in words, numbers from words, what a check shows
 """
