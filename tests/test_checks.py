@@ -148,7 +148,7 @@ def fits(name, odd):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_odd_answers_are_named_and_harm_nothing(name):
+def test_odd_answers_are_named_and_harm_nothing(name, untried):
     for odd, (make, words) in ODD.items():
         if not fits(name, odd):
             continue
@@ -206,7 +206,7 @@ THINGS = [
 
 
 @pytest.mark.parametrize("name", EXERCISES)
-def test_no_answer_makes_a_check_fail(name):
+def test_no_answer_makes_a_check_fail(name, untried):
     for thing in THINGS:
         result = check(thing, name)
         assert isinstance(result, Result) and not result.passed
@@ -276,9 +276,10 @@ def forever_and_deaf(*arguments):
 @pytest.mark.parametrize("answer", [forever, lambda *a: time.sleep(2)])
 def test_an_endless_loop_ends(answer, monkeypatch):
     monkeypatch.setattr(runner, "DEADLINE_S", 0.3)
-    before = threading.active_count()
+    before, begun = threading.active_count(), time.monotonic()
     result = check(answer, "scaled_attention")
-    assert "had no answer after 0.3 seconds" in result.diagnosis
+    waited = float(re.search(r"had no answer after (\S+) seconds", result.diagnosis)[1])
+    assert 0.3 <= waited <= time.monotonic() - begun + 0.5  # by the clock, rounded
     assert set(result.counterexample.arguments) == {"query", "key", "value"}
     if answer is forever:
         assert threading.active_count() == before  # the loop is really over
@@ -322,7 +323,7 @@ def interrupts():
 def test_the_stop_button_stops(monkeypatch, interrupts):
     import _thread
 
-    begun = threading.Event()
+    begun = multiprocessing.Event()  # one that a trial shares with this process
 
     def endless(scores):
         begun.set()
@@ -334,7 +335,9 @@ def test_the_stop_button_stops(monkeypatch, interrupts):
 
     monkeypatch.setattr(runner, "DEADLINE_S", 20.0)
     threading.Thread(target=press, daemon=True).start()
+    before = time.monotonic()
     assert "was stopped by you" in check(endless, "stable_weights").diagnosis
+    assert time.monotonic() - before < 15 and not multiprocessing.active_children()
 
 
 def test_global_state_is_left_alone():

@@ -45,7 +45,7 @@ IN_EXERCISES = [name for name, lesson in LESSON_OF.items() if lesson.startswith(
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, untried):
     monkeypatch.setenv("LESSON_HOME", str(tmp_path))
     monkeypatch.setattr(store, "_unsaved", [])
 

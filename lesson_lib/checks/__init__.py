@@ -11,8 +11,9 @@ card         a question in a notebook, or where no kernel runs
 alike        exercises about exact whole numbers, and other classes that two chapters share
 expose       exercises that ask for the inputs on which a wrong function is caught
 suite        properties(): what must hold for every attention function, whoever wrote it; its probes in probes
-runner       running an answer safely     store        what happened, on disk
-schedule     when a question returns      overview     where a learner stands: tables, and a file
+runner       running an answer safely, in a copy of the session first (trial), which is put back (session)
+store        what happened, on disk       schedule     when a question returns
+overview     where a learner stands: tables, and a file for a spreadsheet
 values, expressions, result       numbers in words, numbers from words, what a check shows
 """
 

@@ -14,14 +14,16 @@ from typing import Any
 
 import torch
 
-from lesson_lib.checks import overview, runner, store
-from lesson_lib.checks.exercise import Case, Exercise
+from lesson_lib.checks import overview, runner, store, values
+from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.overview import Lesson, Overview, Standing
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.short import Open
 from lesson_lib.checks.values import copies, described
 
 SECOND = "_2"  # at the end of a name: its second problem
+LONGEST = 20_000  # characters of a text, ten times a long answer
+
 _CHAPTERS = Path(__file__).parents[1] / "chapters"
 
 
@@ -62,8 +64,8 @@ def check(answer: Any, name: Any = None) -> Result:
 
     `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise;
     for a function it defaults to the function's own name. An empty stub is "not attempted yet". Nothing that
-    an answer does raises here; functions run in a thread of their own and are ended after `runner.DEADLINE_S`
-    seconds.
+    an answer does raises here. Functions are tried in a copy of the session, then run in a thread of their
+    own, and are ended after `runner.DEADLINE_S` seconds; what they change in the session is put back.
 
     >>> check("exp(12) / exp(10)", "score_ratio").passed
     True
@@ -298,45 +300,50 @@ def _judged(exercise: Exercise, answer: Any) -> Result:
     """The exercise's own verdict, with the deadline and everything global protected; a sentence in every
     other case."""
     if changed := runner.replaced():
+        owner = "torch's" if "." in changed else "Python's"
         return exercise.result(
             "unjudged",
-            f"{changed} is not torch's own in this session, so nothing can be judged; restart the kernel",
+            f"{changed} is not {owner} own in this session, so nothing can be judged; restart the kernel",
         )
-    last: dict[str, Any] = {"step": "", "case": {}}
-
-    def watch(step: str, case: Case) -> None:
-        last.update(step=step, case=case)
-
+    if values.is_a(answer, str) and str.__len__(answer) > LONGEST:
+        return exercise.result("failed", f"a text of at most {LONGEST:,} characters is read; yours is longer")
+    notes = runner.Notes()
+    called = isinstance(exercise, Write) and callable(answer)
     with runner.undisturbed():
         try:
-            result = runner.within(runner.DEADLINE_S, lambda: exercise.judge(answer, watch))
-        except TimeoutError as late:
-            shown = Counterexample(copies(last["case"]), None, NO_RESULT) if last["case"] else None
-            result = exercise.result("failed", str(late), step=last["step"], counterexample=shown)
-        except BaseException as error:
-            result = exercise.result(
-                "unjudged",
-                f"the check itself stumbled over this answer, {described(answer)} ({type(error).__name__});"
-                " that is a fault of the check: please report it",
+            result = runner.within(
+                runner.DEADLINE_S, lambda: exercise.judge(answer, notes.turn), notes, tried=called
             )
-    if changed := runner.replaced():
-        runner.restore()
-        return exercise.result(
-            "failed", f"your function replaces {changed} by its own; it is put back. Compute, replace nothing"
-        )
+        except runner.Verdict:  # this check is called by an answer
+            raise
+        except TimeoutError as reason:
+            shown = Counterexample(copies(notes.case), None, NO_RESULT) if notes.case else None
+            result = exercise.result("failed", str(reason), step=notes.step, counterexample=shown)
+        except BaseException as error:
+            result = exercise.result(*_stumbled(answer, error))
+    result.after.update(notes.rows)
     return result
+
+
+def _stumbled(answer: Any, error: BaseException) -> tuple[str, str]:
+    """State and sentence for an error that the judging met: by a line of the learner's, or by a fault of its
+    own."""
+    if type(answer) not in (int, float, str) and (place := runner.place(error)):
+        return "failed", f"what you handed in stops with {values.kind(error)}{place}: it cannot be looked at"
+    return "unjudged", (
+        f"the check itself stumbled over this answer, {values.described(answer)} ({values.kind(error)});"
+        " that is a fault of the check: please report it"
+    )
 
 
 def find(name: Any) -> tuple[Exercise | None, str]:
     """The exercise of that name (or of the function with that name), or None and a sentence. NAME_2 is the
     second problem of NAME, as it was posed last."""
-    if not isinstance(name, str):
-        try:
-            name = getattr(name, "__name__", None)
-        except Exception:
-            name = None  # an object that answers no question
-    if not isinstance(name, str):
+    if not values.is_a(name, str):
+        name = values.own_name(name)
+    if name is None or "<" in name:  # a lambda is called "<lambda>"
         return None, 'say which exercise this answers: check(answer, "name"); progress() lists the names'
+    name = str.__str__(name)
     if name in exercises():
         return exercises()[name], ""
     first = exercises().get(name.removesuffix(SECOND))

@@ -5,11 +5,12 @@ import math
 import numbers
 import operator
 import unicodedata
+from decimal import Decimal
 from typing import Any
 
 import torch
 
-from lesson_lib.checks.values import described, fixed, is_numpy
+from lesson_lib.checks.values import count, described, fixed, is_a, is_numpy, ordinary
 
 KNOWN = {"e": math.e, "pi": math.pi, "exp": math.exp, "sqrt": math.sqrt, "log": math.log, "ln": math.log}
 OPERATORS = {
@@ -31,20 +32,21 @@ def number_in(answer: Any) -> tuple[float | None, str]:
     >>> number_in("12 * 34")
     (408.0, '')
     """
-    if isinstance(answer, bool):
+    if type(answer) is bool:
         return None, f"{answer} is a truth value; {HELP}"
-    if isinstance(answer, torch.Tensor) or is_numpy(answer):
-        if math.prod(getattr(answer, "shape", ())) != 1:
+    if is_a(answer, torch.Tensor) or is_numpy(answer):
+        if count(answer) != 1:
             return None, f"one number is asked for, you handed in {described(answer)}"
-    elif not isinstance(answer, (str, numbers.Number)) and type(answer).__name__ != "Decimal":
+        answer = ordinary(answer)
+    elif not is_a(answer, (str, numbers.Number, Decimal)):
         return None, f"one number is asked for, you handed in {described(answer)}; {HELP}"
     try:
-        number = _value_of(answer) if isinstance(answer, str) else float(answer)
+        number = _value_of(answer) if is_a(answer, str) else float(answer)
     except OverflowError:
         return None, "that number is too large for any computer's float: far beyond the answer"
     except ZeroDivisionError:
         return None, "that expression divides by zero"
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, RuntimeError) as error:
+    except Exception as error:
         reason = str(error) if isinstance(error, _Unknown) else "that is not one number"
         return None, f"{reason}; {HELP}"
     if not math.isfinite(number):
@@ -57,6 +59,8 @@ class _Unknown(ValueError):
 
 
 def _value_of(text: str) -> float:
+    if len(text) > LONGEST:  # before each of its characters is looked at
+        raise _Unknown(f"that expression has more than {LONGEST} characters")
     text = unicodedata.normalize("NFKC", text.replace("²", "**2").replace("³", "**3")).strip()
     for sign, meaning in {
         "^": "**",
@@ -69,8 +73,6 @@ def _value_of(text: str) -> float:
         "torch.": "",
     }.items():
         text = text.replace(sign, meaning)
-    if len(text) > LONGEST:
-        raise _Unknown(f"that expression has more than {LONGEST} characters")
     part = 1.0
     if text.endswith("%"):
         text, part = text[:-1], 0.01

@@ -71,7 +71,7 @@ class Probe:
             raise Stop(outcome.trouble + ("" if mask is None else " (called with mask=, a boolean tensor)"))
         value_out, weights = outcome.value, None
         if isinstance(value_out, tuple) and len(value_out) == 2:
-            value_out, weights = value_out
+            value_out, weights = map(values.ordinary, value_out)
         expected = query.new_zeros(*query.shape[:-1], value.shape[-1])
         if trouble := values.unfit(value_out, expected):
             raise Stop(trouble)

@@ -78,7 +78,7 @@ class Result:
             if self.counterexample.expected is not None:
                 rows["expected"] = written(self.counterexample.expected)
             yours = self.counterexample.yours
-            rows["yours"] = yours if isinstance(yours, str) and yours == NO_RESULT else written(yours)
+            rows["yours"] = yours if type(yours) is str and yours == NO_RESULT else written(yours)
         if self.diagnosis != NOTHING_YET:  # the heading says it already
             rows["diagnosis"] = self.diagnosis
         return {label: text for label, text in (rows | self.after).items() if text}
@@ -114,7 +114,7 @@ def table_text(title: str, rows: dict[str, str]) -> str:
     width = max((len(label) for label in rows), default=0)
     lines = [title]
     for label, text in rows.items():
-        parts = [part for line in text.splitlines() for part in _wrapped(line, WIDTH - width - 4)]
+        parts = [part for line in _encodable(text).splitlines() for part in _wrapped(line, WIDTH - width - 4)]
         heads = [label] + [""] * len(parts)
         lines += [f"  {head.ljust(width)}  {part}" for head, part in zip(heads, parts, strict=False)]
     return "\n".join(lines)
@@ -133,13 +133,18 @@ def table_html(title: str, rows: dict[str, str], colour: str, below: str = "") -
     lines = "".join(
         "<tr style='background:none'><td style='text-align:left;vertical-align:top;padding:.1em 1em .1em"
         f" 0;opacity:.75'>{escape(label)}</td><td style='text-align:left;vertical-align:top;padding:.1em"
-        f" 0;white-space:pre-wrap{_font(text)}'>{escape(text)}</td></tr>"
+        f" 0;white-space:pre-wrap{_font(text)}'>{escape(_encodable(text))}</td></tr>"
         for label, text in rows.items()
     )
     return (
         f"<div style='border-left:.3em solid {colour};padding:.2em .8em;color:inherit'><div>{title}</div>"
         f"<table style='border:none;margin:.2em 0 0 0;color:inherit'>{lines}</table>{below}</div>"
     )
+
+
+def _encodable(text: str) -> str:
+    """The text with a question mark for what no notebook can save: half a character, as in "\\ud800"."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _font(text: str) -> str:

@@ -1,14 +1,14 @@
 """Running somebody else's function: with a deadline, with its inputs and the global state protected, whatever
 it does.
 
-The answer runs in a daemon thread. When the deadline passes, an exception is raised inside that thread, which
-ends any loop written in Python, on every system and also where the caller is not the main thread; a signal
-does neither. What it cannot end is one call into C that never returns: that thread is left behind, and the
-sentence says so.
+It runs in a copy of the session first (`trial`), where the system can copy one; what comes to no end there
+never runs here. Then it runs in a daemon thread. When the deadline passes, an exception is raised inside that
+thread, which ends any loop written in Python, on every system and also where the caller is not the main
+thread; a signal does neither. What it cannot end is one call into C that never returns: that thread is left
+behind, and the sentence says so.
 """
 
 import builtins
-import contextvars
 import ctypes
 import inspect
 import linecache
@@ -21,12 +21,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lesson_lib.checks import session, trial, values
+from lesson_lib.checks.trial import Verdict
 from lesson_lib.checks.values import copies, same
 from lesson_lib.device import device
 
@@ -44,18 +47,17 @@ LIBRARY_FOLDERS = tuple(
     )
 )
 
+MOST = 10**7  # numbers that a result may hold: no exercise asks for a hundredth of them
+
+# What the judging itself computes with.
 PRISTINE = {
     (place, name): getattr(place, name)
-    for place in (torch, Tensor, torch.nn.functional)
+    for place in (torch, Tensor, torch.nn.functional, builtins)
     for name in (
-        *"softmax matmul einsum exp tanh sum mean max amax bmm".split(),
-        "__matmul__",
-        "__add__",
-        "__mul__",
-        "__truediv__",
-        "__getitem__",
-        "clone",
-        "allclose",
+        *"softmax matmul einsum exp log tanh sum mean max min abs amax bmm all any".split(),
+        *"equal isclose allclose isfinite isnan nan_to_num clone double".split(),
+        *"__matmul__ __add__ __mul__ __truediv__ __getitem__".split(),
+        *"len range zip map isinstance callable getattr".split(),
     )
     if hasattr(place, name)
 }
@@ -77,54 +79,127 @@ class Call:
     error: str = ""
 
 
+@dataclass
+class Notes:
+    """What there is to say about a judgement beside its verdict: where it stands, what the answer prints and
+    changes."""
+
+    step: str = ""
+    case: Mapping[str, Any] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
+    page: session.Page = field(default_factory=session.Page)
+
+    def turn(self, step: str, case: Mapping[str, Any]) -> None:
+        """From now on the answer is called with these inputs."""
+        self.step, self.case = step, case
+        self.page.restart()
+        trial.tell(step=step, case=case, printed="")
+
+
+_notes: ContextVar[Notes | None] = ContextVar("notes", default=None)  # of the judgement that runs
+
+
 def call(answer: Callable, arguments: Mapping[str, Any]) -> Call:
-    """Call `answer` with copies of the arguments, in order. Never raises, except for the deadline."""
+    """Call `answer` with copies of the arguments, in order. Raises nothing but the end of the judgement: for
+    the deadline, and for a result that is far too large to be looked at."""
     given = copies(arguments)
     try:
         value = answer(*given.values())
-    except Deadline:
+    except (Deadline, Verdict):
         raise
     except BaseException as error:
+        if trial.refused(error):
+            raise Verdict(f"your function {trial.GREEDY}{place(error)}") from None
         return Call(
-            None, sentence(error), _changed(given, arguments), f"{type(error).__name__}: {_first_line(error)}"
+            None, sentence(error), _changed(given, arguments), f"{values.kind(error)}: {_first_line(error)}"
         )
-    return Call(value, None, _changed(given, arguments))
+    finally:
+        if (notes := _notes.get()) is not None:
+            notes.page.shut()
+    if inspect.iscoroutine(value):
+        value.close()
+        return Call(None, "your function is `async`: its call computes nothing; take that word away")
+    if values.count(value) > MOST:
+        raise Verdict(f"your function gives back {values.described(value)}: far more than is asked for")
+    return Call(values.ordinary(value), None, _changed(given, arguments))
 
 
-def within(seconds: float, work: Callable[[], Any]) -> Any:
-    """The result of `work()`, run in a thread of its own; raises TimeoutError with a sentence when time is
-    up.
+def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, *, tried: bool = True) -> Any:
+    """The result of `work()`; raises TimeoutError with a sentence where there is none.
 
     `seconds` are the processor's, and `PATIENCE` times as many the clock's. An exception of `work` is raised
-    here. A KeyboardInterrupt (the stop button) ends the work, too.
+    here. A KeyboardInterrupt (the stop button) ends the work, too. `notes` say more about it. Work that calls
+    no function of the learner's need not be `tried` first.
     """
     # imports much on its first call, which the deadline must not leave half done
     torch.broadcast_shapes((1,), (1,))
+    if _notes.get() is not None:
+        raise Verdict(
+            "your function calls check() or properties() while it is judged; move that out of the function,"
+            " to the left margin"
+        )
+    notes, begun, functions = notes or Notes(), time.monotonic(), session.Functions()
+
+    def judged() -> Any:
+        _notes.set(notes)
+        try:
+            return work()
+        finally:
+            _refuse(functions.put_back())
+
+    try:
+        with session.printing(notes.page), session.kept(notes.rows):
+            if tried:
+                said, told = trial.tried(judged, seconds, PATIENCE * seconds)
+                if said:
+                    notes.step, notes.case = told.get("step", ""), told.get("case", {})
+                    notes.rows["printed"] = told.get("printed", "")
+                    raise Verdict(said)
+            try:
+                return _in_a_thread(judged, seconds, begun)
+            finally:
+                _refuse(functions.put_back())  # by a thread that could not be ended
+    except KeyboardInterrupt:
+        raise TimeoutError("your function was stopped by you") from None
+    except Verdict as verdict:
+        raise TimeoutError(str(verdict)) from None
+    finally:
+        if notes.page.text:
+            notes.rows["printed"] = notes.page.text
+
+
+def _refuse(replaced: str | None) -> None:
+    if replaced:
+        raise Verdict(
+            f"your function replaces {replaced} by its own; it is put back. Compute, replace nothing"
+        )
+
+
+def _in_a_thread(work: Callable[[], Any], seconds: float, begun: float) -> Any:
+    """The result of `work()`, run in a thread of its own, or the exception that it raises."""
     box: dict[str, Any] = {}
     done = threading.Event()  # an interrupted join() would leave the thread marked as ended
 
     def body() -> None:
         try:
             box["value"] = work()
-        except Deadline:
-            box["late"] = True
         except BaseException as error:
             box["error"] = error
         finally:
             done.set()
 
-    worker = threading.Thread(target=contextvars.copy_context().run, args=(body,), daemon=True, name="check")
+    worker = threading.Thread(target=copy_context().run, args=(body,), daemon=True, name="check")
     try:
         worker.start()
         busy, end = time.process_time() + seconds, time.monotonic() + PATIENCE * seconds
         while not done.wait(0.1) and time.process_time() < busy and time.monotonic() < end:
             pass  # in slices, since some systems cannot interrupt a wait
-        reason = f"had no answer after {seconds:g} seconds: a loop that never ends, or far too much work"
+        reason = trial.late(time.monotonic() - begun)
     except KeyboardInterrupt:
         reason = "was stopped by you"
     if not done.is_set():
         ended = _end(worker, done)
-        raise TimeoutError(
+        raise Verdict(
             f"your function {reason}"
             + (
                 ""
@@ -158,22 +233,30 @@ def _no_breakpoint(*arguments: Any, **options: Any) -> None:
     )
 
 
+def _no_exit(*arguments: Any, **options: Any) -> None:
+    raise SystemExit
+
+
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Whatever happens inside, random states, default dtype and recursion limit are afterwards as
-    they were."""
+    """Whatever happens inside, random states and the default dtype are afterwards as they were. Nobody is
+    asked, and nothing ends the kernel."""
     numpy = sys.modules.get("numpy")
     python_state, torch_state = random.getstate(), torch.get_rng_state()
     gpu = None if device().type == "cpu" else torch.get_device_module(device())
     gpu_state = None if gpu is None else gpu.get_rng_state()
     numpy_state = numpy.random.get_state() if numpy is not None else None
-    dtype, limit = torch.get_default_dtype(), sys.getrecursionlimit()
-    asks, breaks = builtins.input, sys.breakpointhook
+    dtype = torch.get_default_dtype()
+    asks, breaks, shell = builtins.input, sys.breakpointhook, trial.notebook()
     builtins.input, sys.breakpointhook = _no_input, _no_breakpoint
+    if shell is not None:
+        shell.ask_exit = _no_exit  # what exit() calls there
     try:
         yield
     finally:
         builtins.input, sys.breakpointhook = asks, breaks
+        if shell is not None:
+            vars(shell).pop("ask_exit", None)
         random.setstate(python_state)
         torch.set_rng_state(torch_state)
         if gpu is not None:
@@ -181,36 +264,27 @@ def undisturbed() -> Iterator[None]:
         if numpy is not None:
             numpy.random.set_state(numpy_state)
         torch.set_default_dtype(dtype)
-        sys.setrecursionlimit(limit)
 
 
 def replaced() -> str | None:
-    """Name of a torch function that is no longer torch's own in this session, such as 'torch.softmax'; else
-    None."""
+    """Name of a function that is no longer torch's or Python's own in this session, such as 'torch.softmax';
+    else None."""
     for (place, name), own in PRISTINE.items():
         if getattr(place, name, None) is not own:
-            return f"{'torch.Tensor' if place is Tensor else place.__name__}.{name}"
+            return session.full_name(place, name)
     return None
-
-
-def restore() -> None:
-    """Put torch's own functions back in place."""
-    for (place, name), own in PRISTINE.items():
-        if getattr(place, name, None) is not own:
-            setattr(place, name, own)
 
 
 def misfit(answer: Any, parameters: tuple[str, ...]) -> str | None:
     """A sentence on why `answer` cannot be called with these arguments by position; None where it can."""
-    if isinstance(answer, type):
+    if values.is_a(answer, type):
         return (
-            f"you handed in the class {answer.__name__}; hand in a function (or an object made from the"
-            " class)"
+            f"you handed in {values.described(answer)}; hand in a function (or an object made from the class)"
         )
     try:
         signature = inspect.signature(answer)
-    except (TypeError, ValueError):
-        return None  # some functions written in C do not tell
+    except Exception:
+        return None  # some functions written in C do not tell, nor do some objects
     try:
         signature.bind(*parameters)
     except TypeError:
@@ -225,35 +299,35 @@ def misfit(answer: Any, parameters: tuple[str, ...]) -> str | None:
 
 def sentence(error: BaseException) -> str:
     """The error in one sentence, with the learner's own line where it happened."""
-    kind, first = type(error).__name__, _first_line(error)
+    kind, first = values.kind(error), _first_line(error)
     text = {
         "RecursionError": "it calls itself without end",
         "SystemExit": "it asks Python to exit; leave the kernel running and `return` a result",
         "KeyboardInterrupt": "it raises KeyboardInterrupt; `return` a result instead",
     }.get(kind, first if len(first) <= 200 else first[:197] + "...")
-    return f"your function stops with {kind}{_place(error)}" + (f": {text}" if text else "")
+    return f"your function stops with {kind}{place(error)}" + (f": {text}" if text else "")
 
 
 def _first_line(error: BaseException) -> str:
     try:
-        first = (str(error).strip().splitlines() or [""])[0]
+        first = (str(error)[:2000].strip().splitlines() or [""])[0]
     except Exception:
         return ""  # an exception class of the learner's, whose own text fails
     return re.sub(r"0x[0-9a-fA-F]+", "0x...", first)
 
 
-def _place(error: BaseException) -> str:
+def place(error: BaseException) -> str:
     """' in line 2 of `f` (`return q @ k`)': the deepest line that is the learner's own."""
-    trace, place = error.__traceback__, ""
+    trace, found = error.__traceback__, ""
     deadline = time.monotonic() + 0.2  # an endless recursion leaves a long trace
     while trace is not None and time.monotonic() < deadline:
         code = trace.tb_frame.f_code
         if not code.co_filename.startswith(LIBRARY_FOLDERS) and "site-packages" not in code.co_filename:
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
-            place = f" in line {trace.tb_lineno - code.co_firstlineno + 1} of `{code.co_name}`"
-            place += f" (`{line if len(line) <= 90 else line[:87] + '...'}`)" if line else ""
+            found = f" in line {trace.tb_lineno - code.co_firstlineno + 1} of `{code.co_name}`"
+            found += f" (`{line if len(line) <= 90 else line[:87] + '...'}`)" if line else ""
         trace = trace.tb_next
-    return place
+    return found
 
 
 def _changed(given: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """The suite of properties that every attention function must have: what is asked, and how it is reported."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lesson_lib.checks import runner
 from lesson_lib.checks.probes import PROBES, Probe, Stop, start
 from lesson_lib.checks.result import COLOURS, SIGNS, WORDS, table_html, table_text
-from lesson_lib.checks.values import described
+from lesson_lib.checks.values import described, is_a, kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +16,7 @@ class Properties:
 
     findings: dict[str, str]
     warnings: tuple[str, ...] = ()
+    notes: dict[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -37,7 +38,7 @@ class Properties:
         marks = {True: f"{SIGNS['failed']} ", False: f"{SIGNS['passed']} holds"}
         rows = {name: marks[bool(text)] + text for name, text in self.findings.items()}
         rows |= {f"warning {i + 1}" if i else "warning": text for i, text in enumerate(self.warnings)}
-        return rows | {"diagnosis": self.diagnosis}
+        return rows | {"diagnosis": self.diagnosis} | self.notes
 
     def __repr__(self) -> str:
         return table_text(
@@ -80,25 +81,24 @@ def properties(attention_fn: Any, *, scale: bool = True) -> Properties:
     >>> properties(attend).passed
     True
     """
-    if not callable(attention_fn) or isinstance(attention_fn, type):
+    if not callable(attention_fn) or is_a(attention_fn, type):
         what = described(attention_fn)
         return Properties(
             {"runs": f"properties() asks for a function (query, key, value, mask=None), got {what}"}
         )
     if changed := runner.replaced():
-        return Properties({"runs": f"{changed} is not torch's own in this session; restart the kernel"})
-    probe = Probe(attention_fn)
+        return Properties({"runs": f"{changed} is not the original in this session; restart the kernel"})
+    probe, notes = Probe(attention_fn), runner.Notes()
     with runner.undisturbed():
         try:
-            runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale))
+            runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale), notes)
+        except runner.Verdict:  # an answer that is judged calls this
+            raise
         except (TimeoutError, Stop) as reason:
             probe.findings["runs"] = str(reason)
         except Exception as error:
-            probe.findings["runs"] = f"a probe itself stumbled ({type(error).__name__}); please report it"
-    if changed := runner.replaced():
-        runner.restore()
-        probe.findings["runs"] = f"your function replaces {changed} by its own; it is put back"
-    return Properties(probe.findings, tuple(probe.warnings))
+            probe.findings["runs"] = f"a probe itself stumbled ({kind(error)}); please report it"
+    return Properties(probe.findings, tuple(probe.warnings), notes.rows)
 
 
 def _examine(probe: Probe, scale: bool) -> None:

@@ -1,9 +1,11 @@
 """Values in words: how an answer is written down, compared, and what is wrong with it before its numbers are
 read."""
 
+import inspect
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -36,18 +38,63 @@ def numeral(number: float | int) -> str:
     return str(int(number)) if whole else fixed(number)
 
 
+def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    """`isinstance` by the type alone: no method of the value is called, which might be anything."""
+    return issubclass(type(value), kinds)
+
+
+def kind(value: Any) -> str:
+    """The name of the value's type, whatever its class makes of names."""
+    return _class_name(type(value))
+
+
+def own_name(value: Any) -> str | None:
+    """The `__name__` of a function, or of an object that holds one; None where that takes a line of its
+    own."""
+    plain = FunctionType, BuiltinFunctionType, MethodType
+    name = value.__name__ if type(value) in plain else inspect.getattr_static(value, "__name__", None)
+    if is_a(value, type):
+        name = _class_name(value)
+    return name if type(name) is str else None
+
+
+def count(value: Any) -> int:
+    """How many numbers, characters or entries a value holds, read off without looking at them; 1 for any
+    other."""
+    if is_a(value, Tensor):
+        return ordinary(value).numel()
+    if is_numpy(value) and _shape(value) is not None:
+        return math.prod(_shape(value))
+    for known in (str, bytes, bytearray, list, tuple, dict, set, frozenset):
+        if is_a(value, known):
+            length = known.__len__(value)
+            few = known in (list, tuple) and length <= 8
+            return sum(count(part) for part in known.__iter__(value)) if few else length
+    return 1
+
+
+def ordinary(value: Any) -> Any:
+    """A tensor without what a subclass of the learner's makes of it; any other value as it is."""
+    if not is_a(value, Tensor) or type(value) is Tensor:
+        return value
+    if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return value  # a device or a mode of somebody else's
+    with torch._C.DisableTorchFunctionSubclass():
+        return Tensor.as_subclass(value, Tensor)
+
+
 def written(value: Any) -> str:
     """The value as text, the same on every machine: no address, no device, at most `LIMIT` numbers."""
-    if isinstance(value, Tensor):
-        return _tensor(value)
-    if isinstance(value, bool) or value is None or value is ...:
+    if is_a(value, Tensor):
+        return _tensor(ordinary(value))
+    if type(value) is bool or value is None or value is ...:
         return {True: "True", False: "False", None: "None", ...: "..."}[value]
-    if isinstance(value, float):
+    if type(value) is float:
         return numeral(value)
-    if isinstance(value, int):
+    if type(value) is int:
         return str(value) if abs(value) < 10**15 else "an integer of more than 15 digits"
-    if isinstance(value, str):
-        text = " ".join(value.split())
+    if type(value) is str:
+        text = " ".join(value[:1000].split())
         return f'"{text if len(text) <= 160 else text[:157] + "..."}"'
     return described(value)
 
@@ -56,29 +103,31 @@ def described(value: Any) -> str:
     """What kind of thing the value is, with its article: 'a numpy array of shape (2, 3)'."""
     if value is None or value is ...:
         return str({None: "None", ...: "..."}[value])
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+    if is_a(value, Tensor):
+        shape = _shape(ordinary(value))
+        return "a nested tensor" if shape is None else f"a tensor of shape {shape}"
     if is_numpy(value):
-        shape = getattr(value, "shape", ())
-        return f"a numpy array of shape {tuple(shape)}" if shape != () else "a numpy number"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {len(value)}"
-    name = type(value).__name__
+        shape = _shape(value)
+        return f"a numpy array of shape {shape}" if shape else "a numpy number"
+    if is_a(value, type):
+        return f"the class {_class_name(value)}"
+    for known in (tuple, list):
+        if is_a(value, known):
+            return f"a {kind(value)} of {known.__len__(value)}"
+    name = kind(value)
     name = {"str": "string", "int": "integer", "function": "function", "dict": "dictionary"}.get(name, name)
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def is_numpy(value: Any) -> bool:
     """True for arrays and numbers of numpy; numpy is not imported for it."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
+    return numpy is not None and is_a(value, (numpy.ndarray, numpy.generic))
 
 
 def plain(value: Tensor) -> Tensor:
     """The same numbers as an ordinary float64 tensor on the CPU, without gradient and subclass."""
-    value = value.detach().as_subclass(Tensor).cpu()
+    value = value.detach().as_subclass(Tensor).cpu().resolve_conj()
     return (torch.view_as_real(value) if value.is_complex() else value).double()
 
 
@@ -113,14 +162,16 @@ def unfit(value: Any, expected: Tensor) -> str | None:
             f"your function gives back {described(value)}; the lesson works with torch tensors from end to"
             " end, since numpy keeps no gradients: use torch's operations (torch.exp, @, .sum) inside it"
         )
-    if isinstance(value, (tuple, list)):
-        inside = ", ".join(described(part) for part in value[:3])
+    if is_a(value, (tuple, list)):
+        inside = ", ".join(described(part) for part, _ in zip(value, range(3), strict=False))
         return f"your function gives back {described(value)} ({inside}); give back one tensor alone"
-    if not isinstance(value, Tensor):
+    if not is_a(value, Tensor):
         return (
             f"your function gives back {described(value)}; a tensor of shape {tuple(expected.shape)} is"
             " asked for"
         )
+    if value.is_nested:
+        return "your function gives back a nested tensor; give back an ordinary one (.to_padded_tensor())"
     if value.layout != torch.strided:
         return "your function gives back a sparse tensor; give back an ordinary one (.to_dense())"
     if value.device != expected.device:
@@ -133,13 +184,13 @@ def unfit(value: Any, expected: Tensor) -> str | None:
         return f"your result has shape {tuple(value.shape)}, asked for is {tuple(expected.shape)}" + (
             "; these are the two last axes exchanged: which of them counts the queries?" if turned else ""
         )
-    held, asked = kind(value.dtype), kind(expected.dtype)
+    held, asked = numbers(value.dtype), numbers(expected.dtype)
     if held != asked:
         return f"your result holds {held} ({value.dtype}), asked for are {asked}"
     return None
 
 
-def kind(dtype: torch.dtype) -> str:
+def numbers(dtype: torch.dtype) -> str:
     """What numbers of this type are, in words: int32 and int64 are of one kind."""
     if dtype == torch.bool:
         return "truth values"
@@ -178,7 +229,23 @@ def first_difference(value: Tensor, expected: Tensor, tolerance: float | int) ->
     return share + numbers
 
 
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor or of an array of numpy; None where it has none."""
+    try:
+        return tuple(
+            value.shape if is_a(value, Tensor) else sys.modules["numpy"].ndarray.shape.__get__(value)
+        )
+    except (RuntimeError, TypeError):  # nested tensors; single numbers of numpy
+        return None
+
+
+def _class_name(kind: type) -> str:
+    return type.__dict__["__name__"].__get__(kind)[:60]
+
+
 def _tensor(value: Tensor) -> str:
+    if value.is_nested or value.is_quantized:
+        return described(value)
     if value.layout != torch.strided or value.device.type == "meta" or value.is_complex():
         return f"a tensor of shape {tuple(value.shape)}, {value.dtype}"
     if value.numel() > LIMIT or value.ndim > 4:

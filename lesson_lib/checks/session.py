@@ -1,0 +1,237 @@
+"""The session around an answer: what is printed is kept short, what is changed is put back and named."""
+
+import builtins
+import gc
+import io
+import math
+import os
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lesson_lib.checks import trial
+
+LINES, CHARACTERS = 10, 1000  # of what an answer prints
+
+
+class Page:
+    """What an answer prints on one step's inputs: the beginning is kept, the rest is counted."""
+
+    def __init__(self) -> None:
+        self.others = {thread.ident for thread in threading.enumerate()}
+        self.restart()
+
+    def restart(self) -> None:
+        """From now on, until `shut`: what is printed on the next inputs."""
+        self.open, self.begun, self.characters, self.lines = True, "", 0, 0
+
+    def shut(self) -> None:
+        """What is printed from now on was printed before, by a call with the same inputs."""
+        self.open = False
+
+    def add(self, text: str) -> None:
+        """One more piece; a trial tells the session about the first ones."""
+        if not self.open or not text:
+            return
+        first = len(self.begun) <= CHARACTERS
+        self.begun += text[: CHARACTERS + 1] if first else ""
+        self.characters += len(text)
+        self.lines += text.count("\n")
+        if first:
+            more = len(self.begun) > CHARACTERS or self.lines > LINES
+            trial.tell(printed=self._kept() + "\n... and more" * more)
+
+    @property
+    def text(self) -> str:
+        """The first lines, and how many more there were."""
+        kept, more = self._kept(), self.lines - LINES
+        if more > 0:
+            return f"{kept}\n... and {more:,} more {'line' if more == 1 else 'lines'}"
+        more = self.characters - CHARACTERS
+        return f"{kept}\n... and {more:,} more characters" if more > 0 else kept
+
+    def _kept(self) -> str:
+        """The same on every machine: no address."""
+        text = "\n".join(self.begun[:CHARACTERS].split("\n")[:LINES]).rstrip()
+        return re.sub(r"0x[0-9a-fA-F]{4,}", "0x...", text)
+
+
+class _Channel(io.TextIOBase):
+    """The session's stdout or stderr while an answer runs. Threads that are older than the page keep it."""
+
+    encoding = "utf-8"
+
+    def __init__(self, page: Page, before: Any) -> None:
+        self.page, self.before, self.over = page, before, False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self.over or (threading.get_ident() in self.page.others and not trial.inside()):
+            return self.before.write(text)
+        self.page.add(str(text))
+        return len(text)
+
+
+@contextmanager
+def printing(page: Page) -> Iterator[None]:
+    """Inside, what is printed goes to the page; warnings, too, without the place where they were raised."""
+
+    def show(message: Any, category: type, *place: Any, **more: Any) -> None:
+        sys.stderr.write(f"{category.__name__}: {message}\n")
+
+    before = sys.stdout, sys.stderr
+    channels = [_Channel(page, stream) for stream in before]
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        sys.stdout, sys.stderr = channels
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+            for channel in channels:
+                channel.over = True
+
+
+class Functions:
+    """The functions of Python, of torch and of this library as they are now."""
+
+    def __init__(self) -> None:
+        self.own = [(place, vars(place), _callables(place)) for place in _places()]
+        self.methods = set(vars(Tensor))
+
+    def put_back(self) -> str | None:
+        """Put back what has been replaced since; the name of one, such as 'torch.softmax', or None."""
+        found = []
+        for place, now, own in self.own:  # Python's first: all that follows is written in them
+            for name, function in own.items():
+                new = now.get(name)
+                if new is not function and (place is builtins or not _wrapped(new, function)):
+                    if place is Tensor:
+                        setattr(Tensor, name, function)
+                    else:
+                        now[name] = function
+                    found += [(place, name)]
+        for name in set(vars(Tensor)) - self.methods:
+            if hasattr(torch._C.TensorBase, name):  # most methods stand there; a new one hides them
+                delattr(Tensor, name)
+                found += [(Tensor, name)]
+        return full_name(*found[0]) if found else None
+
+
+def full_name(place: Any, name: str) -> str:
+    """A function's name as one writes it: 'torch.softmax', 'torch.Tensor.softmax', 'print'."""
+    if place is builtins:
+        return name
+    return f"{'torch.Tensor' if place is Tensor else place.__name__}.{name}"
+
+
+def _places() -> list[Any]:
+    """Where an answer can replace what it is computed or judged with."""
+    loaded = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "lesson_lib"]
+    own = [module for module in loaded if type(module) is ModuleType]
+    return [builtins, math, torch, Tensor, torch.nn.functional, *own]
+
+
+def _callables(place: Any) -> dict[str, Any]:
+    found = {name: thing for name, thing in vars(place).items() if callable(thing)}
+    if place is torch:
+        del found["Storage"]  # follows the default dtype
+    return found
+
+
+def _wrapped(new: Any, own: Any) -> bool:
+    """True for torch's own wrapper around a function of its own: it puts some when more of it is imported."""
+    if type(new) is not FunctionType or not new.__code__.co_filename.startswith(_TORCH):
+        return False
+    return vars(new).get("__wrapped__") is own
+
+
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+
+
+def _set_environment(before: dict[str, str]) -> None:
+    for name in set(os.environ) - set(before):
+        del os.environ[name]
+    os.environ.update(before)
+
+
+def _deterministic() -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+# What an answer may change: what it is called, how it is read, how it is put back.
+STATES: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any]], ...] = (
+    ("the working folder", os.getcwd, os.chdir),
+    ("environment variables", lambda: dict(os.environ), _set_environment),
+    ("sys.path", lambda: list(sys.path), lambda before: sys.path.__setitem__(slice(None), before)),
+    ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    ("garbage collection", gc.isenabled, lambda before: gc.enable() if before else gc.disable()),
+    ("the default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    ("the number of threads", torch.get_num_threads, torch.set_num_threads),
+    (
+        "deterministic algorithms",
+        _deterministic,
+        lambda before: torch.use_deterministic_algorithms(before[0], warn_only=before[1]),
+    ),
+    (
+        "torch's print options",
+        lambda: dict(vars(torch._tensor_str.PRINT_OPTS)),
+        lambda before: vars(torch._tensor_str.PRINT_OPTS).update(before),
+    ),
+)
+
+
+@contextmanager
+def kept(said: dict[str, str]) -> Iterator[None]:
+    """Inside, an answer may change what it likes; afterwards that is put back, and `said` names it.
+
+    A variable of the notebook that was assigned keeps its new value. One that was deleted comes back, and so
+    does what was imported and then hidden by an assignment, such as `torch` or `check`.
+    """
+    main, modules, threads = vars(sys.modules["__main__"]), dict(sys.modules), set(threading.enumerate())
+    names = dict(main)
+    before = [(what, _read(read), read, write) for what, read, write in STATES]
+    try:
+        yield
+    finally:
+        changed = []
+        for what, old, read, write in before:
+            if old is not None and _read(read) != old:
+                with suppress(OSError):  # a folder that was deleted
+                    write(old)
+                    changed.append(what)
+        for name in set(modules) - set(sys.modules):
+            sys.modules[name] = modules[name]
+        lost = [name for name in names if name not in main or _hidden(names[name], main, name)]
+        main.update({name: names[name] for name in lost})
+        changed += [f"`{name}`" for name in lost if not name.startswith("_")]
+        if changed:
+            said["put back"] = f"{', '.join(changed[:10])}: your function changes that"
+        left = sum(not thread.daemon and thread not in threads for thread in threading.enumerate())
+        if left:
+            said["still runs"] = f"{'a thread' if left == 1 else f'{left} threads'} of your function's"
+
+
+def _read(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except OSError:  # there is no working folder any more
+        return None
+
+
+def _hidden(old: Any, main: dict[str, Any], name: str) -> bool:
+    """True where a module, or a function from one, is no longer found under its name."""
+    imported = type(old) is ModuleType or (type(old) is FunctionType and old.__globals__ is not main)
+    return imported and main[name] is not old

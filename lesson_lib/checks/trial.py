@@ -1,0 +1,237 @@
+"""Trying a function in a copy of the session, which may hang, crash or run out of memory in its stead.
+
+A call into C that never returns, such as `sum(range(10**12))`, holds the interpreter: no thread of the kernel
+can end it, and with the kernel all of the learner's variables would be lost. So a check runs in a forked copy
+of the process first, whose processor time, clock and memory are limited by the system. What comes to its end
+there is judged in the session: the copy has one thread and no GPU, and what goes wrong in it for that reason
+must not count. What does not is never run in the session.
+
+Only Linux can copy a process with torch in it; elsewhere nothing is tried, and a call that holds the
+interpreter holds the kernel. Nothing that an answer has the GPU do is tried, nor what it does after that.
+"""
+
+import gc
+import io
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import torch
+
+IDLE_S = 1.0  # without any work: the copy waits for a lock that another thread of the session held
+MEMORY_GIB = 2  # that an answer may take; the largest right one takes less than a tenth
+
+GREEDY = f"asks for more than {MEMORY_GIB} GiB of memory"
+ENDED = 71  # the copy's own exit status
+
+_pipe: int | None = None  # in the copy: to the session
+
+
+class Verdict(BaseException):
+    """Raised inside a judgement that is over: its sentence is final. No Exception: `except Exception` must
+    not swallow it."""
+
+
+def inside() -> bool:
+    """True in the copy."""
+    return _pipe is not None
+
+
+def tried(work: Callable[[], Any], seconds: float, clock: float) -> tuple[str, dict[str, Any]]:
+    """Why `work()` cannot be run in this session, in one sentence, or '' where it can; and what it had
+    `tell` last.
+
+    `seconds` are the processor's, `clock` the clock's.
+    """
+    if sys.platform != "linux" or inside():
+        return "", {}
+    begun = time.monotonic()
+    reads, writes = os.pipe()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a kernel has other threads, of which a copy has none
+            pid = os.fork()
+        if pid == 0:
+            _run(work, seconds, clock, writes)
+    except OSError:  # no memory or no process is left for a copy
+        os.close(reads)
+        return "", {}
+    finally:
+        os.close(writes)
+    status, messages = _ended(pid, reads)
+    told = _told(messages)
+    if status is None:
+        return "", told
+    return told.pop("said", "") or _reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), told
+
+
+def tell(**what: Any) -> None:
+    """Keep this for the session, should the trial come to no end; outside of a trial nothing is kept."""
+    if _pipe is not None:
+        try:
+            message = memoryview(pickle.dumps(what))
+            while message:
+                message = message[os.write(_pipe, message) :]
+        except Exception:  # what cannot be written down
+            pass
+
+
+def notebook() -> Any:
+    """IPython's shell where there is one; else None. IPython is not imported for it."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
+def refused(error: BaseException) -> bool:
+    """True where an error says that a trial has run out of memory."""
+    return inside() and (isinstance(error, MemoryError) or "allocate memory" in str(error)[:2000])
+
+
+def late(seconds: float) -> str:
+    """That no answer came, and how long it was waited for.
+
+    >>> late(5.61)
+    'had no answer after 6 seconds: a loop that never ends, or far too much work'
+    """
+    waited = f"{seconds:.0f}" if seconds >= 2 else f"{seconds:.1f}"
+    return f"had no answer after {waited} seconds: a loop that never ends, or far too much work"
+
+
+def _run(work: Callable[[], Any], seconds: float, clock: float, pipe: int) -> NoReturn:
+    """The copy's whole life. It ends without cleaning up: files, sockets and threads are the session's."""
+    global _pipe
+    try:
+        gc.freeze()  # what is garbage by now is the session's to clear away, and pages stay shared
+        _silence()
+        _limit(seconds, clock)
+        _pipe = pipe
+        work()
+    except Verdict as verdict:
+        tell(said=str(verdict))
+    except MemoryError:
+        tell(said=f"your function {GREEDY}")
+    except BaseException:
+        pass  # the session's own run says it
+    finally:
+        os._exit(ENDED)
+
+
+def _silence() -> None:
+    """Nothing reaches the terminal or the notebook, and a signal to the kernel means the kernel."""
+    os.setpgid(0, 0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    kernel = getattr(notebook(), "kernel", None)
+    if kernel is not None:
+        kernel.session.send = lambda *message, **more: None
+
+
+def _limit(seconds: float, clock: float) -> None:
+    """The system itself ends the copy, whatever holds its interpreter; a crash writes no file."""
+    import resource  # Linux has it
+
+    torch.set_num_threads(1)  # the other threads of its pool are not copied
+    for alarm, timer, limit in (
+        (signal.SIGPROF, signal.ITIMER_PROF, seconds),
+        (signal.SIGALRM, signal.ITIMER_REAL, clock),
+    ):
+        signal.signal(alarm, signal.SIG_DFL)
+        signal.setitimer(timer, limit)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with open("/proc/self/status") as status:
+        held = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = held * 2**10 + MEMORY_GIB * 2**30
+    if most == resource.RLIM_INFINITY or limit < most:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+
+
+def _ended(pid: int, pipe: int) -> tuple[int | None, bytes]:
+    """The status with which the copy has ended, None where it sat idle and was ended; and all that it has
+    told. None of its processes is left."""
+    told, work, since = bytearray(), "", time.monotonic()
+    try:
+        os.set_blocking(pipe, False)
+        wakes = select.poll()
+        wakes.register(pipe, select.POLLIN)
+        idle = False
+        while not idle and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            wakes.poll(20)  # milliseconds; at once where the copy is about to end
+            time.sleep(0.001)
+            told += _read(pipe)
+            done, now = _work(pid), time.monotonic()
+            if done is None or done != work:
+                work, since = done, now
+            idle = now - since > IDLE_S
+        told += _read(pipe)
+    finally:  # at the stop button, too
+        status = _reaped(pid)
+        os.close(pipe)
+    return None if idle else status, bytes(told)
+
+
+def _read(pipe: int) -> bytes:
+    try:
+        return os.read(pipe, 2**20)
+    except BlockingIOError:
+        return b""
+
+
+def _work(pid: int) -> str | None:
+    """The processor time of a process that sleeps; None while it runs, or where nobody knows."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            state, *rest = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return " ".join(rest[10:12]) if state == "S" else None
+
+
+def _reaped(pid: int) -> int | None:
+    """The status of the copy, which is ended with all processes that it has started."""
+    for kill, target in ((os.killpg, pid), (os.kill, pid)):  # it may have no group of its own yet
+        try:
+            kill(target, signal.SIGKILL)
+        except OSError:
+            pass
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return None
+
+
+def _told(messages: bytes) -> dict[str, Any]:
+    """All that the copy has told, the last word on each."""
+    told: dict[str, Any] = {}
+    file = io.BytesIO(messages)
+    try:
+        while True:
+            told.update(pickle.load(file))
+    except Exception:  # the end, or half a message
+        return told
+
+
+def _reason(code: int, waited: float) -> str:
+    """What is wrong with a function whose copy ended with this code, or ''."""
+    if code == ENDED:
+        return ""
+    if code >= 0:
+        return "your function ends Python itself (os._exit); leave the kernel running and `return` a result"
+    name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
+    if name in ("SIGPROF", "SIGALRM"):
+        return f"your function {late(waited)}"
+    if name == "SIGKILL":
+        return (
+            "your function was ended by the system (SIGKILL), as happens to whatever takes all memory;"
+            " compute with less"
+        )
+    return (
+        f"your function crashes Python itself ({name}): it reads or writes memory that is not its own, or"
+        " calls itself without end"
+    )
