@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from types import CoroutineType
 from typing import Any
 
 import torch
@@ -116,9 +117,10 @@ def call(answer: Callable, arguments: Mapping[str, Any]) -> Call:
     finally:
         if (notes := _notes.get()) is not None:
             notes.page.shut()
-    if inspect.iscoroutine(value):
+    if type(value) is CoroutineType:
         value.close()
-        return Call(None, "your function is `async`: its call computes nothing; take that word away")
+        said = "your function is `async`: a call computes nothing; take that word away"
+        return Call(None, said, error="async")
     if values.count(value) > MOST:
         raise Verdict(f"your function gives back {values.described(value)}: far more than is asked for")
     return Call(values.ordinary(value), None, _changed(given, arguments))
@@ -164,8 +166,7 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
     except Verdict as verdict:
         raise TimeoutError(str(verdict)) from None
     finally:
-        if notes.page.text:
-            notes.rows["printed"] = notes.page.text
+        notes.rows |= notes.page.rows
 
 
 def _refuse(replaced: str | None) -> None:
@@ -188,7 +189,7 @@ def _in_a_thread(work: Callable[[], Any], seconds: float, begun: float) -> Any:
         finally:
             done.set()
 
-    worker = threading.Thread(target=copy_context().run, args=(body,), daemon=True, name="check")
+    worker = threading.Thread(target=copy_context().run, args=(body,), daemon=True, name=session.CHECK)
     try:
         worker.start()
         busy, end = time.process_time() + seconds, time.monotonic() + PATIENCE * seconds

@@ -19,15 +19,22 @@ from torch import Tensor
 
 from lesson_lib.checks import trial
 
+CHECK = "check"  # the thread in which an answer runs
 LINES, CHARACTERS = 10, 1000  # of what an answer prints
 
 
 class Page:
-    """What an answer prints on one step's inputs: the beginning is kept, the rest is counted."""
+    """What an answer prints on one step's inputs: the beginning is kept, the rest is counted. And its
+    warnings, which come only once."""
 
     def __init__(self) -> None:
-        self.others = {thread.ident for thread in threading.enumerate()}
+        self.others = set(threading.enumerate())
+        self.warned: list[str] = []
         self.restart()
+
+    def owns(self) -> bool:
+        """True in the thread of the answer, in threads that it has started, and anywhere in a trial."""
+        return trial.inside() or threading.current_thread() not in self.others
 
     def restart(self) -> None:
         """From now on, until `shut`: what is printed on the next inputs."""
@@ -49,8 +56,19 @@ class Page:
             more = len(self.begun) > CHARACTERS or self.lines > LINES
             trial.tell(printed=self._kept() + "\n... and more" * more)
 
+    def warn(self, message: Any, category: type, *place: Any, **more: Any) -> None:
+        """One more warning, without the place where it was raised: it is another one on every machine."""
+        text = f"{category.__name__}: {message}"[:300]
+        if text not in self.warned:
+            self.warned = [*self.warned, text][:3]
+
     @property
-    def text(self) -> str:
+    def rows(self) -> dict[str, str]:
+        """What a result shows of it."""
+        rows = {"printed": self._text(), "warns": "\n".join(self.warned)}
+        return {label: text for label, text in rows.items() if text}
+
+    def _text(self) -> str:
         """The first lines, and how many more there were."""
         kept, more = self._kept(), self.lines - LINES
         if more > 0:
@@ -78,7 +96,7 @@ class _Channel(io.TextIOBase):
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if self.over or (threading.get_ident() in self.page.others and not trial.inside()):
+        if self.over or not self.page.owns():
             return self.before.write(text)
         self.page.add(str(text))
         return len(text)
@@ -86,22 +104,29 @@ class _Channel(io.TextIOBase):
 
 @contextmanager
 def printing(page: Page) -> Iterator[None]:
-    """Inside, what is printed goes to the page; warnings, too, without the place where they were raised."""
+    """Inside, what is printed goes to the page; so do warnings, and what is displayed, as text."""
 
-    def show(message: Any, category: type, *place: Any, **more: Any) -> None:
-        sys.stderr.write(f"{category.__name__}: {message}\n")
+    def failed(thread: Any) -> None:
+        page.add(f"a thread stops with {thread.exc_type.__name__}: {thread.exc_value}\n")
 
-    before = sys.stdout, sys.stderr
+    before, hook = (sys.stdout, sys.stderr), threading.excepthook
     channels = [_Channel(page, stream) for stream in before]
+    pictures = getattr(trial.notebook(), "display_pub", None)
     with warnings.catch_warnings():
-        warnings.showwarning = show
+        warnings.showwarning = page.warn
+        threading.excepthook = lambda thread: failed(thread) if page.owns() else hook(thread)
         sys.stdout, sys.stderr = channels
+        if pictures is not None:
+            pictures.publish = lambda data, *more, **options: page.add(f"{data.get('text/plain', '')}\n")
         try:
             yield
         finally:
             sys.stdout, sys.stderr = before
+            threading.excepthook = hook
             for channel in channels:
                 channel.over = True
+            if pictures is not None:
+                vars(pictures).pop("publish", None)
 
 
 class Functions:
@@ -118,10 +143,10 @@ class Functions:
             for name, function in own.items():
                 new = now.get(name)
                 if new is not function and (place is builtins or not _wrapped(new, function)):
-                    if place is Tensor:
-                        setattr(Tensor, name, function)
+                    if place is builtins:
+                        now[name] = function  # `setattr` may be gone
                     else:
-                        now[name] = function
+                        setattr(place, name, function)
                     found += [(place, name)]
         for name in set(vars(Tensor)) - self.methods:
             if hasattr(torch._C.TensorBase, name):  # most methods stand there; a new one hides them
@@ -141,7 +166,13 @@ def _places() -> list[Any]:
     """Where an answer can replace what it is computed or judged with."""
     loaded = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "lesson_lib"]
     own = [module for module in loaded if type(module) is ModuleType]
-    return [builtins, math, torch, Tensor, torch.nn.functional, *own]
+    kinds = [kind for module in own for kind in vars(module).values() if _judges(kind, module)]
+    return [builtins, math, torch, Tensor, torch.nn.functional, *own, *kinds]
+
+
+def _judges(kind: Any, module: ModuleType) -> bool:
+    """True for the classes of this package, each in the module that defines it."""
+    return isinstance(kind, type) and kind.__module__ == module.__name__ and __package__ in kind.__module__
 
 
 def _callables(place: Any) -> dict[str, Any]:
@@ -171,11 +202,10 @@ def _deterministic() -> tuple[bool, bool]:
     return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
 
 
-# What an answer may change: what it is called, how it is read, how it is put back.
+# What an answer may change: what it is called, how it is read, how it is put back. To put one back may import
+# modules that add to the environment, so this one comes last.
 STATES: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any]], ...] = (
     ("the working folder", os.getcwd, os.chdir),
-    ("environment variables", lambda: dict(os.environ), _set_environment),
-    ("sys.path", lambda: list(sys.path), lambda before: sys.path.__setitem__(slice(None), before)),
     ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
     ("garbage collection", gc.isenabled, lambda before: gc.enable() if before else gc.disable()),
     ("the default dtype", torch.get_default_dtype, torch.set_default_dtype),
@@ -190,6 +220,8 @@ STATES: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any]], ...] = (
         lambda: dict(vars(torch._tensor_str.PRINT_OPTS)),
         lambda before: vars(torch._tensor_str.PRINT_OPTS).update(before),
     ),
+    ("environment variables", lambda: dict(os.environ), _set_environment),
+    ("sys.path", lambda: list(sys.path), lambda before: sys.path.__setitem__(slice(None), before)),
 )
 
 
@@ -219,7 +251,8 @@ def kept(said: dict[str, str]) -> Iterator[None]:
         changed += [f"`{name}`" for name in lost if not name.startswith("_")]
         if changed:
             said["put back"] = f"{', '.join(changed[:10])}: your function changes that"
-        left = sum(not thread.daemon and thread not in threads for thread in threading.enumerate())
+        new = [thread for thread in threading.enumerate() if thread not in threads]
+        left = sum(type(thread) is threading.Thread and thread.name != CHECK for thread in new)
         if left:
             said["still runs"] = f"{'a thread' if left == 1 else f'{left} threads'} of your function's"
 

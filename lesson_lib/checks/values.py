@@ -5,6 +5,7 @@ import inspect
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
@@ -60,17 +61,24 @@ def own_name(value: Any) -> str | None:
 
 def count(value: Any) -> int:
     """How many numbers, characters or entries a value holds, read off without looking at them; 1 for any
-    other."""
+    other. The tensors of a short tuple are counted together."""
     if is_a(value, Tensor):
         return ordinary(value).numel()
-    if is_numpy(value) and _shape(value) is not None:
-        return math.prod(_shape(value))
+    if is_numpy(value):
+        return math.prod(_shape(value) or ())
     for known in (str, bytes, bytearray, list, tuple, dict, set, frozenset):
         if is_a(value, known):
-            length = known.__len__(value)
-            few = known in (list, tuple) and length <= 8
-            return sum(count(part) for part in known.__iter__(value)) if few else length
+            inside = sum(ordinary(part).numel() for part in entries(value, 8) if is_a(part, Tensor))
+            return known.__len__(value) + inside
     return 1
+
+
+def entries(value: Any, most: int) -> list[Any]:
+    """The first entries of a list or tuple; none of any other value."""
+    for known in (list, tuple):
+        if is_a(value, known):
+            return list(islice(known.__iter__(value), most))
+    return []
 
 
 def ordinary(value: Any) -> Any:
@@ -111,12 +119,10 @@ def described(value: Any) -> str:
         return f"a numpy array of shape {shape}" if shape else "a numpy number"
     if is_a(value, type):
         return f"the class {_class_name(value)}"
-    for known in (tuple, list):
-        if is_a(value, known):
-            return f"a {kind(value)} of {known.__len__(value)}"
     name = kind(value)
     name = {"str": "string", "int": "integer", "function": "function", "dict": "dictionary"}.get(name, name)
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    length = next((f" of {known.__len__(value)}" for known in (tuple, list) if is_a(value, known)), "")
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}{length}"
 
 
 def is_numpy(value: Any) -> bool:
@@ -163,7 +169,7 @@ def unfit(value: Any, expected: Tensor) -> str | None:
             " end, since numpy keeps no gradients: use torch's operations (torch.exp, @, .sum) inside it"
         )
     if is_a(value, (tuple, list)):
-        inside = ", ".join(described(part) for part, _ in zip(value, range(3), strict=False))
+        inside = ", ".join(described(part) for part in entries(value, 3))
         return f"your function gives back {described(value)} ({inside}); give back one tensor alone"
     if not is_a(value, Tensor):
         return (

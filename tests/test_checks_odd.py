@@ -1,0 +1,595 @@
+"""Odd answers: whatever a learner hands in, a check ends with a sentence, and the session is as it was.
+
+`python -m tests.test_checks_odd` prints the table: state, seconds, growth of the kernel's memory, sentence.
+"""
+
+import builtins
+import collections
+import ctypes
+import decimal
+import fractions
+import functools
+import gc
+import itertools
+import json
+import math
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lesson_lib.checks import check, engine, properties, runner, session, store, trial, values
+from lesson_lib.checks.exercise import Write
+from lesson_lib.checks.result import Result
+
+LINUX = sys.platform == "linux"  # elsewhere no process can be copied, and nothing is tried
+WRITE, NUMBER, CHOICE, OPEN = "scaled_attention", "score_ratio", "unscaled_picture", "why_the_root"
+HUGE = 10**9
+
+
+class Odd(NamedTuple):
+    """An answer, what its result must say, and how much the memory of the session may grow, in MiB."""
+
+    answer: Any
+    words: str
+    exercise: str = WRITE
+    state: str = "failed"
+    mib: int = 64
+
+
+class Made(NamedTuple):
+    """An answer that is made when it is needed."""
+
+    make: Any
+
+
+def right(query, key, value):
+    return F.scaled_dot_product_attention(query, key, value)
+
+
+def giving(make):
+    """An answer that gives back what `make()` gives."""
+
+    def answer(query, key, value):
+        return make()
+
+    return answer
+
+
+def doing(effect):
+    """A right answer that does something else before."""
+
+    def answer(query, key, value):
+        effect()
+        return right(query, key, value)
+
+    return answer
+
+
+def fine(effect, words):
+    return Odd(doing(effect), words, state="passed")
+
+
+def raising(error):
+    def effect():
+        raise error
+
+    return doing(effect)
+
+
+def forever(*arguments, **more):
+    while True:
+        pass
+
+
+def nest(depth):
+    nested = []
+    for _ in range(depth):
+        nested = [nested]
+    return nested
+
+
+def written_in(text):
+    """A function with this text, among the names of `__main__`, where a notebook's cells are run."""
+    main = vars(sys.modules["__main__"])
+    scope = {}
+    exec(f"def answer(query, key, value):\n    {text}", main, scope)
+    return scope["answer"]
+
+
+# --- objects that answer no question, or never end to ---
+
+
+class Raises:
+    """Every question raises."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+    def __repr__(self):
+        raise RuntimeError
+
+    __len__ = __eq__ = __iter__ = __bool__ = __float__ = __str__ = __hash__ = __index__ = __repr__
+
+
+class Loops:
+    """Every question takes forever."""
+
+    __getattr__ = __repr__ = __len__ = __eq__ = __iter__ = __bool__ = __float__ = __str__ = forever
+    __hash__ = __index__ = forever
+    shape = property(forever)
+
+
+class Nameless(type):
+    __name__ = property(forever)
+
+
+class Endless(list):
+    __len__ = __iter__ = __getitem__ = forever
+
+
+class Text(str):
+    strip = lower = split = replace = __len__ = __eq__ = forever
+    __hash__ = None
+
+
+class Shapeless(torch.Tensor):
+    shape = ndim = property(forever)
+    numel = size = forever
+
+
+class Refusing(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *given, **more):
+        raise RuntimeError("not with me")
+
+
+class Callable:
+    """An answer that is an object, with a name that takes forever."""
+
+    def __getattr__(self, name):
+        return forever()
+
+    def __call__(self, query, key, value):
+        return right(query, key, value)
+
+
+class Strange(Exception):
+    def __str__(self):
+        return "x" * 10**8
+
+
+RESULTS = {
+    "a tensor of 1e9 ones": Odd(
+        giving(lambda: torch.ones(HUGE)), "asks for more than 2 GiB of memory in line 1 of `<lambda>`"
+    ),
+    "a tensor of 1e9 zeros": Odd(giving(lambda: torch.zeros(HUGE)), "more than 2 GiB"),
+    "a tensor of 1e9, expanded": Odd(
+        giving(lambda: torch.zeros(1).expand(HUGE)), "a tensor of shape (1000000000,): far more than is asked"
+    ),
+    "a tensor of 1e12 on meta": Odd(giving(lambda: torch.empty(10**12, device="meta")), "far more than"),
+    "a table of 1e5 by 1e5": Odd(giving(lambda: torch.ones(10**5, 1) @ torch.ones(1, 10**5)), "2 GiB"),
+    "a numpy array of 1e9": Odd(giving(lambda: numpy.ones(HUGE)), "more than 2 GiB"),
+    "a numpy array of 1e9, broadcast": Odd(
+        giving(lambda: numpy.broadcast_to(0.0, HUGE)), "a numpy array of shape (1000000000,): far more"
+    ),
+    "a list of 1e9": Odd(giving(lambda: [0] * HUGE), "more than 2 GiB"),
+    "a tuple of 1e8": Odd(giving(lambda: (0,) * 20**6), "a tuple of 64000000: far more"),
+    "a list that grows": Odd(giving(lambda: [bytes(10**6) for _ in itertools.count()]), "2 GiB"),
+    "1e4 big tensors": Odd(giving(lambda: [torch.empty(10**6) for _ in range(10**4)]), "2 GiB"),
+    "a text of 1e8": Odd(giving(lambda: "x" * 10**8), "a string: far more than is asked for"),
+    "bytes of 1e10": Odd(giving(lambda: bytes(10**10)), "more than 2 GiB"),
+    "a range of 1e18": Odd(giving(lambda: range(10**18)), "gives back a range"),
+    "lists in lists, 1e5 deep": Odd(giving(lambda: nest(10**5)), "gives back a list of 1"),
+    "a list that holds itself": Odd(
+        giving(lambda: (x := [], x.append(x), x)[-1]), "a list of 1 (a list of 1)"
+    ),
+    "an endless generator": Odd(giving(lambda: itertools.count()), "gives back a count"),
+    "an object that raises": Odd(giving(Raises), "gives back a Raises"),
+    "an object that loops": Odd(giving(Loops), "gives back a Loops"),
+    "an object of a nameless class": Odd(giving(Nameless("Anything", (), {})), "gives back an Anything"),
+    "a list whose length loops": Odd(giving(Endless), "gives back an Endless of 0"),
+    "a text whose methods loop": Odd(giving(lambda: Text("x")), "gives back a Text"),
+    "a coroutine": Odd(written_in("pass\nasync def answer(query, key, value):\n    return value"), "`async`"),
+    "a module": Odd(giving(lambda: torch), "gives back a module"),
+    "a class": Odd(giving(lambda: Loops), "gives back the class Loops"),
+    "a truth value": Odd(giving(lambda: True), "gives back a bool"),
+    "a complex number": Odd(giving(lambda: 1j), "gives back a complex"),
+    "a subclass without a shape": Odd(lambda *a: right(*a).as_subclass(Shapeless), "steps", state="passed"),
+    "a subclass that refuses": Odd(lambda *a: right(*a).as_subclass(Refusing), "steps", state="passed"),
+    "a parameter": Odd(lambda *a: torch.nn.Parameter(right(*a)), "steps", state="passed"),
+    "a tensor that is not finished": Odd(
+        lambda *a: torch.complex(right(*a), right(*a)).conj(), "torch.complex64"
+    ),
+    "a quantized tensor": Odd(
+        lambda *a: torch.quantize_per_tensor(right(*a), 0.1, 0, torch.qint8), "torch.qint8"
+    ),
+    "a nested tensor": Odd(lambda *a: torch.nested.nested_tensor([right(*a)[0]]), "a nested tensor"),
+    "a sparse table": Odd(lambda *a: right(*a).to_sparse_csr(), "a sparse tensor"),
+    "eight-bit floats": Odd(lambda *a: right(*a).to(torch.float8_e4m3fn), "torch.float8_e4m3fn"),
+    "NaN": Odd(lambda *a: right(*a) / 0 * 0, "holds nan"),
+}
+
+INSTEAD = {  # what is handed in is no function, or not as a function should be
+    "an object that raises, to write": Odd(Raises(), "asks for a function, you handed in a Raises"),
+    "an object that loops, to write": Odd(Loops(), "asks for a function, you handed in a Loops"),
+    "a callable object with a name that loops": Odd(Callable(), "had no answer after"),
+    "a class of a nameless class": Odd(Nameless("Anything", (), {}), "you handed in the class Anything"),
+    "a tensor of 1e9, to write": Odd(torch.zeros(1).expand(HUGE), "a tensor of shape (1000000000,)"),
+    "9**9**9": Odd("9**9**9", "too large", NUMBER),
+    "10**10**10": Odd("10**10**10", "too large", NUMBER),
+    "a huge integer": Odd(Made(lambda: 10**10**6), "too large", NUMBER),
+    "1e8 digits": Odd(Made(lambda: "1" * 10**8), "at most 20,000 characters", NUMBER),
+    "1e4 brackets": Odd("(" * 10**4, "more than 200 characters", NUMBER),
+    "a long text of strange signs": Odd("ﷺ" * 10**4, "more than 200 characters", NUMBER),
+    "a huge decimal": Odd(decimal.Decimal("1e999999999"), "not a number that could be right", NUMBER),
+    "a huge fraction": Odd(fractions.Fraction(10**400, 3), "too large", NUMBER),
+    "a signalling NaN": Odd(decimal.Decimal("sNaN"), "not one number", NUMBER),
+    "infinity": Odd(math.inf, "inf is not a number that could be right", NUMBER),
+    "a complex number, as a number": Odd(2j, "not one number", NUMBER),
+    "truth, as a number": Odd(True, "a truth value", NUMBER),
+    "nothing, as a number": Odd(None, "NOT ATTEMPTED YET", NUMBER, state="open"),
+    "a tensor of 1e9, as a number": Odd(torch.zeros(1).expand(HUGE), "you handed in a tensor of", NUMBER),
+    "an array of 1e9, as a number": Odd(numpy.broadcast_to(0, HUGE), "you handed in a numpy array", NUMBER),
+    "a tensor without numbers": Odd(torch.empty(1, device="meta"), "not one number", NUMBER),
+    "a nested tensor, as a number": Odd(
+        Made(lambda: torch.nested.nested_tensor([torch.ones(2)] * 2)), "one number", NUMBER
+    ),
+    "a subclass, as a number": Odd(torch.tensor(7.0).as_subclass(Refusing), "too small", NUMBER),
+    "a text that loops, as a number": Odd(Text("7"), "had no answer after", NUMBER),
+    "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER),
+    "an object that loops, as a letter": Odd(Loops(), "you handed in a Loops", CHOICE),
+    "an object that raises, as a letter": Odd(Raises(), "it cannot be looked at", CHOICE),
+    "1e8 blanks, as a letter": Odd(Made(lambda: " " * 10**8), "at most 20,000 characters", CHOICE),
+    "half a character, as a letter": Odd("\ud800", 'you wrote "?"', CHOICE),
+    "1e8 characters, in words": Odd(Made(lambda: "word " * (2 * 10**7)), "at most 20,000 characters", OPEN),
+    "4000 times not": Odd("not " * 4000, "one thing is missing", OPEN),
+    "an object that raises, in words": Odd(Raises(), "it cannot be looked at", OPEN),
+}
+
+PRINTS = {
+    "a million lines": fine(lambda: print("7\n" * 10**6, end=""), "... and 999,990 more lines"),
+    "1000 prints": fine(lambda: [print(i) for i in range(1000)], "9\n... and 990 more lines"),
+    "a line of 1e7": fine(lambda: print("x" * 10**7), "... and 9,999,001 more characters"),
+    "two lines": fine(lambda: print("shape", (2, 3)), "printed: shape (2, 3)\n"),
+    "an address": fine(lambda: print(object()), "<object object at 0x...>"),
+    "to stderr": fine(lambda: print("to stderr", file=sys.stderr), "printed: to stderr"),
+    "half a character": fine(lambda: print("\ud800"), "printed    ?"),
+    "a thread that fails": fine(
+        lambda: (t := threading.Thread(target=lambda: 1 / 0), t.start(), t.join()),
+        "printed: a thread stops with ZeroDivisionError: division by zero",
+    ),
+    "a warning": fine(lambda: warnings.warn("old", stacklevel=1), "warns: UserWarning: old"),
+    "a stdout that is gone": fine(lambda: setattr(sys, "stdout", None), "steps"),
+    "a stdout that is closed": fine(lambda: sys.stdout.close(), "steps"),
+}
+
+CHANGES = {
+    "another folder": fine(lambda: os.chdir("/"), "the working folder: your function changes that"),
+    "a folder that is gone": fine(
+        lambda: (os.chdir(folder := tempfile.mkdtemp()), shutil.rmtree(folder)), "the working folder"
+    ),
+    "the environment": fine(lambda: os.environ.update(ODD="1"), "environment variables"),
+    "an empty environment": fine(lambda: os.environ.clear(), "environment variables"),
+    "sys.path": fine(lambda: sys.path.clear(), "sys.path"),
+    "the default dtype": fine(lambda: torch.set_default_dtype(torch.float64), "the default dtype"),
+    "the default device": fine(lambda: torch.set_default_device("meta"), "steps"),
+    "no gradients": fine(lambda: torch.set_grad_enabled(False), "steps"),
+    "threads of torch": fine(lambda: torch.set_num_threads(3), "steps"),
+    "deterministic algorithms": Odd(  # torch imports its compiler to set them back
+        doing(lambda: torch._C._set_deterministic_algorithms(True)),
+        "deterministic algorithms",
+        state="passed",
+        mib=256,
+    ),
+    "print options": fine(lambda: torch.set_printoptions(precision=9), "torch's print options"),
+    "the recursion limit": fine(lambda: sys.setrecursionlimit(10**5), "the recursion limit"),
+    "no garbage collection": fine(gc.disable, "garbage collection"),
+    "warnings as errors": fine(lambda: warnings.simplefilter("error"), "steps"),
+    "seeds": fine(lambda: (torch.manual_seed(1), random.seed(1), numpy.random.seed(1)), "steps"),
+    "a thread that stays": fine(
+        lambda: threading.Thread(target=time.sleep, args=(0.5,)).start(), "of your function's"
+    ),
+    "a process": fine(lambda: subprocess.run([sys.executable, "-V"], capture_output=True), "steps"),
+    "a file": fine(lambda: tempfile.TemporaryFile().close(), "steps"),
+    "a name of the notebook, deleted": Odd(
+        written_in("global mine; del mine\n    return query"), "put back: `mine`", mib=64
+    ),
+    "all names of the notebook, deleted": Odd(written_in("globals().clear()\n    return 1"), "`mine`"),
+    "torch hidden": Odd(written_in("global torch\n    torch = 3\n    return query"), "put back: `torch`"),
+    "torch forgotten": fine(lambda: sys.modules.pop("torch", None), "steps"),
+}
+
+
+def put(place, name, thing=None):
+    return doing(lambda: setattr(place, name, thing or (lambda *given, **more: 7)))
+
+
+REPLACED = "your function replaces {} by its own; it is put back"
+PATCHES = {
+    "torch.softmax": Odd(put(torch, "softmax"), REPLACED.format("torch.softmax")),
+    "torch.softmax by torch's other": Odd(put(torch, "softmax", F.softmax), REPLACED.format("torch.softmax")),
+    "Tensor.softmax": Odd(put(torch.Tensor, "softmax"), REPLACED.format("torch.Tensor.softmax")),
+    "Tensor.backward": Odd(put(torch.Tensor, "backward"), REPLACED.format("torch.Tensor.backward")),
+    "F.softmax": Odd(put(F, "softmax"), REPLACED.format("torch.nn.functional.softmax")),
+    "torch.allclose": Odd(put(torch, "allclose"), REPLACED.format("torch.allclose")),
+    "sum": Odd(put(builtins, "sum"), REPLACED.format("sum")),
+    "max": Odd(put(builtins, "max"), REPLACED.format("max")),
+    "len": Odd(put(builtins, "len"), REPLACED.format("len")),
+    "range": Odd(put(builtins, "range"), REPLACED.format("range")),
+    "print": Odd(put(builtins, "print"), REPLACED.format("print")),
+    "isinstance and setattr": Odd(
+        doing(lambda: (setattr(builtins, "isinstance", 3), setattr(builtins, "setattr", 3))),
+        "isinstance by its",
+    ),
+    "len, deleted": Odd(doing(lambda: delattr(builtins, "len")), REPLACED.format("len")),
+    "math.exp": Odd(put(math, "exp"), REPLACED.format("math.exp")),
+    "check": Odd(put(engine, "check"), REPLACED.format("lesson_lib.checks.engine.check")),
+    "close": Odd(put(values, "close"), REPLACED.format("lesson_lib.checks.values.close")),
+    "judge": Odd(put(Write, "judge"), REPLACED.format("Write.judge")),
+}
+
+STOPS = {
+    "an exception with a text of 1e8": Odd(raising(Strange()), "stops with Strange", mib=256),
+    "an exception group": Odd(
+        raising(BaseExceptionGroup("all", [KeyboardInterrupt()])), "BaseExceptionGroup"
+    ),
+    "a bare BaseException": Odd(raising(BaseException("plain")), "stops with BaseException"),
+    "StopIteration": Odd(raising(StopIteration()), "stops with StopIteration"),
+    "exit()": Odd(doing(lambda: exit()), "asks Python to exit"),
+    "sys.exit()": Odd(doing(lambda: sys.exit(3)), "asks Python to exit"),
+    "a loop in Python": Odd(doing(forever), "had no answer after"),
+    "a sleep": Odd(doing(lambda: time.sleep(3)), "had no answer after"),
+    "prints without end": Odd(
+        doing(lambda: [print("again") for _ in itertools.count()]), "again\n... and more"
+    ),
+    "check, called inside": Odd(doing(lambda: check(right, WRITE)), "calls check() or properties() while"),
+    "properties, called inside": Odd(doing(lambda: properties(right)), "move that out of the function"),
+}
+
+ODD = {
+    f"{kind}: {name}": odd
+    for kind, table in {
+        "result": RESULTS,
+        "instead": INSTEAD,
+        "prints": PRINTS,
+        "changes": CHANGES,
+        "replaces": PATCHES,
+        "stops": STOPS,
+    }.items()
+    for name, odd in table.items()
+}
+
+# These would take the session with them: only processes of their own judge them.
+DEADLY = {
+    "sum(range(10**12))": Odd(giving(lambda: sum(range(10**12))), "had no answer after"),
+    "a search in all numbers": Odd(giving(lambda: -1 in itertools.count()), "had no answer after"),
+    "a queue that eats all numbers": Odd(
+        giving(lambda: collections.deque(itertools.count(), maxlen=0)), "had no answer after"
+    ),
+    "the largest of all numbers": Odd(giving(lambda: max(itertools.count())), "had no answer after"),
+    "a pattern that backtracks": Odd(
+        giving(lambda: re.match("(a+)+$", "a" * 60 + "b")), "had no answer after"
+    ),
+    "9**9**9": Odd(giving(lambda: 9 ** int("9") ** 9), "had no answer after"),
+    "a null pointer": Odd(giving(lambda: ctypes.string_at(0)), "crashes Python itself (SIGSEGV)"),
+    "os.abort": Odd(giving(os.abort), "crashes Python itself (SIGABRT)"),
+    "os._exit(0)": Odd(giving(lambda: os._exit(0)), "ends Python itself (os._exit)"),
+    "SIGKILL": Odd(giving(lambda: os.kill(os.getpid(), signal.SIGKILL)), "ended by the system (SIGKILL)"),
+    "a lock that is never given back": Odd(
+        giving(lambda: (lock := threading.Lock(), lock.acquire(), lock.acquire())), "it could not be ended"
+    ),
+}
+
+DEADLINE_S = 0.5  # here; a learner's is runner.DEADLINE_S
+
+
+def said(result):
+    """All that a result shows, a line for each row."""
+    repr(result), result._repr_html_()  # what a notebook does
+    return "\n".join(f"{label}: {text}" for label, text in result.rows.items()) + "\n" + repr(result)
+
+
+def surroundings():
+    """What a check must leave as it is."""
+    streams = sys.stdout, sys.stderr, builtins.input, warnings.showwarning
+    states = [session._read(read) for _, read, _ in session.STATES]
+    chance = str(numpy.random.get_state()), torch.get_rng_state().tolist()  # beartype draws from Python's
+    names = dict(vars(sys.modules["__main__"]))
+    return streams, states, chance, names, list(warnings.filters), torch.is_grad_enabled()
+
+
+def peak_mib():
+    """The most memory that this process has held since `forget_peak`, or what it holds now."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines["VmHWM"].split()[0]) / 1024
+
+
+def forget_peak():
+    """From now on the peak counts anew: that of Linux is the highest since the start."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def judged(odd):
+    """The result, the seconds, and the MiB by which the memory of this process has grown meanwhile."""
+    answer = odd.answer.make() if type(odd.answer) is Made else odd.answer
+    if LINUX:
+        forget_peak()
+    before, begun = peak_mib() if LINUX else 0.0, time.monotonic()
+    result = check(answer, odd.exercise)
+    said(result)
+    return result, time.monotonic() - begun, peak_mib() - before if LINUX else 0.0
+
+
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """A short deadline, a home of its own, a variable of the learner's; and what a first check imports."""
+    engine.exercises()
+    torch.broadcast_shapes((1,), (1,))
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(store, "_unsaved", [])
+    monkeypatch.setattr(runner, "DEADLINE_S", DEADLINE_S)
+    monkeypatch.setattr(runner, "PATIENCE", 4)
+    monkeypatch.setattr(sys.modules["__main__"], "mine", [1, 2, 3], raising=False)
+    monkeypatch.setattr(sys.modules["__main__"], "torch", torch, raising=False)
+
+
+def test_there_are_many():
+    assert len(ODD) + len(DEADLY) >= 60
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_answer_gets_a_sentence_and_changes_nothing(name, quick, capfd):
+    odd, before, own = ODD[name], surroundings(), session.Functions()
+    result, _, mib = judged(odd)
+    assert isinstance(result, Result) and result.state == odd.state, result
+    assert odd.words in said(result)
+    assert surroundings() == before and own.put_back() is None
+    assert mib < odd.mib, f"the session grew by {mib:.0f} MiB"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(
+    not LINUX, reason="only Linux can copy a process; elsewhere these hold or end the session"
+)
+def test_what_holds_or_ends_the_interpreter_gets_a_sentence(tmp_path):
+    """In a process of their own, one after the other: it is seen which one takes it along."""
+    environment = os.environ | {"LESSON_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "tests.test_checks_odd", "deadly"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+    found = {name: (state, text) for name, state, _, _, text in map(json.loads, run.stdout.splitlines())}
+    assert set(found) == set(DEADLY)
+    for name, odd in DEADLY.items():
+        assert found[name][0] == "failed" and odd.words in found[name][1], name
+
+
+def test_a_name_is_asked_for(quick):
+    partial = functools.partial(right)
+    for answer in (lambda q, k, v: v, partial, Callable(), Loops(), Raises(), torch.ones(1), 3, []):
+        result = check(answer)
+        assert result.state == "unjudged" and 'check(answer, "name")' in result.diagnosis
+
+
+def test_the_name_may_be_odd_too(quick):
+    for name in (Loops(), Raises(), Text("x"), "x" * 10**8, "\ud800"):
+        assert check(1, name).state == "unjudged" and said(check(1, name))
+
+
+def test_a_lock_of_the_session_makes_no_verdict_wrong(quick, monkeypatch):
+    """Another thread holds it while the process is copied: in the copy nobody will ever give it back."""
+    monkeypatch.setattr(runner, "PATIENCE", 20)
+    lock, tried, outcomes = threading.Lock(), trial.tried, []
+    monkeypatch.setattr(trial, "tried", lambda *given: outcomes.append(tried(*given)) or outcomes[-1])
+    holds = threading.Thread(target=lambda: (lock.acquire(), time.sleep(2.0), lock.release()))
+    holds.start()
+    assert check(doing(lambda: lock.acquire() and lock.release()), WRITE).passed
+    assert outcomes[0][0] == "", "no verdict of the copy's"
+    holds.join()
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux can copy a process")
+def test_an_answer_is_tried_first_and_elsewhere(quick, tmp_path):
+    """Without this, all others might pass without a trial, but for the deadly ones."""
+    here, trace = os.getpid(), tmp_path / "trace"
+
+    def answer(query, key, value):
+        with trace.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return right(query, key, value)
+
+    assert check(answer, WRITE).passed
+    places = [int(line) for line in trace.read_text().splitlines()]
+    calls = len(places) // 2
+    assert places[calls:] == [here] * calls and len(set(places[:calls]) - {here}) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(places[0], 0)  # nothing is left of it
+
+
+CELLS = {  # run one after the other in a kernel: what is run, what its output must say
+    """
+from lesson_lib.checks import check, runner
+from IPython.display import display
+import math, threading, torch
+import torch.nn.functional as F
+runner.DEADLINE_S, mine = 1.5, [1, 2, 3]
+def scaled_attention(query, key, value):
+    print("not twice")
+    display(query)
+    return sum(range(10**12))
+""": "",
+    "check(scaled_attention)": "had no answer after",
+    "mine": "[1, 2, 3]",
+    """
+def scaled_attention(query, key, value):
+    exit()
+    return F.scaled_dot_product_attention(query, key, value)
+check(scaled_attention)
+""": "it asks Python to exit",
+    """
+def scaled_attention(query, key, value):
+    print("seen", query.shape)
+    display(math.pi)
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start(), thread.join()
+    return F.scaled_dot_product_attention(query, key, value)
+check(scaled_attention)
+""": "seen torch.Size([2, 3, 5]) 3.141592653589793 a thread stops with ZeroDivisionError",
+    """
+def scaled_attention(query, key, value):
+    globals().clear()
+    return torch.ones(10**9)
+check(scaled_attention)
+""": "NameError",
+    'check("\\ud800", "unscaled_picture")': 'you wrote "?"',
+    "import psutil; mine, psutil.Process().children()": "([1, 2, 3], [])",
+}
+
+
+def test_a_kernel_lives_on(tmp_path):
+    """A real one, with its sockets and threads: it shows the results and nothing else, each of them once."""
+    from jupyter_client.manager import start_new_kernel
+
+    environment = os.environ | {"LESSON_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    manager, client = start_new_kernel(kernel_name="python3", env=environment, startup_timeout=120)
+    try:
+        for code, words in CELLS.items():
+            seen = []
+            reply = client.execute_interactive(code, timeout=90, output_hook=seen.append, stop_on_error=False)
+            shown = [message for message in seen if message["msg_type"] not in ("status", "execute_input")]
+            assert reply["content"]["status"] == "ok" and manager.is_alive(), shown
+            assert [message["msg_type"] for message in shown] == ["execute_result"] * bool(words), shown
+            text = " ".join(shown[0]["content"]["data"]["text/plain"].split()) if words else ""
+            assert not words or text.count(words) == 1, text
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def main():
+    """One line of JSON for each: name, state, seconds, MiB, text; of the deadly ones alone, or of all."""
+    runner.DEADLINE_S, runner.PATIENCE = (DEADLINE_S, 4) if "deadly" in sys.argv else (5.0, 6)
+    vars(sys.modules["__main__"]).update(mine=[1, 2, 3], torch=torch)
+    check(right, WRITE)
+    for name, odd in (DEADLY if "deadly" in sys.argv else ODD | DEADLY).items():
+        result, seconds, mib = judged(odd)
+        print(json.dumps([name, result.state, round(seconds, 2), round(mib), said(result)]), flush=True)
+    os._exit(0)  # one thread waits for its lock
+
+
+if __name__ == "__main__":
+    main()
