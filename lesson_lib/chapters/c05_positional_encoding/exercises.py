@@ -412,6 +412,7 @@ def _more_turned(drawn: Draw) -> list[Case]:
 
 turn = Write(
     name="turned",
+    second=seconds.turned,
     title="Two clocks in one function: a repair",
     stars=2,
     minutes=8,

@@ -1,9 +1,12 @@
-"""A second problem of lesson 05: positions on which counting the places in a list is caught."""
+"""Second problems of lesson 05: the other pairing, and positions on which counting places is caught."""
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from lesson_lib.checks.exercise import Exercise, Write
+from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
 from lesson_lib.checks.expose import Expose
+from lesson_lib.checks.inputs import drawn, primes, table
 
 
 def _counts_from_zero(query_positions: torch.Tensor, key_positions: torch.Tensor, radius: int) -> bool:
@@ -44,3 +47,83 @@ def offset_rows(first: Write, _n: int) -> Exercise:
             "with radius 0 every offset has the same row": _all_beyond,
         },
     )
+
+
+def turned_2(
+    x: Float[Tensor, "*b n d"],
+    positions: Float[Tensor, " n"],
+    frequencies: Float[Tensor, " half_d"],
+) -> Float[Tensor, "*b n d"]:
+    angles = positions[:, None] * frequencies  # (n, d/2)
+    a, b = x.chunk(2, dim=-1)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+def _tokens(x: Tensor, positions: list[float], frequencies: list[float]) -> Case:
+    return {"x": x, "positions": table(positions), "frequencies": table(frequencies)}
+
+
+HALVES = Write(
+    name="turned_2",
+    title="The other pairing",
+    asked=(
+        "write the rotary turn as Llama's files want it: the partner of column j is column j + d/2 (halves, not"
+        " neighbours); (a, b) in columns j and j + d/2 become (a cos t - b sin t, a sin t + b cos t), t ="
+        " positions[i] * w_j"
+    ),
+    stages=(
+        Stage(
+            "one pair, a quarter of a turn",
+            lambda: [_tokens(table([[2.0, 3.0]]), [1.5707964], [1.0])],
+            "(2, 3) becomes (-3, 2).",
+        ),
+        Stage(
+            "two pairs, one token",
+            lambda: [_tokens(primes(1, 4), [1.0], [1.5707964, 0.0])],
+            "Columns 0 and 2 are the first pair and turn; columns 1 and 3 are the second and stay.",
+        ),
+        Stage(
+            "three tokens, three pairs",
+            lambda: [_tokens(drawn(1, 3, 6), [4, 0, 7], [1, 0.5, 0.1])],
+            "Token i turns by positions[i], and every pair by its own frequency.",
+        ),
+        Stage(
+            "two sequences, two heads",
+            lambda: [_tokens(drawn(2, 2, 2, 5, 4), [3, 4, 5, 6, 7], [1, 0.01])],
+            "Positions belong to the axis of the tokens, -2, whatever stands before it.",
+        ),
+    ),
+    hints=(
+        "Write down for d = 4 which columns are partners. Where is the first half, where the second?",
+        "`x.chunk(2, dim=-1)` gives both halves. Which of them is a, which is b?",
+        "Which two columns of the result need the sum a sin t + b cos t, and in which half do they stand?",
+    ),
+    solution=turned_2,
+    remember="halves or neighbours is a convention of the file: the same weights with the other one write nonsense",
+    slips={
+        "these are neighbours, columns 2j and 2j + 1; here the partner of column j is j + d/2": (
+            "a, b = x.chunk(2, dim=-1)",
+            "a, b = x[..., 0::2], x[..., 1::2]",
+            "torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)",
+            "torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)",
+        ),
+        "the pairs are halves, but you put the results back as neighbours": (
+            "torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)",
+            "torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)",
+        ),
+        "it turns the other way: a cos t - b sin t comes first": (
+            "a * cos - b * sin, a * sin + b * cos",
+            "a * cos + b * sin, b * cos - a * sin",
+        ),
+        "the two halves of the result are exchanged": (
+            "[a * cos - b * sin, a * sin + b * cos]",
+            "[a * sin + b * cos, a * cos - b * sin]",
+        ),
+    },
+)
+
+
+def turned(_n: int) -> Exercise:
+    """The pairing of halves."""
+    return HALVES
