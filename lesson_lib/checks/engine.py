@@ -306,7 +306,8 @@ def _judged(exercise: Exercise, answer: Any) -> Result:
             f"{changed} is not {owner} own in this session, so nothing can be judged; restart the kernel",
         )
     if values.is_a(answer, str) and str.__len__(answer) > LONGEST:
-        return exercise.result("failed", f"a text of at most {LONGEST:,} characters is read; yours is longer")
+        said = f"a text of at most {LONGEST:,} characters is read; yours is longer"
+        return exercise.result("unjudged", said)
     notes = runner.Notes()
     called = isinstance(exercise, Write) and callable(answer)
     with runner.undisturbed():
