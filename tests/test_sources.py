@@ -1,4 +1,4 @@
-"""What people write: lessons and exercises as text, and the notebooks that each of them describes."""
+"""What people write: parts, pages, evidence and exercises as text, and the notebooks that each describes."""
 
 import pytest
 
