@@ -43,7 +43,7 @@ def _add_notes(made: Deck, guide: speaker.Guide) -> None:
     """Minutes, questions and wrong answers, in front of what is said on the first slide of each section."""
     words = Words()
     own = tuple(e.name for e in speaker.exercises_of(made.name))
-    given = {n for names in guide.exercises.values() for n in names}
+    given = guide.elsewhere.union(*guide.exercises.values())
     rest = tuple(n for n in own if n not in given)
     at = next((s for s in made.sections if re.search(r"\bExercises\b", s.heading)), made.sections[-1])
     for section in made.sections:
