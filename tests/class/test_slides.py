@@ -259,6 +259,19 @@ def test_a_turn_is_a_question_with_minutes_solution_and_wrong_answers():
         assert words in said
 
 
+def test_an_exercise_that_its_part_asks_has_its_wrong_answers_there_alone():
+    table = "## Minutes\n| section | minutes | exercises |\n|---|---|---|\n| 1 · One | 9 | {} |"
+    tags = {"tags": ["exercise:stable_weights"]}
+    cells = [new_markdown_cell(OPENING), new_markdown_cell("## 1 · One\n\nText.")]
+    cells += [new_code_cell("check(stable_weights)", metadata=tags)]
+    guide = notes.guide(table.format("stable_weights, scaled_attention"))
+    (_, section) = deck("02_scoring", new_notebook(cells=cells), guide).sections
+    said = " ".join(note for slide in section.slides for note in slide.notes)
+    assert said.count("exp is missing") == 1
+    own, prepared = (f"<i>{EXERCISES[n].title}</i>" for n in ("stable_weights", "scaled_attention"))
+    assert own not in said and prepared in said
+
+
 def test_a_warm_up_has_its_words():
     made = small(
         new_code_cell("from lesson_lib.checks import warm_up\n\nwarm_up()", outputs=[printed("Nothing")])
