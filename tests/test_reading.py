@@ -68,7 +68,7 @@ def test_code_is_counted_with_the_source_that_is_shown():
 TOO_MUCH = {
     "words": [new_markdown_cell("word " * 1301)],
     "lines of code": [new_code_cell("x = 1\n" * 201)],
-    "cells": [new_markdown_cell("a")] * 51,
+    "cells": [new_markdown_cell("a") for _ in range(51)],
     "verdict() stands in evidence": [new_code_cell("verdict('so', x == 1)")],
     "claim() stands in evidence": [new_code_cell("claim('a-1', {'so': x == 1})")],
     "results() stands in evidence": [new_code_cell("rows = experiments.results('scores')['rows']")],
