@@ -49,7 +49,7 @@ test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLAS
 test-gpu:  ## unit tests, notebooks, benchmarks on a GPU, with the torch that PYTHON has (some: make test-gpu ARGS=unit)
 	@PYTHON="$(PYTHON)" bash tests/gpu/run.sh $(ARGS)
 
-notebooks: $(TEST)  ## build notebooks/*.ipynb from notebooks/source (some: make notebooks ARGS=02_scoring)
+notebooks: $(TEST)  ## build notebooks/*.ipynb from notebooks/source (some: make notebooks ARGS=02)
 	@$(RUN) -m lesson_lib build $(ARGS)
 
 figures: $(TEST)  ## draw figures/ again

@@ -2,6 +2,7 @@
 nbgrader needed."""
 
 import ast
+import importlib.util
 import re
 
 import pytest
@@ -23,7 +24,8 @@ WRITTEN = [e.name for name in LESSON_NAMES for e in LESSONS[f"exercises/{name}"]
 
 
 def target(name):
-    return next(t for t in targets([name]) if t.solved)
+    (found,) = targets([name], among=("solution",))
+    return found
 
 
 @pytest.fixture
@@ -153,6 +155,27 @@ def course_of(tmp_path, check_cell):
     text = "# %%\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION\n### STUB: x = ...\n\n" + check_cell
     (folder / "exercises" / "01_a.py").write_text(text, "utf-8")
     return Target("solutions/01_a", folder / "exercises" / "01_a.py", tmp_path / "none.ipynb")
+
+
+def test_exercise_notebooks_alone_are_assigned(tmp_path, monkeypatch, capsys):
+    """What a part asks has the same tag, and no points."""
+    course_of(tmp_path, '# %% tags=["exercise:x", "points:2"]\ncheck(x)\n')
+    asked = '# %% tags=["exercise:stable_weights"]\ncheck(stable_weights)\n'
+    for name in ("01a_one", "02a_other"):
+        (tmp_path / "notebooks" / "source" / f"{name}.py").write_text(asked, "utf-8")
+    made = []
+    monkeypatch.setattr(assignments, "targets", lambda names, **more: targets(names, root=tmp_path, **more))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(assignments, "_generate", lambda name, to: made.append(name))
+    monkeypatch.setattr(
+        assignments, "source_notebook", lambda target, seed: (new_notebook(), {target.kind: 2})
+    )
+    for names in ([], ["01"], ["01_a"]):
+        assert assignments.main(names, to=tmp_path / "to", seed=SEED) == 0
+    assert made == ["01_a"] * 3 and "1 of 1 assignments" in capsys.readouterr().out
+    for name in ("01a", "02", "01a_one"):
+        assert assignments.main([name], to=tmp_path / "to", seed=SEED) == 1
+        assert f"no notebook is called {name!r}; there are solutions/01_a\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,25 @@ def test_an_unknown_name_is_told_the_known_ones(course, capsys):
     assert "02_scoring, exercises/02_scoring" in capsys.readouterr().out
 
 
+def test_a_chapter_is_built_whole_and_pages_by_their_names(course, capsys):
+    folder = course / "notebooks" / "source"
+    (folder / "evidence").mkdir()
+    (folder / "02_scoring.py").unlink()
+    for name in ("02a_soft_look_up", "03_matrix_form", "evidence/02_scoring_evidence", "glossary"):
+        (folder / f"{name}.py").write_text("# %%\nprint(1)\n", encoding="utf-8")
+    assert build.main(["02"], root=course) == 0
+    chapter = ["02a_soft_look_up", "evidence/02_scoring_evidence", "exercises/02_scoring"]
+    told = capsys.readouterr().out
+    assert [line.split("] ")[1].split(":")[0] for line in told.splitlines()] == [
+        *chapter,
+        "solutions/02_scoring",
+    ]
+    assert build.main(["glossary"], root=course) == 0
+    assert all(printed(course, name) == "1\n" for name in [*chapter[:2], "glossary"])
+    assert not (course / "notebooks" / "03_matrix_form.ipynb").exists()
+    assert build.check(["02", "glossary"], root=course) == 0
+
+
 # --check
 
 

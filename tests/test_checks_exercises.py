@@ -20,7 +20,8 @@ from lesson_lib.checks.exercise import Write, edited
 from lesson_lib.checks.inputs import source_of
 from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.cli.cards import answer_cell, written_out
-from lesson_lib.cli.sources import split_exercise
+from lesson_lib.cli.kinds import chapter_of, fitting
+from lesson_lib.cli.sources import ROOT, source_text, split_exercise, targets
 from lesson_lib.linear import feature_map
 from tests.right_answers import RIGHT, WRONG
 
@@ -128,14 +129,16 @@ def test_a_card_is_complete(name):
         ("exercises/11_efficient_attention", 8),
     ],
 )
-def test_a_lesson_has_every_kind(lesson, least):
-    exercises = LESSONS[lesson]
+def test_a_chapter_has_every_kind(lesson, least):
+    """In its notebook of exercises and in its parts."""
+    notebooks = fitting(chapter_of(lesson), LESSONS)
+    exercises = [e for name in notebooks for e in LESSONS[name] if not e.prediction]
     assert len(exercises) >= least
     for kind in (Number, Choice, Open, Write):
         assert any(isinstance(exercise, kind) for exercise in exercises)
     written = [exercise for exercise in exercises if isinstance(exercise, Write)]
     assert {exercise.repair for exercise in written} == {True, False}
-    assert all(exercise.picture for exercise in exercises if isinstance(exercise, Choice))
+    assert all(exercise.picture for exercise in LESSONS[lesson] if isinstance(exercise, Choice))
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if isinstance(e, Write)])
@@ -177,15 +180,35 @@ def test_an_open_answer_is_judged_by_its_writer(name):
     assert not said.passed and store.read()[0][name]["first_pass"] is None
 
 
-def source(lesson):
+def source(lesson, root=ROOT):
     """A source as a notebook is built from it, answers and stubs between their markers."""
-    text = (SOURCES / f"{lesson}.py").read_text("utf-8")
-    return written_out(text) if lesson.startswith("exercises/") else text
+    (target,) = targets([lesson], root=root)
+    return source_text(target)
+
+
+def asks(text, name):
+    """Whether a cell of a source asks this exercise."""
+    verb = "predict" if EXERCISES[name].prediction else "check"
+    return re.search(rf"^{verb}\(.*\b{name}\b", text, re.MULTILINE) is not None
 
 
 @pytest.mark.parametrize("name", EXERCISES)
 def test_some_notebook_checks_it(name):
-    assert re.search(rf"^check\(.*\b{name}\b", source(LESSON_OF[name]), re.MULTILINE)
+    assert asks(source(LESSON_OF[name]), name)
+
+
+@pytest.mark.parametrize(
+    "cell, said",
+    [
+        ('# %% [markdown] tags=["exercise:stable_weights"]\n# Write it.\n', True),
+        ('# %% tags=["exercise:stable_weights"]\ncheck(stable_weights)\n', True),
+        ("# %%\nstable_weights(scores)\n", False),
+    ],
+)
+def test_a_part_asks_by_a_card_or_by_a_cell_of_its_own(cell, said, tmp_path):
+    (tmp_path / "notebooks" / "source").mkdir(parents=True)
+    (tmp_path / "notebooks" / "source" / "02a_soft_look_up.py").write_text(cell, "utf-8")
+    assert asks(source("02a_soft_look_up", tmp_path), "stable_weights") == said
 
 
 @pytest.mark.parametrize("name", IN_EXERCISES)

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from lesson_lib.checks import check, engine, export_progress, hint, picture, progress, reset, store
+from lesson_lib.checks import check, engine, export_progress, hint, overview, picture, progress, reset, store
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.overview import HEADER
 from lesson_lib.checks.short import Open
+from lesson_lib.cli.sources import targets
 from tests.right_answers import RIGHT
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -147,6 +148,33 @@ def test_an_exercise_is_listed_under_the_notebook_that_asks_it(monkeypatch):
     found = engine.lessons.__wrapped__()
     assert [e.name for e in found["02_scoring"]] == [first.name]
     assert [e.name for e in found["exercises/02_scoring"]] == [e.name for e in others]
+
+
+def test_a_part_s_exercises_come_before_those_of_its_chapter(monkeypatch):
+    """Wherever they stand in the chapter's list; and progress() leads to them."""
+    own = import_module("lesson_lib.chapters.c02_scoring.exercises")
+    *others, last, first = own.EXERCISES
+    moved = (replace(last, notebook="02b_which_score"), replace(first, notebook="02a_soft_look_up"))
+    monkeypatch.setattr(own, "EXERCISES", (*others, *moved))
+    found = engine.lessons.__wrapped__()
+    names = ["02a_soft_look_up", "02b_which_score", "exercises/02_scoring"]
+    assert [name for name in found if "02" in name] == names
+    assert list(found)[1] == "exercises/01_history" and list(found)[5] == "exercises/03_matrix_form"
+    monkeypatch.setattr(engine, "lessons", lambda: {name: found[name] for name in names})
+    assert f"next: {first.name}, in 02a_soft_look_up.ipynb" in repr(progress())
+    assert "02a soft look up" in repr(progress())
+
+
+def test_no_two_notebooks_have_one_title():
+    names = [*LESSONS, "02a_soft_look_up", "03_matrix_form"]
+    titles = [overview.Lesson(name, ()).title for name in names]
+    assert len(set(titles)) == len(names) and titles[-2:] == ["02a soft look up", "03 matrix form (part)"]
+    assert titles[:3] == ["00 start here", "01 history", "02 scoring"]
+
+
+def test_every_notebook_that_is_said_to_ask_exists():
+    learners = {target.name for target in targets(among=("part", "page", "exercise"))}
+    assert [name for name in LESSONS if name not in learners] == []
 
 
 def test_a_lesson_without_exercises_is_no_row(monkeypatch):

@@ -14,9 +14,9 @@ import pytest
 
 import lesson_lib
 from lesson_lib import FLOORS
+from lesson_lib.cli import sources
 
 HOUSE = Path(lesson_lib.__file__).parent
-SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 CHAPTERS = sorted(path.parent.name for path in HOUSE.glob("chapters/*/__init__.py"))
 ROOMS = {path.parent.name for path in HOUSE.glob("*/__init__.py")}
 # what nearly every chapter has, and the map need not say
@@ -108,12 +108,12 @@ def reached(modules: set[str], house: Path) -> set[str]:
 
 
 @cache
-def used(chapter: str) -> set[str]:
-    """The modules that a chapter's folder, its lesson and its exercises import at first hand."""
+def used(chapter: str, root: Path = sources.ROOT) -> set[str]:
+    """The modules that a chapter's folder, its parts, its evidence and its exercises import at first hand."""
     files = [*(HOUSE / "chapters" / chapter).rglob("*.py")]
-    notebooks = [SOURCES / f"{chapter[1:]}.py", SOURCES / "exercises" / f"{chapter[1:]}.py"]
+    notebooks = {target.source for target in sources.targets(root=root) if target.chapter == chapter[1:3]}
     own = f"chapters.{chapter}"
-    texts = [path.read_text(encoding="utf-8") for path in notebooks if path.exists()]
+    texts = [path.read_text(encoding="utf-8") for path in sorted(notebooks)]
     found = set().union(*(imports(path) for path in files), *(imported(text) for text in texts))
     return {module for module in found if module != "__init__" and not f"{module}.".startswith(f"{own}.")}
 
@@ -165,6 +165,21 @@ def test_what_is_shared_serves_several_chapters():
 def test_the_map_of_the_chapters_is_what_they_import():
     doc = (HOUSE / "chapters" / "__init__.py").read_text(encoding="utf-8")
     assert chapter_map() in doc, f"put this into lesson_lib/chapters/__init__.py:\n{chapter_map()}"
+
+
+def test_a_chapter_uses_what_any_of_its_notebooks_imports(tmp_path):
+    for name, module in (
+        ("02a_soft_look_up", "ring"),
+        ("02b_which_score", "graphs"),
+        ("evidence/02_scoring_evidence", "recurrent"),
+        ("exercises/02_scoring", "convolution"),
+        ("03_matrix_form", "truncated"),
+    ):
+        path = tmp_path / "notebooks" / "source" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"from lesson_lib import {module}\n", encoding="utf-8")
+    found = used("c02_scoring", tmp_path)
+    assert {"ring", "graphs", "recurrent", "convolution"} <= found and "truncated" not in found
 
 
 def test_chapters_are_found_by_the_engine_when_an_exercise_is_asked_for_and_not_before():

@@ -1,4 +1,4 @@
-"""The instructor's files: one for each lesson, in their form, in step with the lessons; and plans that add
+"""The instructor's files: one for each chapter, in their form, in step with its parts; and plans that add
 up."""
 
 import re
@@ -11,10 +11,12 @@ from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.cli import kinds
 
 EXERCISES, LESSONS = exercises(), lessons()
+GRADED = {name: e for name, e in EXERCISES.items() if not e.prediction}  # a prediction is part of its section
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 FOLDER = NOTEBOOKS / "instructor"
 NAMES = sorted(p.stem for p in (NOTEBOOKS / "source").glob("*.py") if kinds.number_of(p.stem))
+CHAPTERS = {kinds.chapter_of(name): [n for n in NAMES if n[:2] == name[:2]] for name in NAMES}
 PARTS = ["Goals", "Minutes", "Prompts", "Misconceptions", "Board", "What to cut"]
 COLUMNS = ["section", "minutes", "exercises", "may be cut"]
 PLANS = {"Half a day": 1, "Two days": 2, "Eight weeks": 8}  # heading -> sessions
@@ -61,6 +63,34 @@ def named(cell: str) -> list[str]:
     return [part.strip().strip("`") for part in cell.split(",") if part.strip() not in ("", "–", "-")]
 
 
+def form(parts: list[str]) -> list[str]:
+    """The headings of a chapter's file, whose table of minutes and prompts each of several parts has."""
+    if len(parts) == 1:
+        return PARTS
+    own = [f"{heading}: {part}" for part in parts for heading in ("Minutes", "Prompts")]
+    return [PARTS[0], *own, *PARTS[3:]]
+
+
+def chapter_faults(text: str, asks: dict[str, list[str]], at_home: list[str]) -> list[str]:
+    """What is not in the form of a chapter's file: `asks` are its parts with the exercises that each asks
+    itself, `at_home` those of its notebook of exercises."""
+    found = [heading for heading in headed(text.partition("\n")[2], "##") if heading]
+    if found != form(list(asks)):
+        return [f"the headings are {found}, not {form(list(asks))}"]
+    listed = {part: [n for row in read(text, part).rows for n in named(row["exercises"])] for part in asks}
+    out = [
+        f"{name}, which {part} asks, is not in its table"
+        for part, own in asks.items()
+        for name in own
+        if name not in listed[part]
+    ]
+    every = [name for names in listed.values() for name in names]
+    wanted = [*at_home, *(name for own in asks.values() for name in own)]
+    if sorted(every) != sorted(wanted):
+        out.append(f"exercises of the tables {sorted(every)}, of the chapter {sorted(wanted)}")
+    return out
+
+
 def read(text: str, part: str = "") -> Guide:
     """A chapter's file as one part sees it: what is headed "Minutes: 02b_which_score" is for 02b alone."""
     title, _, rest = text.strip().partition("\n")
@@ -88,28 +118,32 @@ def minutes(source: str) -> int:
     return int(re.search(r"\*\*Time\*\* about (\d+) minutes", source).group(1))
 
 
-def exercises(name: str) -> list[str]:
-    """What a part asks itself, and what its chapter's notebook of exercises asks; no predictions."""
-    chapter = kinds.chapter_of(name)
-    own = [key for key in LESSONS if kinds.kind_of(key) == "exercise" and kinds.chapter_of(key) == chapter]
-    return [e.name for key in (name, *own) for e in LESSONS.get(key, ()) if not e.prediction]
+def source(name: str) -> str:
+    return (NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8")
 
 
-def chapter_file(name: str, folder: Path = FOLDER) -> Path:
-    """The file of a part's chapter; a name that does not exist where it is missing."""
-    number = kinds.chapter_of(name)
-    return next(iter(sorted(folder.glob(f"{number}_*.md"))), folder / f"{number}_missing.md")
+def asked_by(*notebooks: str) -> list[str]:
+    """The exercises that these notebooks ask; no predictions."""
+    return [e.name for notebook in notebooks for e in LESSONS.get(notebook, ()) if e.name in GRADED]
 
 
-def shared_out(texts: dict[str, str], guide: str, asked: list[str]) -> list[str]:
-    """What is wrong with the exercises in the tables of a chapter's parts (part's name -> its source): each
-    exercise stands in one of them."""
-    listed = [n for part in texts for row in read(guide, part).rows for n in named(row["exercises"])]
-    return [] if sorted(listed) == sorted(asked) else [f"exercises {sorted(listed)}, not {sorted(asked)}"]
+def at_home(chapter: str) -> list[str]:
+    """The exercises of a chapter's notebook of exercises."""
+    return asked_by(*kinds.fitting(chapter, [n for n in LESSONS if kinds.kind_of(n) == "exercise"]))
 
 
-def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: list[str]) -> list[str]:
-    """What is not in the form, a sentence each."""
+def chapter_text(chapter: str) -> str:
+    """The text of a chapter's file; it has the first edition's name, whatever the parts are called."""
+    found = sorted(FOLDER.glob(f"{chapter}_*.md"))
+    assert len(found) == 1, f"notebooks/instructor needs one file {chapter}_NAME.md, and has {len(found)}"
+    return found[0].read_text(encoding="utf-8")
+
+
+def faults(
+    guide: Guide, number: str, of_lesson: list[str], time: int, asked: list[str] | None = None, parts: int = 1
+) -> list[str]:
+    """What is not in the form, a sentence each; `asked` are the exercises of its table (None: those of the
+    chapter are shared out among several tables), `parts` how many the chapter has."""
     out = []
     if not re.fullmatch(rf"# {number} · \S.*: for the instructor", guide.title):
         out.append(f"the title is {guide.title!r}")
@@ -117,8 +151,9 @@ def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: li
         out.append("under the title stands one paragraph")
     if list(guide.parts) != PARTS:
         return [*out, f"the parts are {list(guide.parts)}, not {PARTS}"]
-    if not 3 <= len(re.findall(r"^- \S", guide.parts["Goals"], flags=re.M)) <= 5:
-        out.append("3 to 5 goals")
+    most = 5 if parts == 1 else 3 * parts
+    if not 3 <= len(re.findall(r"^- \S", guide.parts["Goals"], flags=re.M)) <= most:
+        out.append(f"3 to {most} goals")
     if guide.header != COLUMNS:
         return [*out, f"the columns of Minutes are {guide.header}, not {COLUMNS}"]
     if [row["section"] for row in guide.rows] != of_lesson:
@@ -131,7 +166,7 @@ def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: li
         found = sum(int(row["minutes"]) for row in guide.rows)
         out.append(f"the minutes make {found}, together says {guide.together!r}, the lesson {time}")
     listed = [name for row in guide.rows for name in named(row["exercises"])]
-    if sorted(listed) != sorted(asked):
+    if asked is not None and sorted(listed) != sorted(asked):
         out.append(f"exercises of the table {sorted(listed)}, of the lesson {sorted(asked)}")
     if not all(re.match(r"no\b|yes[:,] \S", row["may be cut"]) for row in guide.rows):
         out.append("may be cut says no, or yes and what then is missing")
@@ -140,13 +175,14 @@ def faults(guide: Guide, number: str, of_lesson: list[str], time: int, asked: li
     for section, lines in guide.prompts:
         if not re.fullmatch(r"(Ask Answer (If nobody answers )?)+", "".join(f"{k} " for k in lines)):
             out.append(f"{section}: the prompt's lines are {lines}")
-    if len({section for section, _ in guide.prompts}) < 5:
-        out.append("at least 5 sections with prompts")
+    least = 5 if parts == 1 else 3
+    if len({section for section, _ in guide.prompts}) < least:
+        out.append(f"at least {least} sections with prompts")
     if len(re.findall(r"^- \*\*\"[^*]+\"\*\* \S", guide.parts["Misconceptions"], flags=re.M)) < 4:
         out.append("at least 4 misconceptions, each with its treatment")
     sketches = re.findall(r"^```\n(.*?)^```$", guide.parts["Board"], flags=re.M | re.S)
-    if not 1 <= len(sketches) <= 2 or not all(sketch.strip() for sketch in sketches):
-        out.append("one or two sketches")
+    if not 1 <= len(sketches) <= max(2, parts) or not all(sketch.strip() for sketch in sketches):
+        out.append("one or two sketches" if parts <= 2 else f"1 to {parts} sketches")
     if wide := [line for sketch in sketches for line in sketch.splitlines() if len(line) > 72]:
         out.append(f"wider than 72: {wide}")
     if not guide.parts["What to cut"]:
@@ -200,10 +236,7 @@ def plan_faults(text: str, known: dict[str, list[str]], sessions: int) -> list[s
 
 def known_sections() -> dict[str, list[str]]:
     """Number of each part, 02 or 02a -> its sections."""
-    return {
-        kinds.number_of(name): sections((NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8"))
-        for name in NAMES
-    }
+    return {kinds.number_of(name): sections(source(name)) for name in NAMES}
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
@@ -214,13 +247,8 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def guides() -> dict[str, Guide]:
-    """Number of each part, 02 or 02a -> what its chapter's file says of it, where there is one."""
-    found = {name: chapter_file(name) for name in NAMES}
-    return {
-        kinds.number_of(name): read(path.read_text(encoding="utf-8"), name)
-        for name, path in found.items()
-        if path.exists()
-    }
+    """Number of each part, 02 or 02a -> what its chapter's file says of it."""
+    return {kinds.number_of(name): read(chapter_text(kinds.chapter_of(name)), name) for name in NAMES}
 
 
 def unprepared(text: str, known: dict[str, list[str]], files: dict[str, Guide]) -> list[str]:
@@ -252,64 +280,18 @@ def plans() -> dict[str, str]:
     return headed((FOLDER / "README.md").read_text(encoding="utf-8"), "##")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_lesson_has_a_file_in_the_form(name):
-    path = chapter_file(name)
-    assert path.exists(), f"{path.name} is missing in notebooks/instructor"
-    source = (NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8")
-    text = path.read_text(encoding="utf-8")
-    guide = read(text, name)
-    parts = {n: "" for n in NAMES if kinds.chapter_of(n) == kinds.chapter_of(name)}
-    assert shared_out(parts, text, exercises(name)) == []
-    asked = [n for row in guide.rows for n in named(row["exercises"])]
-    assert faults(guide, kinds.chapter_of(name), sections(source), minutes(source), asked) == []
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_chapter_has_a_file_in_the_form(chapter):
+    text, parts = chapter_text(chapter), CHAPTERS[chapter]
+    assert chapter_faults(text, {part: asked_by(part) for part in parts}, at_home(chapter)) == []
+    for part in parts:
+        text_of = source(part)
+        found = faults(read(text, part), chapter, sections(text_of), minutes(text_of), parts=len(parts))
+        assert found == [], part
 
 
-def test_there_is_one_file_for_each_chapter():
-    """It has the first edition's name, whatever the parts are called."""
-    chapters = [kinds.chapter_of(name) for name in NAMES]
-    assert [kinds.chapter_of(p.stem) for p in sorted(FOLDER.glob("[0-9]*.md"))] == sorted(set(chapters))
-
-
-TWO_PARTS = """# 02 · Scoring: for the instructor
-
-Why.
-
-## Goals
-- one
-
-## Minutes: 02a_soft_look_up
-
-| section | minutes | exercises | may be cut |
-|---|---|---|---|
-| Opening | 5 | one | no |
-
-## Prompts: 02a_soft_look_up
-### Opening
-- **Ask:** a?
-
-## Minutes: 02b_which_score
-
-| section | minutes | exercises | may be cut |
-|---|---|---|---|
-| Opening | 7 | two, three | no |
-
-## Prompts: 02b_which_score
-### Opening
-- **Ask:** b?
-
-## Misconceptions
-"""
-
-
-def test_a_chapter_of_two_parts_has_a_table_for_each():
-    one, two = (read(TWO_PARTS, name) for name in ("02a_soft_look_up", "02b_which_score"))
-    assert [row["minutes"] for row in one.rows] == ["5"] and [row["minutes"] for row in two.rows] == ["7"]
-    assert list(one.parts) == ["Goals", "Minutes", "Prompts", "Misconceptions"] == list(two.parts)
-    assert "a?" in one.parts["Prompts"] and "b?" not in one.parts["Prompts"]
-    parts = {"02a_soft_look_up": "", "02b_which_score": ""}
-    assert shared_out(parts, TWO_PARTS, ["one", "two", "three"]) == []
-    assert shared_out(parts, TWO_PARTS, ["one", "two"]) and shared_out(parts, TWO_PARTS, ["one"] * 4)
+def test_there_is_no_file_without_a_chapter():
+    assert sorted(p.name for p in FOLDER.glob("[0-9]*.md") if p.name[:2] not in CHAPTERS) == []
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in FOLDER.glob("*.md")))
@@ -344,14 +326,14 @@ def test_the_overview_has_the_minutes_of_lessons_and_exercises():
     header, rows = table(plans()["How the material is organised"].partition("Each file here")[2])
     assert header[:3] == ["lesson", "minutes", "exercises, minutes"]
     found = {row["lesson"].strip("[]").partition("]")[0]: row for row in rows}
-    assert list(found) == [name[:2] for name in NAMES] + ["together"]
+    assert list(found) == [*CHAPTERS, "together"]
     sums = [0, 0, 0]
-    for name in NAMES:
-        row, asked = found[name[:2]], exercises(name)
-        lasts = minutes((NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8"))
+    for chapter, parts in CHAPTERS.items():
+        row, asked = found[chapter], asked_by(*parts) + at_home(chapter)
+        lasts = sum(minutes(source(part)) for part in parts)
         home = sum(EXERCISES[e].minutes for e in asked)
-        assert (row["minutes"], row["exercises, minutes"]) == (str(lasts), f"{len(asked)}, {home}"), name
-        assert set(named(row["if there is time for one"])) <= set(asked), name
+        assert (row["minutes"], row["exercises, minutes"]) == (str(lasts), f"{len(asked)}, {home}"), chapter
+        assert set(named(row["if there is time for one"])) <= set(asked), chapter
         sums = [a + b for a, b in zip(sums, (lasts, len(asked), home), strict=True)]
     together = found["together"]
     assert (together["minutes"], together["exercises, minutes"]) == (str(sums[0]), f"{sums[1]}, {sums[2]}")
@@ -380,7 +362,7 @@ def test_eight_weeks_cover_every_section_and_every_exercise_once():
     assert {number: [s for s in known[number] if s not in covered[number]] for number in known} == {
         number: [] for number in known
     }
-    assert sorted(name for row in rows for name in named(row["exercises"])) == sorted(EXERCISES)
+    assert sorted(name for row in rows for name in named(row["exercises"])) == sorted(GRADED)
 
 
 # ---- the guards can fail ----
@@ -477,6 +459,54 @@ def test_each_departure_from_the_form_is_named(fault):
     assert any(fault in sentence for sentence in found), found
 
 
+HEAD, MIDDLE = GOOD.split("## Minutes\n")
+TABLE, PROMPTS, REST = re.split("## Prompts\n|(?=## Misconceptions)", MIDDLE)
+SEVERAL = HEAD + "".join(
+    f"## Minutes: {part}\n{TABLE.replace('one, two', names)}## Prompts: {part}\n{PROMPTS}"
+    for part, names in (("99a_first", "one, two"), ("99b_other", "four"))
+).replace("| three |", "| – |", 1) + REST  # fmt: skip
+ASKS = {"99a_first": ["two"], "99b_other": ["three"]}
+
+
+def test_a_file_of_several_parts_has_a_table_and_prompts_for_each():
+    assert chapter_faults(SEVERAL, ASKS, ["one", "four"]) == []
+    for part, asked in (("99a_first", ["one", "two"]), ("99b_other", ["four", "three"])):
+        assert faults(read(SEVERAL, part), "99", LESSON, 20, asked, parts=2) == []
+    assert chapter_faults(GOOD, {"99_whole": ["one"]}, ["two", "three"]) == []
+
+
+SEVERAL_SPOILED = {
+    "the headings are": ("## Prompts: 99a_first\n", "## Prompts\n"),
+    "'Minutes: 99c_gone'": ("## Minutes: 99b_other\n", "## Minutes: 99c_gone\n"),
+    "two, which 99a_first asks, is not in its table": ("one, two", "one"),
+    "exercises of the tables ['four', 'one', 'one'": ("| four |", "| four, one |"),
+    "of the chapter ['four', 'one', 'three', 'two']": ("| four |", "| – |"),
+}
+
+
+@pytest.mark.parametrize("fault", SEVERAL_SPOILED)
+def test_each_departure_from_the_form_of_several_parts_is_named(fault):
+    old, new = SEVERAL_SPOILED[fault]
+    assert SEVERAL.count(old) == 1
+    found = chapter_faults(SEVERAL.replace(old, new), ASKS, ["one", "four"])
+    assert any(fault in sentence for sentence in found), found
+
+
+def test_the_form_of_one_part_and_of_several_are_not_mixed():
+    (told,) = chapter_faults(SEVERAL, {"99_whole": []}, ["one", "four"])
+    assert "not ['Goals', 'Minutes', 'Prompts', 'Misconceptions'" in told
+    (told,) = chapter_faults(GOOD, ASKS, ["one", "four"])
+    assert "not ['Goals', 'Minutes: 99a_first', 'Prompts: 99a_first', 'Minutes: 99b_other'" in told
+
+
+def test_a_part_reads_its_own_table_and_prompts_alone():
+    other = SEVERAL.replace("- **Ask:** What?", "- **Ask:** Which of the two?", 1)
+    first, second = (read(other, part) for part in ASKS)
+    assert "Which of the two?" in first.parts["Prompts"] and "Which of" not in second.parts["Prompts"]
+    assert [named(guide.rows[1]["exercises"]) for guide in (first, second)] == [["one", "two"], ["four"]]
+    assert list(first.parts) == list(second.parts) == PARTS
+
+
 def test_a_lesson_of_another_length_is_seen():
     assert faults(read(GOOD), "99", LESSON, 25, ["one", "two", "three"]) == [
         "the minutes make 20, together says '20', the lesson 25"
@@ -518,6 +548,20 @@ def test_each_fault_of_a_plan_is_named(fault):
     assert GOOD_PLAN.count(old) == 1
     found = plan_faults(GOOD_PLAN.replace(old, new), known, 1)
     assert any(fault in sentence for sentence in found), found
+
+
+def test_a_plan_names_parts():
+    known = {"02a": ["Opening", "1 · A look-up with soft edges"], "02b": ["Opening"]}
+    plan = GOOD_PLAN.replace("[02]", "[02a]")
+    assert plan_faults(plan, known, 1) == []
+    (told,) = plan_faults(
+        plan.replace("[02a](02_scoring.md) | Opening", "[02c](02_scoring.md) | Opening"), known, 1
+    )
+    assert "there is no lesson '02c'" in told
+    (told,) = plan_faults(
+        plan.replace("[02a](02_scoring.md) | Opening", "[02b](02_scoring.md) | Opening"), known, 1
+    )
+    assert "lesson 02b has no sections ['?1']" in told
 
 
 def test_an_exercise_before_its_section_and_a_section_without_time_are_named():

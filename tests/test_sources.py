@@ -1,8 +1,8 @@
-"""What people write: lessons and exercises as text, and the notebooks that each of them describes."""
+"""What people write: parts, pages, evidence and exercises as text, and the notebooks that each describes."""
 
 import pytest
 
-from lesson_lib.cli import sources
+from lesson_lib.cli import kinds, sources
 
 LESSON = """\
 # %% [markdown]
@@ -96,9 +96,9 @@ def parts(course):
 def test_every_kind_is_known_and_in_the_courses_order(parts):
     found = sources.targets(root=parts)
     assert [target.name for target in found] == PARTS
-    kinds = ["page", "part", "part", "part", "page", "evidence", "exercise", "solution"]
-    assert [target.kind for target in found] == kinds
-    assert [target.solved for target in found] == [None] * 6 + [False, True]
+    wanted = ["page", "part", "part", "part", "page", "evidence", "exercise", "solution"]
+    assert [target.kind for target in found] == wanted
+    assert [target.chapter for target in found] == ["00", "02", "02", "02", "", "02", "02", "02"]
     evidence = found[5]
     assert evidence.path == parts / "notebooks" / "evidence" / "02_scoring_evidence.ipynb"
 
@@ -109,6 +109,10 @@ def test_every_kind_is_known_and_in_the_courses_order(parts):
         ("02", PARTS[1:4] + PARTS[5:]),
         ("02a", ["02a_soft_look_up"]),
         ("02b_which_score", ["02b_which_score"]),
+        ("02_scoring", ["02_scoring"]),
+        ("source/02b_which_score.py", ["02b_which_score"]),
+        ("solutions/02_scoring", ["solutions/02_scoring"]),
+        ("02_scoring_evidence", ["evidence/02_scoring_evidence"]),
         ("evidence/02_scoring_evidence", ["evidence/02_scoring_evidence"]),
         ("notebooks/evidence/02_scoring_evidence.ipynb", ["evidence/02_scoring_evidence"]),
         ("glossary", ["glossary"]),
@@ -117,6 +121,26 @@ def test_every_kind_is_known_and_in_the_courses_order(parts):
 )
 def test_a_chapter_a_part_and_a_page_are_chosen_by_name(parts, name, wanted):
     assert [target.name for target in sources.targets([name], root=parts)] == wanted
+
+
+def test_some_kinds_alone_are_chosen_from(parts):
+    """A lesson's full name is one notebook; asked of solutions alone, it is the chapter's."""
+    for name in ("02", "02_scoring", "solutions/02_scoring"):
+        found = sources.targets([name], root=parts, among=("solution",))
+        assert [target.name for target in found] == ["solutions/02_scoring"]
+    with pytest.raises(sources.BuildError, match=r"'02a'; there are solutions/02_scoring$"):
+        sources.targets(["02a"], root=parts, among=("solution",))
+
+
+def test_a_chapter_without_a_part_of_its_name_still_has_its_exercises(parts):
+    (parts / "notebooks" / "source" / "02_scoring.py").unlink()
+    found = sources.targets(["02_scoring"], root=parts)
+    assert [target.name for target in found] == ["exercises/02_scoring", "solutions/02_scoring"]
+
+
+def test_a_folder_of_no_kind_is_told():
+    with pytest.raises(ValueError, match=r"'source/02_x' lies in no folder of notebooks; .*evidence"):
+        kinds.kind_of("source/02_x")
 
 
 @pytest.mark.parametrize("name", ["02c", "2", "02_", "a", "evidence", ""])
@@ -138,7 +162,7 @@ def test_a_notebook_of_any_kind_without_a_source_is_a_stray(parts):
     "name, wanted",
     [
         ("02", ["02_scoring", "exercises/02_scoring", "solutions/02_scoring"]),
-        ("02_scoring", ["02_scoring", "exercises/02_scoring", "solutions/02_scoring"]),
+        ("02_scoring", ["02_scoring"]),
         ("exercises/02_scoring", ["exercises/02_scoring"]),
         ("notebooks/solutions/02_scoring.ipynb", ["solutions/02_scoring"]),
     ],

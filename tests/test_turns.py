@@ -85,7 +85,7 @@ def test_its_cells_are_a_shorter_card_without_points(part):
 
 def test_every_turn_of_the_course_is_solved_by_its_solution_and_the_part_runs_on():
     """One test for all parts; those of the first edition have none."""
-    for target in sources.targets():
-        if target.solved is None and CARD.search(target.source.read_text(encoding="utf-8")):
+    for target in sources.targets(among=("part", "page", "evidence")):
+        if CARD.search(target.source.read_text(encoding="utf-8")):
             results = said(run(target, solved=True))
             assert results and all(text.startswith("PASSED") for text in results.values()), target.name

@@ -29,7 +29,7 @@ _CHAPTERS = Path(__file__).parents[1] / "chapters"
 
 @cache
 def lessons() -> Mapping[str, tuple[Exercise, ...]]:
-    """The notebooks that ask exercises, each with its own in their order.
+    """The notebooks that ask exercises, each with its own in their order; of a chapter first the parts.
 
     The one look-up that goes up in the house: lesson_lib/chapters/*/exercises.py, imported when they are
     first asked for, with torch as it is after its import, whatever the session has chosen since.
@@ -38,10 +38,11 @@ def lessons() -> Mapping[str, tuple[Exercise, ...]]:
     with runner.undisturbed(), torch.device("cpu"):
         torch.set_default_dtype(torch.float32)
         for path in sorted(_CHAPTERS.glob("c*/exercises.py")):
-            chapter = path.parent.name
+            chapter, own = path.parent.name, dict[str, tuple[Exercise, ...]]()
             for exercise in import_module(f"lesson_lib.chapters.{chapter}.exercises").EXERCISES:
                 notebook = exercise.notebook or f"exercises/{chapter[1:]}"
-                found[notebook] = (*found.get(notebook, ()), exercise)
+                own[notebook] = (*own.get(notebook, ()), exercise)
+            found |= dict(sorted(own.items(), key=lambda item: ("/" in item[0], item[0])))
     return found
 
 

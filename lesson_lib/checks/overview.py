@@ -4,6 +4,7 @@ spreadsheet."""
 import csv
 import io
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -56,8 +57,10 @@ class Lesson:
 
     @property
     def title(self) -> str:
-        """Its number and words: 02 scoring."""
-        return self.notebook.rpartition("/")[2].replace("_", " ")
+        """Its number and words: 02 scoring. A part that is a whole chapter is told from its exercises."""
+        folder, _, stem = self.notebook.rpartition("/")
+        whole = not folder and re.match(r"\d\d_", stem) and not stem.startswith("00_")
+        return stem.replace("_", " ") + " (part)" * bool(whole)
 
     @property
     def left(self) -> list[Standing]:

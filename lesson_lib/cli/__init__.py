@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     )
     build = commands.add_parser("build", help="build notebooks/*.ipynb from notebooks/source")
     build.add_argument(
-        "names", nargs="*", metavar="NAME", help="02_scoring, exercises/02_scoring or 02 (default: all)"
+        "names", nargs="*", metavar="NAME", help="02 (a chapter), 02a (a part), a full name (default: all)"
     )
     build.add_argument(
         "--check", action="store_true", help="build nothing; fail where a notebook differs from its source"
@@ -56,7 +56,9 @@ def parser() -> argparse.ArgumentParser:
     slides = commands.add_parser(
         "slides", help="slides of the lessons, for a browser without a network (make slides)"
     )
-    slides.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
+    slides.add_argument(
+        "names", nargs="*", metavar="NAME", help="02 (a chapter), 02a (a part), a full name (default: all)"
+    )
     slides.add_argument("--to", type=Path, default=ROOT / "build" / "slides", metavar="FOLDER")
     given = commands.add_parser(
         "assignments", help="the exercises as nbgrader's assignments (make assignments)"

@@ -61,9 +61,7 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), see
         print("nbgrader is not installed in this environment; `make setup-class`, then `make assignments`")
         return 1
     try:
-        chosen = [t for t in targets(names) if t.solved]
-        if not chosen:
-            raise BuildError(f"{', '.join(names)} has no exercises; 03_matrix_form has, for example")
+        chosen = targets(names, among=("solution",))
         to.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(CONFIG, to / CONFIG.name)
         seed = _seed(to / "seed.txt", seed)

@@ -6,7 +6,7 @@ from, starts the hub (which starts the proxy, the idle culler and the students' 
 when it dies. class/README.md is for the instructor.
 
     data/hub/       mode 700: accounts, secrets, log, process ids
-    data/original/  read-only: the lessons and exercises of the repository, without solutions
+    data/original/  read-only: the notebooks of the repository, without solutions
     data/homes/     a home for each student, mode 700
 """
 
@@ -136,8 +136,8 @@ def unreachable(data: Path) -> str:
 
 
 def publish(root: Path, original: Path) -> None:
-    """Make `original` hold the lessons and exercises of `root`, read-only; each file is there whole, old or
-    new."""
+    """Make `original` hold the notebooks of `root` but for the solutions, read-only; each file is there
+    whole, old or new."""
     source, target = root / "notebooks", original / "notebooks"
     names = lab.lessons(root)
     for name in names:

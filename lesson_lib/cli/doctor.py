@@ -146,9 +146,7 @@ def notebooks(root: Path = ROOT) -> Finding:
         )
     missing = [name for name in names if not (root / "work" / name).exists()]
     note = f"; {len(missing)} come with the next start of make lab" if missing else ""
-    return Finding(
-        True, f"{len(names) - len(missing)} of {len(names)} lessons and exercises are copied to work/{note}"
-    )
+    return Finding(True, f"{len(names) - len(missing)} of {len(names)} notebooks are copied to work/{note}")
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (

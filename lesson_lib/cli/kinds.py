@@ -15,18 +15,21 @@ from typing import Literal
 Kind = Literal["part", "page", "evidence", "exercise", "solution"]
 FOLDERS: dict[str, Kind] = {"evidence": "evidence", "exercises": "exercise", "solutions": "solution"}
 LEARNERS: tuple[Kind, ...] = ("part", "page", "evidence", "exercise")  # what a learner gets a copy of
+KINDS: tuple[Kind, ...] = (*LEARNERS, "solution")
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of a notebook, by its name below notebooks/.
+    """The kind of a notebook, by its name below notebooks/. Raises ValueError for another folder.
 
     >>> kind_of("02a_soft_look_up"), kind_of("glossary"), kind_of("exercises/02_scoring.ipynb")
     ('part', 'page', 'exercise')
     """
     folder, _, stem = name.rpartition("/")
-    if folder:
-        return FOLDERS[folder]
-    return "part" if number_of(stem) not in ("", "00") else "page"
+    if not folder:
+        return "part" if number_of(stem) not in ("", "00") else "page"
+    if folder not in FOLDERS:
+        raise ValueError(f"{name!r} lies in no folder of notebooks; there are {', '.join(FOLDERS)}")
+    return FOLDERS[folder]
 
 
 def number_of(name: str) -> str:
@@ -40,11 +43,16 @@ def chapter_of(name: str) -> str:
     return number_of(name)[:2]
 
 
-def fits(name: str, asked: str) -> bool:
-    """Whether `asked` names this notebook: 02 a whole chapter, 02a a part, 02_scoring with or without its
-    folder, or a file."""
-    asked = asked.removesuffix(".ipynb").removesuffix(".py").removeprefix("notebooks/")
-    return asked != "" and asked in (name, name.rpartition("/")[2], number_of(name), chapter_of(name))
+def fitting(asked: str, names: Iterable[str]) -> list[str]:
+    """The names that `asked` chooses: 02_scoring or its file one notebook, 02a a part, 02 a whole chapter.
+
+    >>> fitting("02", ["02a_soft_look_up", "03_matrix_form", "exercises/02_scoring"])
+    ['02a_soft_look_up', 'exercises/02_scoring']
+    """
+    asked, names = re.sub(r"^(notebooks/)?(source/)?|\.(ipynb|py)$", "", asked), list(names)
+    exact = [name for name in names if name == asked]
+    same = [name for name in names if name.rpartition("/")[2] == asked]  # of exercises and solutions both
+    return exact or same or [name for name in names if asked and asked in (number_of(name), chapter_of(name))]
 
 
 def ordered(names: Iterable[str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""The learner's side: copies of lessons and exercises in work/, and a JupyterLab on this machine only.
+"""The learner's side: copies of parts, pages, evidence and exercises in work/, and a JupyterLab on this
+machine only.
 
 A copy is made where none is. What a learner wrote is safe from updates: only a copy whose cells are as they
 were copied is brought up to date (it may have been run; outputs come back with a run). Where a notebook

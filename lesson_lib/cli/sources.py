@@ -38,14 +38,16 @@ class Target:
         return kinds.kind_of(self.name)
 
     @property
-    def solved(self) -> bool | None:
-        """True for a notebook with answers, False for a learner's exercises, None for any other."""
-        return {"exercise": False, "solution": True}.get(self.kind)
+    def chapter(self) -> str:
+        """The number of its chapter: 02; '' for a page without one."""
+        return kinds.chapter_of(self.name)
 
 
-def targets(names: Sequence[str] = (), *, root: Path = ROOT) -> list[Target]:
-    """The notebooks that the sources give, in order; with `names`, those only: 02_scoring,
-    exercises/02_scoring, 02a, or 02 for a whole chapter.
+def targets(
+    names: Sequence[str] = (), *, root: Path = ROOT, among: Sequence[kinds.Kind] = kinds.KINDS
+) -> list[Target]:
+    """The notebooks of the kinds `among` that the sources give, in order; with `names`, those only:
+    02a_soft_look_up, exercises/02_scoring, 02a, or 02 for a whole chapter.
 
     Raises BuildError for a name that fits nothing.
     """
@@ -54,18 +56,14 @@ def targets(names: Sequence[str] = (), *, root: Path = ROOT) -> list[Target]:
     found |= {f"evidence/{p.stem}": p for p in (folder / "source" / "evidence").glob("*.py")}
     for p in (folder / "source" / "exercises").glob("*.py"):  # each source gives two
         found |= {f"exercises/{p.stem}": p, f"solutions/{p.stem}": p}
-    every = [Target(name, found[name], folder / f"{name}.ipynb") for name in kinds.ordered(found)]
-    if not names:
-        return every
-    chosen: list[Target] = []
+    every = [name for name in kinds.ordered(found) if kinds.kind_of(name) in among]
+    chosen: list[str] = []
     for name in names:
-        fits = [t for t in every if kinds.fits(t.name, name)]
+        fits = kinds.fitting(name, every)
         if not fits:
-            raise BuildError(
-                f"no notebook is called {name!r}; there are {', '.join(t.name for t in every) or 'none'}"
-            )
-        chosen += [t for t in fits if t not in chosen]
-    return chosen
+            raise BuildError(f"no notebook is called {name!r}; there are {', '.join(every) or 'none'}")
+        chosen += [fit for fit in fits if fit not in chosen]
+    return [Target(name, found[name], folder / f"{name}.ipynb") for name in (chosen if names else every)]
 
 
 def split_exercise(text: str, *, solved: bool) -> str:
@@ -103,7 +101,9 @@ def split_exercise(text: str, *, solved: bool) -> str:
 def read_source(target: Target, *, solved: bool | None = None) -> NotebookNode:
     """The notebook that a source describes, not yet executed: cells with their tags and ids, no outputs.
     `solved` gives a part as it is when each your-turn cell holds its solution."""
-    text = split_exercise(source_text(target), solved=bool(target.solved if solved is None else solved))
+    if solved is None:
+        solved = target.kind == "solution"
+    text = split_exercise(source_text(target), solved=solved)
     return new_notebook(cells=cells_of(text, target.source.name), metadata=METADATA)
 
 
@@ -113,7 +113,7 @@ def source_text(target: Target) -> str:
     Raises BuildError for a card that no exercise has, and for an answer that stands in a part's own text.
     """
     text = target.source.read_text(encoding="utf-8")
-    part = target.solved is None
+    part = target.kind not in ("exercise", "solution")
     if part and (BEGIN in text or STUB in text):
         raise BuildError(
             f"{target.source.name} has a solution region; tag a cell of text exercise:NAME, and the answer"
@@ -154,5 +154,4 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
 def strays(root: Path = ROOT) -> list[str]:
     """Notebooks without a source, as paths from the repository's root."""
     known = {t.name for t in targets(root=root)}
-    every = kinds.built(root, (*kinds.LEARNERS, "solution"))
-    return [f"notebooks/{name}.ipynb" for name in every if name not in known]
+    return [f"notebooks/{name}.ipynb" for name in kinds.built(root, kinds.KINDS) if name not in known]

@@ -400,7 +400,7 @@ def chromium():
 
 
 def copies(scratch: Path, root: Path = ROOT) -> Path:
-    """A learner's folder like work/: lessons and exercises, copied."""
+    """A learner's folder like work/: all notebooks but the solutions, copied."""
     folder = scratch / "work"
     for name in lab.lessons(root):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -350,6 +350,11 @@ def test_parts_pages_and_evidence_are_published_for_all_to_read(course):
     for name in names:
         path = original / "notebooks" / name
         assert path.parent.stat().st_mode & 0o777 == 0o755 and path.stat().st_mode & 0o777 == 0o444
+    assert copies.pull(original, course / "work").copied == [*names, f"exercises/{LESSON}"]
+    (root / "notebooks" / names[-1]).unlink()
+    classroom.publish(root, original)
+    assert copies.pull(original, course / "work").aside == [names[-1]]
+    assert sources(course / "work" / "first_edition" / names[-1]) == ["hello"]
 
 
 # --- One class, running

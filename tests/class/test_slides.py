@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from lesson_lib.checks.engine import exercises
 from lesson_lib.cli import slides
 from lesson_lib.cli.slides import notes, outputs
 from lesson_lib.cli.slides.deck import deck
@@ -15,7 +16,7 @@ from lesson_lib.cli.slides.text import Words
 from tests.browser import driver
 from tests.browser.conftest import why_not
 
-LESSONS = slides.chosen()
+EXERCISES, LESSONS = exercises(), slides.chosen()
 ALT = "A small grey square."
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNoYGhgaAAABIsBAaJSkMUAAAAASUVORK5CYII="
 OPENING = """# 03 · Matrix form: how?
@@ -258,6 +259,19 @@ def test_a_turn_is_a_question_with_minutes_solution_and_wrong_answers():
         assert words in said
 
 
+def test_an_exercise_that_its_part_asks_has_its_wrong_answers_there_alone():
+    table = "## Minutes\n| section | minutes | exercises |\n|---|---|---|\n| 1 · One | 9 | {} |"
+    tags = {"tags": ["exercise:stable_weights"]}
+    cells = [new_markdown_cell(OPENING), new_markdown_cell("## 1 · One\n\nText.")]
+    cells += [new_code_cell("check(stable_weights)", metadata=tags)]
+    guide = notes.guide(table.format("stable_weights, scaled_attention"))
+    (_, section) = deck("02_scoring", new_notebook(cells=cells), guide).sections
+    said = " ".join(note for slide in section.slides for note in slide.notes)
+    assert said.count("exp is missing") == 1
+    own, prepared = (f"<i>{EXERCISES[n].title}</i>" for n in ("stable_weights", "scaled_attention"))
+    assert own not in said and prepared in said
+
+
 def test_a_warm_up_has_its_words():
     made = small(
         new_code_cell("from lesson_lib.checks import warm_up\n\nwarm_up()", outputs=[printed("Nothing")])
@@ -300,6 +314,36 @@ def test_a_deck_reads_its_own_part_of_the_chapters_guide(tmp_path):
     one, two = (notes.read_guide(tmp_path, part) for part in ("02a_soft_look_up", "02b_which_score"))
     assert (one.minutes, two.minutes) == ({"Opening": "5"}, {"Opening": "7"})
     assert [p.ask for p in one.prompts["Opening"]] == ["02a_soft_look_up?"]
+    none = notes.read_guide(tmp_path, "02c_scale")
+    assert (none.minutes, none.prompts) == ({}, {}), "a part that the guide does not name reads nothing"
+
+
+def test_wrong_answers_of_another_part_s_exercises_are_not_expected():
+    """What no table names belongs to the last section of each deck; what the other part's names to none."""
+    text = "\n".join(
+        f"## Minutes: {part}\n| section | minutes | exercises |\n|---|---|---|\n| {row} | 5 | {name} |"
+        for part, row, name in (
+            ("02a_soft_look_up", "1 · One", "stable_weights"),
+            ("02b_which_score", "1 · Other", "scaled_attention"),
+        )
+    )
+    notebook = new_notebook(cells=[new_markdown_cell(OPENING), new_markdown_cell("## 1 · One\n\nText.")])
+    said = {}
+    for part in ("02a_soft_look_up", "02b_which_score"):
+        made = deck(part, notebook, notes.guide(text, part))
+        said[part] = " ".join(made.sections[-1].slides[0].notes)
+    names = ("stable_weights", "scaled_attention", "score_ratio")
+    own, other, free = (f"<i>{EXERCISES[name].title}</i>" for name in names)
+    assert own in said["02a_soft_look_up"] and other not in said["02a_soft_look_up"]
+    assert own not in said["02b_which_score"] and free in said["02a_soft_look_up"]
+
+
+def test_the_index_is_in_the_course_s_order(tmp_path):
+    for name in ("10_graph", "02b_which_score", "02a_soft_look_up", "glossary", "index"):
+        (tmp_path / f"{name}.html").write_text(f"<title>{name}</title>")
+    slides.write_index(tmp_path)
+    found = re.findall(r'href="(\w+)\.html"', (tmp_path / "index.html").read_text())
+    assert found == ["02a_soft_look_up", "02b_which_score", "10_graph"]
 
 
 def test_names_that_fit_nothing_and_missing_packages_are_sentences(tmp_path, capsys, monkeypatch):

@@ -56,7 +56,7 @@ def chosen(names: Sequence[str] = (), root: Path = ROOT) -> list[Path]:
         raise SlidesError("notebooks/ holds no built lesson; run: make notebooks")
     found: list[str] = []
     for asked in names:
-        fits = [name for name in every if kinds.fits(name, Path(asked).name)]
+        fits = kinds.fitting(asked, every)
         if not fits:
             raise SlidesError(f"no built lesson is called {asked!r}; there are {', '.join(every)}")
         found += [name for name in fits if name not in found]

@@ -28,7 +28,9 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
             for_next = for_next or prepares_figure(cell, after)
             maker.code_cell(cell.source, cell.get("outputs", []), for_next=for_next)
     maker.close()
-    _add_notes(maker.deck, guide or speaker.Guide())
+    tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", ())]
+    turns = {tag.removeprefix("exercise:") for tag in tags if tag.startswith("exercise:")}
+    _add_notes(maker.deck, guide or speaker.Guide(), turns)
     return maker.deck
 
 
@@ -39,11 +41,12 @@ def _asked(cell: NotebookNode) -> tuple[Block, list[str]] | None:
     return speaker.asked_in(cell.source) if asks else None
 
 
-def _add_notes(made: Deck, guide: speaker.Guide) -> None:
-    """Minutes, questions and wrong answers, in front of what is said on the first slide of each section."""
+def _add_notes(made: Deck, guide: speaker.Guide, turns: set[str]) -> None:
+    """Minutes, questions and wrong answers, in front of what is said on the first slide of each section.
+    `turns` are exercises with a slide of their own, which has its wrong answers."""
     words = Words()
     own = tuple(e.name for e in speaker.exercises_of(made.name))
-    given = {n for names in guide.exercises.values() for n in names}
+    given = guide.elsewhere.union(*guide.exercises.values())
     rest = tuple(n for n in own if n not in given)
     at = next((s for s in made.sections if re.search(r"\bExercises\b", s.heading)), made.sections[-1])
     for section in made.sections:
@@ -62,7 +65,7 @@ def _add_notes(made: Deck, guide: speaker.Guide) -> None:
         names = guide.exercises.get(speaker.plain_heading(section.heading), ()) + (
             rest if section is at else ()
         )
-        if wrong := speaker.wrong_answers(names):
+        if wrong := speaker.wrong_answers(tuple(name for name in names if name not in turns)):
             lines.append("<p><b>Wrong answers to expect</b></p>")
             for title, sentences in wrong.items():
                 rows = "".join(f"<li>{html.escape(s)}</li>" for s in sentences)

@@ -24,11 +24,13 @@ class Prompt:
 
 @dataclass
 class Guide:
-    """The instructor's file of one lesson, by the headings of its sections. All of it may be empty."""
+    """What the instructor's file says of one part, by the headings of its sections; `elsewhere` are exercises
+    that it gives to other parts. All of it may be empty."""
 
     minutes: dict[str, str] = field(default_factory=dict)
     exercises: dict[str, tuple[str, ...]] = field(default_factory=dict)
     prompts: dict[str, list[Prompt]] = field(default_factory=dict)
+    elsewhere: set[str] = field(default_factory=set)
 
 
 def read_guide(folder: Path, part: str) -> Guide:
@@ -41,26 +43,28 @@ def guide(text: str, part: str = "") -> Guide:
     """The minutes, exercises and prompts that a text gives; what does not fit the form is left out.
 
     A chapter of one part has sections Minutes and Prompts. Where it has several, each part has its own,
-    "Minutes: 02a_soft_look_up", and no other part reads them.
+    "Minutes: 02a_soft_look_up", and reads no others.
 
     >>> table = "| section | minutes | exercises |\\n|---|---|---|\\n| Opening | 5 | score_ratio, x |"
     >>> g = guide("## Minutes\\n" + table)
     >>> g.minutes, g.exercises
     ({'Opening': '5'}, {'Opening': ('score_ratio', 'x')})
     """
-    made = Guide()
-    for title, body in _parts(text, "## "):
+    made, sections = Guide(), _parts(text, "## ")
+    own = part if any(title.startswith("Minutes: ") for title, _ in sections) else ""
+    for title, body in sections:
         title, _, of = title.partition(": ")
-        if of not in ("", part):
-            continue
         if title == "Minutes":
             rows = [[c.strip() for c in _cells(line)] for line in body.splitlines() if line.startswith("|")]
             for row in rows:
                 if len(row) >= 2 and re.match(r"\d", row[1]) and "together" not in row[0]:
-                    made.minutes[plain_heading(row[0])] = row[1]
                     names = re.findall(r"[a-z][a-z_0-9]*", row[2]) if len(row) > 2 else []
-                    made.exercises[plain_heading(row[0])] = tuple(names)
-        elif title == "Prompts":
+                    if of == own:
+                        made.minutes[plain_heading(row[0])] = row[1]
+                        made.exercises[plain_heading(row[0])] = tuple(names)
+                    else:
+                        made.elsewhere.update(names)
+        elif title == "Prompts" and of == own:
             for heading, prompts in _parts(body, "### "):
                 made.prompts[plain_heading(heading)] = _prompts(prompts)
     return made
