@@ -254,7 +254,7 @@ INSTEAD = {  # what is handed in is no function, or not as a function should be
     ),
     "a subclass, as a number": Odd(torch.tensor(7.0).as_subclass(Refusing), "too small", NUMBER, "failed"),
     "a text that loops, as a number": Odd(Text("7"), "had no answer after", NUMBER, "failed"),
-    "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER, "failed"),
+    "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER),
     "an object that loops, as a letter": Odd(Loops(), "you handed in a Loops", CHOICE),
     "an object that raises, as a letter": Odd(Raises(), "it cannot be looked at", CHOICE, "failed"),
     "1e8 blanks, as a letter": Odd(Made(lambda: " " * 10**8), "at most 20,000 characters", CHOICE),

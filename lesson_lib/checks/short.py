@@ -35,7 +35,7 @@ class Number(Exercise):
         number, trouble = self._read(answer)
         if number is None:
             return self.result("unjudged", trouble)
-        shown = Counterexample({}, None, answer if isinstance(answer, str) else number)
+        shown = Counterexample({}, None, answer if values.is_a(answer, str) else number)
         if self._near(number, self.value):
             return self.result("passed", f"{values.numeral(self.value)} is right")
         for slip, wrong in self.slips.items():
@@ -49,7 +49,7 @@ class Number(Exercise):
     def _read(self, answer: Any) -> tuple[float | None, str]:
         """The number that was typed, or None and why not. A comma is read where one meaning of it is right,
         and else asked back."""
-        if not (isinstance(answer, str) and re.fullmatch(r"\s*-?\d+(,\d+)+(\.\d+)?\s*", answer)):
+        if not (values.is_a(answer, str) and re.fullmatch(r"\s*-?\d+(,\d+)+(\.\d+)?\s*", answer)):
             return number_in(answer)
         whole, point = answer.replace(",", ""), answer.replace(",", ".")
         meant = [number_in(text)[0] for text in (whole, point)]
@@ -120,7 +120,7 @@ class Choice(Exercise):
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         letters = ", ".join(self.options)
-        if not isinstance(answer, str):
+        if not values.is_a(answer, str):
             return self.result(
                 "unjudged", f'choose one letter of {letters}, in quotes, as "{next(iter(self.options))}"; '
                 f"you handed in {values.described(answer)}"
@@ -158,7 +158,7 @@ class Word(Exercise):
         return self.answer
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        if not isinstance(answer, str) or not _bare(answer):
+        if not values.is_a(answer, str) or not _bare(answer):
             said = f"type a word, in quotes; you handed in {values.described(answer)}"
             return self.result("unjudged", "type a word" if answer == "" else said)
         shown = Counterexample({}, None, answer)
@@ -190,7 +190,7 @@ class Open(Exercise):
         return (*(f"does it say, rightly: {point}" for point in self.points), AGREES)
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
-        if not isinstance(answer, str):
+        if not values.is_a(answer, str):
             said = f"answer in words, in quotes; you handed in {values.described(answer)}"
             return self.result("unjudged", said)
         text = " ".join(answer.lower().split())
