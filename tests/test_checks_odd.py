@@ -256,12 +256,12 @@ INSTEAD = {  # what is handed in is no function, or not as a function should be
     "a text that loops, as a number": Odd(Text("7"), "had no answer after", NUMBER, "failed"),
     "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER),
     "an object that loops, as a letter": Odd(Loops(), "you handed in a Loops", CHOICE),
-    "an object that raises, as a letter": Odd(Raises(), "it cannot be looked at", CHOICE, "failed"),
+    "an object that raises, as a letter": Odd(Raises(), "you handed in a Raises", CHOICE),
     "1e8 blanks, as a letter": Odd(Made(lambda: " " * 10**8), "at most 20,000 characters", CHOICE),
     "half a character, as a letter": Odd("\ud800", 'you wrote "?"', CHOICE),
     "1e8 characters, in words": Odd(Made(lambda: "word " * (2 * 10**7)), "at most 20,000 characters", OPEN),
     "4000 times not": Odd("not " * 4000, "model answer", OPEN, "written"),
-    "an object that raises, in words": Odd(Raises(), "it cannot be looked at", OPEN, "failed"),
+    "an object that raises, in words": Odd(Raises(), "you handed in a Raises", OPEN),
 }
 
 PRINTS = {
