@@ -67,16 +67,18 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item, nextitem):
-    """The processor's seconds of a notebook, its kernel's and its kernel's children's, go to the report
-    (tests/parts.py)."""
+    """The processor's seconds of a notebook, its kernel's and its kernel's children's, and what its kernel
+    holds at the end (PSS: shared pages count in part) go to the report (tests/parts.py)."""
     notebook = item.parent
     if type(notebook).__name__ != "IPyNbFile" or (nextitem is not None and nextitem.parent is notebook):
         return
     import psutil
 
     try:
-        spent = psutil.Process(notebook.kernel.km.provisioner.pid).cpu_times()
+        kernel = psutil.Process(notebook.kernel.km.provisioner.pid)
+        spent, held = kernel.cpu_times(), kernel.memory_full_info()
     except (AttributeError, psutil.Error):  # no kernel: its death is a failure of its own
         return
     place = notebook.path.relative_to(ROOT).as_posix()
     item.user_properties.append((f"CPU s: {place}", round(sum(spent[:4]), 1)))
+    item.user_properties.append((f"MiB: {place}", round(getattr(held, "pss", held.rss) / 2**20)))

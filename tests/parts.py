@@ -24,9 +24,14 @@ ROOT = Path(__file__).resolve().parents[1]
 CORE = (
     "attention masks scores positions heads linear truncated efficient graphs convolution blocks recurrent"
 ).split()
-# Chapters 02 and 12, whatever their parts are called.
-PARTS_02_12 = sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("notebooks/[01]2*_*.ipynb"))
-ON_SIMULATED = [f"tests/test_{name}.py" for name in CORE] + PARTS_02_12
+
+
+def of_two_chapters(root: Path = ROOT) -> list[str]:
+    """The parts of chapters 02 and 12, whatever they are called."""
+    return sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/[01]2*_*.ipynb"))
+
+
+ON_SIMULATED = [f"tests/test_{name}.py" for name in CORE] + of_two_chapters()
 PARTS = {
     "unit": ("unit tests, doctests, floors, notebook twins", ["-m", "not browser", "-rs"]),
     "notebooks": (
@@ -34,7 +39,7 @@ PARTS = {
         ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"],
     ),
     "simulated": (
-        "the heart of the library, and two lessons, on a simulated second device",
+        "the heart of the library, and two chapters, on a simulated second device",
         [
             "--device",
             "simulated",
@@ -126,9 +131,10 @@ def too_much(measured: dict[str, float]) -> str:
 def table(measured: dict[str, float]) -> str:
     """What was measured, a line each, and the sum of the processor's seconds.
 
-    >>> print(table({"CPU s: a.ipynb": 7.0, "CPU s: b.ipynb": 11.5}))
+    >>> print(table({"CPU s: a.ipynb": 7.0, "MiB: a.ipynb": 311.0, "CPU s: b.ipynb": 11.5}))
        7.0  CPU s: a.ipynb
       11.5  CPU s: b.ipynb
+     311.0  MiB: a.ipynb
       18.5  CPU s: together
     """
     rows = sorted(measured.items())

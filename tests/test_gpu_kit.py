@@ -406,13 +406,44 @@ def test_notebooks_that_take_too_long_together_fail_the_part(tmp_path, monkeypat
     assert parts.main(["simulated"], reports=tmp_path / "r") == 0
 
 
-def test_what_a_notebook_took_of_the_processor_is_in_the_report(tmp_path):
+def test_what_a_notebook_took_is_in_the_report(tmp_path):
     report = tmp_path / "report.xml"
     words = ["--nbval", "--nbval-current-env", f"--junitxml={report}", "-q", "-p", "no:cacheprovider"]
     name = "notebooks/exercises/02_scoring.ipynb"
     subprocess.run([sys.executable, "-m", "pytest", *words, name], cwd=ROOT, check=True, capture_output=True)
     found = {p.get("name"): float(p.get("value")) for p in ElementTree.parse(report).iter("property")}
-    assert list(found) == [f"CPU s: {name}"] and found[f"CPU s: {name}"] > 1
+    assert list(found) == [f"CPU s: {name}", f"MiB: {name}"]
+    assert found[f"CPU s: {name}"] > 1 and 50 < found[f"MiB: {name}"] < 2000
+
+
+def test_notebooks_of_every_kind_are_collected_and_no_sources(tmp_path):
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    book = {"cells": [{"cell_type": "code", "source": "1", "outputs": [], "metadata": {}, "id": "a"}]}
+    book |= {"metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": 5}
+    book["cells"][0]["execution_count"] = 1
+    names = ["02a_soft_look_up", "glossary", "evidence/02_scoring_evidence", "exercises/02_scoring"]
+    for name in [*names, "solutions/02_scoring", "source/02a_soft_look_up", "source/evidence/02_x"]:
+        path = tmp_path / "notebooks" / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(book), encoding="utf-8")
+    words = ["--collect-only", "-q", "-p", "no:cacheprovider", *parts.PARTS["notebooks"][1]]
+    line = [sys.executable, "-m", "pytest", "-o", "addopts=", *words]
+    done = subprocess.run(line, cwd=tmp_path, check=True, capture_output=True, text=True)
+    found = set(re.findall(r"notebooks/(\S+)\.ipynb::", done.stdout))
+    assert found == {*names, "solutions/02_scoring"}, done.stdout
+
+
+def test_two_chapters_run_on_the_simulated_device_whatever_their_parts_are_called(tmp_path):
+    names = ["02_scoring", "02a_soft_look_up", "03_matrix_form", "12_claims", "evidence/02_scoring_evidence"]
+    for name in names:
+        path = tmp_path / "notebooks" / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    wanted = [f"notebooks/{name}.ipynb" for name in ("02_scoring", "02a_soft_look_up", "12_claims")]
+    assert parts.of_two_chapters(tmp_path) == wanted
+    chosen = [word for word in parts.PARTS["simulated"][1] if word.startswith("notebooks/")]
+    assert chosen == parts.of_two_chapters() and {word[10:12] for word in chosen} == {"02", "12"}
 
 
 def test_make_and_the_workflow_run_the_kit():

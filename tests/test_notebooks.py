@@ -156,15 +156,17 @@ def test_a_notebook_is_at_most_one_mib(target):
 
 
 def test_no_name_is_defined_in_two_notebooks():
-    every = [t for t in TARGETS if t.kind != "solution"]
-    cells = {t.name: code_cells(sources.read_source(t)) for t in every}
-    code = {name: "\n".join(c.source for c in found if not turn(c)) for name, found in cells.items()}
-    assert names_defined_twice(code) == []
+    every = sources.targets(among=("part", "page", "evidence", "exercise"))
+    assert names_defined_twice({t.name: taught(sources.read_source(t)) for t in every}) == []
 
 
-def turn(cell) -> bool:
-    """Whether it is a your-turn cell, in which a learner writes what exists elsewhere."""
-    return any(tag.startswith("turn:") for tag in cell.metadata.get("tags", ()))
+def taught(notebook: nbformat.NotebookNode) -> str:
+    """Its code without your-turn cells, in which a learner writes what exists elsewhere."""
+    turns = ("turn:", "exercise:")
+    cells = code_cells(notebook)
+    return "\n".join(
+        c.source for c in cells if not any(t.startswith(turns) for t in c.metadata.get("tags", ()))
+    )
 
 
 def test_the_learners_notebook_holds_no_answer():
@@ -262,3 +264,12 @@ def test_a_name_in_two_notebooks_is_named():
         "f: 02, 03"
     ]
     assert names_defined_twice({"02": "def f():\n    pass", "03": "def g():\n    pass"}) == []
+
+
+@pytest.mark.parametrize(
+    "tags, free", [(["turn:f"], True), (["exercise:f"], True), (["measured"], False), ([], False)]
+)
+def test_what_a_learner_writes_may_be_defined_elsewhere(tags, free):
+    cells = [nbformat.v4.new_code_cell("def f():\n    return ...", metadata={"tags": tags} if tags else {})]
+    twice = {"02a": taught(nbformat.v4.new_notebook(cells=cells)), "03": "def f():\n    return 2"}
+    assert names_defined_twice(twice) == ([] if free else ["f: 02a, 03"])

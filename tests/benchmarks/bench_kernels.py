@@ -1,5 +1,5 @@
-"""Memory of a kernel after each lesson, run from top to bottom: what a learner's machine, or a class server,
-has to hold for it."""
+"""Memory of a kernel after each part, page and evidence, run from top to bottom: what a learner's machine, or
+a class server, has to hold for it."""
 
 import os
 
@@ -8,7 +8,7 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 
-from lesson_lib.cli import lab
+from lesson_lib.cli import kinds, lab
 
 NOTEBOOKS = lab.ROOT / "notebooks"
 
@@ -20,13 +20,12 @@ def held_mib(pid: int) -> tuple[float, float]:
     return getattr(held, "pss", held.rss) / 2**20, held.rss / 2**20
 
 
-@pytest.mark.parametrize("name", [name for name in lab.lessons() if "/" not in name])
+@pytest.mark.parametrize("name", kinds.built(lab.ROOT, ("page", "part", "evidence")))
 def test_a_kernel_after_a_lesson(name, table, tmp_path, monkeypatch):
     monkeypatch.setenv("LESSON_HOME", os.fspath(tmp_path))
-    folder = {"metadata": {"path": os.fspath(NOTEBOOKS)}}
-    client = NotebookClient(
-        nbformat.read(NOTEBOOKS / name, 4), timeout=1200, kernel_name="python3", resources=folder
-    )
+    path = NOTEBOOKS / f"{name}.ipynb"
+    folder = {"metadata": {"path": os.fspath(path.parent)}}
+    client = NotebookClient(nbformat.read(path, 4), timeout=1200, kernel_name="python3", resources=folder)
     with client.setup_kernel():
         pid = client.km.provisioner.pid
         for number, cell in enumerate(client.nb.cells):
@@ -34,6 +33,6 @@ def test_a_kernel_after_a_lesson(name, table, tmp_path, monkeypatch):
         pss, rss = held_mib(pid)
     table(
         "kernels after a lesson, MiB",
-        {"lesson": name.removesuffix(".ipynb"), "PSS": f"{pss:.0f}", "RSS": f"{rss:.0f}"},
+        {"lesson": name, "PSS": f"{pss:.0f}", "RSS": f"{rss:.0f}"},
     )
     assert rss >= pss > 50

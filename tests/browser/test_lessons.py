@@ -4,11 +4,13 @@ import json
 import random
 import statistics
 import wave
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from lesson_lib.cli import lab
+from lesson_lib.claims import ledger
+from lesson_lib.cli import kinds, lab
 from tests.browser import contrast
 from tests.browser.conftest import in_notebook
 from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
@@ -16,9 +18,10 @@ from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = lab.lessons()
-LESSONS = [name for name in NOTEBOOKS if "/" not in name]
+LESSONS = [f"{name}.ipynb" for name in kinds.built(ROOT, ("part", "page"))]
 
 
+@cache
 def sources(name: str) -> list[str]:
     """The cells' sources of a built notebook."""
     cells = json.loads((ROOT / "notebooks" / name).read_text(encoding="utf-8"))["cells"]
@@ -54,8 +57,15 @@ def test_a_notebook_runs_and_its_widgets_answer_to_the_keyboard(notebook, record
     assert contrast.faint(found) == []
 
 
+def showing(text: str) -> str:
+    """The first notebook, in the course's order, in which a cell has this text."""
+    found = [name for name in NOTEBOOKS if any(text in source for source in sources(name))]
+    assert found, f"no notebook has a cell with {text}"
+    return found[0]
+
+
 MOVING = [name for name in LESSONS if any("Explorer(" in source for source in sources(name))]
-assert len(MOVING) >= 12, MOVING  # all but lesson 00
+assert {kinds.chapter_of(name) for name in MOVING} >= {f"{n:02}" for n in range(1, 13)}, MOVING
 
 
 @in_notebook(*MOVING)
@@ -102,7 +112,7 @@ def assert_all_can_be_read(widget) -> None:
         assert cut == [], f"{width} pixels wide"
 
 
-@in_notebook("01_history.ipynb")
+@in_notebook(showing("TimelineExplorer("))
 def test_the_timeline_opens_one_entry_after_the_other(notebook):
     years = notebook.widget("TimelineExplorer(")
     drawing, slider = years.root.locator(".ll-box"), years.controls("slider")[0]
@@ -115,7 +125,7 @@ def test_the_timeline_opens_one_entry_after_the_other(notebook):
     assert_all_can_be_read(years)
 
 
-@in_notebook("01_history.ipynb")
+@in_notebook(showing("AlignmentExplorer("))
 def test_a_date_is_typed_and_its_answer_walked_along(notebook):
     explorer = notebook.widget("AlignmentExplorer(")
     said = explorer.root.locator("p[role=status]")
@@ -132,7 +142,7 @@ def test_a_date_is_typed_and_its_answer_walked_along(notebook):
     explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
 
 
-@in_notebook("06_transformer.ipynb")
+@in_notebook(showing("MachineExplorer("))
 def test_the_machine_is_opened_layer_by_layer(notebook):
     machine = notebook.widget("MachineExplorer(")
     said = machine.root.locator("p[role=status]")
@@ -152,7 +162,7 @@ def test_the_machine_is_opened_layer_by_layer(notebook):
     assert_all_can_be_read(machine)
 
 
-@in_notebook("06_transformer.ipynb")
+@in_notebook(showing("ContinuationExplorer("))
 def test_a_text_is_typed_and_continued(notebook):
     explorer = notebook.widget("ContinuationExplorer(")
     said, text = explorer.root.locator("p[role=status]"), explorer.root.locator("pre")
@@ -168,7 +178,7 @@ def test_a_text_is_typed_and_continued(notebook):
     explorer.root.locator("p[role=alert]").wait_for()  # a sentence, no traceback
 
 
-@in_notebook("04_multi_head.ipynb")
+@in_notebook(showing("HeadExplorer("))
 def test_the_heads_of_a_layer_are_seen_together_and_alone(notebook):
     heads = notebook.widget("HeadExplorer(")
     drawing, slider = heads.root.locator(".ll-box"), heads.controls("slider")[0]
@@ -186,7 +196,7 @@ def test_the_heads_of_a_layer_are_seen_together_and_alone(notebook):
     assert_all_can_be_read(heads)
 
 
-@in_notebook("05_positional_encoding.ipynb")
+@in_notebook(showing("ClockExplorer("))
 def test_the_clocks_turn_and_the_angle_between_the_hands_stays(notebook):
     clocks = notebook.widget("ClockExplorer(")
     position, offset = clocks.controls("slider")
@@ -208,7 +218,7 @@ def test_the_clocks_turn_and_the_angle_between_the_hands_stays(notebook):
     assert_all_can_be_read(clocks)
 
 
-@in_notebook("05_positional_encoding.ipynb")
+@in_notebook(showing("RotationExplorer("))
 def test_the_position_moves_neither_the_matrix_nor_the_dot_product(notebook):
     rotation = notebook.widget("RotationExplorer(")
     position, offset = rotation.controls("slider")
@@ -226,7 +236,7 @@ def test_the_position_moves_neither_the_matrix_nor_the_dot_product(notebook):
     assert_all_can_be_read(rotation)
 
 
-@in_notebook("07_attention_vs_cnn.ipynb")
+@in_notebook(showing("PixelExplorer("))
 def test_a_blur_becomes_one_tap_of_the_kernel(notebook):
     pixels = notebook.widget("PixelExplorer(")
     row, column, sharpness, head = pixels.controls("slider")
@@ -245,7 +255,7 @@ def test_a_blur_becomes_one_tap_of_the_kernel(notebook):
     assert_all_can_be_read(pixels)
 
 
-@in_notebook("08_attention_vs_rnn.ipynb")
+@in_notebook(showing("PathExplorer("))
 def test_a_path_between_two_tokens_is_lit_in_the_chosen_network(notebook):
     explorer = notebook.widget("PathExplorer(")
     network, start, end = explorer.controls("slider")
@@ -266,7 +276,7 @@ def test_a_path_between_two_tokens_is_lit_in_the_chosen_network(notebook):
     assert f"from input {last} to output 0 is 1 unit long" in said.inner_text() and lit.count() == 2
 
 
-@in_notebook("08_attention_vs_rnn.ipynb")
+@in_notebook(showing("WavePlayer("))
 def test_units_light_up_step_by_step(notebook):
     player = notebook.widget("WavePlayer(")
     (step,), said = player.controls("slider"), player.root.locator("p[role=status]")
@@ -283,7 +293,7 @@ def test_units_light_up_step_by_step(notebook):
     assert_all_can_be_read(player)
 
 
-@in_notebook("08_attention_vs_rnn.ipynb")
+@in_notebook(showing("DistanceExplorer("))
 def test_a_sequence_grows_to_two_hundred_tokens(notebook):
     explorer = notebook.widget("DistanceExplorer(")
     distance, sequence = explorer.controls("slider")
@@ -302,7 +312,7 @@ def test_a_sequence_grows_to_two_hundred_tokens(notebook):
     assert_all_can_be_read(explorer)
 
 
-@in_notebook("09_truncated_attention.ipynb")
+@in_notebook(showing("WindowExplorer("))
 def test_the_radius_moves_the_mask_the_cost_and_the_accuracy_together(notebook):
     explorer = notebook.widget("WindowExplorer(")
     (radius,) = explorer.controls("slider")
@@ -331,7 +341,7 @@ def test_the_radius_moves_the_mask_the_cost_and_the_accuracy_together(notebook):
     assert_all_can_be_read(explorer)
 
 
-@in_notebook("09_truncated_attention.ipynb")
+@in_notebook(showing("RecordingExplorer("))
 def test_a_recording_is_walked_through_and_another_one_put_in(notebook, tmp_path):
     explorer = notebook.widget("RecordingExplorer(")
     (frame,) = explorer.controls("slider")
@@ -376,7 +386,7 @@ def test_a_recording_is_walked_through_and_another_one_put_in(notebook, tmp_path
     assert_all_can_be_read(explorer)
 
 
-@in_notebook("10_graph_attention.ipynb")
+@in_notebook(showing("GraphExplorer("))
 def test_an_edge_is_cut_and_put_back(notebook):
     explorer = notebook.widget("GraphExplorer(")
     node, weights, edge = explorer.controls("slider")
@@ -399,7 +409,7 @@ def test_an_edge_is_cut_and_put_back(notebook):
     assert_all_can_be_read(explorer)
 
 
-@in_notebook("11_efficient_attention.ipynb")
+@in_notebook(showing("ScaleExplorer("))
 def test_what_fits_is_said_at_both_ends(notebook):
     explorer = notebook.widget("ScaleExplorer(")
     tokens, memory, machines = explorer.controls("slider")
@@ -416,7 +426,7 @@ def test_what_fits_is_said_at_both_ends(notebook):
     assert_all_can_be_read(explorer)
 
 
-@in_notebook("12_claims.ipynb")
+@in_notebook(showing("LedgerExplorer("))
 def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
     explorer = notebook.widget("LedgerExplorer(")
     said, rows = explorer.root.locator("p[role=status]"), explorer.root.locator("tbody tr")
@@ -434,17 +444,18 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
     assert rows.count() == 1
     whole = next(i for i, cell in enumerate(notebook.cells()) if "".join(cell["source"]) == "page()")
     page, link = notebook.page, notebook.output(whole).locator("a", has_text="graph-2")
+    place = f"{ledger()['graph-2'].lesson}.ipynb"
     shown = f"{CURRENT}.context.path"
     link.click()  # JupyterLab opens the notebook at its top; the second time it goes to the cell
-    page.wait_for_function(f"() => {shown} === '10_graph_attention.ipynb'")
-    page.evaluate(READY, "10_graph_attention.ipynb")
+    page.wait_for_function(f"() => {shown} === '{place}'")
+    page.evaluate(READY, place)
     page.evaluate(
         "() => { const s = window.jupyterapp.shell;"
-        " s.activateById([...s.widgets('main')].find(w => w.context.path === '12_claims.ipynb').id) }"
+        f" s.activateById([...s.widgets('main')].find(w => w.context.path === '{notebook.name}').id) }}"
     )
     link.click()
-    page.wait_for_function(f"() => {shown} === '10_graph_attention.ipynb'")
-    decided = next(i for i, source in enumerate(sources("10_graph_attention.ipynb")) if '"graph-2"' in source)
+    page.wait_for_function(f"() => {shown} === '{place}'")
+    decided = next(i for i, source in enumerate(sources(place)) if '"graph-2"' in source)
     page.wait_for_function(
         f"""index => {{
             const box = {CURRENT}.content.widgets[index].node.getBoundingClientRect();

@@ -390,4 +390,4 @@ def test_names_that_are_none_are_told(tmp_path, capsys):
     assert assignments.main(["99"], to=tmp_path) == 1
     assert "no notebook is called '99'" in capsys.readouterr().out
     assert assignments.main(["00_start_here"], to=tmp_path) == 1
-    assert "00_start_here has no exercises" in capsys.readouterr().out
+    assert "'00_start_here'; there are solutions/01_history" in capsys.readouterr().out

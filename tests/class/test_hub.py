@@ -834,7 +834,7 @@ def test_a_killed_command_is_started_again_in_the_same_folder(running, ada):
 
 
 def test_new_lessons_reach_a_student_at_the_next_start(running, ada):
-    name = "original/notebooks/02_scoring.ipynb"
+    name = "original/notebooks/04_multi_head.ipynb"
     write(running.data / "newer.ipynb", "newer")
     os.replace(running.data / "newer.ipynb", running.data / name)
     (running.data / name).chmod(0o444)
@@ -844,7 +844,7 @@ def test_new_lessons_reach_a_student_at_the_next_start(running, ada):
     wait_for(lambda: not ada.server(), 60)
     ada.start()
     work = running.data / "homes" / ada.name / "work"
-    assert sources(work / "02_scoring.ipynb") == ["newer"]
+    assert sources(work / "04_multi_head.ipynb") == ["newer"]
     assert sources(work / LESSON) == []  # the student's own
 
 
