@@ -94,7 +94,8 @@ class Notes:
         """From now on the answer is called with these inputs."""
         self.step, self.case = step, case
         self.page.restart()
-        trial.tell(step=step, case=case, printed="")
+        trial.tell(step=step, case={}, printed="")
+        trial.tell(case=case)  # apart, since not everything can be told
 
 
 _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)  # of the judgement that runs
