@@ -350,7 +350,7 @@ STOPS = {
     ),
     "a bare BaseException": Odd(raising(BaseException("plain")), "stops with BaseException"),
     "StopIteration": Odd(raising(StopIteration()), "stops with StopIteration"),
-    "exit()": Odd(doing(lambda: exit()), "asks Python to exit"),
+    "exit()": Odd(doing(lambda: exit()), "SystemExit in line 1 of `<lambda>`"),
     "sys.exit()": Odd(doing(lambda: sys.exit(3)), "asks Python to exit"),
     "a loop in Python": Odd(doing(forever), "had no answer after"),
     "prints without end": Odd(

@@ -322,9 +322,10 @@ def place(error: BaseException) -> str:
     """' in line 2 of `f` (`return q @ k`)': the deepest line that is the learner's own."""
     trace, found = error.__traceback__, ""
     deadline = time.monotonic() + 0.2  # an endless recursion leaves a long trace
+    others = (*LIBRARY_FOLDERS, "<frozen ")  # exit() is compiled into Python
     while trace is not None and time.monotonic() < deadline:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(LIBRARY_FOLDERS) and "site-packages" not in code.co_filename:
+        if not code.co_filename.startswith(others) and "site-packages" not in code.co_filename:
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
             found = f" in line {trace.tb_lineno - code.co_firstlineno + 1} of `{code.co_name}`"
             found += f" (`{line if len(line) <= 90 else line[:87] + '...'}`)" if line else ""
