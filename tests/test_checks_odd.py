@@ -173,7 +173,7 @@ class Callable:
 
 class Strange(Exception):
     def __str__(self):
-        return "x" * 10**8
+        return "x" * 10**7
 
 
 RESULTS = {
@@ -347,16 +347,15 @@ PATCHES = {
 }
 
 STOPS = {
-    "an exception with a text of 1e8": Odd(raising(Strange()), "stops with Strange", mib=256),
+    "an exception with a text of 1e7": Odd(raising(Strange()), "stops with Strange"),
     "an exception group": Odd(
         raising(BaseExceptionGroup("all", [KeyboardInterrupt()])), "BaseExceptionGroup"
     ),
     "a bare BaseException": Odd(raising(BaseException("plain")), "stops with BaseException"),
     "StopIteration": Odd(raising(StopIteration()), "stops with StopIteration"),
-    "exit()": Odd(doing(lambda: exit()), "asks Python to exit"),
+    "exit()": Odd(doing(lambda: exit()), "SystemExit in line 1 of `<lambda>`"),
     "sys.exit()": Odd(doing(lambda: sys.exit(3)), "asks Python to exit"),
     "a loop in Python": Odd(doing(forever), "had no answer after"),
-    "a sleep": Odd(doing(lambda: time.sleep(3)), "had no answer after"),
     "prints without end": Odd(
         doing(lambda: [print("again") for _ in itertools.count()]), "again\n... and more"
     ),
@@ -446,7 +445,7 @@ def quick(tmp_path, monkeypatch):
     monkeypatch.setenv("LESSON_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(store, "_unsaved", [])
     monkeypatch.setattr(runner, "DEADLINE_S", DEADLINE_S)
-    monkeypatch.setattr(runner, "PATIENCE", 4)
+    monkeypatch.setattr(runner, "PATIENCE", 40)
     monkeypatch.setattr(sys.modules["__main__"], "mine", [1, 2, 3], raising=False)
     monkeypatch.setattr(sys.modules["__main__"], "torch", torch, raising=False)
 
@@ -474,7 +473,7 @@ def test_what_holds_or_ends_the_interpreter_gets_a_sentence(tmp_path):
     """In a process of their own, one after the other: it is seen which one takes it along."""
     environment = os.environ | {"LESSON_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "tests.test_checks_odd", "deadly"]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert (run.returncode, run.stderr) == (0, "")
     found = {name: (state, text) for name, state, _, _, text in map(json.loads, run.stdout.splitlines())}
     assert set(found) == set(DEADLY)
@@ -496,7 +495,6 @@ def test_the_name_may_be_odd_too(quick):
 
 def test_a_lock_of_the_session_makes_no_verdict_wrong(quick, monkeypatch):
     """Another thread holds it while the process is copied: in the copy nobody will ever give it back."""
-    monkeypatch.setattr(runner, "PATIENCE", 20)
     lock, tried, outcomes = threading.Lock(), trial.tried, []
     monkeypatch.setattr(trial, "tried", lambda *given: outcomes.append(tried(*given)) or outcomes[-1])
     holds = threading.Thread(target=lambda: (lock.acquire(), time.sleep(2.0), lock.release()))
@@ -586,7 +584,7 @@ def test_a_kernel_lives_on(tmp_path):
 
 def main():
     """One line of JSON for each: name, state, seconds, MiB, text; of the deadly ones alone, or of all."""
-    runner.DEADLINE_S, runner.PATIENCE = (DEADLINE_S, 4) if "deadly" in sys.argv else (5.0, 6)
+    runner.DEADLINE_S, runner.PATIENCE = (DEADLINE_S, 8) if "deadly" in sys.argv else (5.0, 6)
     vars(sys.modules["__main__"]).update(mine=[1, 2, 3], torch=torch)
     check(right, WRITE)
     for name, odd in (DEADLY if "deadly" in sys.argv else ODD | DEADLY).items():

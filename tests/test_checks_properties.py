@@ -262,7 +262,7 @@ def test_the_suite_ends_an_endless_loop(monkeypatch):
             pass
 
     monkeypatch.setattr(runner, "DEADLINE_S", 0.2)
-    assert "had no answer after 0." in properties(forever).diagnosis
+    assert "had no answer after " in properties(forever).diagnosis
 
 
 def test_the_random_state_is_left_alone():

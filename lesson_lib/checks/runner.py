@@ -94,7 +94,8 @@ class Notes:
         """From now on the answer is called with these inputs."""
         self.step, self.case = step, case
         self.page.restart()
-        trial.tell(step=step, case=case, printed="")
+        trial.tell(step=step, case={}, printed="")
+        trial.tell(case=case)  # apart, since not everything can be told
 
 
 _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)  # of the judgement that runs
@@ -321,9 +322,10 @@ def place(error: BaseException) -> str:
     """' in line 2 of `f` (`return q @ k`)': the deepest line that is the learner's own."""
     trace, found = error.__traceback__, ""
     deadline = time.monotonic() + 0.2  # an endless recursion leaves a long trace
+    others = (*LIBRARY_FOLDERS, "<frozen ")  # exit() is compiled into Python
     while trace is not None and time.monotonic() < deadline:
         code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(LIBRARY_FOLDERS) and "site-packages" not in code.co_filename:
+        if not code.co_filename.startswith(others) and "site-packages" not in code.co_filename:
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
             found = f" in line {trace.tb_lineno - code.co_firstlineno + 1} of `{code.co_name}`"
             found += f" (`{line if len(line) <= 90 else line[:87] + '...'}`)" if line else ""

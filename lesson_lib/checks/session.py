@@ -238,12 +238,11 @@ def kept(said: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        changed = []
-        for what, old, read, write in before:
-            if old is not None and _read(read) != old:
-                with suppress(OSError):  # a folder that was deleted
+        changed = [what for what, old, read, _ in before if _read(read) != old]
+        for _, old, read, write in before:
+            if _read(read) != old:
+                with suppress(OSError, TypeError):  # a folder that was deleted, by now or before
                     write(old)
-                    changed.append(what)
         for name in set(modules) - set(sys.modules):
             sys.modules[name] = modules[name]
         lost = [name for name in names if name not in main or _hidden(names[name], main, name)]

@@ -28,7 +28,6 @@ IDLE_S = 1.0  # without any work: the copy waits for a lock that another thread 
 MEMORY_GIB = 2  # that an answer may take; the largest right one takes less than a tenth
 
 GREEDY = f"asks for more than {MEMORY_GIB} GiB of memory"
-ENDED = 71  # the copy's own exit status
 
 _pipe: int | None = None  # in the copy: to the session
 
@@ -64,11 +63,10 @@ def tried(work: Callable[[], Any], seconds: float, clock: float) -> tuple[str, d
         return "", {}
     finally:
         os.close(writes)
-    status, messages = _ended(pid, reads)
-    told = _told(messages)
-    if status is None:
-        return "", told
-    return told.pop("said", "") or _reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), told
+    status, told = _ended(pid, reads)
+    if "said" in told or status is None:
+        return told.get("said", ""), told
+    return _reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), told
 
 
 def tell(**what: Any) -> None:
@@ -110,15 +108,25 @@ def _run(work: Callable[[], Any], seconds: float, clock: float, pipe: int) -> No
         _silence()
         _limit(seconds, clock)
         _pipe = pipe
+        said = _said(work)
+    except BaseException:  # this machine sets no limits: nothing can be tried
+        _pipe, said = pipe, ""
+    finally:
+        tell(said=said)
+        os._exit(0)
+
+
+def _said(work: Callable[[], Any]) -> str:
+    """Why the work comes to no end, or '': any other error is the session's to meet."""
+    try:
         work()
     except Verdict as verdict:
-        tell(said=str(verdict))
+        return str(verdict)
     except MemoryError:
-        tell(said=f"your function {GREEDY}")
+        return f"your function {GREEDY}"
     except BaseException:
-        pass  # the session's own run says it
-    finally:
-        os._exit(ENDED)
+        pass
+    return ""
 
 
 def _silence() -> None:
@@ -144,6 +152,8 @@ def _limit(seconds: float, clock: float) -> None:
         signal.signal(alarm, signal.SIG_DFL)
         signal.setitimer(timer, limit)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with open("/proc/self/oom_score_adj", "w") as first:
+        first.write("1000")  # should memory run out all the same, the copy goes, and not the session
     with open("/proc/self/status") as status:
         held = next(int(line.split()[1]) for line in status if line.startswith("VmData:"))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
@@ -152,28 +162,29 @@ def _limit(seconds: float, clock: float) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
-def _ended(pid: int, pipe: int) -> tuple[int | None, bytes]:
-    """The status with which the copy has ended, None where it sat idle and was ended; and all that it has
-    told. None of its processes is left."""
-    told, work, since = bytearray(), "", time.monotonic()
+def _ended(pid: int, pipe: int) -> tuple[int | None, dict[str, Any]]:
+    """The status with which the copy has ended, None where it sat idle and was ended; and what it has told.
+    None of its processes is left."""
+    messages, work, since, idle = bytearray(), "", time.monotonic(), False
     try:
         os.set_blocking(pipe, False)
         wakes = select.poll()
         wakes.register(pipe, select.POLLIN)
-        idle = False
         while not idle and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             wakes.poll(20)  # milliseconds; at once where the copy is about to end
             time.sleep(0.001)
-            told += _read(pipe)
+            messages += _read(pipe)
             done, now = _work(pid), time.monotonic()
             if done is None or done != work:
                 work, since = done, now
             idle = now - since > IDLE_S
-        told += _read(pipe)
+        messages += _read(pipe)
+    except ChildProcessError:  # this session does not wait for its processes (SIGCHLD is ignored)
+        messages += _read(pipe)
     finally:  # at the stop button, too
         status = _reaped(pid)
         os.close(pipe)
-    return None if idle else status, bytes(told)
+    return None if idle else status, _told(bytes(messages))
 
 
 def _read(pipe: int) -> bytes:
@@ -193,8 +204,9 @@ def _work(pid: int) -> str | None:
     return " ".join(rest[10:12]) if state == "S" else None
 
 
-def _reaped(pid: int) -> int | None:
-    """The status of the copy, which is ended with all processes that it has started."""
+def _reaped(pid: int) -> int:
+    """The status of the copy, which is ended with all processes that it has started; as if it had taken too
+    long where nobody knows."""
     for kill, target in ((os.killpg, pid), (os.kill, pid)):  # it may have no group of its own yet
         try:
             kill(target, signal.SIGKILL)
@@ -203,7 +215,7 @@ def _reaped(pid: int) -> int | None:
     try:
         return os.waitpid(pid, 0)[1]
     except ChildProcessError:
-        return None
+        return signal.SIGPROF
 
 
 def _told(messages: bytes) -> dict[str, Any]:
@@ -218,9 +230,7 @@ def _told(messages: bytes) -> dict[str, Any]:
 
 
 def _reason(code: int, waited: float) -> str:
-    """What is wrong with a function whose copy ended with this code, or ''."""
-    if code == ENDED:
-        return ""
+    """What is wrong with a function whose copy ended with this code, and told nothing."""
     if code >= 0:
         return "your function ends Python itself (os._exit); leave the kernel running and `return` a result"
     name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
