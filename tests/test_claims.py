@@ -247,7 +247,7 @@ def test_the_file_s_rows_may_have_the_fields_and_be_unsaid(monkeypatch, verdict)
         (read,) = ledger.__wrapped__().values()
         assert {name: getattr(read, name) for name in fields} == fields and read.sources == ("S2",)
     else:
-        with pytest.raises(ValueError, match="a-1: verdict must be one of .*'unsaid'"):
+        with pytest.raises(ValueError, match=r"a-1: verdict must be one of .*'unsaid'"):
             ledger.__wrapped__()
 
 
