@@ -180,7 +180,7 @@ def quoted(monkeypatch, tmp_path):
         quote_en="divide by the root",
         where="S2, 3.1",
     )
-    silent = replace(ledger()["steps-1"], verdict="unsaid", because="A figure.")
+    silent = replace(ledger()["steps-1"], lesson="02_scoring", verdict="unsaid", because="A figure.")
     monkeypatch.setattr(claims, "ledger", lambda: {row.id: row for row in (silent, told)})
     cell = {"id": "abc", "metadata": {"tags": ["claim:score-3"]}}
     (tmp_path / "evidence").mkdir()
