@@ -1,4 +1,4 @@
-"""The ledger: every claim of the source documents, and the verdict that a lesson's cells compute.
+"""The ledger: every claim of the source documents, and the verdict that a notebook's cells compute.
 
 `claims.toml` beside this file holds the words. A verdict is never printed unless its findings were just found
 true. `page()` is all of it, or a part, with a link to the cell that decided each row.
@@ -57,6 +57,13 @@ class Claim:
             f"<i>{html.escape(self.where)}</i>" if self.where else "",
         ]
         return "<br>".join(part for part in parts if part)
+
+    def __str__(self) -> str:
+        """The claim; on a second line place, source's sentence and rendering, where they are filled."""
+        english = f"({self.quote_en})" if self.quote_en and self.quote_zh else self.quote_en
+        quote = " ".join(part for part in (self.quote_zh, english) if part)
+        second = ": ".join(part for part in (self.where, quote) if part)
+        return self.claim + (f"\n  {second}" if second else "")
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,7 @@ class Shown:
             f"    {'found' if self.judged else 'not judged (quick run)'}: {text}" for text in self.findings
         )
         return (
-            f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c.claim}\n  {c.verdict.upper()}."
+            f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c}\n  {c.verdict.upper()}."
             f" {c.because}\n{found}"
         )
 
@@ -181,7 +188,7 @@ class Shown:
 
 @cache
 def _deciding_cells(lesson: str) -> dict[str, str]:
-    """The ids of the cells of a built lesson that are tagged claim:ID, by that ID."""
+    """The ids of the cells of a built notebook that are tagged claim:ID, by that ID."""
     path = NOTEBOOKS / f"{lesson}.ipynb"
     if not path.exists():  # a library without its notebooks
         return {}
@@ -203,8 +210,8 @@ def address(key: str) -> str:
 def page(
     verdict: str | None = None, source: str | None = None, words: str = "", *, lesson: str | None = None
 ) -> "Page":
-    """The ledger's rows as one page, lesson by lesson: all of them, or those with that verdict, source,
-    words, or of that lesson.
+    """The ledger's rows as one page, chapter by chapter: all of them, or those with that verdict, source,
+    words, or decided in that notebook (`lesson`).
 
     `words` are looked for in id, claim and reason; upper and lower case are the same. Raises ValueError where
     no verdict, source or lesson is called so, TypeError where `words` is no text.
@@ -237,13 +244,14 @@ def _words(row: Claim) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Page:
-    """Rows of the ledger, lesson by lesson: for a notebook a table with links, for a terminal a line each."""
+    """Rows of the ledger, chapter by chapter: for a notebook a table with links, for a terminal a line
+    each."""
 
     rows: tuple[Claim, ...]
 
     @property
     def lessons(self) -> tuple[str, ...]:
-        """The lessons that decided these rows, in order."""
+        """The notebooks that decided these rows, in order."""
         return tuple(dict.fromkeys(row.lesson for row in self.rows))
 
     def counts(self) -> dict[str, int]:

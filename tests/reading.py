@@ -1,7 +1,7 @@
 """A part as a cold reader gets it, and how long it is.
 
-`python -m tests.reading 02b FOLDER` writes two texts there: the part (cells numbered, with code, printed text
-and alt texts), and what the parts before it have defined, introduced and concluded.
+`python -m tests.reading 02b` writes two texts to build/reading: the part (cells numbered, with code, printed
+text, alt texts and captions), and what the parts before it have defined, introduced and concluded.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from lesson_lib.cli import kinds, sources
-from lesson_lib.cli.sources import ROOT
+from lesson_lib.cli.sources import ROOT, BuildError
 
 # The first edition's lessons; a chapter's name goes when its second edition comes. Their form is another.
 FIRST_EDITION = (
@@ -28,8 +28,16 @@ FIRST_EDITION = (
 )
 WORDS, LINES, CELLS, KIB = 1300, 200, 50, 600  # of a part, at most
 PROOF = ("verdict", "claim", "results")  # calls that stand in evidence
+JUDGES = re.compile(r"^(?:_ = )?(?:check|hint|solution|picture|progress|properties|judge)\(", re.MULTILINE)
+FENCE = re.compile(r"^```.*?\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
 LABELS = ("time", "you need", "exercises", "next", "sources", "shift + enter")  # bold, and no terms
-CLOSING = re.compile(r"^## .*\b(?:remember|summary|take-away)\b", re.IGNORECASE | re.MULTILINE)
+CLOSING = re.compile(r"^## .*\b(?:remember|summary|take-away)\b.*$", re.IGNORECASE | re.MULTILINE)
+BOLD = r"(?<!\*)\*\*([A-Za-z][^*\n]{1,40}?)\*\*(?!\*)"
+# Italic where a word is introduced: "a *query* is", "called *heads*,"; not where one is stressed.
+ITALIC = (
+    r"(?:^|\b(?:[Aa]n?|[Tt]he|called|named|or)\s+)(?<!\*)\*([A-Za-z][^*\n]{1,40}?)\*(?!\*)"
+    r"(?=\s*(?:[.,;:()]|$|(?:is|are|was|means|and|or|of|for|which|that|says)\b))"
+)
 
 
 def plain(text: str) -> str:
@@ -37,7 +45,7 @@ def plain(text: str) -> str:
     text = re.sub(r"<style>.*?</style>", " ", text, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"</?(?:div|p|li|tr|summary|details|table|br)\b[^>]*>", "\n", text)
-    return re.sub(r"[*`#|]+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
+    return re.sub(r"[*`#]+", "", html.unescape(re.sub(r"<[^>]+>", " ", text))).replace("|", " ")
 
 
 def count(text: str) -> int:
@@ -50,30 +58,46 @@ def asked(page: str) -> str:
     return plain(re.sub(r"<ul>.*?</ul>", "", page, flags=re.DOTALL))
 
 
+def told_in(table: str) -> str:
+    """A table of HTML; '' where half of its cells or more hold no word, as in one of numbers."""
+    cells = re.findall(r"<td\b[^>]*>(.*?)</td>", table, flags=re.DOTALL)
+    silent = sum(count(plain(cell)) == 0 for cell in cells)
+    return "" if 2 * silent >= len(cells) else table
+
+
 def prose(output: NotebookNode) -> str:
-    """What a learner reads of an output: captions, cards that ask, printed sentences; no tables of numbers,
-    no cards of checks, no source."""
-    if output.output_type == "stream":
-        return "\n".join(line for line in output.text.splitlines() if count(line) >= 4)
-    page = output.get("data", {}).get("text/html", "")
+    """What a learner reads of an output: captions, cards that ask, printed sentences, tables of words; no
+    tables of numbers, no source."""
+    data = output.get("data", {})
+    page = data.get("text/html", "")
     if "ll-ask" in page:
         return asked(page)
-    if not page or "<table" in page or 'class="highlight"' in page:
+    if 'class="highlight"' in page:
         return ""
-    return plain(page)
+    if page:
+        tables = re.compile(r"<table\b.*?</table>", re.DOTALL)
+        return plain(tables.sub(lambda found: told_in(found[0]), page))
+    said = "" if any(mime.startswith("image/") for mime in data) else data.get("text/plain", "")
+    lines = (output.get("text") or said).splitlines()
+    return "\n".join(line for line in lines if count(line) >= 4)
 
 
 def words(notebook: NotebookNode) -> int:
-    """Everything that a learner reads without opening evidence."""
-    told = [plain(cell.source) for cell in notebook.cells if cell.cell_type == "markdown"]
-    told += [prose(output) for cell in notebook.cells for output in cell.get("outputs", ())]
+    """Everything that a learner reads without opening evidence; of a check's card nothing, of Chinese text
+    nothing, since it repeats the English."""
+    told = [plain(FENCE.sub("", cell.source)) for cell in notebook.cells if cell.cell_type == "markdown"]
+    for cell in notebook.cells:
+        outputs = () if JUDGES.search(cell.source) else cell.get("outputs", ())
+        told += [prose(output) for output in outputs]
     return sum(map(count, told))
 
 
 def code_lines(notebook: NotebookNode) -> int:
-    """Lines of code that a learner sees, those of show_source included; no blank ones, no comments alone."""
+    """Lines of code that a learner sees, those of show_source and of code shown as text included; no blank
+    ones, no comments alone."""
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     for cell in notebook.cells:
+        code += FENCE.findall(cell.source) if cell.cell_type == "markdown" else []
         code += [o.data["text/plain"] for o in cell.get("outputs", ()) if "text/latex" in o.get("data", {})]
     lines = (line.strip() for text in code for line in text.splitlines())
     return sum(bool(line) and not line.startswith("#") for line in lines)
@@ -108,7 +132,7 @@ def as_text(notebook: NotebookNode) -> str:
             page = data.get("text/html", "")
             if "ll-ask" in page:
                 told = re.sub(r"\n\s*\n+", "\n", plain(page)).strip()
-            elif "image/png" in data:
+            elif any(mime.startswith("image/") for mime in data):
                 told = f"[picture] {data.get('text/plain', '')}"
             else:
                 told = output.get("text") or data.get("text/plain", "") or plain(page).strip()
@@ -119,18 +143,43 @@ def as_text(notebook: NotebookNode) -> str:
 def before(name: str, names: Sequence[str]) -> list[str]:
     """The parts that come before one in the course's order."""
     parts = [n for n in kinds.ordered(names) if kinds.kind_of(n) in ("part", "page") and kinds.number_of(n)]
-    return parts[: parts.index(name)]
+    return parts[: parts.index(name)] if name in parts else []
 
 
-def terms(texts: Sequence[str]) -> Iterator[str]:
-    """Terms at their first definition: up to four bold words, in the order of the texts."""
-    seen = set(LABELS)
+def glossary(texts: Sequence[str]) -> dict[str, str]:
+    """Terms of the course's list of words -> what they mean in short: rows of English, Chinese, meaning."""
+    rows = re.findall(
+        r"^\| ([^|]+) \| [^|]*[\u4e00-\u9fff][^|]* \| ([^|]+) \|$", "\n".join(texts), flags=re.M
+    )
+    return {term.strip().lower(): short.strip() for names, short in rows for term in names.split(",")}
+
+
+def terms(texts: Sequence[str], seen: set[str], meanings: dict[str, str]) -> Iterator[str]:
+    """Terms at their first definition, up to four words in bold or, where they are introduced, in italics, in
+    the order of the texts: each with its meaning in the glossary, or else the sentence that defines it."""
     for text in texts:
-        for found in re.findall(r"(?<!\*)\*\*([A-Za-z][^*\n]{1,40}?)\*\*(?!\*)", text):
-            short = len(found.split()) <= 4 and found[-1] not in ".:?!"
-            if short and found.lower() not in seen:
-                seen.add(found.lower())
-                yield found
+        prose_of = FENCE.sub("", text)
+        marked = [*re.finditer(BOLD, prose_of), *re.finditer(ITALIC, prose_of, flags=re.M)]
+        for found in sorted(marked, key=lambda match: match.start()):
+            term = found[1].lower()
+            if len(term.split()) > 4 or term[-1] in ".:?!" or term in seen or term in LABELS:
+                continue
+            seen.add(term)
+            yield f"{found[1]}: {meanings.get(term) or sentence(prose_of, found.start(1))}"
+
+
+def sentence(text: str, place: int) -> str:
+    """The sentence of a text that stands around a place, or its row of a table."""
+    ends = [m.end() for m in re.finditer(r"[.!?](?=[\s*])|\n\s*\n|\n(?=[|>-])|\|\n", text)]
+    start = max((end for end in ends if end <= place), default=0)
+    stop = min((end for end in ends if end > place), default=len(text))
+    return " ".join(plain(text[start:stop]).split()).removeprefix("- ")
+
+
+def imported(module: str, name: str) -> object:
+    """What `from module import name` gives."""
+    thing = getattr(importlib.import_module(module), name, None)
+    return importlib.import_module(f"{module}.{name}") if thing is None else thing
 
 
 def introduced(codes: Sequence[str], seen: set[str]) -> Iterator[str]:
@@ -142,39 +191,58 @@ def introduced(codes: Sequence[str], seen: set[str]) -> Iterator[str]:
                 continue
             for name in (alias.name for alias in node.names if alias.name not in seen):
                 seen.add(name)
-                thing = getattr(importlib.import_module(node.module), name, None)
-                told = inspect.isfunction(thing) or inspect.isclass(thing)
+                thing = imported(node.module, name)
+                told = inspect.isfunction(thing) or inspect.isclass(thing) or inspect.ismodule(thing)
                 said = (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ") if told else ""
                 yield f"{name}: {said}" if said else name
 
 
 def conclusion(text: str) -> str:
-    """What a part says at its end: the section that is headed Summary, or what to remember."""
-    found = CLOSING.search(text)
-    return re.split(r"^## ", text[found.end() :], maxsplit=1, flags=re.M)[0].strip() if found else ""
+    """What a part says at its end: the section, or the paragraph, that is headed Summary, take-away, or what
+    to remember; without its sources and the next part."""
+    found = CLOSING.search(text) or re.search(r"^\*\*(?:Summary|Take-away)\.\*\*", text, flags=re.M)
+    if not found:
+        return ""
+    return re.split(r"^(?:## |\*\*(?:Sources|Next))", text[found.end() :], maxsplit=1, flags=re.M)[0].strip()
 
 
 def page_of_terms(name: str, root: Path = ROOT) -> str:
     """What a reader of this part knows from those before it."""
-    targets = {target.name: target for target in sources.targets(root=root)}
-    out, seen = [f"What the parts before {name} have said"], set[str]()
+    targets = {target.name: target for target in sources.targets(root=root, among=("part", "page"))}
+    cells = {key: sources.read_source(target).cells for key, target in targets.items()}
+    texts = {key: [c.source for c in found if c.cell_type == "markdown"] for key, found in cells.items()}
+    pages = [text for key in texts if kinds.kind_of(key) == "page" for text in texts[key]]
+    meanings, defined, used = glossary(pages), set[str](), set[str]()
+    out = [f"What the parts before {name} have said"]
     for earlier in before(name, list(targets)):
-        cells = sources.read_source(targets[earlier]).cells
-        texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-        codes = [cell.source for cell in cells if cell.cell_type == "code"]
-        out += ["", f"== {earlier}", f"terms: {', '.join(terms(texts))}", *introduced(codes, seen)]
-        out += [plain(conclusion("\n\n".join(texts))).strip()]
+        codes = [cell.source for cell in cells[earlier] if cell.cell_type == "code"]
+        out += ["", f"== {earlier}"]
+        for head, lines in (
+            ("terms", terms(texts[earlier], defined, meanings)),
+            ("functions", introduced(codes, used)),
+            ("to remember", plain(conclusion("\n\n".join(texts[earlier]))).strip().splitlines()),
+        ):
+            told = list(lines)
+            out += [f"-- {head}", *told] if told else []
     return "\n".join(out) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the texts of each part that is named; 0."""
+    """Write the texts of each part that is named; 0, or 1 after a sentence."""
     parser = argparse.ArgumentParser(prog="python -m tests.reading", description=__doc__.splitlines()[0])
     parser.add_argument("part", help="02b, or 02 for a chapter")
-    parser.add_argument("folder", type=Path, help="where the texts go")
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "reading")
     chosen = parser.parse_args(arguments)
+    try:
+        targets = sources.targets([chosen.part], among=("part", "page"))
+    except BuildError as error:
+        print(error)
+        return 1
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    for target in (t for t in sources.targets([chosen.part]) if t.kind in ("part", "page")):
+    for target in targets:
+        if not target.path.exists():
+            print(f"{target.name} is not built; run: make notebooks ARGS={target.name}")
+            return 1
         notebook = nbformat.read(target.path, 4)
         (chosen.folder / f"{target.name}.txt").write_text(as_text(notebook), encoding="utf-8")
         (chosen.folder / f"{target.name}_terms.txt").write_text(page_of_terms(target.name), encoding="utf-8")

@@ -118,10 +118,126 @@ def test_the_page_of_terms_knows_the_parts_before_and_no_other(tmp_path):
     (folder / "02a_two.py").write_text(part.format("Two", "score", use + "\n" + use), encoding="utf-8")
     (folder / "02b_three.py").write_text(part.format("Three", "root", "x = 1"), encoding="utf-8")
     page = reading.page_of_terms("02b_three", tmp_path)
-    assert page.index("== 01a_one") < page.index("terms: soft look-up") < page.index("attend: Mix the values")
+    order = [
+        "== 01a_one",
+        "-- terms\nsoft look-up: A soft look-up is that.",
+        "-- functions\nattend: Mix the values",
+    ]
+    assert [page.index(text) for text in order] == sorted(page.index(text) for text in order)
     assert page.index("One is done.") < page.index("== 02a_two") < page.index("Two is done.")
-    assert page.count("attend:") == 1 and "Time" not in page and "root" not in page and "Three is" not in page
+    assert page.count("attend:") == 1 == page.count("soft look-up: ")
+    assert "Time" not in page and "root" not in page and "Three is" not in page
     assert "==" not in reading.page_of_terms("01a_one", tmp_path)
+
+
+def test_what_is_imported_has_its_first_sentence_once():
+    codes = ["from lesson_lib.masks import causal, window\nfrom lesson_lib.cli import doctor", "%time 1"]
+    codes += ["import torch\nfrom lesson_lib.claims import VERDICTS\nfrom lesson_lib.masks import causal"]
+    first, *others = reading.introduced(codes, {"window"})
+    assert (
+        first
+        == "causal: Mask that lets each token look at itself and at earlier tokens, never at later ones."
+    )
+    assert others[0].startswith("doctor: `python -m lesson_lib doctor`") and others[1:] == ["VERDICTS"]
+
+
+def defined(*texts, glossary=""):
+    return list(reading.terms(texts, set(), reading.glossary([glossary])))
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("One. A *query* is what you look for. Two.", ["query: A query is what you look for."]),
+        ("Each carries a *key*, and a *value*, too.", ["key: Each carries a key, and a value, too.",
+         "value: Each carries a key, and a value, too."]),
+        ("They are called *heads*.", ["heads: They are called heads."]),
+        ("*Kernel regression* is an average.", ["Kernel regression: Kernel regression is an average."]),
+        ("| word | what |\n|---|---|\n| **score** | how well |\n", ["score: score how well"]),
+        ("It is *not* so. The *next* word is *every* word.", []),
+        ("**The question.** What? **After this lesson you can** do it.", []),
+        ("```python\n# a **power** is **two**\n```\n", []),
+    ],
+)  # fmt: skip
+def test_a_term_stands_with_the_sentence_that_defines_it(text, told):
+    assert defined(text) == told
+
+
+def test_a_term_is_told_once_and_as_the_glossary_has_it():
+    rows = "| English | 中文 | in short |\n|---|---|---|\n| key, lock | 键, 锁 | what a query meets |\n"
+    texts = ("A **Key** is it. A **score** counts.", "The **key** again, and a **lock**.")
+    assert defined(*texts, glossary=rows) == [
+        "Key: what a query meets",
+        "score: A score counts.",
+        "lock: what a query meets",
+    ]
+
+
+def test_the_glossary_is_read_from_the_course_s_pages(tmp_path):
+    folder = tmp_path / "notebooks" / "source"
+    folder.mkdir(parents=True)
+    rows = "# | English | 中文 | in short |\n# |---|---|---|\n# | key | 键 | what a query meets |\n"
+    (folder / "glossary.py").write_text(f"# %% [markdown]\n{rows}", encoding="utf-8")
+    (folder / "01a_one.py").write_text("# %% [markdown]\n# A **key**.\n", encoding="utf-8")
+    (folder / "01b_two.py").write_text("# %% [markdown]\n# No more.\n", encoding="utf-8")
+    assert "key: what a query meets" in reading.page_of_terms("01b_two", tmp_path)
+    assert "==" not in reading.page_of_terms("glossary", tmp_path), "a page has no parts before it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# One\n\n## 9 · Summary\n\n- It is **so**.\n\n**Sources.** Ada 1843.\n\n**Next**: two.",
+        "# One\n\n## What to remember\nIt is so.\n\n## Then\nMore.",
+        "# One\n\n**Take-away.** It is so.\n\n**Next** two.",
+    ],
+)
+def test_of_a_part_s_end_the_take_away_stays(text):
+    assert reading.plain(reading.conclusion(text)).strip(" -\n") == "It is so."
+
+
+def test_code_shown_as_text_is_code_and_no_prose():
+    notebook = new_notebook(
+        cells=[new_markdown_cell("Call it:\n\n```python\n# so\nx = attend(q)\n```\nDone.")]
+    )
+    assert (reading.words(notebook), reading.code_lines(notebook)) == (3, 1)
+
+
+TABLES = {
+    "numbers": ("<td>12</td><td>0.5</td><td>width</td>", 0),
+    "words": ("<td>it holds</td><td>12</td><td>for two widths</td>", 5),
+}
+
+
+@pytest.mark.parametrize("cells, count", TABLES.values(), ids=TABLES)
+def test_a_table_of_numbers_is_not_read_and_one_of_words_is(cells, count):
+    page = f"<table><tr><th>head</th></tr><tr>{cells}</tr></table><p>Below it.</p>"
+    told = reading.words(new_notebook(cells=[shown("table()", text_html=page, text_plain="x")]))
+    assert told == 2 + count + (count > 0)
+
+
+@pytest.mark.parametrize(
+    "code, count", [("check(f)", 0), ("hint('f')", 0), ("warm_up()", 6), ("recheck(f)", 6)]
+)
+def test_of_all_cards_those_of_checks_alone_are_not_read(code, count):
+    page = "<div>Nothing returns today, my friend.</div>"
+    assert reading.words(new_notebook(cells=[shown(code, text_html=page)])) == max(0, count - 1)
+
+
+def test_a_sentence_that_is_a_value_is_read_and_a_picture_s_alt_text_is_not():
+    cells = [shown("why", text_plain="'this is a whole sentence'"), shown("x", text_plain="tensor(3.)")]
+    cells.append(shown("draw()", image_gif="AAAA", text_plain="A line that rises and falls."))
+    assert reading.words(new_notebook(cells=cells)) == 5
+    assert "[picture] A line that rises" in reading.as_text(new_notebook(cells=cells))
+
+
+def test_a_name_that_is_no_part_and_a_part_that_is_not_built_are_told(tmp_path, capsys, monkeypatch):
+    assert reading.main(["99", str(tmp_path)]) == 1
+    assert "no notebook is called '99'; there are 00_start_here" in capsys.readouterr().out
+    target = sources.Target("02a_x", tmp_path / "02a_x.py", tmp_path / "02a_x.ipynb")
+    monkeypatch.setattr(sources, "targets", lambda *_, **__: [target])
+    assert reading.main(["02a", str(tmp_path)]) == 1
+    assert capsys.readouterr().out == "02a_x is not built; run: make notebooks ARGS=02a_x\n"
 
 
 def test_both_texts_are_written_for_a_part_of_the_course(tmp_path, capsys):

@@ -15,8 +15,9 @@ CODE_LINES = 14  # longer code is folded behind a button
 PRE_LINES = 17
 SMALL = 15  # rows of a table that stands on one slide
 CLAIM = re.compile(
-    r"<p><b>(?P<sign>[✓◐✗?])"
-    r" (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
+    r"<p><b>(?P<sign>[✓◐✗?–])"
+    r" (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<quote>(?!<b>).*?(?=<br><b>)))?"
+    r"(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
     re.S,
 )
 ENLARGED = 1.8  # a picture is shown at most that many times as large as in the notebook
@@ -161,12 +162,14 @@ def claim_piece(match: re.Match) -> Piece:
     """One claim of a source: its words, and the verdict that appears on the next key press."""
     because = match["because"] or ""
     words = {"✓": "holds", "◐": "condition", "✗": "corrected"}.get(match["sign"], "open")
+    quote = f"<br>{match['quote']}" if match["quote"] else ""
     made = (
         f'<div class="claim"><p class="said"><q>{match["claim"]}</q> <span'
-        f' class="from">{match["sources"].strip()}</span></p><p class="verdict {words}'
+        f' class="from">{match["sources"].strip()}</span>{quote}</p><p class="verdict {words}'
         f' fragment"><b>{match["sign"]}</b> {because}</p></div>'
     )
     count = lines_of(len(match["claim"]) + 12, 24, WIDTH - 60) * 33
+    count += lines_of(len(re.sub("<.*?>", "", quote)), 24, WIDTH - 60) * 33 if quote else 0
     count += lines_of(len(re.sub("<.*?>", "", because)) + 4, 24, WIDTH - 60) * 33
     found = f"<p>Found by the cell {html.escape(match['id'])}:</p>{match['found']}" if match["found"] else ""
     return Piece("claim", made, count + 40, notes=found)
