@@ -336,9 +336,9 @@ def test_the_stop_button_stops(monkeypatch, interrupts):
 
     monkeypatch.setattr(runner, "DEADLINE_S", 20.0)
     threading.Thread(target=press, daemon=True).start()
-    before = time.monotonic()
+    before, others = time.monotonic(), psutil.Process().children()  # of other tests
     assert "was stopped by you" in check(endless, "stable_weights").diagnosis
-    assert time.monotonic() - before < 15 and psutil.Process().children() == []
+    assert time.monotonic() - before < 15 and set(psutil.Process().children()) <= set(others)
 
 
 def test_global_state_is_left_alone():
