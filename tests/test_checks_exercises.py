@@ -1,6 +1,7 @@
 """Every exercise: a card, three hints, right answers that pass, slips that are named; and the notebooks say
 the same."""
 
+import ast
 import inspect
 import re
 import textwrap
@@ -27,6 +28,7 @@ from tests.right_answers import RIGHT, WRONG
 
 EXERCISES, LESSONS = exercises(), lessons()
 
+CHAPTERS = ROOT / "lesson_lib" / "chapters"
 SOURCES = Path(__file__).resolve().parents[1] / "notebooks" / "source"
 SESSION = {
     "torch": torch,
@@ -190,6 +192,19 @@ def asks(text, name):
     """Whether a cell of a source asks this exercise."""
     verb = "predict" if EXERCISES[name].prediction else "check"
     return re.search(rf"^{verb}\(.*\b{name}\b", text, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize("path", sorted(CHAPTERS.glob("c*/exercises.py")), ids=lambda path: path.parent.name)
+def test_a_file_of_exercises_is_in_the_learner_s_order(path):
+    """The third one in the notebook is the third one in the file."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    made = [node for node in body if isinstance(node, ast.Assign)]
+    places = {
+        name.id: n.lineno for n in made for name in ast.walk(n.targets[0]) if isinstance(name, ast.Name)
+    }
+    listed = next(n.value.elts for n in made if getattr(n.targets[0], "id", "") == "EXERCISES")
+    found = [places[name.id] for name in listed if isinstance(name, ast.Name)]
+    assert found == sorted(found) and found
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -1,4 +1,8 @@
-"""Exercises of lesson 01, history: where did attention come from?"""
+"""Exercises of lesson 01, history: where did attention come from?
+
+In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
+the solution's text (old, new).
+"""
 
 from typing import Any
 
@@ -11,6 +15,55 @@ from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.scores import Additive
+
+counted = Number(
+    name="word_before",
+    title="How good can it get?",
+    stars=1,
+    minutes=4,
+    why="whoever knows the limit of what a model sees does not train in vain",
+    asked=(
+        "the table counts 25 words: the best share of right tags for a tagger that sees a word and the word"
+        " before it?"
+    ),
+    value=21 / 25,
+    hints=(
+        (
+            "First a tagger that sees the word alone: which tag does it give to each `saw`, and which to each"
+            " `cut`?"
+        ),
+        (
+            "Now it sees two words. Which rows of the table can it tell apart, and which tag is best in each"
+            " of them?"
+        ),
+        "In `man saw` 4 of 6 are right. Add up what is right in all six rows: what do you divide it by?",
+    ),
+    solution=(
+        "the largest count of each row: 2 + 6 + 4 + 2 + 3 + 4 = 21 of 25, 0.84. With the word alone `saw` is"
+        " a past form 10 times of 14 and `cut` a base form 7 times of 11: 17 of 25, 0.68."
+    ),
+    remember=(
+        "the limit belongs to what is seen, not to the network; who sees more can be better, and never has a"
+        " lower limit"
+    ),
+    slips={
+        "that is the limit of the word alone, a good first step; now each row of the table may have a tag of its own": (
+            "17 / 25"
+        ),
+        "that is one tag for all 25 words; each row may have a tag of its own": "12 / 25",
+        "that sees the word before, and not the word itself": "19 / 25",
+        "you took the mean of the six rows' shares; a row with 6 words counts more than one with 2": (
+            "(1 + 1 + 4/6 + 1 + 3/4 + 4/5) / 6"
+        ),
+        "only the rows with a single tag count here; in the others the most frequent tag is right now and then, too": (
+            "10 / 25"
+        ),
+        "that is the number of right answers; divide it by 25": 21,
+        "that is the share of wrong answers": "4 / 25",
+        "you counted rows; count the words in them": "3 / 6",
+    },
+    answer="(2 + 6 + 4 + 2 + 3 + 4) / 25",
+)
 
 
 def best_share(seen: Int[Tensor, " n"], tags: Int[Tensor, " n"]) -> Float[Tensor, ""]:
@@ -695,56 +748,10 @@ step = Write(
     hidden=_more_additive_step,
 )
 
-counted = Number(
-    name="word_before",
-    title="How good can it get?",
-    stars=1,
-    minutes=4,
-    why="whoever knows the limit of what a model sees does not train in vain",
-    asked=(
-        "the table counts 25 words: the best share of right tags for a tagger that sees a word and the word"
-        " before it?"
-    ),
-    value=21 / 25,
-    hints=(
-        (
-            "First a tagger that sees the word alone: which tag does it give to each `saw`, and which to each"
-            " `cut`?"
-        ),
-        (
-            "Now it sees two words. Which rows of the table can it tell apart, and which tag is best in each"
-            " of them?"
-        ),
-        "In `man saw` 4 of 6 are right. Add up what is right in all six rows: what do you divide it by?",
-    ),
-    solution=(
-        "the largest count of each row: 2 + 6 + 4 + 2 + 3 + 4 = 21 of 25, 0.84. With the word alone `saw` is"
-        " a past form 10 times of 14 and `cut` a base form 7 times of 11: 17 of 25, 0.68."
-    ),
-    remember=(
-        "the limit belongs to what is seen, not to the network; who sees more can be better, and never has a"
-        " lower limit"
-    ),
-    slips={
-        "that is the limit of the word alone, a good first step; now each row of the table may have a tag of its own": (
-            "17 / 25"
-        ),
-        "that is one tag for all 25 words; each row may have a tag of its own": "12 / 25",
-        "that sees the word before, and not the word itself": "19 / 25",
-        "you took the mean of the six rows' shares; a row with 6 words counts more than one with 2": (
-            "(1 + 1 + 4/6 + 1 + 3/4 + 4/5) / 6"
-        ),
-        "only the rows with a single tag count here; in the others the most frequent tag is right now and then, too": (
-            "10 / 25"
-        ),
-        "that is the number of right answers; divide it by 25": 21,
-        "that is the share of wrong answers": "4 / 25",
-        "you counted rows; count the words in them": "3 / 6",
-    },
-    answer="(2 + 6 + 4 + 2 + 3 + 4) / 25",
-)
 
 WRITTEN, READ = ("0", "5", "-", "1", "7"), ("1", "7", "space", "M", "a", "y")
+
+
 ALIGNMENT = (
     (0.01, 0.02, 0.03, 0.86, 0.05, 0.03),
     (0.01, 0.02, 0.01, 0.46, 0.04, 0.46),
@@ -821,6 +828,7 @@ alignment = Choice(
     picture=_alignment_picture,
 )
 
+
 why = Open(
     name="what_they_miss",
     title="What neither can see, in your own words",
@@ -882,5 +890,6 @@ why = Open(
         "which words may attention look at?",
     ),
 )
+
 
 EXERCISES = (counted, shares, regression, glimpse, policy, step, alignment, why)

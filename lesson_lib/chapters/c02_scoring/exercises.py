@@ -1,4 +1,8 @@
-"""Exercises of lesson 02, scoring: how relevant is this to that?"""
+"""Exercises of lesson 02, scoring: how relevant is this to that?
+
+In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
+the solution's text (old, new).
+"""
 
 import math
 from typing import Any
@@ -13,6 +17,44 @@ from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.scores import dot
+
+score_ratio = Number(
+    name="score_ratio",
+    second=lambda n: seconds.score_ratio(score_ratio, n),
+    title="Two points more",
+    stars=1,
+    minutes=4,
+    why="softmax sees differences of scores and nothing else; everything later leans on it",
+    asked=(
+        "token 3's scores are [4, 12, 10]; key 2's weight is how many times key 3's? (no 1/sqrt(d), as in the"
+        " example)"
+    ),
+    value=math.exp(2),
+    hints=(
+        (
+            "Each weight is exp(score) over one sum. Which part of that fraction do two keys of the same row"
+            " share?"
+        ),
+        "What remains of weight 2 / weight 3 when the common sum cancels?",
+        "exp(a) / exp(b) is exp of what? Put a = 12 and b = 10.",
+    ),
+    solution="exp(12) / exp(10) = exp(12 - 10) = exp(2) = 7.3891",
+    remember=(
+        "the ratio of two weights is exp(difference of their scores); a common shift of all scores changes"
+        " nothing"
+    ),
+    slips={
+        "you divided the scores (12/10); softmax compares exp(score), so their difference counts": 1.2,
+        "that is the difference of the scores; the ratio of the weights is exp of it": 2,
+        "upside down: that is key 3's weight over key 2's": "exp(-2)",
+        "that is key 2's share of the whole row; asked is key 2 against key 3 alone": 0.88054,
+        "you divided the scores by sqrt(3) first; the worked example has no 1/sqrt(d)": "exp(2 / sqrt(3))",
+        "you took exp of the ratio 12/10; take exp of the difference": "exp(1.2)",
+        "powers of 2: softmax uses powers of e": 4,
+        "that is exp(12) alone; divide it by exp(10)": "exp(12)",
+    },
+    answer="exp(12) / exp(10)",
+)
 
 
 def stable_weights(scores: Float[Tensor, "*b n m"]) -> Float[Tensor, "*b n m"]:
@@ -340,44 +382,6 @@ repair = Write(
     hidden=_more_additive_scores,
 )
 
-score_ratio = Number(
-    name="score_ratio",
-    second=lambda n: seconds.score_ratio(score_ratio, n),
-    title="Two points more",
-    stars=1,
-    minutes=4,
-    why="softmax sees differences of scores and nothing else; everything later leans on it",
-    asked=(
-        "token 3's scores are [4, 12, 10]; key 2's weight is how many times key 3's? (no 1/sqrt(d), as in the"
-        " example)"
-    ),
-    value=math.exp(2),
-    hints=(
-        (
-            "Each weight is exp(score) over one sum. Which part of that fraction do two keys of the same row"
-            " share?"
-        ),
-        "What remains of weight 2 / weight 3 when the common sum cancels?",
-        "exp(a) / exp(b) is exp of what? Put a = 12 and b = 10.",
-    ),
-    solution="exp(12) / exp(10) = exp(12 - 10) = exp(2) = 7.3891",
-    remember=(
-        "the ratio of two weights is exp(difference of their scores); a common shift of all scores changes"
-        " nothing"
-    ),
-    slips={
-        "you divided the scores (12/10); softmax compares exp(score), so their difference counts": 1.2,
-        "that is the difference of the scores; the ratio of the weights is exp of it": 2,
-        "upside down: that is key 3's weight over key 2's": "exp(-2)",
-        "that is key 2's share of the whole row; asked is key 2 against key 3 alone": 0.88054,
-        "you divided the scores by sqrt(3) first; the worked example has no 1/sqrt(d)": "exp(2 / sqrt(3))",
-        "you took exp of the ratio 12/10; take exp of the difference": "exp(1.2)",
-        "powers of 2: softmax uses powers of e": 4,
-        "that is exp(12) alone; divide it by exp(10)": "exp(12)",
-    },
-    answer="exp(12) / exp(10)",
-)
-
 
 def _unscaled_picture() -> Any:
     from lesson_lib import charts
@@ -445,6 +449,7 @@ guess = Choice(
     picture=_unscaled_picture,
 )
 
+
 variance = Number(
     name="score_variance",
     title="When √d is not enough",
@@ -482,6 +487,7 @@ variance = Number(
     },
     answer="16 * (5 * 5 - 4 * 4)",
 )
+
 
 why = Open(
     name="why_the_root",
@@ -527,5 +533,6 @@ why = Open(
         "what would dividing by d_k itself do?",
     ),
 )
+
 
 EXERCISES = (score_ratio, stable, attention, repair, guess, variance, why)

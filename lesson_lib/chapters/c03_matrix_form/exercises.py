@@ -1,4 +1,8 @@
-"""Exercises of lesson 03, matrix form: how does attention become a few matrix products?"""
+"""Exercises of lesson 03, matrix form: how does attention become a few matrix products?
+
+In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
+the solution's text (old, new).
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +17,43 @@ from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.scores import dot
+
+learned = Number(
+    name="learned_numbers",
+    title="What is learned?",
+    stars=1,
+    minutes=4,
+    why=(
+        "attention has few parameters, and none of them counts tokens: that is why it takes inputs of any"
+        " length"
+    ),
+    asked=(
+        "W_q, W_k, W_v and nothing else: d_model = 512, d_k = 64, d_v = 128, n = 100 tokens. How many learned"
+        " numbers?"
+    ),
+    value=512 * 64 * 2 + 512 * 128,
+    tolerance=1e-6,
+    hints=(
+        "Which of Q, K, V, A, A', W_q, W_k, W_v change from input to input, and which stay?",
+        "What shape has each matrix that stays?",
+        "W_q and W_k are (64, 512). What is W_v, and does n = 100 occur anywhere?",
+    ),
+    solution="W_q and W_k: 2 * 512 * 64; W_v: 512 * 128; together 131,072. n does not occur.",
+    remember="only W_q, W_k, W_v are learned; Q, K, V and the weights are computed anew for every input",
+    slips={
+        "W_v is missing: values have a matrix of their own": "2 * 512 * 64",
+        "A (100 x 100) is computed from the input, not learned": "131072 + 100 * 100",
+        "you counted biases; here there are none": "131072 + 64 + 64 + 128",
+        "you gave W_v the width of the keys; d_v = 128 is its own": "3 * 512 * 64",
+        "the matrices are shared by all tokens: do not multiply by n": "131072 * 100",
+        "you added W_o, which mixes several heads; one head has none here": "131072 + 128 * 512",
+        "these are the entries of Q, K and V; they are computed, the matrices are learned": (
+            "100 * (64 + 64 + 128)"
+        ),
+    },
+    answer="2 * 512 * 64 + 512 * 128",
+)
+
 
 STILL_LOOPS = (
     "the numbers are right, but your function still loops: the more tokens, the more torch operations"
@@ -317,42 +358,6 @@ columns = Write(
     hidden=_more_attention_in_columns,
 )
 
-learned = Number(
-    name="learned_numbers",
-    title="What is learned?",
-    stars=1,
-    minutes=4,
-    why=(
-        "attention has few parameters, and none of them counts tokens: that is why it takes inputs of any"
-        " length"
-    ),
-    asked=(
-        "W_q, W_k, W_v and nothing else: d_model = 512, d_k = 64, d_v = 128, n = 100 tokens. How many learned"
-        " numbers?"
-    ),
-    value=512 * 64 * 2 + 512 * 128,
-    tolerance=1e-6,
-    hints=(
-        "Which of Q, K, V, A, A', W_q, W_k, W_v change from input to input, and which stay?",
-        "What shape has each matrix that stays?",
-        "W_q and W_k are (64, 512). What is W_v, and does n = 100 occur anywhere?",
-    ),
-    solution="W_q and W_k: 2 * 512 * 64; W_v: 512 * 128; together 131,072. n does not occur.",
-    remember="only W_q, W_k, W_v are learned; Q, K, V and the weights are computed anew for every input",
-    slips={
-        "W_v is missing: values have a matrix of their own": "2 * 512 * 64",
-        "A (100 x 100) is computed from the input, not learned": "131072 + 100 * 100",
-        "you counted biases; here there are none": "131072 + 64 + 64 + 128",
-        "you gave W_v the width of the keys; d_v = 128 is its own": "3 * 512 * 64",
-        "the matrices are shared by all tokens: do not multiply by n": "131072 * 100",
-        "you added W_o, which mixes several heads; one head has none here": "131072 + 128 * 512",
-        "these are the entries of Q, K and V; they are computed, the matrices are learned": (
-            "100 * (64 + 64 + 128)"
-        ),
-    },
-    answer="2 * 512 * 64 + 512 * 128",
-)
-
 
 def _bright_picture() -> Any:
     from lesson_lib import charts
@@ -411,6 +416,7 @@ bright = Choice(
     picture=_bright_picture,
 )
 
+
 cost = Number(
     name="regrouped_cost",
     title="The same product, cheaper",
@@ -445,6 +451,7 @@ cost = Number(
     },
     answer="(2 * 4096**2 * 64) / (2 * 4096 * 64**2)",
 )
+
 
 why = Open(
     name="why_not_regroup",
@@ -497,5 +504,6 @@ why = Open(
         "what would you put in the place of exp(q . k)?",
     ),
 )
+
 
 EXERCISES = (learned, product, mixing, columns, bright, cost, why)

@@ -1,4 +1,8 @@
-"""Exercises of lesson 04, multi-head attention: why several heads?"""
+"""Exercises of lesson 04, multi-head attention: why several heads?
+
+In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
+the solution's text (old, new).
+"""
 
 from typing import Any
 
@@ -13,6 +17,46 @@ from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.heads import merge_heads, split_heads
 from lesson_lib.scores import dot
+
+counted = Number(
+    name="eight_heads",
+    title="Eight heads, how many numbers?",
+    stars=1,
+    minutes=4,
+    why="eight heads do not cost eight times as much; they cost what one of full width costs",
+    asked=(
+        "d_model = 512, 8 heads with d_k = d_v = 64, W_o, no biases, n = 100 tokens: how many learned numbers"
+        " has the layer?"
+    ),
+    value=4 * 512 * 512,
+    tolerance=1e-6,
+    hints=(
+        "What does ONE head project, from which width to which? How many numbers are in its three matrices?",
+        "8 heads side by side give outputs of which width, and which matrix comes behind them?",
+        "W_q of all heads together is 512 x (8 * 64). Which of the other three has another size?",
+    ),
+    solution=(
+        "W_q, W_k, W_v of all heads together: 3 * 512 * (8 * 64); W_o: (8 * 64) * 512. In all 4 * 512 * 512 ="
+        " 1,048,576, of which the last 262,144 are W_o. One head with d_k = d_v = 512 would have as many."
+    ),
+    remember=(
+        "h heads of width d_model / h have the parameters of one head of width d_model: 4 d_model^2 with W_o"
+    ),
+    slips={
+        "W_o is missing: it mixes the heads' outputs, 512 x 512": "3 * 512 * 512",
+        "8 heads of 64 ARE the 512 columns; do not multiply by 8 once more": "8 * 4 * 512 * 512",
+        "that is one head without W_o": "3 * 512 * 64",
+        "each of the 8 heads has three matrices of 512 x 64: it reads the whole token, and has them for itself": (
+            "3 * 512 * 64 + 512 * 512"
+        ),
+        "you gave W_o one head's width; all 8 heads stand side by side before it: (8 * 64) x 512": (
+            "3 * 512 * 512 + 64 * 512"
+        ),
+        "you counted biases; here there are none": "4 * 512 * 512 + 4 * 512",
+        "the matrices are shared by all tokens: do not multiply by n": "4 * 512 * 512 * 100",
+    },
+    answer="8 * 3 * 512 * 64 + 512 * 512",
+)
 
 
 def heads_apart(
@@ -492,46 +536,6 @@ polarity = Write(
     hidden=_more_may_look,
 )
 
-counted = Number(
-    name="eight_heads",
-    title="Eight heads, how many numbers?",
-    stars=1,
-    minutes=4,
-    why="eight heads do not cost eight times as much; they cost what one of full width costs",
-    asked=(
-        "d_model = 512, 8 heads with d_k = d_v = 64, W_o, no biases, n = 100 tokens: how many learned numbers"
-        " has the layer?"
-    ),
-    value=4 * 512 * 512,
-    tolerance=1e-6,
-    hints=(
-        "What does ONE head project, from which width to which? How many numbers are in its three matrices?",
-        "8 heads side by side give outputs of which width, and which matrix comes behind them?",
-        "W_q of all heads together is 512 x (8 * 64). Which of the other three has another size?",
-    ),
-    solution=(
-        "W_q, W_k, W_v of all heads together: 3 * 512 * (8 * 64); W_o: (8 * 64) * 512. In all 4 * 512 * 512 ="
-        " 1,048,576, of which the last 262,144 are W_o. One head with d_k = d_v = 512 would have as many."
-    ),
-    remember=(
-        "h heads of width d_model / h have the parameters of one head of width d_model: 4 d_model^2 with W_o"
-    ),
-    slips={
-        "W_o is missing: it mixes the heads' outputs, 512 x 512": "3 * 512 * 512",
-        "8 heads of 64 ARE the 512 columns; do not multiply by 8 once more": "8 * 4 * 512 * 512",
-        "that is one head without W_o": "3 * 512 * 64",
-        "each of the 8 heads has three matrices of 512 x 64: it reads the whole token, and has them for itself": (
-            "3 * 512 * 64 + 512 * 512"
-        ),
-        "you gave W_o one head's width; all 8 heads stand side by side before it: (8 * 64) x 512": (
-            "3 * 512 * 512 + 64 * 512"
-        ),
-        "you counted biases; here there are none": "4 * 512 * 512 + 4 * 512",
-        "the matrices are shared by all tokens: do not multiply by n": "4 * 512 * 512 * 100",
-    },
-    answer="8 * 3 * 512 * 64 + 512 * 512",
-)
-
 
 def _three_back_picture() -> Any:
     from lesson_lib import charts
@@ -606,6 +610,7 @@ three_back = Choice(
     picture=_three_back_picture,
 )
 
+
 why = Open(
     name="why_two_heads",
     title="One number, two questions, in your own words",
@@ -663,5 +668,6 @@ why = Open(
         "which answers must it tell apart, and how many pieces are there for them?",
     ),
 )
+
 
 EXERCISES = (counted, apart, together, whole, polarity, three_back, why)

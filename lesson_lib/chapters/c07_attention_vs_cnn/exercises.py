@@ -1,4 +1,8 @@
-"""Exercises of lesson 07, attention against convolution: is a CNN a special case?"""
+"""Exercises of lesson 07, attention against convolution: is a CNN a special case?
+
+In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
+the solution's text (old, new).
+"""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -15,6 +19,64 @@ from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.convolution import offsets, receptive_field
 from lesson_lib.scores import dot
+
+seen = Number(
+    name="pixels_seen",
+    title="What does one number see?",
+    stars=1,
+    minutes=5,
+    why="it is the first thing to know about a CNN: nothing outside of this square can change the number",
+    asked=(
+        "three convolutions of 3 x 3, one behind the other, the SECOND with stride 2: how many input pixels"
+        " can change one output pixel?"
+    ),
+    value=81,
+    tolerance=1e-6,
+    hints=(
+        (
+            "Go backwards, in one dimension. How many neighbouring pixels of the second layer's output does"
+            " one pixel of the last layer read?"
+        ),
+        (
+            "With stride 2, two neighbours of the second layer's output have their middles 2 pixels apart."
+            " How many pixels in front of it do three neighbours read together?"
+        ),
+        (
+            "The first convolution adds one pixel on each side. What is the side of the square now, and how"
+            " many pixels has the square?"
+        ),
+    ),
+    solution=(
+        "backwards, in one dimension: the last layer reads 3 neighbours. With stride 2 their middles stand 2"
+        " apart, and each reads 3: 2 * 2 + 3 = 7. The first layer adds one on each side: 9. In two dimensions"
+        " 9 * 9 = 81."
+    ),
+    remember=(
+        "each 3 x 3 convolution adds 2 to the side of the field; behind a stride of 2, the layers that follow"
+        " add 4"
+    ),
+    slips={
+        "9 is the side of the square, or what one layer alone sees; asked are the pixels of the whole square": (
+            9
+        ),
+        "that is without the stride (behind it, one step is two input pixels), or without the first layer": (
+            "7 * 7"
+        ),
+        "that is a side, not a number of pixels, and it lacks the stride or the first layer": 7,
+        "a stride of 2 widens the steps of the layers BEHIND it; the second layer itself still adds 2": (
+            "11 * 11"
+        ),
+        "you doubled the step of every layer; only those behind the stride take steps of two input pixels": (
+            "13 * 13"
+        ),
+        "a stride doubles steps, it does not double the whole side": "14 * 14",
+        "you doubled at every layer, as if each had stride 2": "15 * 15",
+        "that is what a pixel behind the second layer sees; there is a third": "5 * 5",
+        "three kernels of 9 pixels overlap, and reach farther: find the side of the square first": "3 * 9",
+        "fields of neighbours overlap: they do not multiply": "9 * 9 * 9",
+    },
+    answer="(2 * (2 * 1 + 1) + 3) ** 2",
+)
 
 
 def nine_heads(
@@ -80,6 +142,8 @@ def _scene(canvas: Tensor, kernel: Tensor, sharpness: float) -> Case:
 
 
 ABOVE = [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]  # brings the pixel above
+
+
 COUNTED = table([[[1, 2, 3], [4, 5, 6], [7, 8, 9]]])
 
 
@@ -378,6 +442,103 @@ patches = Write(
 )
 
 
+SIDE, PATCH = 20, 4
+
+
+def _convolved(x: Tensor) -> Tensor:
+    """Two convolutions of 3 x 3."""
+    return conv2d(conv2d(x, drawn(1, 5, 1, 3, 3), padding=1), drawn(2, 3, 5, 3, 3), padding=1)
+
+
+def _tokens(x: Tensor) -> Tensor:
+    """The token of each patch, (b, 7, rows, columns): a strided convolution."""
+    return conv2d(x, drawn(3, 7, 1, PATCH, PATCH, spread=0.3), stride=PATCH)
+
+
+def _attended(tokens: Tensor) -> Tensor:
+    """Behind one layer of self-attention, with its residual."""
+    rows = tokens.flatten(2).mT
+    return tokens + attend(rows, rows, rows).output.mT.reshape(tokens.shape)
+
+
+def _shown(tokens: Tensor) -> Tensor:
+    """As a picture, in which each pixel holds its patch's token."""
+    return interpolate(tokens, scale_factor=PATCH)
+
+
+def _fields_picture() -> Any:
+    from lesson_lib import charts
+
+    layers = {
+        "behind two convolutions": _convolved,
+        "token of the middle patch": lambda x: _shown(_tokens(x)),
+        "after one attention": lambda x: _shown(_attended(_tokens(x))),
+    }
+    fields = {
+        name: (receptive_field(layer, drawn(4, 1, 1, SIDE, SIDE), (10, 10)) > 0).float()
+        for name, layer in layers.items()
+    }
+    return charts.heatmap(
+        fields,
+        alt="Three maps of a picture: a small square, a square patch, and the whole picture is bright.",
+        caption=(
+            "Bright is what can change the number or the token, by the gradient at each input pixel. The"
+            " patches start at multiples of 4."
+        ),
+        row_axis="pixel, down",
+        column_axis="pixel, right",
+        color_axis="1 = is seen",
+        limits=(0.0, 1.0),
+    )
+
+
+view = Choice(
+    name="token_view",
+    title="What does a patch know? Predict the picture",
+    stars=1,
+    minutes=5,
+    why="it is the difference between the two families in one picture: how far one layer reaches",
+    asked=(
+        "20 x 20 pixels, patches of 4 x 4. Which pixels can change a pixel behind two 3 x 3 convolutions; the"
+        " middle patch's token before attention; and that token after ONE attention over all tokens?"
+    ),
+    options={
+        "a": "5 × 5 pixels; its own patch, 4 × 4; all 20 × 20",
+        "b": "5 × 5 pixels; its own patch, 4 × 4; its own patch and the eight around it, 12 × 12",
+        "c": "5 × 5 pixels; all 20 × 20; all 20 × 20",
+        "d": "9 × 9 pixels; its own patch, 4 × 4; all 20 × 20",
+        "e": "5 × 5 pixels; its own patch, 4 × 4; still its own patch, 4 × 4",
+        "f": "5 × 5 pixels; one pixel; its own patch, 4 × 4",
+    },
+    hints=(
+        (
+            "You have counted a receptive field before: what does a second 3 x 3 convolution add to the first"
+            " one's 3?"
+        ),
+        "A token is made of one patch by a matrix. Which pixels are in the patch?",
+        "After the softmax, can the weight of any token be exactly 0? Of whose values is the mix made, then?",
+    ),
+    solution=(
+        "a: two convolutions of 3 x 3 see 3 + 2 = 5 pixels a side. A token is a matrix times its own patch."
+        " Attention mixes the values of ALL tokens, each with a weight above 0, so after one layer every"
+        " pixel of the picture counts, even if some hardly do."
+    ),
+    remember=(
+        "a convolution's field grows layer by layer; attention's is the whole picture after one layer, and"
+        " its weights say where it really looks"
+    ),
+    slips={
+        "b describes a convolution over patches; attention has no neighbourhood, all tokens are mixed": "b",
+        "c gives the token too much: it is a matrix times its own patch, and no other pixel is in there": "c",
+        "d multiplies 3 by 3; a second convolution adds one pixel on each side, 3 + 2": "d",
+        "e forgets that attention mixes the values of the others into it, not only weighs them": "e",
+        "f makes a token of one pixel; it is made of all 16 pixels of its patch, by a matrix": "f",
+    },
+    answer="a",
+    picture=_fields_picture,
+)
+
+
 def sagan_block(
     x: Float[Tensor, "b c h w"],
     w_q: Float[Tensor, "d_k c"],
@@ -399,6 +560,8 @@ def _block_by_attend(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: fl
 
 
 LOG_3 = 1.0986123
+
+
 TWO_PIXELS = {  # (1, 0) and (0, 1), side by side
     "x": table([[[[1.0, 0.0]], [[0.0, 1.0]]]]),
     "w_q": table([[1.0, 0.0]]),
@@ -699,159 +862,6 @@ match_a_set = Write(
     hidden=_more_cheapest_match,
 )
 
-seen = Number(
-    name="pixels_seen",
-    title="What does one number see?",
-    stars=1,
-    minutes=5,
-    why="it is the first thing to know about a CNN: nothing outside of this square can change the number",
-    asked=(
-        "three convolutions of 3 x 3, one behind the other, the SECOND with stride 2: how many input pixels"
-        " can change one output pixel?"
-    ),
-    value=81,
-    tolerance=1e-6,
-    hints=(
-        (
-            "Go backwards, in one dimension. How many neighbouring pixels of the second layer's output does"
-            " one pixel of the last layer read?"
-        ),
-        (
-            "With stride 2, two neighbours of the second layer's output have their middles 2 pixels apart."
-            " How many pixels in front of it do three neighbours read together?"
-        ),
-        (
-            "The first convolution adds one pixel on each side. What is the side of the square now, and how"
-            " many pixels has the square?"
-        ),
-    ),
-    solution=(
-        "backwards, in one dimension: the last layer reads 3 neighbours. With stride 2 their middles stand 2"
-        " apart, and each reads 3: 2 * 2 + 3 = 7. The first layer adds one on each side: 9. In two dimensions"
-        " 9 * 9 = 81."
-    ),
-    remember=(
-        "each 3 x 3 convolution adds 2 to the side of the field; behind a stride of 2, the layers that follow"
-        " add 4"
-    ),
-    slips={
-        "9 is the side of the square, or what one layer alone sees; asked are the pixels of the whole square": (
-            9
-        ),
-        "that is without the stride (behind it, one step is two input pixels), or without the first layer": (
-            "7 * 7"
-        ),
-        "that is a side, not a number of pixels, and it lacks the stride or the first layer": 7,
-        "a stride of 2 widens the steps of the layers BEHIND it; the second layer itself still adds 2": (
-            "11 * 11"
-        ),
-        "you doubled the step of every layer; only those behind the stride take steps of two input pixels": (
-            "13 * 13"
-        ),
-        "a stride doubles steps, it does not double the whole side": "14 * 14",
-        "you doubled at every layer, as if each had stride 2": "15 * 15",
-        "that is what a pixel behind the second layer sees; there is a third": "5 * 5",
-        "three kernels of 9 pixels overlap, and reach farther: find the side of the square first": "3 * 9",
-        "fields of neighbours overlap: they do not multiply": "9 * 9 * 9",
-    },
-    answer="(2 * (2 * 1 + 1) + 3) ** 2",
-)
-
-SIDE, PATCH = 20, 4
-
-
-def _convolved(x: Tensor) -> Tensor:
-    """Two convolutions of 3 x 3."""
-    return conv2d(conv2d(x, drawn(1, 5, 1, 3, 3), padding=1), drawn(2, 3, 5, 3, 3), padding=1)
-
-
-def _tokens(x: Tensor) -> Tensor:
-    """The token of each patch, (b, 7, rows, columns): a strided convolution."""
-    return conv2d(x, drawn(3, 7, 1, PATCH, PATCH, spread=0.3), stride=PATCH)
-
-
-def _attended(tokens: Tensor) -> Tensor:
-    """Behind one layer of self-attention, with its residual."""
-    rows = tokens.flatten(2).mT
-    return tokens + attend(rows, rows, rows).output.mT.reshape(tokens.shape)
-
-
-def _shown(tokens: Tensor) -> Tensor:
-    """As a picture, in which each pixel holds its patch's token."""
-    return interpolate(tokens, scale_factor=PATCH)
-
-
-def _fields_picture() -> Any:
-    from lesson_lib import charts
-
-    layers = {
-        "behind two convolutions": _convolved,
-        "token of the middle patch": lambda x: _shown(_tokens(x)),
-        "after one attention": lambda x: _shown(_attended(_tokens(x))),
-    }
-    fields = {
-        name: (receptive_field(layer, drawn(4, 1, 1, SIDE, SIDE), (10, 10)) > 0).float()
-        for name, layer in layers.items()
-    }
-    return charts.heatmap(
-        fields,
-        alt="Three maps of a picture: a small square, a square patch, and the whole picture is bright.",
-        caption=(
-            "Bright is what can change the number or the token, by the gradient at each input pixel. The"
-            " patches start at multiples of 4."
-        ),
-        row_axis="pixel, down",
-        column_axis="pixel, right",
-        color_axis="1 = is seen",
-        limits=(0.0, 1.0),
-    )
-
-
-view = Choice(
-    name="token_view",
-    title="What does a patch know? Predict the picture",
-    stars=1,
-    minutes=5,
-    why="it is the difference between the two families in one picture: how far one layer reaches",
-    asked=(
-        "20 x 20 pixels, patches of 4 x 4. Which pixels can change a pixel behind two 3 x 3 convolutions; the"
-        " middle patch's token before attention; and that token after ONE attention over all tokens?"
-    ),
-    options={
-        "a": "5 × 5 pixels; its own patch, 4 × 4; all 20 × 20",
-        "b": "5 × 5 pixels; its own patch, 4 × 4; its own patch and the eight around it, 12 × 12",
-        "c": "5 × 5 pixels; all 20 × 20; all 20 × 20",
-        "d": "9 × 9 pixels; its own patch, 4 × 4; all 20 × 20",
-        "e": "5 × 5 pixels; its own patch, 4 × 4; still its own patch, 4 × 4",
-        "f": "5 × 5 pixels; one pixel; its own patch, 4 × 4",
-    },
-    hints=(
-        (
-            "You have counted a receptive field before: what does a second 3 x 3 convolution add to the first"
-            " one's 3?"
-        ),
-        "A token is made of one patch by a matrix. Which pixels are in the patch?",
-        "After the softmax, can the weight of any token be exactly 0? Of whose values is the mix made, then?",
-    ),
-    solution=(
-        "a: two convolutions of 3 x 3 see 3 + 2 = 5 pixels a side. A token is a matrix times its own patch."
-        " Attention mixes the values of ALL tokens, each with a weight above 0, so after one layer every"
-        " pixel of the picture counts, even if some hardly do."
-    ),
-    remember=(
-        "a convolution's field grows layer by layer; attention's is the whole picture after one layer, and"
-        " its weights say where it really looks"
-    ),
-    slips={
-        "b describes a convolution over patches; attention has no neighbourhood, all tokens are mixed": "b",
-        "c gives the token too much: it is a matrix times its own patch, and no other pixel is in there": "c",
-        "d multiplies 3 by 3; a second convolution adds one pixel on each side, 3 + 2": "d",
-        "e forgets that attention mixes the values of the others into it, not only weighs them": "e",
-        "f makes a token of one pixel; it is made of all 16 pixels of its patch, by a matrix": "f",
-    },
-    answer="a",
-    picture=_fields_picture,
-)
 
 without = Open(
     name="why_no_convolution",
@@ -916,5 +926,6 @@ without = Open(
         "and with several heads: what does each of them give, and what does their sum?",
     ),
 )
+
 
 EXERCISES = (seen, nine, patches, view, sagan, match_a_set, without)

@@ -1,5 +1,9 @@
 """Exercises of lesson 11, efficient attention: the same numbers for less memory, and other numbers for less
-work."""
+work.
+
+In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
+the solution's text (old, new).
+"""
 
 import inspect
 from collections.abc import Callable
@@ -27,6 +31,79 @@ from lesson_lib.linear import attend_linear
 from lesson_lib.masks import window
 from lesson_lib.measure import sensitivity
 from lesson_lib.truncated import attend_window
+
+cache = Number(
+    name="cache_of_groups",
+    second=lambda n: seconds.cache_of_groups(cache, n),
+    title="What a long conversation keeps",
+    stars=1,
+    minutes=4,
+    why=(
+        "at generation this cache, not the model, fills the memory; it decides how many people can talk to"
+        " one machine"
+    ),
+    asked=(
+        "a cache of keys and values: 32 layers; 32 query heads that share 8 key heads, each 128 numbers wide,"
+        " values as well; 131,072 tokens; 2 bytes a number: how many GiB?"
+    ),
+    value=16,
+    hints=(
+        (
+            "What is kept of a token that was read: its query, its key, its value? Which of them are asked"
+            " for again?"
+        ),
+        (
+            "How many numbers is that for one token in one layer: how many heads, how wide, and of what two"
+            " things?"
+        ),
+        "Times the layers, times the tokens, times the bytes of a number. How many bytes has a GiB?",
+    ),
+    solution=(
+        "a token leaves 2 (key and value) * 8 heads * 128 = 2,048 numbers in each of 32 layers: 65,536"
+        " numbers, 128 KiB. Times 131,072 tokens that is 2^34 bytes, 16 GiB. With a key head for each query"
+        " head it would be 64 GiB, with one for all 2 GiB."
+    ),
+    remember=(
+        "cache = 2 x layers x KEY heads x width x tokens x bytes: queries are not kept, so fewer key heads"
+        " make it smaller, and nothing else has to change"
+    ),
+    slips={
+        "32 query heads share 8 heads of keys and values: only those 8 are kept": (
+            "2 * 32 * 32 * 128 * 131072 * 2 / 2**30"
+        ),
+        "half of it: keys AND values are kept, and a number has 2 bytes": "32 * 8 * 128 * 131072 * 2 / 2**30",
+        "twice as much: a number has 2 bytes here; or did you count 32 heads, and of keys and values only one?": (
+            "2 * 32 * 8 * 128 * 131072 * 4 / 2**30"
+        ),
+        "that is in GB, units of 10^9 bytes; a GiB is 2^30 = 1.074e9 bytes": (
+            "2 * 32 * 8 * 128 * 131072 * 2 / 10**9"
+        ),
+        "that is one layer; each of the 32 has a cache of its own": "2 * 8 * 128 * 131072 * 2 / 2**30",
+        "you counted one head of keys and values; there are 8, each 128 wide": (
+            "2 * 32 * 128 * 131072 * 2 / 2**30"
+        ),
+        "that is one head of keys in one layer": "128 * 131072 * 2 / 2**30",
+        "8 heads of keys and 32 of values; the values' heads are shared, too": (
+            "32 * (8 + 32) * 128 * 131072 * 2 / 2**30"
+        ),
+        "queries are asked with once, and not kept: keys and values of 8 heads alone": (
+            "32 * (32 + 8 + 8) * 128 * 131072 * 2 / 2**30"
+        ),
+        "that is in bits; a byte has 8 of them": "8 * 2 * 32 * 8 * 128 * 131072 * 2 / 2**30",
+        "that is in bytes; a GiB is 2^30 of them": "2 * 32 * 8 * 128 * 131072 * 2",
+        "that is in KiB; a GiB has 1,024^2 of them": "2 * 32 * 8 * 128 * 131072 * 2 / 2**10",
+        "that is in MiB; a GiB has 1,024 of them": "2 * 32 * 8 * 128 * 131072 * 2 / 2**20",
+        "these are numbers in units of 2^30 and keys alone; asked are bytes of keys and values": (
+            "32 * 8 * 128 * 131072 / 2**30"
+        ),
+        "no table of all pairs is kept: a number for each token, not for each pair of tokens": (
+            "32 * 32 * 131072**2 * 2 / 2**30"
+        ),
+        "that is one token; there are 131,072": "2 * 32 * 8 * 128 * 2 / 2**30",
+    },
+    answer="2 * 32 * 8 * 128 * 131072 * 2 / 2**30",
+)
+
 
 INF = torch.inf
 
@@ -118,9 +195,6 @@ def merge_two(
     a = (log_sum_a - log_sum.clamp(min=lowest)).exp()
     b = (log_sum_b - log_sum.clamp(min=lowest)).exp()
     return a[:, None] * output_a + b[:, None] * output_b, log_sum
-
-
-Shares = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def _by_library(output_a: Tensor, log_sum_a: Tensor, output_b: Tensor, log_sum_b: Tensor) -> Partial:
@@ -348,6 +422,8 @@ TWICE = (
     "the numbers are right, but a tile is read again after a later one: one pass goes from left to right,"
     " once, and what it will need it keeps"
 )
+
+
 ALL_AT_ONCE = (
     "the numbers are right, but an operation reads or makes the numbers of ALL keys at once; take `tile` keys"
     " at a time, and keep only what the next tile needs"
@@ -590,9 +666,6 @@ def grouped_query(
     return attend(query, key, value, weights=False).output
 
 
-Heads = Callable[[Tensor, int], Tensor]
-
-
 def _head_by_head(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     shared = len(query) // len(key)
     outputs = [attend(q, key[i // shared], value[i // shared]).output for i, q in enumerate(query)]
@@ -743,9 +816,6 @@ def _grows_twice(answer: Callable) -> str | None:
     return SAVES_NOTHING if work(400) > 3 * work(200) else None
 
 
-Mix = Callable[[Tensor, Tensor], Tensor]
-
-
 def _mixed(seed: int, n: int, rank: int, d_k: int, d_v: int) -> Case:
     made = {"query": (n, d_k), "key": (n, d_k), "value": (n, d_v), "E": (rank, n), "F": (rank, n)}
     return {name: drawn(seed + i, *shape) for i, (name, shape) in enumerate(made.items())}
@@ -873,79 +943,10 @@ mixtures = Write(
     hidden=_more_low_rank,
 )
 
-cache = Number(
-    name="cache_of_groups",
-    second=lambda n: seconds.cache_of_groups(cache, n),
-    title="What a long conversation keeps",
-    stars=1,
-    minutes=4,
-    why=(
-        "at generation this cache, not the model, fills the memory; it decides how many people can talk to"
-        " one machine"
-    ),
-    asked=(
-        "a cache of keys and values: 32 layers; 32 query heads that share 8 key heads, each 128 numbers wide,"
-        " values as well; 131,072 tokens; 2 bytes a number: how many GiB?"
-    ),
-    value=16,
-    hints=(
-        (
-            "What is kept of a token that was read: its query, its key, its value? Which of them are asked"
-            " for again?"
-        ),
-        (
-            "How many numbers is that for one token in one layer: how many heads, how wide, and of what two"
-            " things?"
-        ),
-        "Times the layers, times the tokens, times the bytes of a number. How many bytes has a GiB?",
-    ),
-    solution=(
-        "a token leaves 2 (key and value) * 8 heads * 128 = 2,048 numbers in each of 32 layers: 65,536"
-        " numbers, 128 KiB. Times 131,072 tokens that is 2^34 bytes, 16 GiB. With a key head for each query"
-        " head it would be 64 GiB, with one for all 2 GiB."
-    ),
-    remember=(
-        "cache = 2 x layers x KEY heads x width x tokens x bytes: queries are not kept, so fewer key heads"
-        " make it smaller, and nothing else has to change"
-    ),
-    slips={
-        "32 query heads share 8 heads of keys and values: only those 8 are kept": (
-            "2 * 32 * 32 * 128 * 131072 * 2 / 2**30"
-        ),
-        "half of it: keys AND values are kept, and a number has 2 bytes": "32 * 8 * 128 * 131072 * 2 / 2**30",
-        "twice as much: a number has 2 bytes here; or did you count 32 heads, and of keys and values only one?": (
-            "2 * 32 * 8 * 128 * 131072 * 4 / 2**30"
-        ),
-        "that is in GB, units of 10^9 bytes; a GiB is 2^30 = 1.074e9 bytes": (
-            "2 * 32 * 8 * 128 * 131072 * 2 / 10**9"
-        ),
-        "that is one layer; each of the 32 has a cache of its own": "2 * 8 * 128 * 131072 * 2 / 2**30",
-        "you counted one head of keys and values; there are 8, each 128 wide": (
-            "2 * 32 * 128 * 131072 * 2 / 2**30"
-        ),
-        "that is one head of keys in one layer": "128 * 131072 * 2 / 2**30",
-        "8 heads of keys and 32 of values; the values' heads are shared, too": (
-            "32 * (8 + 32) * 128 * 131072 * 2 / 2**30"
-        ),
-        "queries are asked with once, and not kept: keys and values of 8 heads alone": (
-            "32 * (32 + 8 + 8) * 128 * 131072 * 2 / 2**30"
-        ),
-        "that is in bits; a byte has 8 of them": "8 * 2 * 32 * 8 * 128 * 131072 * 2 / 2**30",
-        "that is in bytes; a GiB is 2^30 of them": "2 * 32 * 8 * 128 * 131072 * 2",
-        "that is in KiB; a GiB has 1,024^2 of them": "2 * 32 * 8 * 128 * 131072 * 2 / 2**10",
-        "that is in MiB; a GiB has 1,024 of them": "2 * 32 * 8 * 128 * 131072 * 2 / 2**20",
-        "these are numbers in units of 2^30 and keys alone; asked are bytes of keys and values": (
-            "32 * 8 * 128 * 131072 / 2**30"
-        ),
-        "no table of all pairs is kept: a number for each token, not for each pair of tokens": (
-            "32 * 32 * 131072**2 * 2 / 2**30"
-        ),
-        "that is one token; there are 131,072": "2 * 32 * 8 * 128 * 2 / 2**30",
-    },
-    answer="2 * 32 * 8 * 128 * 131072 * 2 / 2**30",
-)
 
 TOKENS, LONGER = 16, 24
+
+
 QUESTIONS = ("exact", "causal", "longer", "told")
 
 
@@ -1074,6 +1075,7 @@ which = Choice(
     picture=_methods_picture,
 )
 
+
 machines = Number(
     name="ring_machines",
     title="How many machines for a million tokens?",
@@ -1140,6 +1142,7 @@ machines = Number(
     },
     answer="8 * 512 * 4 * 2**20 / 2**30",
 )
+
 
 leak = Open(
     name="leaky_mixtures",
@@ -1211,5 +1214,15 @@ leak = Open(
         "what would you take instead, that can be causal?",
     ),
 )
+
+
+Shares = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+Heads = Callable[[Tensor, int], Tensor]
+
+
+Mix = Callable[[Tensor, Tensor], Tensor]
+
 
 EXERCISES = (cache, two, running, grouped, mixtures, which, machines, leak)

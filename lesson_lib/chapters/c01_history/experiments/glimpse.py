@@ -7,7 +7,7 @@ at once: both bound what looking can bring. `departures` are single changes of t
 the paper, some away from it, at its own learning rate. On a canvas of 8 by 8 the digit fills the canvas, and
 there is nothing to search for.
 
-Departures of the miniature from the paper: see models/glimpse.py.
+Departures of the miniature from the paper: see the model, lesson_lib/chapters/c01_history/glimpse.py.
 """
 
 from collections.abc import Callable
