@@ -22,7 +22,6 @@ from lesson_lib.linear import feature_map
 from lesson_lib.masks import causal
 from lesson_lib.measure import dependencies
 
-
 meets = Number(
     name="lstm_meets_attention",
     title="Where do they cost the same?",
