@@ -650,3 +650,24 @@ def test_two_kernels_at_once_lose_nothing(home):
     for worker in workers:
         worker.join(60)
     assert store.read()[0]["a"]["attempts"] == 50
+
+
+@pytest.mark.parametrize(
+    "answer, state, words",
+    [
+        (lambda scores: torch.softmax(scores, -1), "passed", "all 5 steps"),
+        (torch.ones(2), "failed", "asks for a function, you handed in a tensor"),
+        (None, "open", "not attempted"),
+    ],
+)
+def test_an_answer_without_a_name_is_known_by_its_variable(monkeypatch, answer, state, words):
+    monkeypatch.setattr(sys.modules["__main__"], "stable_weights", answer, raising=False)
+    result = check(answer)
+    assert (result.name, result.state) == ("stable_weights", state) and words in result.diagnosis
+
+
+def test_two_variables_for_one_answer_name_no_exercise(monkeypatch):
+    for name in ("stable_weights", "scaled_attention"):
+        monkeypatch.setattr(sys.modules["__main__"], name, F := torch.ones(2), raising=False)
+    monkeypatch.setattr(sys.modules["__main__"], "stable_weights", F)
+    assert "say which exercise" in check(F).diagnosis

@@ -5,6 +5,7 @@ import difflib
 import math
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 
-from lesson_lib.checks import overview, runner, store, values
+from lesson_lib.checks import overview, runner, store, trial, values
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.overview import Lesson, Overview, Standing
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
@@ -64,14 +65,17 @@ def check(answer: Any, name: Any = None) -> Result:
     found, or None).
 
     `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise;
-    for a function it defaults to the function's own name. An empty stub is "not attempted yet". Nothing that
-    an answer does raises here. Functions are tried in a copy of the session, then run in a thread of their
-    own, and are ended after `runner.DEADLINE_S` seconds; what they change in the session is put back.
+    for a function it defaults to the function's own name, for anything else to that of the variable. An
+    empty stub is "not attempted yet". Nothing that an answer does raises here. Functions are tried in a copy
+    of the session, then run in a thread of their own, and are ended after `runner.DEADLINE_S` seconds; what
+    they change in the session is put back.
 
     >>> check("exp(12) / exp(10)", "score_ratio").passed
     True
     """
     exercise, said = find(answer if name is None else name)
+    if exercise is None and name is None and (called := _called(answer)):
+        exercise, said = find(called)
     if exercise is None:
         return Result("?", "unjudged", said)
     if answer is None or answer is ...:
@@ -336,6 +340,17 @@ def _stumbled(answer: Any, error: BaseException) -> tuple[str, str]:
         f"the check itself stumbled over this answer, {values.described(answer)} ({values.kind(error)});"
         " that is a fault of the check: please report it"
     )
+
+
+def _called(answer: Any) -> str | None:
+    """The function to write in whose place the session holds this answer, a lambda or a result; None where
+    there is not exactly one."""
+    shell = trial.notebook()
+    session = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+    known = {name: e for name, e in exercises().items() if isinstance(e, Write)}
+    known |= {name + SECOND: e for name, e in known.items() if e.second is not None}
+    found = [name for name in known if name in session and session[name] is answer]
+    return found[0] if len(found) == 1 else None
 
 
 def find(name: Any) -> tuple[Exercise | None, str]:
