@@ -54,6 +54,7 @@ counted = Number(
         ),
         "you counted biases; here there are none": "4 * 512 * 512 + 4 * 512",
         "the matrices are shared by all tokens: do not multiply by n": "4 * 512 * 512 * 100",
+        "the weights of 100 tokens are computed, not learned: only matrices count": "4 * 512**2 + 8 * 100**2",
     },
     answer="8 * 3 * 512 * 64 + 512 * 512",
 )
@@ -166,6 +167,14 @@ apart = Write(
             ".transpose(-2, -3)",
             "",
         ),
+        "you count axes from the front, transpose(1, 2): that fits one number of axes in front; count from the end, -2 and -3": (
+            "transpose(-2, -3)",
+            "transpose(1, 2)",
+        ),
+        "the heads stand in front of the batch; they belong right before the tokens": (
+            "blocks.transpose(-2, -3)",
+            "blocks.movedim(-2, 0)",
+        ),
     },
     hidden=_more_heads_apart,
 )
@@ -259,6 +268,18 @@ together = Write(
         "each head is a row here; each token is to be a row": (
             "heads.transpose(-2, -3).reshape(*batch, n, h * d)",
             "heads.flatten(-2)",
+        ),
+        "you exchange axes after joining; then heads and tokens are mixed up already: exchange first": (
+            "heads.transpose(-2, -3).reshape(*batch, n, h * d)",
+            "heads.reshape(*batch, h * d, n).transpose(-1, -2)",
+        ),
+        "you count axes from the front, transpose(1, 2): that fits one number of axes in front; count from the end, -2 and -3": (
+            "transpose(-2, -3)",
+            "transpose(1, 2)",
+        ),
+        "heads and tokens are exchanged, and the heads are not joined yet: flatten the last two axes": (
+            ".reshape(*batch, n, h * d)",
+            "",
         ),
     },
     hidden=_more_heads_together,
@@ -422,6 +443,30 @@ whole = Write(
             "mixed.transpose(-2, -3).flatten(-2)",
             "mixed",
         ),
+        "the heads are not split: this is one head of the full width": (
+            "y.unflatten(-1, (n_heads, -1)).transpose(-2, -3)",
+            "y",
+            "query.shape[-1] ** 0.5",
+            "(query.shape[-1] // n_heads) ** 0.5",
+            "mixed.transpose(-2, -3).flatten(-2)",
+            "mixed",
+        ),
+        "inside each token heads look at heads: exchange heads and tokens before the scores": (
+            "(n_heads, -1)).transpose(-2, -3)",
+            "(n_heads, -1))",
+            "mixed.transpose(-2, -3).flatten",
+            "mixed.flatten",
+        ),
+        "you divide by the root of the value's width; the scores of a head have d_k terms": (
+            "query.shape[-1] ** 0.5",
+            "value.shape[-1] ** 0.5",
+        ),
+        "queries and keys are exchanged: a row belongs to a query": ("query @ key.mT", "key @ query.mT"),
+        "all heads share the mean of their weights; each keeps its own": (
+            "torch.softmax(scores, dim=-1)",
+            "torch.softmax(scores, dim=-1).mean(-3, keepdim=True)",
+        ),
+        "you add x; the residual belongs to the layer around attention": ("return mixed", "return x + mixed"),
     },
     hidden=_more_many_heads,
 )
@@ -531,6 +576,14 @@ polarity = Write(
             "attn_mask &",
             "~hidden",
             "hidden",
+        ),
+        "what both masks hide is open again: ^ means one of the two; use |": (
+            "attn_mask | key",
+            "attn_mask ^ key",
+        ),
+        "you build a causal mask of your own; use the attn_mask that is given": (
+            "attn_mask | key",
+            "torch.ones_like(attn_mask).triu(1) | key",
         ),
     },
     hidden=_more_may_look,

@@ -49,6 +49,9 @@ wave = Number(
         "you counted columns from 1, and took the pair before; counted from 0, column 8 is the sine of j = 4": (
             "2 * pi * 10000**(6/16)"
         ),
+        "you multiply 2 pi by the frequency; divide by it": "2 * pi / 100",
+        "wavelengths do not grow by equal steps: each is a power of 10000 times 2 pi": "2 * pi * 5000",
+        "wavelengths do not double from pair to pair; they grow by 10000**(2/16)": "2 * pi * 2**4",
     },
     answer="2 * pi * 10000**(8 / 16)",
 )
@@ -159,6 +162,22 @@ table_of_waves = Write(
         "you add position and frequency; the angle is their product": (
             "[:, None] * frequencies",
             "[:, None] + frequencies",
+        ),
+        "your steps of 2 are doubled once more: 2j stands in them already": (
+            "(-two_j / d)",
+            "(-2 * two_j / d)",
+        ),
+        "you round the positions; 2.5 has a code of its own": (
+            "positions[:, None] *",
+            "positions.long()[:, None] *",
+        ),
+        "you stack sines and cosines along the positions; they alternate along the columns: dim=-1, then flatten": (
+            "dim=-1).flatten(-2)",
+            "dim=0).reshape(len(positions), d)",
+        ),
+        "you divide by one pair less, so that the last wave is exactly 10000 long; the formula divides by d": (
+            "(-two_j / d)",
+            "(-two_j / max(d - 2, 1))",
         ),
     },
     hidden=_more_waves,
@@ -297,6 +316,26 @@ shift = Write(
             "cos, sin = ",
             "delta = 2 * torch.pi * delta\n    cos, sin = ",
         ),
+        "the frequency is missing: you turn every pair by delta": (
+            "torch.cos(delta * frequencies), torch.sin(delta * frequencies)",
+            "torch.cos(delta + 0 * frequencies), torch.sin(delta + 0 * frequencies)",
+        ),
+        "sine and cosine have changed places in the block: for delta = 0 it must change nothing": (
+            "[cos, sin], dim=-1), torch.stack([-sin, cos]",
+            "[sin, cos], dim=-1), torch.stack([cos, -sin]",
+        ),
+        "sin(a + b) is not sin a times a number: each new number needs both old ones, so there is something beside the diagonal": (
+            "torch.block_diag(*torch.stack(rows, dim=-2))",
+            "torch.diag(torch.stack([sin, cos], dim=-1).flatten())",
+        ),
+        "you put in frequencies of your own; take those that are given": (
+            "    cos, sin =",
+            "    frequencies = 10000.0 ** (-torch.arange(len(frequencies)) / len(frequencies))\n    cos, sin =",
+        ),
+        "the sine is missing: a turned pair mixes its two numbers": (
+            "torch.block_diag(*torch.stack(rows, dim=-2))",
+            "torch.diag(cos.repeat_interleave(2))",
+        ),
     },
     hidden=_more_shift_matrix,
 )
@@ -404,6 +443,8 @@ shaw = Number(
         "that is a table of positions; Shaw's has a row per offset": "2 * 128 * 16",
         "a pair (i, j) has no numbers of its own; pairs of one offset share a row": "2 * 128 * 128 * 16",
         "a row has 16 numbers, for a key or for a value; you multiplied the two widths": "17 * 16 * 16",
+        "what lies beyond 8 shares the row of 8; it has none of its own": "2 * 19 * 16",
+        "one number for each offset is another scheme (T5's); here each row has 16": "2 * 17",
     },
     answer="2 * (2 * 8 + 1) * 16",
 )
@@ -518,6 +559,18 @@ relative = Write(
             "(offsets + radius) * (offsets.abs() <= radius)",
         ),
         "you add radius + 1: rows are counted from 0": (") + radius", ") + radius + 1"),
+        "you take the distance without its sign: before and after need different rows": (
+            "offsets.clamp(-radius",
+            "offsets.abs().clamp(-radius",
+        ),
+        "you clip on one side only: far keys before the query get negative rows": (
+            "clamp(-radius, radius)",
+            "clamp(max=radius)",
+        ),
+        "you clip the positions; clip the offsets": (
+            "key_positions[None, :] - query_positions[:, None]",
+            "key_positions.clamp(max=radius)[None, :] - query_positions.clamp(max=radius)[:, None]",
+        ),
     },
     hidden=_more_offset_rows,
 )
@@ -653,6 +706,18 @@ turn = Write(
         "the partners are missing: each number is only made smaller by its cosine": (
             " + partner * angles.sin()",
             "",
+        ),
+        "the turned numbers stand in halves; put each back into its own column": (
+            "return x * angles.cos() + partner * angles.sin()",
+            "halves = x * angles.cos() + partner * angles.sin()\n    return torch.cat([halves[..., 0::2], halves[..., 1::2]], dim=-1)",
+        ),
+        "the cosine's angles are in order, the sine's are not yet": (
+            "partner * angles.sin()",
+            "partner * torch.cat([angles[..., ::2]] * 2, dim=-1).sin()",
+        ),
+        "the second number of a pair is made from the first one as it is AFTER the turn; both are made from the old pair": (
+            "return x * angles.cos() + partner * angles.sin()",
+            "a = (x * angles.cos() + partner * angles.sin())[..., 0::2]\n    b = a * angles.sin()[..., 0::2] + x[..., 1::2] * angles.cos()[..., 0::2]\n    return torch.stack([a, b], dim=-1).flatten(-2)",
         ),
     },
     hidden=_more_turned,

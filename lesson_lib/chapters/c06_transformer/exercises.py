@@ -72,6 +72,8 @@ counted = Number(
         ),
         "attention has no biases here": "8*100 + 8*10 + 2*600 + 70 + 3*20",
         "that is six layers; asked is one": "6*2130",
+        "a norm has two numbers for each column, not two in all": "800 + 1270 + 3 * 2",
+        "the layer has one feed-forward network, behind both attentions": "800 + 2 * 1270 + 60",
     },
     answer="2 * 4 * 10**2 + (10*60 + 60) + (60*10 + 10) + 3 * (10 + 10)",
 )
@@ -203,6 +205,14 @@ normed = Write(
         ),
         "weight and bias are not used": (" * weight + bias", ""),
         "you add up the squared distances; the variance is their mean": ("square().mean(", "square().sum("),
+        "you take the mean of the distances without their sign; the variance is the mean of their squares": (
+            "torch.sqrt(variance + eps)",
+            "torch.sqrt((x - mean).abs().mean(dim=-1, keepdim=True) ** 2 + eps)",
+        ),
+        "you take the root of the standard deviation; eps belongs to the variance, under one root": (
+            "torch.sqrt(variance + eps)",
+            "torch.sqrt(variance.sqrt() + eps)",
+        ),
     },
     hidden=_more_norm_of_tokens,
 )
@@ -379,6 +389,23 @@ reordered = Write(
         "only the first sub-layer has run: is your return inside the loop?": (
             "return norm",
             "    return norm",
+        ),
+        "you norm once, before all sub-layers; each of them reads a norm of its own": (
+            "    for sublayer",
+            "    x = norm(x)\n    for sublayer",
+            "sublayer(norm(x))",
+            "sublayer(x)",
+        ),
+        "you add the first x each time; add the stream as it is by now": (
+            "    for sublayer",
+            "    start = x\n    for sublayer",
+            "x = x + sublayer",
+            "x = start + sublayer",
+        ),
+        "the last norm comes twice": ("return norm(x)", "return norm(norm(x))"),
+        "the last norm is no sub-layer: it replaces the stream, nothing is added": (
+            "return norm(x)",
+            "return x + norm(x)",
         ),
     },
     hidden=_more_pre_norm_stack,
@@ -665,6 +692,10 @@ forced = Write(
             "target[:, :-1]], dim=1",
             "target[:-1]], dim=0",
         ),
+        "the filler is not always 0; compare with the number that is given": (
+            "target != filler",
+            "target != 0",
+        ),
     },
     hidden=_more_forced_loss,
 )
@@ -840,6 +871,18 @@ greedy = Write(
             ("words[len(begin) :]", "words[len(begin) :].flip(0)")
         ),
         "only one word is written: is your return inside the loop?": ("return words", "    return words"),
+        "the model reads its newest word alone; hand it the whole row": (
+            "        best = score_next(words)",
+            "        best = score_next(words[-1:] if len(words) > len(begin) else words)",
+        ),
+        "you ask once and take the best words of one answer; each new word needs a new question": (
+            "    words = begin\n",
+            "    words = begin\n    return score_next(begin).topk(most).indices\n",
+        ),
+        "you append the highest logit; the word is its place: argmax": (
+            "words = torch.cat([words, best[None]])",
+            "words = torch.cat([words, score_next(words).max().long()[None]])",
+        ),
     },
     hidden=_more_greedy_words,
 )
@@ -980,6 +1023,24 @@ narrowed = Write(
         "these are logarithms of probabilities (log_softmax)": (("torch.softmax", "torch.log_softmax")),
         "one threshold for all rows; each row has its own k best": (
             ("logits.topk(k).values[..., -1:]", "logits.flatten().topk(k).values[-1]")
+        ),
+        "the first row's border serves for all rows; each row has its own": (
+            ".values[..., -1:]",
+            ".values.reshape(-1, k)[0, -1]",
+        ),
+        "you keep the first k words of the vocabulary; keep the k with the largest logits": (
+            "logits.masked_fill(logits < smallest, -torch.inf)",
+            "logits.masked_fill(torch.arange(logits.shape[-1]) >= k, -torch.inf)",
+        ),
+        "the k best share equally; they share by their logits": (
+            "torch.softmax(kept / temperature, dim=-1)",
+            "(logits >= smallest).float() / k",
+        ),
+        "a softmax of a softmax: hide words among the logits, then take one softmax": (
+            "logits.masked_fill(logits < smallest, -torch.inf)",
+            "torch.softmax(logits / temperature, -1).masked_fill(logits < smallest, -torch.inf)",
+            "kept / temperature",
+            "kept",
         ),
     },
     hidden=_more_k_best_probabilities,
