@@ -845,7 +845,7 @@ greedy = Write(
             "score_next(words)",
             "score_next(words[-1:])",
         ),
-        "you hand score_next the beginning every time; new words must be read, too": (
+        "the row that score_next reads does not end with the new words: append each behind the beginning": (
             "score_next(words)",
             "score_next(begin)",
         ),
