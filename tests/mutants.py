@@ -228,8 +228,8 @@ class Score:
 
 @cache
 def verdicts_of(lesson: str) -> dict[str, dict[str, str]]:
-    """Exercise -> what was changed -> the verdict, for the exercises of a lesson."""
-    return {exercise.name: verdicts(exercise) for exercise in LESSONS[lesson]}
+    """Exercise -> what was changed -> the verdict, for the exercises of a lesson; a prediction is a guess."""
+    return {e.name: verdicts(e) for e in LESSONS[lesson] if not e.prediction}
 
 
 def score(lesson: str) -> Score:

@@ -104,7 +104,16 @@ def test_a_slip_that_fits_by_chance_is_not_named():
     assert result.step.startswith("1 of 4") and "2.0000 where -1.2000 is right" in result.diagnosis
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", [name for name, exercise in EXERCISES.items() if exercise.prediction])
+def test_a_prediction_is_complete(name):
+    """It is asked where it stands, in a part, and has no hints: its right answer comes at once."""
+    asked = EXERCISES[name]
+    assert asked.notebook and asked.title and asked.asked and asked.remember and not asked.hints
+    assert len(asked.slips) >= 2 and len(RIGHT[name]) >= 2
+    assert all(text[0] == text[0].lower() for text in asked.slips)
+
+
+@pytest.mark.parametrize("name", [name for name, exercise in EXERCISES.items() if not exercise.prediction])
 def test_a_card_is_complete(name):
     exercise = EXERCISES[name]
     least = 3 if name in IN_EXERCISES else 2  # the first answer of all, in lesson 00, takes two minutes

@@ -3,6 +3,20 @@
 import torch
 
 RIGHT = {
+    "ann_share": ("b", "B"),
+    "plus_or_times": ("c", "only multiplying"),
+    "query_of_zeros": ("b", "(b)"),
+    "score_by_hand": (4, "1 * 4 + 0 * 4 + 2 * 0"),
+    "padding_share": ("c", "71 %"),
+    "ann_first": ("b", "[1, -1]"),
+    "soft_look_up": (
+        lambda query, key, value: torch.softmax(query @ key.T, 1) @ value,
+        lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0),
+    ),
+    "without_padding": (
+        lambda scores, real: (scores + torch.where(real, 0.0, -torch.inf).unsqueeze(1)).softmax(-1),
+        lambda scores, real: torch.softmax(torch.where(real[:, None], scores, float("-inf")), 2),
+    ),
     "stable_weights": (
         lambda scores: (scores - torch.logsumexp(scores, -1, keepdim=True)).exp(),
         lambda scores: torch.softmax(scores, dim=-1),

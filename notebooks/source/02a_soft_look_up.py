@@ -1,0 +1,251 @@
+# %% [markdown]
+r"""
+# 02a · How much do I listen to each of three answers?
+
+You ask three people what a pot of tea costs in town. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the
+score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive, larger for a larger score, and the three
+sum to 1.
+
+**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; keep padding
+out of a batch.
+
+**Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb).
+
+<details><summary>中文摘要</summary>
+注意力是一次"软查询":用查询与每个键的点积打分,经 softmax 变成权重,再按权重混合各个值。分数很尖锐时它就是字典,分数相同时它就是平均数。
+分数 0 不等于"不看":要排除填充,必须在 softmax 之前把分数设为负无穷。
+</details>
+"""
+
+# %%
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
+from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
+from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.scores import dot
+from lesson_lib.show import show
+
+warm_up()
+
+# %% [markdown]
+r"""
+Guess before you know the rule. Your first answer is kept, and a wrong one is answered too.
+"""
+
+# %%
+predict("ann_share")
+
+# %% [markdown]
+r"""
+The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divide by the sum.
+
+$$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
+
+Powers of $e$ are positive, so negative scores do no harm. Try the sliders: at *times* 2, Ann's share falls from 0.0159 to 0.0003.
+"""
+
+# %%
+SoftmaxExplorer((1.0, 3.0, 5.0))
+
+# %%
+predict("plus_or_times")
+
+# %% [markdown]
+r"""
+## 1 · From a dictionary to a mixture
+
+Where do scores come from? Begin with a dictionary. It compares your *query* with every *key*, and returns the *value* of the key that is equal. A database
+can also ask for a range of keys. Both return nothing when nothing fits.
+"""
+
+# %%
+prices = {"black tea": 10.0, "green tea": 20.0, "cake": 40.0}
+try:
+    prices["tea"]
+except KeyError as missing:
+    print("no key is equal to", missing)
+
+# %% [markdown]
+r"""
+A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention
+is such a search with another last step: it does not list the values, it **mixes** them.
+
+To score, write queries and keys as vectors. Each key says what a person knows of (tea, prices); your query says how much you
+want of each: $[1, 2]$. The score is their dot product:
+
+| | key | score with $[1, 2]$ | value |
+|---|---|---|---|
+| Ann | $[1, 0]$ | $1 \cdot 1 + 2 \cdot 0 = 1$ | 10 |
+| Ben | $[1, 1]$ | $1 \cdot 1 + 2 \cdot 1 = 3$ | 20 |
+| Cy | $[1, 2]$ | $1 \cdot 1 + 2 \cdot 2 = 5$ | 40 |
+"""
+
+# %%
+query = torch.tensor([[1.0, 2.0]])  # one row: one query
+key = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+value = torch.tensor([[10.0], [20.0], [40.0]])
+scores = query @ key.mT  # .mT swaps the last two axes: (1, 2) @ (2, 3)
+weights = scores.softmax(-1)  # torch's softmax; -1: over the last axis, the keys
+show(scores=scores, weights=weights, output=weights @ value)
+
+# %% [markdown]
+r"""
+The output, 37.2, is mostly Cy's 40, pulled down by Ben. That is all of attention. Its six parts, for $n$ queries and $m$ keys of
+width $d_k$:
+
+```
+queries (n, d_k) ─┬─ compare ─> scores (n, m) ─ softmax ─> weights (n, m) ─┬─ mix ─> outputs (n, d_v)
+keys    (m, d_k) ─┘                                                        │
+values  (m, d_v) ──────────────────────────────────────────────────────────┘
+```
+
+A **query** asks, a **key** is compared with it, a **value** is mixed. A **score** is any number. A **weight** is a share, and each row of weights sums to 1. An
+**output** is one query's mixture; it is as wide as a value, $d_v$.
+"""
+
+# %% [markdown] tags=["exercise:soft_look_up"]
+# Write it for any number of queries and keys.
+
+# %% [markdown]
+r"""
+**"A query of zeros hears nothing."** Does it?
+"""
+
+# %%
+predict("query_of_zeros")
+
+# %%
+times = torch.tensor([[0.0], [0.5], [1.0], [10.0]])  # four lengths of the same query
+weights = (times * query @ key.mT).softmax(-1)
+show(weights=weights, outputs=weights @ value)
+
+# %% [markdown]
+r"""
+Read from the bottom. Ten times the query: all weight goes to the best key, as in a dictionary. A query of zeros: the plain
+average. **Attention lives between a dictionary and an average**, and the size of the scores says where.
+
+The library's `attend` is your function with checks. `score=dot` asks for plain dot products.
+"""
+
+# %%
+out, weights = attend(query, key, value, score=dot)
+assert_close(out, (query @ key.mT).softmax(-1) @ value)
+
+# %% [markdown]
+r"""
+## 2 · Self-attention: every token asks
+
+In a sentence there is one list of **tokens** (words, say), each a row of numbers. Every token asks,
+and every token answers, itself included: that is **self-attention**. Three matrices give the tokens, the rows of $x$, their three roles:
+
+$$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
+
+Training finds these matrices. Here they are small whole numbers, so that you can follow three tokens by hand (Karim's example, 2019). The first token
+is $[1, 0, 1, 0]$, so its query is row 1 plus row 3 of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. Likewise the second key is $[4, 4, 0]$.
+"""
+
+# %%
+predict("score_by_hand")
+
+# %% [markdown]
+r"""
+Go through the film. Point at a number, or reach it with Tab, to read its formula. Step 4 has your score. In step 5 the second query's
+scores 4, 16, 12 become 0.00, 0.98, 0.02: a lead of 4 leaves the next key about a fiftieth.
+"""
+
+# %%
+SevenStepsExplorer()
+
+# %% [markdown]
+r"""
+## 3 · In real work: the empty chair
+
+Models read many lists at once. A second visitor wants the guess of somebody who knows *little*: her query is
+$[-1, -2]$. She met only Ann and Ben. A tensor needs lists of equal length, so an empty chair fills hers: key $[0, 0]$, value 0. That is **padding**.
+"""
+
+# %%
+predict("padding_share")
+
+# %%
+queries = torch.stack([query, -query])  # (2 lists, 1 query, 2 numbers)
+keys, values = torch.stack([key, key]), torch.stack([value, value])
+keys[1, 2], values[1, 2] = 0, 0  # the empty chair
+real = torch.tensor([[True, True, True], [True, True, False]])
+output, weights = attend(queries, keys, values, score=dot)
+show(weights=weights, output=output)
+
+# %% [markdown]
+r"""
+Nobody said less than 10, and she is told 3.3. So **"a score of 0 means: do not look"** is wrong. Only the score $-\infty$ gets the weight 0, since
+$e^{-\infty} = 0$.
+"""
+
+# %% [markdown] tags=["exercise:without_padding"]
+# In a batch of $b$ lists, `real` says which keys are somebody: shape (b, m). Hide the others before the softmax.
+
+# %% [markdown]
+r"""
+`attend` and torch take such a **mask**: True means *may look*. Its axis of length 1 stands for all queries of a list.
+"""
+
+# %%
+mask = real[:, None, :]  # (2, 1, 3)
+ours = attend(queries, keys, values, score=dot, mask=mask).output
+by_torch = F.scaled_dot_product_attention(
+    queries, keys, values, attn_mask=mask, scale=1.0
+)
+assert_close(ours, by_torch)
+show(outputs=ours)
+
+# %% [markdown]
+r"""
+Now she hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`. Why? That is the next part's question.)
+
+Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and the first visitor,
+whose list is full, sees nobody:
+"""
+
+# %%
+layer = torch.nn.MultiheadAttention(2, num_heads=1, kdim=2, vdim=1, batch_first=True)
+for name, ignored in {"real": real, "~real": ~real}.items():
+    got, _ = layer(queries, keys, values, key_padding_mask=ignored)
+    print(f"{name:>5}: nan for the first visitor?", got[0].isnan().any().item())
+
+# %% [markdown]
+r"""
+Today's language models stack this function: each word asks itself and all earlier words.
+
+## Three people once more
+
+The same three people, the same keys; only your question changes.
+"""
+
+# %%
+predict("ann_first")
+
+# %%
+show(weights=attend(torch.tensor([[1.0, -1.0]]), key, value, score=dot).weights)
+
+# %% [markdown]
+r"""
+Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A weight belongs to a question, not to a person.
+
+**To remember.** Attention scores every key against the query, turns scores into shares, and mixes the values by them.
+
+- Rows ask, columns answer; each row of weights sums to 1.
+- Only differences of scores count: large ones give a dictionary, none an average.
+- In self-attention the tokens are queries, keys and values, by three learned matrices.
+- Padding gets $-\infty$ before the softmax; a score of 0 hides nothing.
+
+**Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. What the course's sources claim of
+all this is computed in [02 · Scoring](02_scoring.ipynb), section 7.
+
+**Next**: [02 · Scoring](02_scoring.ipynb), sections 3, 4 and 6: which score, and why the root?
+"""
