@@ -247,5 +247,5 @@ Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A weight belon
 **Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. What the course's sources claim of
 all this is computed in [02 · Scoring](02_scoring.ipynb), section 7.
 
-**Next**: [02 · Scoring](02_scoring.ipynb), sections 3, 4 and 6: which score, and why the root?
+**Next**: [02b · Which score](02b_which_score.ipynb), and why the root?
 """

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c02_scoring import seconds, soft_look_up
+from lesson_lib.chapters.c02_scoring import seconds, soft_look_up, which_score
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -535,4 +535,14 @@ why = Open(
 )
 
 
-EXERCISES = (*soft_look_up.ASKED, score_ratio, stable, attention, repair, guess, variance, why)
+EXERCISES = (
+    *soft_look_up.ASKED,
+    *which_score.ASKED,
+    score_ratio,
+    stable,
+    attention,
+    repair,
+    guess,
+    variance,
+    why,
+)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from lesson_lib import experiments
+from lesson_lib.chapters.c02_scoring.experiments import look_up
 from lesson_lib.charts.basic import heatmap, lines
 from lesson_lib.charts.devices import Gpu, seconds_beside
 from lesson_lib.charts.picture import Picture
@@ -72,17 +74,26 @@ def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
 
 
 def learning(histories: Mapping[str, object], chance: float) -> Picture:
-    """Validation accuracy over training steps, a curve per history, with the chance level."""
+    """Validation accuracy over training steps, a curve per history (dot's and others), with the chance
+    level."""
     curves = {name: (h.column("step"), h.column("score")) for name, h in histories.items()}
+    others = sorted(name for name in curves if name != "dot")
+    one = len(others) == 1
+    short = (
+        f"The curve of {others[0]} is short because its model"
+        if one
+        else ("Two curves are short because their models")
+    )
+    rise = "rises steeply to the target and stops" if one else "rise steeply to the target and stop"
     start, end = min(steps[0] for steps, _ in curves.values()), max(steps[-1] for steps, _ in curves.values())
     return lines(
         {"right answers on validation lists": curves | {"chance": ([start, end], [chance, chance])}},
         alt=(
-            "Accuracy over training steps on a log scale: additive and scaled dot rise steeply to the target"
-            " and stop, dot climbs slowly and levels off below it; chance is a flat line near the bottom."
+            f"Accuracy over training steps on a log scale: {' and '.join(others)} {rise}, dot climbs slowly"
+            " and levels off below it; chance is a flat line near the bottom."
         ),
         caption=(
-            "Live: one seed, width 256. Two curves are short because their models arrived. The dot product"
+            f"Live: one seed, width 256. {short} arrived. The dot product"
             " without a scale has not arrived when its 1,000 steps are over."
         ),
         x_axis="training step",
@@ -107,6 +118,39 @@ def arrival(accuracy: Curves, steps: Curves) -> Picture:
         x_axis="width d",
         log="x",
     )
+
+
+def stored_arrival() -> Picture:
+    """What `make experiments ARGS=look_up` found: accuracy and steps, over the width."""
+    rows = look_up.best_rows(experiments.results("look_up")["rows"])
+    return arrival(_over_widths(rows, "test"), _over_widths(rows, "steps"))
+
+
+def stored_rates() -> Picture:
+    """Steps of two scores at one learning rate for both, and at the best one for each."""
+    stored = experiments.results("look_up")["rows"]
+    same, two = [row for row in stored if row["lr"] == 0.01], ("scaled dot", "additive")
+    tables = {"both at rate 0.01": same, "each at its best rate": look_up.best_rows(stored)}
+    return lines(
+        {f"steps needed, {name}": _over_widths(rows, "steps", two) for name, rows in tables.items()},
+        alt=(
+            "Steps needed over width, two panels: at one learning rate additive needs fewer steps at every"
+            " width; at the best rate for each, scaled dot needs as few or fewer from width 16 on."
+        ),
+        caption="The same runs, compared at one learning rate (left) and at the best rate for each (right).",
+        x_axis="width d",
+        log="x",
+        y_limits=(0, None),
+    )
+
+
+def _over_widths(rows: Sequence[dict], column: str, scores: Sequence[str] = ()) -> dict[str, tuple]:
+    """{score: (widths, lowest, median, highest of three seeds)}."""
+    table, widths = {}, look_up.RECIPE["widths"]
+    for name in scores or look_up.RECIPE["scores"]:
+        cells = [sorted(r[column] for r in rows if (r["score"], r["d"]) == (name, d)) for d in widths]
+        table[name] = (widths, *zip(*cells, strict=True))
+    return table
 
 
 def explosion(start: Curves, end: Curves) -> Picture:

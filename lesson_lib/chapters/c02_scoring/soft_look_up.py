@@ -236,7 +236,6 @@ write_without_padding = Write(
         "you hide the real keys and keep the empty ones: turn the mask round with ~": ("~real", "real"),
         "you set the score to 0, and 0 is a score like any other: use -inf": ("-torch.inf", "0.0"),
         "you set weights to 0 after the softmax: the rest of the row no longer sums to 1": _zeroed_afterwards,
-        "+inf makes the empty key the winner, and the row nan: use -inf": ("-torch.inf", "torch.inf"),
         "nothing is hidden: softmax sees the scores as they came": (
             "torch.softmax(hidden",
             "torch.softmax(scores",

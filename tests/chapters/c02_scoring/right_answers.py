@@ -17,6 +17,20 @@ RIGHT = {
         lambda scores, real: (scores + torch.where(real, 0.0, -torch.inf).unsqueeze(1)).softmax(-1),
         lambda scores, real: torch.softmax(torch.where(real[:, None], scores, float("-inf")), 2),
     ),
+    "who_learns": ("b", "B)"),
+    "growth": ("b", "grows to 16 times"),
+    "slope_at": (0.0099, "0.99 - 0.99**2"),
+    "by_the_width": ("a", "nearly all equal"),
+    "copies": ("b", "8"),
+    "longer_key": ("b", "the second"),
+    "slopes": (
+        lambda weights: torch.diag_embed(weights) - torch.outer(weights, weights),
+        lambda w: torch.stack([w[i] * (torch.eye(len(w))[i] - w) for i in range(len(w))]),
+    ),
+    "scaled_scores": (
+        lambda q, k: torch.einsum("nd,md->nm", q, k) * q.shape[1] ** -0.5,
+        lambda query, key: (query / query.shape[-1] ** 0.5) @ key.T,
+    ),
     "stable_weights": (
         lambda scores: (scores - torch.logsumexp(scores, -1, keepdim=True)).exp(),
         lambda scores: torch.softmax(scores, dim=-1),
