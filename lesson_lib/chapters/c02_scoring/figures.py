@@ -90,7 +90,7 @@ def learning(histories: Mapping[str, object], chance: float) -> Picture:
         {"right answers on validation lists": curves | {"chance": ([start, end], [chance, chance])}},
         alt=(
             f"Accuracy over training steps on a log scale: {' and '.join(others)} {rise}, dot climbs slowly"
-            " and levels off below it; chance is a flat line near the bottom."
+            " and stays below it; chance is a flat line near the bottom."
         ),
         caption=(
             f"Live: one seed, width 256. {short} arrived. The dot product"
