@@ -28,6 +28,10 @@ def test_every_part_of_the_second_edition_has_its_form():
         assert reading.form(notebook, target.path.stat().st_size) == [], target.name
 
 
+def test_the_first_page_takes_ten_minutes():
+    assert reading.words(nbformat.read(TARGETS["00_start_here"].path, 4)) <= 400
+
+
 def test_the_first_editions_lessons_are_still_there():
     assert [name for name in reading.FIRST_EDITION if name not in TARGETS] == []
 

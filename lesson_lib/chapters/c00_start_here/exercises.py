@@ -1,4 +1,4 @@
-"""The warm-up of lesson 00: hand in an answer, wrong and right."""
+"""What page 00 asks: an answer to hand in, wrong and right, and a first prediction."""
 
 import random
 from dataclasses import replace
@@ -56,4 +56,20 @@ weighted_sum = Number(
     answer="0.25 * 8 + 0.75 * 4",
 )
 
-EXERCISES = (weighted_sum,)
+sum_of_three = Number(
+    name="sum_of_three",
+    notebook="00_start_here",
+    title="Ones times ones",
+    asked="torch.ones(2, 3) @ torch.ones(3, 4): which number is in every cell?",
+    answer="1 * 1 + 1 * 1 + 1 * 1",
+    value=3,
+    remember="each cell is a sum of three products 1 · 1; the result has the shape (2, 4)",
+    slips={
+        "that is one product alone; each cell adds up as many as the inner axis is long": 1,
+        "that is the outer axis of the first; the inner one, which both share, counts": 2,
+        "that is the outer axis of the second; the inner one, which both share, counts": 4,
+        "that is how many numbers the first tensor has": 6,
+    },
+)
+
+EXERCISES = (weighted_sum, sum_of_three)
