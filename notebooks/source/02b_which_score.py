@@ -25,6 +25,7 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c02_scoring import figures
 from lesson_lib.chapters.c02_scoring.experiments import look_up
 from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.device import quick
 from lesson_lib.scores import dot, scaled_dot
 from lesson_lib.show import show, show_source
 
@@ -62,7 +63,8 @@ figures.learning(live, chance=1 / 8)
 
 # %%
 best = {name: max(history.column("score")) for name, history in live.items()}
-assert best["scaled dot"] >= 0.95 and best["dot"] < 0.8
+# (quick() is True only where a test cuts trainings short)
+assert quick() or (best["scaled dot"] >= 0.95 and best["dot"] < 0.8)
 assert live["scaled dot"].column("step")[-1] <= 200
 
 # %% [markdown]

@@ -277,14 +277,14 @@ class Notebook:
         return Widget(self.page, made)
 
     def widgets(self) -> list["Widget"]:
-        """The widgets that stand in the notebook's outputs, once all of them are drawn."""
-        found = self.page.locator(WIDGETS)
+        """The widgets that stand in the notebook's outputs, once all of them are drawn; no cards that ask."""
         outputs = [output for cell in self.cells() for output in cell.get("outputs", [])]
         wanted = sum(WIDGET_VIEW in output.get("data", {}) for output in outputs)
         self.page.wait_for_function(
             "([css, n]) => document.querySelectorAll(css).length >= n", arg=[WIDGETS, wanted]
         )
-        return [Widget(self.page, found.nth(i)) for i in range(found.count())]
+        moving = self.page.locator(f"{WIDGETS}:not(.ll-card)")
+        return [Widget(self.page, moving.nth(i)) for i in range(moving.count())]
 
 
 class Widget:
