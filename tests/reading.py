@@ -22,7 +22,7 @@ from lesson_lib.cli.sources import ROOT, BuildError
 
 # The first edition's lessons; a chapter's name goes when its second edition comes. Their form is another.
 FIRST_EDITION = (
-    *("01_history", "02_scoring", "03_matrix_form", "04_multi_head"),
+    *("01_history", "04_multi_head"),
     *("05_positional_encoding", "06_transformer", "07_attention_vs_cnn", "08_attention_vs_rnn"),
     *("09_truncated_attention", "10_graph_attention", "11_efficient_attention", "12_claims"),
 )
@@ -122,6 +122,60 @@ def form(notebook: NotebookNode, size: int) -> list[str]:
     return out + [f"{name}() stands in evidence" for name in PROOF if name in calls]
 
 
+def minutes(notebook: NotebookNode) -> int:
+    """How long a reader feels that a part is: 38 words a minute with their code and pictures, 4 minutes for
+    what is written, 1 for what is predicted."""
+    tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", ())]
+    turns = sum(tag.startswith("turn:") for tag in tags)
+    return round(words(notebook) / 38 + 4 * turns + predictions(notebook))
+
+
+def predictions(notebook: NotebookNode) -> int:
+    """How many questions a part asks before it answers them."""
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return sum(len(re.findall(r"^predict\(", text, flags=re.MULTILINE)) for text in code)
+
+
+def missing(notebook: NotebookNode) -> list[str]:
+    """What a part of the second edition should have, and has not."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", ())]
+    first, whole = texts[0] if texts else "", "\n\n".join(texts)
+    lines = re.findall(r"^- ", conclusion(whole), flags=re.MULTILINE)
+    said = re.search(r"\*\*Time\*\* about (\d+) minutes", first)
+    wanted = {
+        "a title that asks": bool(re.match(r"# \d\d[a-z]? · .*\?$", first, flags=re.MULTILINE)),
+        "a summary in Chinese, folded, at its top": "<summary>中文摘要</summary>" in first,
+        "what the reader can do afterwards": "**Afterwards you can**" in first,
+        "what it needs": "**You need**" in first,
+        "four predictions": predictions(notebook) >= 4,
+        "two cells that the learner writes": sum(tag.startswith("turn:") for tag in tags) >= 2,
+        "a warm-up": bool(re.search(r"^warm_up\(\)", code, flags=re.MULTILINE)),
+        "something imported from lesson_lib": "from lesson_lib." in code,
+        "a section 'In real work'": bool(re.search(r"^## .*In real work", whole, flags=re.MULTILINE)),
+        "two misconceptions, quoted in bold": len(re.findall(r'\*\*"[^*]+"', whole)) >= 2,
+        "a take-away, and three to five lines below it": 3 <= len(lines) <= 5,
+        "sources": "**Sources.**" in whole,
+        "a next part": "**Next**" in whole,
+        "a link to its evidence": bool(re.search(r"\]\(evidence/\w+_evidence\.ipynb\)", whole)),
+        "none of the sources' letters": not re.search(r"\bS[0-4]\b", whole),
+        f"the minutes that it takes, {minutes(notebook)}, at most 45": said is not None
+        and minutes(notebook) <= int(said[1]) <= 45,
+    }
+    return [what for what, there in wanted.items() if not there]
+
+
+def too_early(parts: dict[str, str], core: set[str]) -> list[str]:
+    """Core parts that need a part outside of the core: name -> the text of the first cell."""
+    out = []
+    for name in sorted(core):
+        needs = re.search(r"\*\*You need\*\*(.*?)(?:\*\*|\n\n|$)", parts[name], flags=re.DOTALL)
+        linked = re.findall(r"\]\((\w+)\.ipynb\)", needs[1] if needs else "")
+        out += [f"{name} needs {other}" for other in linked if other in parts and other not in core]
+    return out
+
+
 def as_text(notebook: NotebookNode) -> str:
     """The part as plain text: cells numbered, with what was printed, shown and drawn."""
     parts = []
@@ -200,7 +254,9 @@ def introduced(codes: Sequence[str], seen: set[str]) -> Iterator[str]:
 def conclusion(text: str) -> str:
     """What a part says at its end: the section, or the paragraph, that is headed Summary, take-away, or what
     to remember; without its sources and the next part."""
-    found = CLOSING.search(text) or re.search(r"^\*\*(?:Summary|Take-away)\.\*\*", text, flags=re.M)
+    found = CLOSING.search(text) or re.search(
+        r"^\*\*(?:Summary|Take-away|To remember)\.\*\*", text, flags=re.M
+    )
     if not found:
         return ""
     return re.split(r"^(?:## |\*\*(?:Sources|Next))", text[found.end() :], maxsplit=1, flags=re.M)[0].strip()

@@ -66,6 +66,8 @@ def test_score_3():
     q, k = 1 + torch.randn(20_000, 1, 64), 1 + torch.randn(20_000, 1, 64)
     assert dot(q, k).mean().item() == pytest.approx(64, rel=0.02)
     assert dot(q, k).var().item() == pytest.approx(192, rel=0.05)
+    q, k = torch.randn(4000, 1, 1).expand(-1, -1, 64), torch.randn(4000, 1, 1).expand(-1, -1, 64)
+    assert scaled_dot(q, k).var().item() == pytest.approx(64, rel=0.2)  # 64 copies of one number
 
 
 def test_score_4():
@@ -99,13 +101,15 @@ def test_score_6():
 
 def test_score_7():
     scores, v = torch.tensor([[2.0, -1.0, 3.0]]), torch.tensor([[1.0], [2.0], [4.0]])
-    by_softmax, by_relu = scores.exp() / scores.exp().sum(), scores.relu()
-    assert by_softmax.sum().item() == pytest.approx(1) and by_relu.sum().item() == 5
-    assert v.min() <= by_softmax @ v <= v.max()
-    assert (by_relu @ v).item() == 14 > v.max()
+    assert scores.relu().sum().item() == 5  # alone it normalises nothing
+    by_relu = scores.relu() / scores.relu().sum()
+    assert by_relu.sum().item() == pytest.approx(1) and by_relu[0, 1] == 0 < scores.softmax(-1)[0, 1]
+    assert v.min() <= by_relu @ v <= v.max()
 
 
 def test_score_8():
+    whole = torch.randn(N, 512)  # one head as wide as the model
+    assert_close(scaled_dot(whole, whole), dot(whole, whole) / math.sqrt(512))
     q = torch.randn(2, 8, N, 64)  # 8 heads of width 64 make a model of width 512
     assert_close(scaled_dot(q, q), dot(q, q) / math.sqrt(64))
     assert math.sqrt(64) == 8 and round(math.sqrt(512), 1) == 22.6
@@ -166,6 +170,8 @@ def test_steps_6():
     output, _ = layer(x, x, x)
     assert_close(output[:, :3], torch.tensor(EXACT), rtol=1e-5, atol=1e-5)
     assert (output[:, 3] == 0).all()
+    biases = {name for name, _ in nn.MultiheadAttention(4, 1).named_parameters() if "bias" in name}
+    assert biases == {"in_proj_bias", "out_proj.bias"}
 
 
 def worked_example_as_a_torch_layer():

@@ -1,5 +1,7 @@
 """How long a part is, what belongs next door, and what a cold reader gets."""
 
+import re
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -20,12 +22,89 @@ def printed(code: str, text: str):
     return new_code_cell(code, outputs=[new_output("stream", text=text)])
 
 
-def test_every_part_of_the_second_edition_has_its_form():
-    """None is there yet: each chapter takes its names off the list and brings its parts under this rule."""
-    parts = [t for t in TARGETS.values() if t.kind == "part" and t.name not in reading.FIRST_EDITION]
-    for target in parts:
-        notebook = nbformat.read(target.path, 4)
-        assert reading.form(notebook, target.path.stat().st_size) == [], target.name
+PARTS = [t for t in TARGETS.values() if t.kind == "part" and t.name not in reading.FIRST_EDITION]
+
+
+@pytest.mark.parametrize("target", PARTS, ids=lambda target: target.name)
+def test_a_part_of_the_second_edition_has_its_form(target):
+    """A chapter takes its names off the list of the first edition's, and brings its parts under this rule."""
+    notebook = nbformat.read(target.path, 4)
+    assert reading.form(notebook, target.path.stat().st_size) == []
+    assert reading.missing(notebook) == []
+
+
+def test_a_core_part_needs_core_parts_only():
+    page = (reading.ROOT / "README.md").read_text(encoding="utf-8")
+    core = set(re.findall(r"^\| \d\d[a-z]? ● \| \[[^]]*\]\(notebooks/(\w+)\.ipynb\)", page, flags=re.M))
+    assert core >= {"00_start_here", "02a_soft_look_up", "02b_which_score", "03_matrix_form"}
+    firsts = {
+        t.name: sources.read_source(t).cells[0].source for t in TARGETS.values() if t.kind != "solution"
+    }
+    assert reading.too_early(firsts, core) == []
+
+
+def test_a_core_part_that_needs_another_is_named():
+    parts = {
+        "a": "**You need** [b](b.ipynb) and [c](c.ipynb). **Exercises** [d](d.ipynb)",
+        "b": "",
+        "c": "",
+        "d": "",
+    }
+    assert reading.too_early(parts, {"a", "c"}) == ["a needs b"]
+    assert reading.too_early(parts, {"a", "b", "c"}) == reading.too_early(parts, {"d"}) == []
+
+
+WHOLE = {  # what a part should have -> how it loses that: (cell, old, new)
+    "a title that asks": (0, "so?", "so."),
+    "a summary in Chinese": (0, "中文摘要", "摘要"),
+    "what the reader can do": (0, "Afterwards you can", "You can"),
+    "what it needs": (0, "You need", "Needs"),
+    "four predictions": (1, 'predict("d")\n', ""),
+    "cells that the learner writes": (2, "turn:f", "turned:f"),
+    "a warm-up": (1, "warm_up()\n", ""),
+    "imported from lesson_lib": (1, "from lesson_lib.", "from lessons."),
+    "In real work": (4, "## 3 · In real work", "## 3 · At work"),
+    "two misconceptions": (4, '**"Two."**', "Two."),
+    "a take-away": (4, "- one\n", ""),
+    "sources": (4, "**Sources.**", "Sources:"),
+    "a next part": (4, "**Next**", "Next"),
+    "a link to its evidence": (4, "evidence/99_x_evidence", "99_x_evidence"),
+    "none of the sources' letters": (4, "one", "one, S2"),
+    "the minutes that it takes, 13": (0, "about 13", "about 12"),
+}
+
+
+def whole_part():
+    top = (
+        "# 99a · Is it so?\n\n**Afterwards you can** add.\n\n"
+        "**Time** about 13 minutes. **You need** nothing.\n\n"
+        "<details><summary>中文摘要</summary>\n加法。\n</details>"
+    )
+    code = "from lesson_lib.checks import predict\nwarm_up()\n" + "".join(f'predict("{n}")\n' for n in "abcd")
+    end = (
+        '## 3 · In real work\n\n**"One."** No. **"Two."** No.\n\n'
+        "**To remember.** Add.\n\n- one\n- two\n- three\n\n"
+        "**Sources.** A book. [evidence](evidence/99_x_evidence.ipynb)\n\n**Next**: b."
+    )
+    turns = [new_code_cell("...", metadata={"tags": [f"turn:{name}"]}) for name in "fg"]
+    return new_notebook(cells=[new_markdown_cell(top), new_code_cell(code), *turns, new_markdown_cell(end)])
+
+
+def test_a_whole_part_misses_nothing():
+    assert reading.missing(whole_part()) == []
+
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_what_a_part_misses_is_named(what):
+    notebook, (place, old, new) = whole_part(), WHOLE[what]
+    cell = notebook.cells[place]
+    if old.startswith("turn:"):
+        cell.metadata["tags"] = [new]
+    else:
+        assert old in cell.source
+        cell.source = cell.source.replace(old, new, 1)
+    told = reading.missing(notebook)
+    assert len(told) == 1 and what in told[0], told
 
 
 def test_the_first_page_takes_ten_minutes():
@@ -194,6 +273,7 @@ def test_the_glossary_is_read_from_the_course_s_pages(tmp_path):
         "# One\n\n## 9 · Summary\n\n- It is **so**.\n\n**Sources.** Ada 1843.\n\n**Next**: two.",
         "# One\n\n## What to remember\nIt is so.\n\n## Then\nMore.",
         "# One\n\n**Take-away.** It is so.\n\n**Next** two.",
+        "# One\n\n**To remember.** It is so.\n\n**Sources.** Ada 1843.",
     ],
 )
 def test_of_a_part_s_end_the_take_away_stays(text):

@@ -125,11 +125,11 @@ def test_weights_by_hand_give_the_sources_outputs():
 
 def test_shapes_start_in_columns_and_switch_to_rows():
     w = ShapeExplorer()
-    assert "Q = W_q.mT @ I" in w.drawing.value and "I 10×6" in w.drawing.value and "columns" in w.still().alt
+    assert "A = Q @ K.mT" in w.drawing.value and "X 6×10" in w.drawing.value and "rows" in w.still().alt
     w.sizes["n"].value = 3
-    assert "I 10×3" in w.drawing.value
-    w.convention.value = "rows"
-    assert "A = Q @ K.mT" in w.drawing.value and "X 3×10" in w.drawing.value and "rows" in w.still().alt
+    assert "X 3×10" in w.drawing.value
+    w.convention.value = "columns"
+    assert "Q = W_q.mT @ I" in w.drawing.value and "I 10×3" in w.drawing.value and "columns" in w.still().alt
 
 
 @pytest.mark.parametrize("convention", ["rows", "columns"])

@@ -1087,5 +1087,5 @@ it out.
 (arXiv:1409.0473); Cheng, Dong & Lapata 2016 (arXiv:1601.06733); Vaswani et al. 2017 (arXiv:1706.03762); Hung-yi Lee, Machine Learning 2021; the course's own
 sources S0, S1, S3.
 
-**Next**: [02 · Scoring](02_scoring.ipynb): what a score may be, and what it costs. The one function, taken apart.
+**Next**: [02a · A soft look-up](02a_soft_look_up.ipynb): how much do I listen to each of three answers? The one function, taken apart.
 """

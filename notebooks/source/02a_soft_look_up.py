@@ -9,7 +9,7 @@ sum to 1.
 **Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; keep padding
 out of a batch.
 
-**Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb).
+**Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb), after 02b.
 
 <details><summary>中文摘要</summary>
 注意力是一次"软查询":用查询与每个键的点积打分,经 softmax 变成权重,再按权重混合各个值。分数很尖锐时它就是字典,分数相同时它就是平均数。
@@ -244,8 +244,8 @@ Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A weight belon
 - In self-attention the tokens are queries, keys and values, by three learned matrices.
 - Padding gets $-\infty$ before the softmax; a score of 0 hides nothing.
 
-**Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. What the course's sources claim of
-all this is computed in [02 · Scoring](02_scoring.ipynb), section 7.
+**Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. What the course's sources claim
+of all this: [evidence](evidence/02_scoring_evidence.ipynb).
 
 **Next**: [02b · Which score](02b_which_score.ipynb), and why the root?
 """

@@ -221,7 +221,7 @@ $1{,}024 \cdot 64 = 65{,}536$ is too large, so the late division gets infinity. 
 - A dot product counts length as well as direction.
 
 **Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Luong, Pham & Manning 2015 (arXiv:1508.04025); Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.1. Seeds, rates and the
-sources' claims: [02 · Scoring](02_scoring.ipynb), sections 6 and 7.
+sources' claims: [evidence](evidence/02_scoring_evidence.ipynb).
 
 **Next**: [03 · Matrix form](03_matrix_form.ipynb): how does it become a few matrix products?
 """

@@ -13,7 +13,7 @@ one set of weights, and the weights sum to 1. Can one look answer both?
 - say how torch's masks differ from ours, and from torch's own other function;
 - read a head's map with the right amount of distrust.
 
-**Time** about 75 minutes; a good place to stop is before section 5. **You need** lessons [02](02_scoring.ipynb) and
+**Time** about 75 minutes; a good place to stop is before section 5. **You need** parts [02a](02a_soft_look_up.ipynb), [02b](02b_which_score.ipynb) and
 [03](03_matrix_form.ipynb). **Exercises**: [exercises/04_multi_head](exercises/04_multi_head.ipynb).
 """
 

@@ -17,7 +17,7 @@ system check it, and measure it.
 - say which of these ways still works beyond the length it was trained at, from your own measurement.
 
 **Time** about 100 minutes; good places to stop are before section 4 and before section 6. **You need** lessons
-[02](02_scoring.ipynb) to [04](04_multi_head.ipynb), and sine and cosine. **Exercises**:
+[02a](02a_soft_look_up.ipynb) to [04](04_multi_head.ipynb), and sine and cosine. **Exercises**:
 [exercises/05_positional_encoding](exercises/05_positional_encoding.ipynb).
 """
 

@@ -13,7 +13,7 @@ r"""
 - recognise the window, the causal mask and full attention as graphs;
 - find the members of two camps from two known ones, and say when edges mislead.
 
-**Time** about 100 minutes; a good place to stop is before section 5. **You need** lessons [02](02_scoring.ipynb) to [04](04_multi_head.ipynb); section 5 looks back at lesson [09](09_truncated_attention.ipynb). Of graphs you need to know nothing.
+**Time** about 100 minutes; a good place to stop is before section 5. **You need** lessons [02a](02a_soft_look_up.ipynb) to [04](04_multi_head.ipynb); section 5 looks back at lesson [09](09_truncated_attention.ipynb). Of graphs you need to know nothing.
 **Exercises**: [exercises/10_graph_attention](exercises/10_graph_attention.ipynb).
 """
 

@@ -1,4 +1,4 @@
-"""The figures of lesson 02, scoring."""
+"""The figures of chapter 02, scoring."""
 
 from collections.abc import Mapping, Sequence
 
@@ -153,18 +153,19 @@ def _over_widths(rows: Sequence[dict], column: str, scores: Sequence[str] = ()) 
     return table
 
 
-def explosion(start: Curves, end: Curves) -> Picture:
-    """Spread of the scores over width, before and after training: {score: (widths, lowest, median,
-    highest)}."""
+def stored_explosion() -> Picture:
+    """Standard deviation of the scores over the width, before and after training, of the stored runs."""
+    rows = look_up.best_rows(experiments.results("look_up")["rows"])
+    columns = {"deviation of scores, untrained": "spread_start", "deviation of scores, trained": "spread_end"}
     return lines(
-        {"spread of scores, untrained": start, "spread of scores, trained": end},
+        {name: _over_widths(rows, column) for name, column in columns.items()},
         alt=(
-            "Spread of the scores over width before and after training, on log scales: dot starts large;"
-            " after training dot and bilinear are largest at great widths."
+            "Standard deviation of the scores over width before and after training, on log scales: dot starts"
+            " large; after training dot and bilinear are largest at great widths."
         ),
         caption=(
-            "Stored run. Left: only the plain dot product starts with a spread of √d. Right: where training"
-            " failed, the spread is larger than anywhere it succeeded."
+            "Stored run. Left: only the plain dot product starts with a deviation of √d. Right: where"
+            " training failed, the scores are larger than anywhere it succeeded."
         ),
         x_axis="width d",
         log="xy",

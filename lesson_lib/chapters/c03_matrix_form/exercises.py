@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend, attend_columns
+from lesson_lib.chapters.c03_matrix_form import matrix_form
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -506,4 +507,4 @@ why = Open(
 )
 
 
-EXERCISES = (learned, product, mixing, columns, bright, cost, why)
+EXERCISES = (learned, product, mixing, columns, bright, cost, why, *matrix_form.ASKED)

@@ -1,14 +1,13 @@
-"""The figures of lesson 03, matrix form."""
+"""The figures of chapter 03, matrix form."""
 
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, heatmap
+from lesson_lib.charts.basic import bars, draw_table, heatmap
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.matrices import equations, products
-from lesson_lib.charts.picture import Picture
+from lesson_lib.charts.picture import Picture, canvas, styled
 
 
 def loop_and_product(
@@ -31,22 +30,6 @@ def loop_and_product(
     )
 
 
-def to_scale(n: int, d_model: int, d_k: int, d_v: int) -> Picture:
-    """The five products of self-attention and the softmax between them, tokens as rows, every matrix to one
-    scale."""
-    return products(
-        list(equations("rows", n, d_model, d_k, d_v).values()),
-        alt=(
-            "Self-attention drawn to scale with tokens as rows: Q, K and V from X and a learned matrix each,"
-            " A from Q and K transposed, A′ by softmax of each row of A, O from A′ and V."
-        ),
-        caption=(
-            "Only the tables A and A′ have tokens on both sides. They are the ones that grow with the square"
-            " of the length."
-        ),
-    )
-
-
 def mirrored(rows: Tensor, columns: Tensor) -> Picture:
     """The same table of weights in the row and in the column convention."""
     return heatmap(
@@ -66,17 +49,37 @@ def mirrored(rows: Tensor, columns: Tensor) -> Picture:
     )
 
 
+@styled
+def tokens(party: Tensor) -> Picture:
+    """The tokens of one party (8, 16): each row's two ones, and the line between name and card."""
+    figure, grid = canvas(1, 1, width=5.6, height=2.9)
+    axes = grid[0][0]
+    draw_table(axes, party, low=0, high=1, decimals=None)
+    half = party.shape[1] // 2
+    axes.axvline(half - 0.5, color="white", linewidth=2)
+    axes.set_xticks(range(2 * half), [*range(half), *range(half)])
+    axes.set_yticks(range(len(party)))
+    axes.set_xlabel(f"which guest{' ' * 39}which card")
+    axes.set_ylabel("place in the list")
+    return Picture(
+        figure,
+        alt=(
+            "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
+            " guest, and one of the right eight, for the card."
+        ),
+        caption="Bright is 1, dark is 0. A row is a token of width 16.",
+    )
+
+
 def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | None = None) -> Picture:
     """Share of right answers of each kind of layer; `marks` are named shares to compare with, e.g. chance."""
     return bars(
         shares,
         alt=(
-            "Share of right answers, middle of three seeds: the layer with learned projections is close to 1,"
-            " the one without stays far below."
+            "Share of right answers: the layer with learned queries and keys is close to 1, the one without"
+            " stays below the dashed line for the commonest card."
         ),
-        caption=(
-            "Three matrices learn a one-way relation that x · x cannot express. Live, middle of three seeds."
-        ),
+        caption="Right answers at 500 parties that the layers have not seen.",
         y_axis="right answers",
         marks=marks,
         limits=(0, 1.1),
@@ -84,43 +87,84 @@ def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | N
 
 
 def found_partners(before: Tensor, after: Tensor, place: Tensor) -> Picture:
-    """Weights of one sequence before and after training, beside the partners' places (n,)."""
+    """Weights of one party before and after training, beside the partners' places (n,)."""
     return heatmap(
         {
             "before training": before,
             "after training": after,
-            "who is whose partner": torch.eye(len(place))[place.cpu()],
+            "whose partner is where": torch.eye(len(place))[place.cpu()],
         },
         numbers=False,
         limits=(0, 1),
-        row_axis="place of the token\nthat asks",
-        column_axis="place of the token\nthat is asked",
+        row_axis="place of the guest\nwho asks",
+        column_axis="place of the guest\nwho is asked",
         color_axis="weight",
         alt=(
-            "Weights of one sequence of eight tokens: spread out before training; after it one bright cell"
+            "Weights of one party of eight guests: spread out before training; after it one bright cell"
             " per row, in the places of the partners."
         ),
-        caption=(
-            "The weights were never shown to the layer. It found the partners because that is the only way to"
-            " the payloads."
-        ),
+        caption="After training each row has one bright cell, and it stands at the partner's place.",
     )
 
 
-def learned_relation(relation: Tensor, partner: Tensor) -> Picture:
-    """Learned scores between symbols beside the secret partners (symbols,)."""
-    return heatmap(
-        {"learned: W_q W_kᵀ, symbols": relation, "secret: partner": torch.eye(len(partner))[partner]},
-        numbers=False,
-        row_axis="symbol that asks",
-        column_axis="symbol that is asked",
-        color_axis=("score", "1: partner"),
+@styled
+def learned_relation(table: Tensor, partner: Tensor) -> Picture:
+    """The whole learned table M = W_q W_kᵀ (16, 16) with its four blocks, beside the secret (8,)."""
+    figure, grid = canvas(1, 2, width=7.6, height=4.2, width_ratios=[3, 2])
+    left, right = grid[0]
+    n, table = len(partner), table.detach().cpu()
+    image = draw_table(left, table, low=table.min().item(), high=table.max().item(), decimals=None)
+    left.axvline(n - 0.5, color="white", linewidth=2)
+    left.axhline(n - 0.5, color="white", linewidth=2)
+    names = [*range(n), *range(len(table) - n)]
+    left.set(title="learned: M", xticks=range(len(table)), yticks=range(len(table)))
+    left.set_xticklabels(names, fontsize=8)
+    left.set_yticklabels(names, fontsize=8)
+    left.set_xlabel("asked:  guest  |  card")
+    left.set_ylabel("asks:  card  |  guest")
+    figure.colorbar(image, ax=left, label="part of the score", fraction=0.05)
+    draw_table(right, torch.eye(n)[partner], low=0, high=1, decimals=None)
+    right.set(title="the secret", xticks=range(n), yticks=range(n))
+    right.set_xlabel("partner")
+    right.set_ylabel("guest")
+    return Picture(
+        figure,
         alt=(
-            "Left the learned table of scores between eight symbols, right the secret partners: the brightest"
-            " cell of each row stands in the same place."
+            "Left the learned table of 16 by 16 in four blocks: only the block guest by guest, top left, has"
+            " bright cells, one per row. Right the secret partners of eight guests: the same places are"
+            " bright."
         ),
-        caption=(
-            "Left, what training wrote into two matrices. Right, the secret. The brightest cell of each row"
-            " agrees."
+        caption="Left, the product of two trained matrices. Right, the secret, never shown in training.",
+    )
+
+
+def who_may_look(masks: Mapping[str, Tensor]) -> Picture:
+    """Masks (n, n) side by side; bright: may look."""
+    return heatmap(
+        {name: mask.float() for name, mask in masks.items()},
+        numbers=False,
+        limits=(0, 1),
+        row_axis="word that asks",
+        column_axis="word that is asked",
+        color_axis="may look",
+        alt=(
+            "Masks of three sentences of five places, bright where a word may look: a triangle each; where a"
+            " sentence is shorter, its last columns are dark."
         ),
+        caption="Bright: may look. Columns of padding are dark in every row.",
+    )
+
+
+def one_by_one(shares: Mapping[str, float]) -> Picture:
+    """Share of right answers under the causal mask, for guests whose partner has come and has not."""
+    return bars(
+        shares,
+        alt=(
+            "Share of right answers when guests come one by one: all right where the partner has come, about"
+            " one in eight where not, somewhat more than half together."
+        ),
+        caption="The same trained matrices, with the causal mask.",
+        y_axis="right answers",
+        marks={"chance": 1 / 8},
+        limits=(0, 1.1),
     )

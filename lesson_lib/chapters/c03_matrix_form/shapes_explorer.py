@@ -9,11 +9,11 @@ from lesson_lib.widgets.explorer import Explorer
 
 
 class ShapeExplorer(Explorer):
-    """One switch between columns and rows, four sliders for the sizes; the orange edge counts the tokens."""
+    """One switch between rows and columns, four sliders for the sizes; the orange edge counts the tokens."""
 
     def __init__(self, n: int = 6, d_model: int = 10, d_k: int = 4, d_v: int = 5) -> None:
         self.convention = ipywidgets.ToggleButtons(
-            options=["rows", "columns"], value="columns", description="tokens are"
+            options=["rows", "columns"], value="rows", description="tokens are"
         )
         sizes = {"n": n, "d_model": d_model, "d_k": d_k, "d_v": d_v}
         self.sizes = {

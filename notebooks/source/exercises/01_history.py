@@ -138,4 +138,4 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # </details>
 #
-# Next: the lesson `02_scoring`, and its exercises.
+# Next: the part `02a_soft_look_up`.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 02 · Scoring: exercises
 #
-# Seven exercises, about 50 minutes. They follow the lesson `02_scoring`; best in this order.
+# Seven exercises, about 50 minutes. They follow the parts `02a_soft_look_up` and `02b_which_score`; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. It says what was asked, what you gave, and
 # what is wrong, on the smallest example it can find. Three verbs:
@@ -83,4 +83,4 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # </details>
 #
-# Next: the lesson `03_matrix_form`, and its exercises.
+# Next: the part `03_matrix_form`, and its exercises.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03 · Matrix form: exercises
 #
-# Seven exercises, about 45 minutes. They follow the lesson `03_matrix_form`; best in this order.
+# Seven exercises, about 45 minutes. They follow the part `03_matrix_form`; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

@@ -1,0 +1,1 @@
+"""Experiments of chapter 02; lesson_lib.experiments runs them."""
