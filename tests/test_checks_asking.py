@@ -275,9 +275,9 @@ def test_after_the_solution_a_pass_needs_the_second_problem():
 
 
 def test_after_the_solution_an_exercise_without_a_second_problem_passes_and_says_so():
-    solution("score_variance")
-    assert check(EXERCISES["score_variance"].answer, "score_variance").passed
-    assert re.search(r"score_variance .*✓ passed .*solution seen first", repr(progress()))
+    solution("bright_picture")
+    assert check(EXERCISES["bright_picture"].answer, "bright_picture").passed
+    assert re.search(r"bright_picture .*✓ passed .*solution seen first", repr(progress()))
 
 
 def test_a_solution_looked_at_after_the_pass_is_nothing_to_keep():
@@ -337,6 +337,44 @@ CAUGHT = {
         {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "value": torch.ones(1, 3)},
         {"query": torch.zeros(1, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
         {"query": torch.ones(1, 2), "key": torch.tensor([[1.0, 0], [3, 0]]), "value": torch.ones(2, 3)},
+    ],
+    "soft_look_up_2": [
+        {"query": torch.zeros(2, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
+        {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.zeros(2, 3)},
+    ],
+    "without_padding_2": [
+        {"scores": torch.ones(1, 1, 2), "real": torch.tensor([[True, True]])},
+        {"scores": 30 * torch.ones(1, 1, 2), "real": torch.tensor([[True, False]])},
+    ],
+    "scaled_scores_2": [
+        {"query": torch.ones(1, 2), "key": torch.eye(2)},
+        {"query": torch.zeros(1, 2), "key": torch.ones(3, 2)},
+    ],
+    "additive_scores_2": [
+        {"query": torch.zeros(1, 2), "key": torch.ones(1, 2), "w_query": torch.eye(2), "w_key": torch.eye(2)}
+        | {"v": torch.ones(2)},
+        {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "w_query": torch.eye(2), "w_key": torch.eye(2)}
+        | {"v": torch.zeros(2)},
+    ],
+    "without_loops_2": [
+        {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.ones(2, 3)},
+        {"query": torch.ones(2, 2), "key": torch.eye(2), "value": torch.zeros(2, 3)},
+    ],
+    "mix_in_columns_2": [
+        {"V": torch.ones(3, 2), "A_prime": torch.full((2, 2), 0.5)},
+        {"V": torch.zeros(3, 2), "A_prime": torch.tensor([[0.9, 0.5], [0.1, 0.5]])},
+    ],
+    "attention_in_columns_2": [
+        {"I": torch.ones(2, 1), "W_q": torch.ones(3, 2), "W_k": torch.ones(3, 2), "W_v": torch.ones(5, 2)},
+        {"I": torch.ones(2, 3), "W_q": torch.zeros(3, 2), "W_k": torch.ones(3, 2), "W_v": torch.ones(5, 2)},
+    ],
+    "self_attention_2": [
+        {"x": torch.eye(2)[None], "w_q": torch.eye(2), "w_k": torch.eye(2), "w_v": torch.eye(2)},
+        {"x": torch.ones(1, 1, 2), "w_q": torch.ones(2, 1), "w_k": torch.ones(2, 1), "w_v": torch.eye(2)},
+    ],
+    "both_masks_2": [
+        {"real": torch.ones(1, 3, dtype=torch.bool)},
+        {"real": torch.zeros(1, 1, dtype=torch.bool)},
     ],
     "offset_rows_2": [
         {"query_positions": torch.arange(2), "key_positions": torch.arange(3), "radius": 1},

@@ -296,6 +296,7 @@ def _more_additive_scores(drawn: Draw) -> list[Case]:
 
 repair = Write(
     name="additive_scores",
+    second=lambda n: seconds.additive_scores(repair, n),
     title="Every query with every key: a repair",
     stars=2,
     minutes=8,
@@ -452,6 +453,7 @@ guess = Choice(
 
 variance = Number(
     name="score_variance",
+    second=lambda n: seconds.score_variance(variance, n),
     title="When √d is not enough",
     stars=3,
     minutes=8,

@@ -165,3 +165,218 @@ def scaled_attention(first: Write, n: int) -> Exercise:
             ),
         },
     )
+
+
+def _equal_scores(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    scores = query @ key.mT
+    return scores.shape[-2] == scores.shape[-1] and bool((scores == scores[..., :1, :1]).all())
+
+
+def soft_look_up(first: Write, _n: int) -> Exercise:
+    """Inputs that tell the rows of a table from its columns."""
+    return Expose(
+        name="soft_look_up_2",
+        title="Catch it",
+        asked="somebody's softmax runs over the queries; write query, key and value on which it fails",
+        of=first,
+        slip="your softmax runs over the queries (dim=-2); it must run over the keys (dim=-1)",
+        solution=(
+            "soft_look_up_2 = {\n"
+            '    "query": torch.tensor([[1.0, 2.0]]),  # one query: each column is a single number\n'
+            '    "key": torch.tensor([[1.0, 0.0], [0.0, 1.0]]),\n'
+            '    "value": torch.tensor([[3.0], [5.0]]),\n'
+            "}"
+        ),
+        remember="one query and several keys: then a softmax over the queries gives each key the weight 1",
+        hints=(
+            "What does a softmax give for a single number?",
+            "How many numbers stand in a column, if there is one query?",
+            "With one query and two keys, what do the two weights of the wrong function sum to?",
+        ),
+        slips={
+            "all scores are equal, and there are as many queries as keys: the shares are the same both ways": (
+                _equal_scores
+            ),
+            "all values are 0, so every mixture of them is, too": (
+                lambda query, key, value: not bool(value.any())
+            ),
+        },
+    )
+
+
+def without_padding(first: Write, _n: int) -> Exercise:
+    """Lists on which a score of 0 hides nothing."""
+    return Expose(
+        name="without_padding_2",
+        title="Catch it",
+        asked=(
+            "somebody hides a key by setting its score to 0, and has tried it on large scores only; write scores"
+            " (b, n, m) and real (b, m) on which it fails"
+        ),
+        of=first,
+        slip="you set the score to 0, and 0 is a score like any other: use -inf",
+        solution=(
+            "without_padding_2 = {\n"
+            '    "scores": torch.tensor([[[-1.0, -3.0, 0.0]]]),\n'
+            '    "real": torch.tensor([[True, True, False]]),\n'
+            "}"
+        ),
+        remember="beside scores of 30 a 0 looks hidden, beside -1 it wins: test a mask with negative scores",
+        hints=(
+            "e to the 0 is 1. Beside which other powers is 1 nothing?",
+            "Are scores ever negative?",
+            "Which share does the hidden key get, if the others score -1 and -3?",
+        ),
+        slips={
+            "every key is real, so nothing is to be hidden": lambda scores, real: bool(real.all()),
+            "the real keys score so high that e to the 0 is nothing beside them: take smaller ones": (
+                lambda scores, real: bool((scores.masked_fill(~real[:, None], -1e9).amax(-1) > 8).all())
+            ),
+        },
+    )
+
+
+def slopes_2(weights: Float[Tensor, " m"], temperature: float) -> Float[Tensor, "m m"]:
+    return (weights.diag() - weights[:, None] * weights[None, :]) / temperature
+
+
+WITH_TEMPERATURE = Write(
+    name="slopes_2",
+    title="Slopes with a temperature",
+    asked=(
+        "now the weights are softmax(scores / temperature): write the (m, m) table of their slopes, by how much"
+        " weight i moves when score j moves"
+    ),
+    stages=(
+        Stage(
+            "temperature 1: the table that you know",
+            lambda: [{"weights": table([0.5, 0.5]), "temperature": 1.0}],
+            "With temperature 1 nothing has changed.",
+        ),
+        Stage(
+            "temperature 2",
+            lambda: [{"weights": table([0.7, 0.2, 0.1]), "temperature": 2.0}],
+            "The chain rule: the inner function is score / temperature, and its own slope is ...",
+        ),
+        Stage(
+            "temperature 0.5",
+            lambda: [{"weights": drawn(3, 5).softmax(-1), "temperature": 0.5}],
+            "A low temperature makes the weights move more.",
+        ),
+    ),
+    hints=(
+        "What is the slope of score / temperature, as a function of the score?",
+        "The chain rule multiplies the outer slope, which you have written, with the inner one. Where does it go?",
+        "Do weights move more or less, if every score is divided by 10 before the softmax?",
+    ),
+    solution=slopes_2,
+    remember="(diag(w) - w wᵀ) / T: a high temperature makes even weights, and small slopes",
+    slips={
+        "the temperature is missing: by the chain rule every slope is divided by it": (" / temperature", ""),
+        "you multiply by the temperature; the inner slope is 1 / temperature": (" / temp", " * temp"),
+        "only the diagonal is divided; every slope is": (
+            "(weights.diag() - weights[:, None] * weights[None, :]) / temperature",
+            "weights.diag() / temperature - weights[:, None] * weights[None, :]",
+        ),
+        "you divide by the square of the temperature; once is enough": (
+            " / temperature",
+            " / temperature**2",
+        ),
+    },
+)
+
+
+def scaled_scores(first: Write, _n: int) -> Exercise:
+    """Inputs that tell the width from the number of keys."""
+    return Expose(
+        name="scaled_scores_2",
+        title="Catch it",
+        asked="somebody divides by the root of the number of keys; write query and key on which it fails",
+        of=first,
+        slip="you divide by the root of the number of keys; the width is the last axis",
+        solution=(
+            "scaled_scores_2 = {\n"
+            '    "query": torch.tensor([[1.0, 2.0]]),\n'
+            '    "key": torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),\n'
+            "}"
+        ),
+        remember="take another length for each axis, and a formula cannot take the wrong one in silence",
+        hints=(
+            "When are the two roots the same number?",
+            "The key is (m, d). Which two lengths should differ?",
+            "Is there a score that no division changes?",
+        ),
+        slips={
+            "there are as many keys as the vectors are wide, so both roots are the same": (
+                lambda query, key: key.shape[0] == key.shape[1]
+            ),
+            "all scores are 0 here, and 0 divided by anything is 0": (
+                lambda query, key: not bool((query @ key.mT).any())
+            ),
+        },
+    )
+
+
+def additive_scores(first: Write, _n: int) -> Exercise:
+    """Inputs that tell a tanh of a sum from a sum of tanhs."""
+    return Expose(
+        name="additive_scores_2",
+        title="Catch it",
+        asked=(
+            "somebody takes tanh of each side and adds afterwards; write query, key, w_query, w_key and v on"
+            " which it fails"
+        ),
+        of=first,
+        slip="you take tanh of each side before adding; add first",
+        solution=(
+            "additive_scores_2 = {\n"
+            '    "query": torch.tensor([[1.0]]),\n'
+            '    "key": torch.tensor([[1.0]]),\n'
+            '    "w_query": torch.tensor([[1.0]]),\n'
+            '    "w_key": torch.tensor([[1.0]]),\n'
+            '    "v": torch.tensor([1.0]),\n'
+            "}"
+        ),
+        remember="tanh(1 + 1) is 0.96, tanh(1) + tanh(1) is 1.52: without the sum inside, query and key never meet",
+        hints=(
+            "What is tanh(0), and tanh(0 + x)?",
+            "What are tanh(1 + 1) and tanh(1) + tanh(1)?",
+            "Which of the five inputs may all be 1?",
+        ),
+        slips={
+            "one side is 0 behind its matrix, and tanh(0) is 0: then the order does not matter": (
+                lambda query, key, w_query, w_key, v: (
+                    not bool((query @ w_query).any()) or not bool((key @ w_key).any())
+                )
+            ),
+            "v is 0, and with it every score": lambda query, key, w_query, w_key, v: not bool(v.any()),
+        },
+    )
+
+
+def score_variance(first: Number, n: int) -> Number:
+    """The variance of a score, for another mean and another width."""
+
+    def make(draw: random.Random) -> Number:
+        mean, d = draw.randint(2, 9), draw.choice([8, 16, 24, 32, 48, 64, 100])
+        square = mean * mean
+        one = (1 + square) ** 2 - square**2
+        return replace(
+            first,
+            asked=(
+                f"parts of q and k are independent with mean {mean} and variance 1, d = {d}: what is the variance"
+                " of q . k?"
+            ),
+            answer=f"{d} * ({1 + square}**2 - {square}**2)",
+            value=d * one,
+            solution=f"one product: {1 + square}^2 - {square}^2 = {one}; the sum of {d}: {d * one}",
+            slips={
+                f"{d} holds for mean 0; with mean {mean} each product varies more": d,
+                f"{one} is right for one product; q . k sums {d} of them": one,
+                "you left out the square of the mean: E[x^2] E[y^2] - (E[x] E[y])^2": d * (1 + square) ** 2,
+                "that is the standard deviation; asked is the variance": f"sqrt({d * one})",
+                "you multiplied by d^2; variances of independent terms add up: d times": d * d * one,
+            },
+        )
+
+    return fresh(n, make)

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from lesson_lib.chapters.c02_scoring import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number
@@ -108,6 +109,7 @@ def _more_soft_look_up(drawn: Draw) -> list[Case]:
 write_soft_look_up = Write(
     name="soft_look_up",
     notebook=PART,
+    second=lambda n: seconds.soft_look_up(write_soft_look_up, n),
     title="The soft look-up",
     stars=1,
     minutes=6,
@@ -200,6 +202,7 @@ def _zeroed_afterwards(scores: Tensor, real: Tensor) -> Tensor:
 write_without_padding = Write(
     name="without_padding",
     notebook=PART,
+    second=lambda n: seconds.without_padding(write_without_padding, n),
     title="Hide the empty chair",
     stars=2,
     minutes=6,

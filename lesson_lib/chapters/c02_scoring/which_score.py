@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lesson_lib.chapters.c02_scoring import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -118,6 +119,7 @@ def _more_slopes(drawn: Draw) -> list[Case]:
 write_slopes = Write(
     name="slopes",
     notebook=PART,
+    second=lambda n: seconds.WITH_TEMPERATURE,
     title="All slopes of a softmax",
     stars=2,
     minutes=6,
@@ -182,6 +184,7 @@ def _more_scaled_scores(drawn: Draw) -> list[Case]:
 write_scaled_scores = Write(
     name="scaled_scores",
     notebook=PART,
+    second=lambda n: seconds.scaled_scores(write_scaled_scores, n),
     title="The scaled dot product",
     stars=1,
     minutes=3,

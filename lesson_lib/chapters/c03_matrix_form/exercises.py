@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend, attend_columns
-from lesson_lib.chapters.c03_matrix_form import matrix_form
+from lesson_lib.chapters.c03_matrix_form import matrix_form, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -21,6 +21,7 @@ from lesson_lib.scores import dot
 
 learned = Number(
     name="learned_numbers",
+    second=lambda n: seconds.learned_numbers(learned, n),
     title="What is learned?",
     stars=1,
     minutes=4,
@@ -108,6 +109,7 @@ def _more_without_loops(drawn: Draw) -> list[Case]:
 
 product = Write(
     name="without_loops",
+    second=lambda n: seconds.without_loops(product, n),
     title="Three loops, two products",
     stars=2,
     minutes=8,
@@ -198,6 +200,7 @@ def _more_mix_in_columns(drawn: Draw) -> list[Case]:
 
 mixing = Write(
     name="mix_in_columns",
+    second=lambda n: seconds.mix_in_columns(mixing, n),
     title="The order that runs: a repair",
     stars=1,
     minutes=5,
@@ -287,6 +290,7 @@ def _more_attention_in_columns(drawn: Draw) -> list[Case]:
 
 columns = Write(
     name="attention_in_columns",
+    second=lambda n: seconds.attention_in_columns(columns, n),
     title="The lecture's letters",
     stars=3,
     minutes=12,
@@ -420,6 +424,7 @@ bright = Choice(
 
 cost = Number(
     name="regrouped_cost",
+    second=lambda n: seconds.regrouped_cost(cost, n),
     title="The same product, cheaper",
     stars=2,
     minutes=6,

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from lesson_lib.chapters.c03_matrix_form import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice
@@ -145,6 +146,7 @@ def _more_self_attention(drawn: Draw) -> list[Case]:
 write_self_attention = Write(
     name="self_attention",
     notebook=PART,
+    second=lambda n: seconds.self_attention(write_self_attention, n),
     title="Self-attention in five products",
     stars=2,
     minutes=6,
@@ -230,6 +232,7 @@ def _more_both_masks(drawn: Draw) -> list[Case]:
 write_both_masks = Write(
     name="both_masks",
     notebook=PART,
+    second=lambda n: seconds.both_masks(write_both_masks, n),
     title="Two masks in one",
     stars=2,
     minutes=6,
