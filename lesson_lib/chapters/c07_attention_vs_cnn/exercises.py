@@ -72,6 +72,7 @@ seen = Number(
         "a stride doubles steps, it does not double the whole side": "14 * 14",
         "you doubled at every layer, as if each had stride 2": "15 * 15",
         "that is what a pixel behind the second layer sees; there is a third": "5 * 5",
+        "you gave the third layer one pixel for the stride; its two steps are two pixels each, so it adds 4": "8 * 8",
         "three kernels of 9 pixels overlap, and reach farther: find the side of the square first": "3 * 9",
         "fields of neighbours overlap: they do not multiply": "9 * 9 * 9",
     },
@@ -390,6 +391,10 @@ patches = Write(
         ),
         "your patches go column by column; asked is row by row": ("2, 4, 1", "4, 2, 1"),
         "inside a patch you go column by column; asked is row by row": ("3, 5)", "5, 3)"),
+        "you take the number of patches down for the number across, too; a picture need not be square": (
+            "w // patch",
+            "h // patch",
+        ),
         "rows and columns are exchanged twice: among the patches and inside them": (
             "2, 4, 1, 3, 5",
             "4, 2, 1, 5, 3",
@@ -683,6 +688,10 @@ sagan = Write(
             " + gamma * attended.unflatten(2, x.shape[2:])",
             "",
         ),
+        "gamma stands before the whole sum: it scales what attention brings, and x itself stays": (
+            "x + gamma * attended.unflatten(2, x.shape[2:])",
+            "gamma * (x + attended.unflatten(2, x.shape[2:]))",
+        ),
         "gamma is gone: it decides how much of the attention comes in": ("gamma * ", ""),
         "gamma scales the attention alone; x stays whole": ("return x +", "return (1 - gamma) * x +"),
         "gamma stands on the wrong side: it belongs to what attention brings, not to x": (
@@ -823,6 +832,10 @@ match_a_set = Write(
             _cheapest_pair_first
         ),
         "you look for the largest sum; these are costs": ("argmin", "argmax"),
+        "your queries stand in rising order only; object 0 may take a later query than object 1": (
+            "permutations(range(queries), objects)",
+            "(way for way in permutations(range(queries), objects) if list(way) == sorted(way))",
+        ),
         "you ask each query for its object; asked is, for each object, its query": (
             "ways[totals.argmin()]",
             "each.new_full((queries,), -1).scatter(0, ways[totals.argmin()], each)",
