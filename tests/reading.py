@@ -45,7 +45,10 @@ def plain(text: str) -> str:
     text = re.sub(r"<style>.*?</style>", " ", text, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"</?(?:div|p|li|tr|summary|details|table|br)\b[^>]*>", "\n", text)
-    return re.sub(r"[*`#]+", "", html.unescape(re.sub(r"<[^>]+>", " ", text))).replace("|", " ")
+    text = html.unescape(re.sub(r"<[^>]+>", " ", text))
+    return re.sub(r"(?<! )[*`#]+|[*`#]+(?! )", "", text).replace(
+        "|", " "
+    )  # a product's * has blanks beside it
 
 
 def count(text: str) -> int:

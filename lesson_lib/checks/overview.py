@@ -219,7 +219,9 @@ def _ours(path: Path) -> bool:
 def _link(lesson: Lesson) -> str:
     """Where the lesson's notebook lies, seen from this one's folder, in which its kernel runs; '' where it is
     not there."""
-    for up in ("", "../"):
+    # a chapter of one part calls its exercises as the part: 03_matrix_form, exercises/03_matrix_form
+    inside = Path.cwd().name in ("evidence", "exercises", "solutions")
+    for up in ("../",) if inside else ("", "../"):
         if Path(f"{up}{lesson.notebook}.ipynb").is_file():
             return f"{up}{lesson.notebook}.ipynb"
     return ""

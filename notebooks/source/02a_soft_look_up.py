@@ -6,8 +6,8 @@ You ask three people what a pot of tea costs in town. Ann says 10, Ben 20, Cy 40
 score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive, larger for a larger score, and the three
 sum to 1.
 
-**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; keep padding
-out of a batch.
+**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; keep
+empty places out of a batch.
 
 **Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb), after 02b.
 
@@ -35,7 +35,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-Guess before you know the rule. Your first answer is kept, and a wrong one is answered too.
+Guess first. Your first answer is kept, and a wrong one is answered too.
 """
 
 # %%
@@ -61,7 +61,7 @@ r"""
 ## 1 · From a dictionary to a mixture
 
 Where do scores come from? Begin with a dictionary. It compares your *query* with every *key*, and returns the *value* of the key that is equal. A database
-can also ask for a range of keys. Both return nothing when nothing fits.
+can ask for a range of keys, too. With no fitting key neither has an answer:
 """
 
 # %%
@@ -110,7 +110,7 @@ A **query** asks, a **key** is compared with it, a **value** is mixed. A **score
 """
 
 # %% [markdown] tags=["exercise:soft_look_up"]
-# Write it for any number of queries and keys.
+# Write it for any number of queries and keys. (`Float[Tensor, "n d"]` is a note: a tensor of shape (n, d).)
 
 # %% [markdown]
 r"""
@@ -128,7 +128,7 @@ show(weights=weights, outputs=weights @ value)
 # %% [markdown]
 r"""
 Read from the bottom. Ten times the query: all weight goes to the best key, as in a dictionary. A query of zeros: the plain
-average. **Attention lives between a dictionary and an average**, and the size of the scores says where.
+average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
 The library's `attend` is your function with checks. `score=dot` asks for plain dot products.
 """
@@ -147,7 +147,7 @@ and every token answers, itself included: that is **self-attention**. Three matr
 $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
 
 Training finds these matrices. Here they are small whole numbers, so that you can follow three tokens by hand (Karim's example, 2019). The first token
-is $[1, 0, 1, 0]$, so its query is row 1 plus row 3 of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. Likewise the second key is $[4, 4, 0]$.
+is $[1, 0, 1, 0]$, so its query adds rows 1 and 3 of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. The second key comes out as $[4, 4, 0]$; the film will show how.
 """
 
 # %%
@@ -156,7 +156,8 @@ predict("score_by_hand")
 # %% [markdown]
 r"""
 Go through the film. Point at a number, or reach it with Tab, to read its formula. Step 4 has your score. In step 5 the second query's
-scores 4, 16, 12 become 0.00, 0.98, 0.02: a lead of 4 leaves the next key about a fiftieth.
+scores 4, 16, 12 become 0.00, 0.98, 0.02: a lead of 4 leaves the next key about a fiftieth. So in step 7 its output, $[2.00, 7.96, 0.05]$, is nearly
+the second value, $[2, 8, 0]$.
 """
 
 # %%
@@ -166,8 +167,8 @@ SevenStepsExplorer()
 r"""
 ## 3 · In real work: the empty chair
 
-Models read many lists at once. A second visitor wants the guess of somebody who knows *little*: her query is
-$[-1, -2]$. She met only Ann and Ben. A tensor needs lists of equal length, so an empty chair fills hers: key $[0, 0]$, value 0. That is **padding**.
+Models read many lists at once. A second visitor asks with minus signs, $[-1, -2]$: the more somebody knows, the lower the score. She met only
+Ann and Ben. A tensor needs lists of equal length, so an empty chair fills hers: key $[0, 0]$, value 0. That is **padding**.
 """
 
 # %%
@@ -188,7 +189,7 @@ $e^{-\infty} = 0$.
 """
 
 # %% [markdown] tags=["exercise:without_padding"]
-# In a batch of $b$ lists, `real` says which keys are somebody: shape (b, m). Hide the others before the softmax.
+# In a batch of $b$ lists, `real` (b, m) says which keys are somebody. Hide the others, and return the weights.
 
 # %% [markdown]
 r"""
@@ -209,7 +210,7 @@ r"""
 Now she hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`. Why? That is the next part's question.)
 
 Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and the first visitor,
-whose list is full, sees nobody:
+whose list is full, sees nobody. All her scores are $-\infty$, and 0 / 0 is nan, "not a number". (The layer has matrices of its own; only the nan counts here.)
 """
 
 # %%
@@ -220,7 +221,7 @@ for name, ignored in {"real": real, "~real": ~real}.items():
 
 # %% [markdown]
 r"""
-Today's language models stack this function: each word asks itself and all earlier words.
+A language model hides later words in the same way (part 03).
 
 ## Three people once more
 

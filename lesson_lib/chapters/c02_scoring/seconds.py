@@ -260,7 +260,7 @@ WITH_TEMPERATURE = Write(
         ),
         Stage(
             "temperature 0.5",
-            lambda: [{"weights": drawn(3, 5).softmax(-1), "temperature": 0.5}],
+            lambda: [{"weights": table([0.4, 0.3, 0.15, 0.1, 0.05]), "temperature": 0.5}],
             "A low temperature makes the weights move more.",
         ),
     ),

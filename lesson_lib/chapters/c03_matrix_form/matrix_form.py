@@ -35,7 +35,7 @@ no_matrices = Choice(
     answer="c",
     remember="each guest then scores itself highest, and i scores j as j scores i",
     slips={
-        "W_v changes what is mixed; who is listened to is fixed by x alone": "a",
+        "the matrix W_v changes what is mixed; who is listened to is fixed by x alone": "a",
         "no training can help: the scores hold nothing that is learned": "b",
     },
 )

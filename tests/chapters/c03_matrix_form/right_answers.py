@@ -5,6 +5,23 @@ import torch
 from lesson_lib.chapters.c03_matrix_form.exercises import without_loops
 
 RIGHT = {
+    "table_shape": ("b", "(64, 8, 8)"),
+    "no_matrices": ("c", "no"),
+    "where_written": ("a", "guest with guest"),
+    "zeros_after": ("b", "yes, a little"),
+    "nobody_to_see": ("c", "nan"),
+    "top_left": ("b", "only the first"),
+    "one_by_one": ("b", "a bit more than half"),
+    "self_attention": (
+        lambda x, w_q, w_k, w_v: torch.nn.functional.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v),
+        lambda x, w_q, w_k, w_v: (
+            torch.einsum("bnd,dk,ek,bme->bnm", x, w_q, w_k, x).div(w_k.shape[1] ** 0.5).softmax(2) @ (x @ w_v)
+        ),
+    ),
+    "both_masks": (
+        lambda real: torch.ones(real.shape[1], real.shape[1]).tril().bool().logical_and(real.unsqueeze(1)),
+        lambda real: (torch.arange(real.shape[1])[:, None] >= torch.arange(real.shape[1])) * real[:, None],
+    ),
     "without_loops": (
         lambda query, key, value: torch.nn.functional.scaled_dot_product_attention(
             query, key, value, scale=1.0
