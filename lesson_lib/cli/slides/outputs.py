@@ -5,6 +5,7 @@ import html
 import math
 import re
 import struct
+import unicodedata
 from dataclasses import dataclass
 
 from lesson_lib.cli.slides.text import lines_of
@@ -251,11 +252,27 @@ def _widths(natural: list[float], letters: list[int], least: list[float], width:
         fixed[c] = min(natural[c], max(share[c], least[c]))
 
 
+def room_of(text: str) -> int:
+    """How many Latin letters take as much room as the text; a Chinese one takes that of two.
+
+    >>> room_of("a b"), room_of("注意力")
+    (3, 6)
+    """
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+
 def shortened(table: Table) -> Table:
-    """The table with long cells cut to their first sentence: for tables that are looked up, not read."""
+    """The table with long cells cut to their first line or sentence: for tables that are looked up, not
+    read."""
     rows, plain = [], []
     for row, text in zip(table.rows, table.plain, strict=True):
-        first = [re.split(r"(?<=[.;]) (?=[A-Z])", t)[0] if len(t) > 130 else t for t in text]
+        lines = [
+            " ".join(html.unescape(re.sub(r"<[^>]+>", " ", re.split(r"<br ?/?>", r)[0])).split()) for r in row
+        ]
+        first = [
+            re.split(r"(?<=[.;]) (?=[A-Z])", line)[0] if room_of(t) > 130 else t
+            for line, t in zip(lines, text, strict=True)
+        ]
         cut = [f != t for f, t in zip(first, text, strict=True)]
         rows.append([html.escape(f) + " …" if c else r for r, f, c in zip(row, first, cut, strict=True)])
         plain.append(first)
@@ -283,7 +300,7 @@ def table_pieces(table: Table, room: float, *, short: bool = False, full: float 
 
     def height(row: list[str]) -> float:
         lines = max(
-            lines_of(len(c), px, max(part - 24, 20)) + c.count("\n")
+            lines_of(room_of(c), px, max(part - 24, 20)) + c.count("\n")
             for c, part in zip(row, parts, strict=True)
         )
         return lines * px * 1.3 + 15
