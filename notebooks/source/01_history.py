@@ -937,60 +937,9 @@ That the paper was the first in its field is literature, and no cell can run it.
 is long ago, and does better with attention. We find the second half. Forgetting over length we did not find here; lesson 08 looks for it.
 """
 
-# %% tags=["claim:history-3"]
-blank = to_device(tagger.make("one word"))  # not trained: any weights will do
-scores = blank(to_device(tagging.read("I saw a saw")))[0]
-claim(
-    "history-3",
-    {
-        "the two saw get the same scores, whatever the weights": torch.equal(
-            scores[1], scores[3]
-        ),
-        "of words like saw at most 63 % can be right": round(limits["one word"][0], 2)
-        == 0.63,
-        "and the best of three trained ones is within 2 points of that": abs(
-            max(
-                row["right"]["saw"]
-                for row in stored_tagger
-                if row["system"] == "one word"
-            )
-            - limits["one word"][0]
-        )
-        < 0.02,
-    },
-)
-
-
-# %% tags=["claim:history-4"]
-def moved(system, place):
-    """The words whose scores change when the word at `place` is another one."""
-    model = to_device(tagger.make(system)).eval()
-    words = to_device(tagging.read("the man found the cat near the house"))
-    other = words.clone()
-    other[0, place] = to_device(tagging.read("kitchen"))[0, 0]
-    with torch.no_grad():
-        change = (model(words) - model(other)).abs().amax(-1)[0]
-    return (change > 0).nonzero().flatten().tolist()
-
-
-claim(
-    "history-4",
-    {
-        "for saw a window of 1 is enough": limits["window 1"][0] == 1,
-        "for cut a window of 7 is not": limits["window 7"][1] < 1,
-        "a window of 1: word 4 reaches words 3, 4, 5": moved("window 1", 4)
-        == [3, 4, 5],
-        "a recurrent network: word 4 reaches word 7, the last, and none before": moved(
-            "recurrent", 4
-        )
-        == [4, 5, 6, 7],
-    },
-)
-
 # %% [markdown]
 r"""
-A window sees as much to the left as to the right, and then nothing. A recurrent network sees everything to its left and nothing to its right. The source calls
-the first by the name of the second; the figures above show that they fail on different words.
+Two claims on taggers are decided in the [evidence](evidence/01_history_evidence.ipynb) of part [01a](01a_two_saws.ipynb), the second edition of section 5.
 
 The last claim is one of lesson 05, about verbs and positions; its words are here.
 """

@@ -2,9 +2,9 @@
 r"""
 # 02b · Which score, and why the root?
 
-Two models learn to look things up. They differ in one division. After 1,000 steps one of them still fails. Which one, and why?
+Two models learn to look things up. They differ in one division. After 1,000 steps one still fails. Which, and why?
 
-**Afterwards you can** say why scores are divided by $\sqrt d$, and when that does not help; choose a score; and compare two models fairly.
+**Afterwards you can** say why scores are divided by $\sqrt d$, and when that does not help; choose a score; compare two models fairly.
 
 **Time** about 45 minutes. **You need** part [02a](02a_soft_look_up.ipynb). **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb).
 
@@ -35,7 +35,7 @@ warm_up()
 # %% [markdown]
 r"""
 The task: a list has 16 pairs of a symbol and an answer. Asked for one of its symbols, the model names the answer. There are 64 symbols and 8
-answers, so guessing is right one time in eight. Every list is new: the model cannot learn answers, it must learn to look up.
+answers. Guessing is right one time in eight, naming the list's commonest answer about one time in four. Every list is new: the model must learn to look up.
 """
 
 # %%
@@ -50,7 +50,7 @@ show_source(look_up.LookUp)
 # %% [markdown]
 r"""
 Read `forward`: the asked symbol's vector is the query, the 16 symbols of the list have key vectors, their answers value vectors. (`nn.Embedding` is a table with
-one learned row per symbol.) One model scores by $q \cdot k$, the other by $q \cdot k / \sqrt{256} = q \cdot k / 16$.
+one learned row per symbol.) One model's score is $q \cdot k$, the other's $q \cdot k / \sqrt{256} = q \cdot k / 16$.
 """
 
 # %%
@@ -69,27 +69,28 @@ assert live["scaled dot"].column("step")[-1] <= 200
 
 # %% [markdown]
 r"""
-The scaled model passes 95 % within 200 steps and stops. The other one uses all 1,000 and is still far below. (The axis doubles: the last step to the
-right is half of the training.) It *could* hold the same solution, with vectors a quarter as long. It does not find it in time.
+The scaled model passes 95 % within 200 steps and stops. The other uses all 1,000 and is still far below. (On this axis each tick doubles.) It *could* hold the same solution, with vectors a quarter as long. It does not find it in time.
 
 ## 1 · Scores grow with the width
 
-At the start all numbers are random, with mean 0 and variance 1.
+At the start all numbers are drawn independently, with mean 0 and variance 1.
 """
 
 # %%
 predict("growth")
 
 # %%
-for d in (4, 64, 1024):
-    scores = dot(torch.randn(500, d), torch.randn(16, d))
+for d in (4, 256, 1024):
+    scores = dot(torch.randn(2000, 1, d), torch.randn(2000, 16, d))
     top = scores.softmax(-1).amax(-1).mean()
-    print(f"width {d:4}  deviation {scores.std():5.2f}  largest weight {top:.2f}")
+    print(
+        f"width {d:4}  deviation {scores.std():5.2f}  largest of 16 weights {top:.2f}"
+    )
 
 # %% [markdown]
 r"""
 A product of two such numbers has variance 1, since $E[q^2 k^2] = E[q^2]\,E[k^2] = 1$. Variances of independent terms add up: $d$ products have variance
-$d$ and standard deviation $\sqrt d$. So at width 1,024 scores differ by tens, and one key takes nearly all the weight, *by chance*, before anything is
+$d$ and standard deviation $\sqrt d$. So at our width, 256, one key takes 92 % of the weight, *by chance*, before anything is
 learned. This is called **saturation**.
 
 ## 2 · Why saturation stops learning
@@ -113,8 +114,8 @@ assert_close(table, torch.diag(w) - w[:, None] * w[None, :])
 
 # %% [markdown]
 r"""
-torch's own table agrees. Where one weight is 1 and the rest are 0, **all** slopes are 0. The gradient reaches the scores through this table, so the model
-hears nothing of its wrong choice. Divide by $\sqrt d$, and the standard deviation is 1 at every width:
+torch's own table agrees. Where one weight is 1 and the rest are 0, **all** slopes are 0. The gradient reaches the scores through this table: a model that has chosen by chance
+hears little of its mistake. Divide by $\sqrt d$, and the standard deviation is 1 at every width:
 """
 
 # %% [markdown] tags=["exercise:scaled_scores"]
@@ -124,13 +125,18 @@ hears nothing of its wrong choice. Divide by $\sqrt d$, and the standard deviati
 predict("by_the_width")
 
 # %%
-q, k = torch.randn(500, 1024), torch.randn(16, 1024)
-for name, scores in {"root": scaled_dot(q, k), "width": dot(q, k) / 1024}.items():
-    top = scores.softmax(-1).amax(-1).mean()
-    print(f"by the {name:5}  largest of 16 weights {top:.2f}")
+q, k = torch.randn(2000, 1, 256), torch.randn(2000, 16, 256)
+divided = {"nothing": dot(q, k), "root": scaled_dot(q, k), "width": dot(q, k) / 256}
+for name, scores in divided.items():
+    top = scores.softmax(-1).amax(-1)
+    print(
+        f"by {name:8} largest {top.mean():.2f}  its slope {(top - top**2).mean():.3f}"
+    )
 
 # %% [markdown]
 r"""
+An even share is 0.06. With the root the slope is over three times as large as without: its model hears more.
+
 **"The root always keeps scores at 1."** The argument needs independent numbers. Training makes them depend on each other. Take the extreme:
 """
 
@@ -138,14 +144,15 @@ r"""
 predict("copies")
 
 # %%
-q, k = torch.randn(500, 1).expand(-1, 64), torch.randn(16, 1).expand(-1, 64)
+q = torch.randn(2000, 1, 1).expand(-1, -1, 64)
+k = torch.randn(2000, 16, 1).expand(-1, -1, 64)
 scores = scaled_dot(q, k)
 print(f"deviation {scores.std():.2f}  largest {scores.softmax(-1).amax(-1).mean():.2f}")
 
 # %% [markdown]
 r"""
-So the root makes a good *start*. That is also why layers draw their first matrices with a variance of about one over the width (Xavier's and Kaiming's
-initialisation): mean 0 and variance 1 go in, and come out.
+One key has 0.68 of the weight, not 0.24. So the root makes a good *start*. Layers start by the same sum: their numbers are drawn, often from a Gaussian, with variance
+$1/d$ (Xavier), or $2/d$ before a ReLU, which cuts half away (Kaiming).
 
 ## 3 · Other scores
 
@@ -153,11 +160,11 @@ initialisation): mean 0 and variance 1 go in, and come out.
 |---|---|---|---|
 | dot | $q \cdot k$ | none | no |
 | scaled dot | $q \cdot k / \sqrt d$ | none | no |
-| bilinear | $q \cdot W k$ | $d_q\,d_k$ | yes |
+| bilinear (Luong) | $q \cdot W k$ | $d_q\,d_k$ | yes |
 | additive | $v \cdot \tanh(W_q q + W_k k)$ | $d_h (d_q + d_k + 1)$ | yes |
 
-The additive score is a small network with $d_h$ hidden units, asked about every pair; $v$ is a learned vector here. It came first (Bahdanau et al. 2014).
-Its tanh stays between −1 and 1, so it needs no root. Stored runs of all four, at five widths, with three seeds and the best of six learning rates:
+The additive score is a small network with $d_h$ hidden units; $v$ is a learned vector here. It came first (Bahdanau et al. 2014).
+It adds numbers between −1 and 1 with a small $v$, so it needs no root. Stored runs, three seeds, the best of six learning rates:
 """
 
 # %%
@@ -165,8 +172,8 @@ figures.stored_arrival()
 
 # %% [markdown]
 r"""
-Plain dot products fail from width 64 on. Scaled and additive scores succeed at every width. Bilinear fails at 1,024 though it starts with the right size:
-its scores explode later. So which is better, scaled or additive? Look at the same runs twice:
+Plain dot products fail from width 64 on. Scaled and additive scores succeed at every width. Bilinear fails at 1,024. It is drawn so small that its
+scores start near 1, too; training blows them up ([measured](evidence/02_scoring_evidence.ipynb)). Scaled or additive? Look at the same runs twice:
 """
 
 # %%
@@ -176,7 +183,7 @@ figures.stored_rates()
 r"""
 At one rate for both, additive needs fewer steps at every width. At the best rate for each, its lead is gone from width 16 on. **A comparison at one
 learning rate is a comparison of learning rates.** What decides is the cost: for 512 tokens and 64 hidden units the additive score holds
-$512 \cdot 512 \cdot 64$, nearly 17 million numbers. A dot product holds one per pair, 262,144.
+$512 \cdot 512 \cdot 64$, nearly 17 million numbers, a dot product 262,144.
 
 **"The dot product picks the most similar key."** Does it?
 """
@@ -191,12 +198,12 @@ show(scores=dot(q, k), cosines=F.cosine_similarity(q, k))
 
 # %% [markdown]
 r"""
-The cosine, which sees direction alone, prefers the first key. The dot product prefers the longer one.
+The cosine sees direction alone, and prefers the first key.
 
 ## In real work
 
-torch divides by the root unless you say otherwise. The width is that of the vectors that are multiplied: a model of width 512 with 8 heads (chapter 04) multiplies vectors
-of width 64, and divides by 8. In half precision it matters *when* you divide: 65,504 is the largest float16.
+torch divides by the root as well. The width is that of the vectors that are multiplied: many models of width 512 multiply vectors
+of width 64 (chapter 04), and divide by 8. In half precision it matters *when* you divide: 65,504 is the largest float16.
 """
 
 # %%
@@ -210,14 +217,14 @@ show(
 
 # %% [markdown]
 r"""
-$1{,}024 \cdot 64 = 65{,}536$ is too large, so the late division gets infinity. Fused kernels, and our `scaled_dot`, divide the query first or add up in float32.
+$8 \cdot 8$, 1,024 times, is 65,536: too large, so the late division gets infinity. Our `scaled_dot` divides the query first.
 
 **To remember.** Divide by the root, and random scores have a standard deviation of 1 at every width, so the softmax starts with slopes that are not zero.
 
 - $\operatorname{var}(q \cdot k) = d$ for independent parts of mean 0 and variance 1.
 - Slopes of a softmax are $w - w^2$ and $-w_i w_j$: all zero where one weight is 1.
 - The root is a start, not a law: correlated parts break it.
-- Scaled and additive scores both learn; the dot product is far cheaper.
+- Scaled and additive scores both learn; the scaled one is far cheaper.
 - A dot product counts length as well as direction.
 
 **Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Luong, Pham & Manning 2015 (arXiv:1508.04025); Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.1. Seeds, rates and the

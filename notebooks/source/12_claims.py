@@ -172,10 +172,10 @@ r"""
 """
 
 # %%
-by_lesson = {
-    page(lesson=lesson).rows[0].chapter: page(lesson=lesson).counts()
-    for lesson in page().lessons
-}
+by_lesson = {row.chapter: {} for row in page().rows}
+for row in page().rows:
+    counts = by_lesson[row.chapter]
+    counts[row.verdict] = counts.get(row.verdict, 0) + 1
 tally(
     by_lesson,
     alt="A bar for each chapter: 02 has most claims, 01 and 09 to 11 have at most four. Chapters 01, 03, 09 and 11 have no corrected one.",

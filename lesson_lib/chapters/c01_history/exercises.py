@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c01_history import two_saws
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -892,4 +893,4 @@ why = Open(
 )
 
 
-EXERCISES = (counted, shares, regression, glimpse, policy, step, alignment, why)
+EXERCISES = (*two_saws.ASKED, counted, shares, regression, glimpse, policy, step, alignment, why)

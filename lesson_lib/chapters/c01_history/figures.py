@@ -6,7 +6,8 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from lesson_lib.charts.basic import lines
+from lesson_lib import experiments
+from lesson_lib.charts.basic import heatmap, lines
 from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
 
 
@@ -65,6 +66,14 @@ def taggers(rows: Sequence[Mapping], among: Sequence[str], title: str) -> Pictur
     )
 
 
+def stored_taggers() -> Picture:
+    """What `make experiments ARGS=tagger` found for six of its systems, beside their limits."""
+    shown = ("one word", "window 1", "window 7", "recurrent", "recurrent, both ways", "attention")
+    rows = [row for row in experiments.results("tagger")["rows"] if row["system"] in shown]
+    caption = "Stored runs. A dot is a seed, tested on 4,000 new sentences; a black line is the limit."
+    return taggers(rows, ("saw", "cut"), caption)
+
+
 @styled
 def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]) -> Picture:
     """Limits over the radius of the window, a curve for each ambiguous class, and what was trained as
@@ -90,6 +99,20 @@ def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Seq
             " lie close to the lines."
         ),
         caption="Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
+    )
+
+
+def masks(tables: Mapping[str, Tensor]) -> Picture:
+    """Masks (n, n) side by side, bright: may look."""
+    return heatmap(
+        {name: table.float() for name, table in tables.items()},
+        numbers=False,
+        limits=(0, 1),
+        row_axis="word that asks",
+        column_axis="word asked",
+        color_axis="may look",
+        alt="Four masks over six words: a diagonal, a band of three, a lower triangle, and a full square.",
+        caption="Bright: may look.",
     )
 
 

@@ -63,13 +63,13 @@ by_the_width = Choice(
     name="by_the_width",
     notebook=PART,
     title="Why not by d?",
-    asked="Divide by d = 1,024 instead of its root. The weights over 16 keys are then ...",
+    asked="Divide by d = 256 instead of its root. The weights over 16 keys are then ...",
     options={"a": "nearly all equal", "b": "one near 1", "c": "as with the root"},
     answer="a",
-    remember="the scores have the standard deviation 32 / 1,024 = 0.03: attention becomes an average",
+    remember="the scores have the standard deviation 16 / 256 = 0.06: attention becomes an average",
     slips={
         "that happens with no division; this one divides too much": "b",
-        "the root leaves a standard deviation of 1, this leaves 0.03": "c",
+        "the root leaves a standard deviation of 1, this leaves 0.06": "c",
     },
 )
 
@@ -83,7 +83,7 @@ copies = Choice(
     ),
     options={"a": "1", "b": "8", "c": "64"},
     answer="b",
-    remember="q · k is 64 times one product, so its deviation is 64, and the root takes away 8 of that",
+    remember="q · k is 64 times one product: its deviation is 64, and divided by the root it is 64 / 8",
     slips={
         "that needs 64 independent products; here all 64 are the same one": "a",
         "that is before the division": "c",

@@ -21,6 +21,20 @@ def _from_counts(share: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor]
 
 
 RIGHT = {
+    "same_word": ("c", "no"),
+    "best_alone": (0.6, "6 / 10", "3/5"),
+    "best_on_cut": ("d", "attention"),
+    "without_order": ("b", "between one word and window 1"),
+    "did_away": ("a", "that of cut alone"),
+    "padding_counts": ("24 / 36", 2 / 3),
+    "most_right": (
+        lambda counts: torch.stack([row.max() for row in counts]).sum() / counts.sum(),
+        lambda c: (c.sum(-1) / c.sum()) @ (c.max(dim=1).values / c.sum(-1)),
+    ),
+    "window_mask": (
+        lambda n, radius: torch.ones(n, n, dtype=torch.bool).tril(radius).triu(-radius),
+        lambda n, radius: torch.tensor([[abs(i - j) <= radius for j in range(n)] for i in range(n)]),
+    ),
     "best_share": (
         _from_counts(lambda c: c.amax(1).sum() / c.sum()),
         lambda seen, tags: (

@@ -17,11 +17,12 @@ from lesson_lib.measure import cpu_seconds, peak_mib
 from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
 from lesson_lib.training import History, fit
 
+SYMBOLS, ANSWERS, D_VALUE = 64, 8, 16
 RECIPE = {
-    "symbols": 64,
+    "symbols": SYMBOLS,
     "pairs": 16,
-    "answers": 8,
-    "d_value": 16,
+    "answers": ANSWERS,
+    "d_value": D_VALUE,
     "d_hidden": 64,
     "batch": 64,
     "steps": 1000,
@@ -46,9 +47,9 @@ class LookUp(nn.Module):
 
     def __init__(self, score: str, d: int) -> None:
         super().__init__()
-        self.query, self.key = nn.Embedding(RECIPE["symbols"], d), nn.Embedding(RECIPE["symbols"], d)
-        self.value = nn.Embedding(RECIPE["answers"], RECIPE["d_value"])
-        self.read = nn.Linear(RECIPE["d_value"], RECIPE["answers"])
+        self.query, self.key = nn.Embedding(SYMBOLS, d), nn.Embedding(SYMBOLS, d)
+        self.value = nn.Embedding(ANSWERS, D_VALUE)
+        self.read = nn.Linear(D_VALUE, ANSWERS)
         self.score = make_score(score, d)
 
     def forward(self, asked: Tensor, symbols: Tensor, answers: Tensor) -> Tensor:

@@ -1,0 +1,280 @@
+# %% [markdown]
+r"""
+# 01a · What does a word need to see?
+
+*I saw a saw.* The same word twice: first a verb, then a tool. You knew which was which. A **tagger** is a network that names each word's part of speech. What must it see
+to know it, too?
+
+**Afterwards you can** compute the best score that a tagger can reach from what it sees; say what a window, a recurrent network and attention see; test by an
+intervention which words a trained network uses.
+
+**Time** about 45 minutes. **You need** page [00](00_start_here.ipynb). You may also begin with [02a](02a_soft_look_up.ipynb) and come back. **Exercises**:
+[exercises/01_history](exercises/01_history.ipynb).
+
+<details><summary>中文摘要</summary>
+看到的信息相同,输出就相同:只看单个词的网络无法区分句中的两个 saw。一个标注器能达到的最好成绩由它能看到什么决定,可以精确计算。
+窗口大小难以选定,自注意力让每个词一步就能看到全句。要知道训练好的网络用了哪个词,应做干预实验并设对照,而不是只看权重图。
+</details>
+"""
+
+# %%
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.testing import assert_close
+
+from lesson_lib.chapters.c01_history import figures
+from lesson_lib.chapters.c01_history.experiments import tagger
+from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.data import tagging
+from lesson_lib.device import quick, to_device
+from lesson_lib.masks import causal, window
+from lesson_lib.models import tagger as models
+from lesson_lib.show import show, show_source
+
+warm_up()
+
+# %%
+predict("same_word")
+
+# %% [markdown]
+r"""
+A small grammar writes our sentences. They make little sense, and every word has its tag:
+"""
+
+# %%
+sample = tagging.draw(torch.Generator().manual_seed(5), 3)
+for words, tags in zip(sample.words, sample.tags, strict=True):
+    named = [tagging.TAGS[t] for t in tags.tolist() if t != tagging.PADDING]
+    print(
+        *(f"{w}/{t}" for w, t in zip(tagging.text(words).split(), named, strict=True))
+    )
+
+# %% [markdown]
+r"""
+Three kinds of words are ambiguous. (A *base* form follows an auxiliary: *did cut*, *will watch*.)
+
+| words like | may be | told by |
+|---|---|---|
+| *saw* | noun, past form | its neighbours: *the saw*, *I saw* |
+| *watch* | noun, base form | its neighbours: *the watch*, *did I watch* |
+| *cut* | noun, past, base form | at times a word far away: ***did** the man near me **cut** the bottle* |
+
+## 1 · The best that anybody can do
+
+**Two words that look the same to a tagger get the same tag.** So the best it can do is to name, for each thing it may see, the most frequent tag there.
+"""
+
+# %%
+predict("best_alone")
+
+# %% [markdown]
+r"""
+Let *saw* be a noun 5 times and a past form 3 times. Alone, 5 of 8 can be right. Now the tagger sees the word before as well:
+
+| | noun | past form | right |
+|---|---|---|---|
+| *the saw* | 4 | 0 | 4 of 4 |
+| *I saw* | 0 | 3 | 3 of 3 |
+| *garden saw* | 1 | 0 | 1 of 1 |
+
+Together 8 of 8.
+"""
+
+# %% [markdown] tags=["exercise:most_right"]
+# Write it for any table of counts.
+
+# %% [markdown]
+r"""
+The grammar knows every probability, so the library's `limit` gives the exact value for all sentences. Words like *saw*, seen alone:
+"""
+
+# %%
+show(limit=tagging.limit(tagging.window(0), among=("saw",)))
+
+# %% [markdown]
+r"""
+**"A larger network would do it."** No network passes this 0.63, of any size: it sees no more.
+
+## 2 · What sees what
+
+Each kind of network is a table of who may look at whom, a **mask**. A **recurrent** network reads from left to right and keeps a summary.
+"""
+
+# %% [markdown] tags=["exercise:window_mask"]
+# A window shows a word its neighbours. Write its mask.
+
+# %%
+figures.masks(
+    {
+        "one word": window(6, radius=0),
+        "window 1": window(6, radius=1),
+        "recurrent": causal(6),
+        "attention": torch.ones(6, 6),
+    }
+)
+
+# %%
+predict("best_on_cut")
+
+# %%
+sights = {
+    "one word": tagging.window(0),
+    "window 1": tagging.window(1),
+    "window 7": tagging.window(7),
+    "recurrent": tagging.before,
+    "attention": tagging.whole,
+}
+print("limit           saw    cut")
+for name, sight in sights.items():
+    saw, cut = (tagging.limit(sight, among=(word,)) for word in ("saw", "cut"))
+    print(f"{name:14}{saw:.3f}  {cut:.3f}")
+
+# %% [markdown]
+r"""
+One neighbour on either side solves *saw*. For *cut* even seven are too few: no size is right for every word. The recurrent network misses only what a later word tells.
+Seeing everything gives 1.
+"""
+
+# %%
+predict("without_order")
+
+# %%
+show(limit_without_order=tagging.limit(tagging.bag, among=("saw",)))
+
+# %% [markdown]
+r"""
+Order is a part of what is seen. Attention has to be told it (chapter 05).
+
+## 3 · Are the limits reached?
+
+The model behind the first rows of the next figure, whole:
+"""
+
+# %%
+show_source(models.Window)
+
+# %%
+figures.stored_taggers()
+
+# %% [markdown]
+r"""
+Every dot lies within two points of its line. **What a model sees decides what it can learn.**
+
+**"Only attention can do this."** Look at *recurrent, both ways*: two readers, one from each end, see everything too. What attention changes is the way: any word reaches
+any other in one step, and not in nine. Now train it (15 seconds; its two layers are opened in chapters 04 and 06):
+"""
+
+# %%
+attentive, _ = tagger.train("attention", lr=1e-2)
+share = tagger.accuracy(attentive, "test")
+
+# %%
+assert quick() or (share["all words"] > 0.98 and share["cut"] > 0.985)
+
+# %% [markdown]
+r"""
+## 4 · Who looked?
+
+It tags *cut* better than any window of 7 could. Does it use the far word? Here is a test, an **intervention**: change one word, and see which tags follow.
+"""
+
+# %%
+asked = "did the old man that saw the duck near me cut the bottle"
+predict("did_away")
+
+
+# %%
+def tagged(sentence):
+    """The tag that the trained network gives each word."""
+    with torch.no_grad():
+        best = attentive(to_device(tagging.read(sentence)))[0].argmax(-1)
+    return [tagging.TAGS[t] for t in best.tolist()]
+
+
+def moved(sentence, gone=""):
+    """The words whose tags differ from those in `asked`; `gone` is missing in the sentence."""
+    kept = [i for i, word in enumerate(asked.split()) if word != gone]
+    before, after = tagged(asked), tagged(sentence)
+    pairs = zip(sentence.split(), (before[i] for i in kept), after, strict=True)
+    return [f"{word}: {one} -> {other}" for word, one, other in pairs if one != other]
+
+
+found = {
+    "without did": moved(asked.replace("did ", ""), gone="did"),
+    "without old": moved(asked.replace("old ", ""), gone="old"),
+    "will, not did": moved(asked.replace("did", "will")),
+    "woman, not man": moved(asked.replace("man", "woman")),
+}
+
+# %% tags=["nbval-ignore-output"]
+for change, followed in found.items():
+    print(f"{change:15}", followed or "nothing")
+
+# %%
+silent = [followed for change, followed in found.items() if change != "without did"]
+assert quick() or (
+    found["without did"] == ["cut: base -> past"] and silent == [[], [], []]
+)
+
+# %% [markdown]
+r"""
+One word went, and one tag changed, ten places further on. Taking *did* away also moves every word by one place. That is why the **control** matters: taking *old* away moves
+them as well, and nothing changes. So it was *did*.
+
+**"The bright cell is the cause."** Here is where *cut* looks in the first layer. *did* gets about an even share. From this map you would not guess what the
+intervention shows. A map is a place to get ideas; an intervention is a test.
+"""
+
+# %%
+with torch.no_grad():
+    _, maps = attentive.look(to_device(tagging.read(asked)))
+figures.sight(asked.split(), maps[0][0], (5, 10))
+
+# %% [markdown]
+r"""
+## In real work
+
+Sentences in a batch are padded to the longest.
+"""
+
+# %%
+predict("padding_counts")
+
+# %%
+batch = to_device(tagging.draw(torch.Generator().manual_seed(6), 3))
+scores, tags = attentive(batch.words).flatten(0, 1), batch.tags.flatten()
+real = tags != tagging.PADDING
+by_torch = F.cross_entropy(scores, tags, ignore_index=tagging.PADDING)
+assert_close(by_torch, F.cross_entropy(scores[real], tags[real]))
+
+# %% [markdown]
+r"""
+Give `ignore_index` to the loss, and divide what is right by the number of *words*.
+
+## I saw a saw
+"""
+
+# %% tags=["nbval-ignore-output"]
+print(tagged("I saw a saw"))
+
+# %%
+assert quick() or tagged("I saw a saw")[1::2] == ["past", "noun"]
+
+# %% [markdown]
+r"""
+The same word twice, two tags: each *saw* saw something else.
+
+**To remember.** What a model sees, order included, sets the limit of what it can learn; the limit can be computed before anything is trained.
+
+- Equal sights get equal answers, whatever the size of the network.
+- A window has no right size; attention lets each word look anywhere in one step.
+- To know what a network uses, change it, and change something harmless as a control.
+- Leave padding out of loss and accuracy.
+
+**Sources.** The sentence is Hung-yi Lee's (*Machine Learning* 2021); the limit is the Bayes classifier's. Seeds, rates and what the course's sources claim:
+[evidence](evidence/01_history_evidence.ipynb).
+
+**Next**: [02a · A soft look-up](02a_soft_look_up.ipynb): how much do I listen to each of three answers?
+"""
