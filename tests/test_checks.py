@@ -476,7 +476,7 @@ def test_progress_lists_and_says_what_is_next():
     check(RIGHT[first.name][0], first.name)
     text = repr(progress())
     assert "Exercises: 1 of" in text and "2 attempts" in text
-    assert f"{second.name}, in exercises/01_history.ipynb" in text
+    assert f"{second.name}, in {second.notebook}.ipynb" in text
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,10 @@ write_window_mask = Write(
         "your window looks to one side only: take the distance, whichever word comes first": (".abs()", ""),
         "the border is missing: at most `radius` words away": ("<=", "<"),
         "your table says who may NOT look": ("<=", ">"),
+        "a word may look at itself: the diagonal is missing": (
+            "(i[:, None] - i[None, :]).abs() <= radius",
+            "((i[:, None] - i[None, :]).abs() <= radius) & (i[:, None] != i[None, :])",
+        ),
         "the mask of a recurrent network: all words before, however far": (
             "(i[:, None] - i[None, :]).abs() <= radius",
             "i[:, None] - i[None, :] >= 0",
