@@ -2,8 +2,8 @@
 r"""
 # 03 · How does it become a few matrix products?
 
-Eight guests meet in random order. Each wears a card with a number from 0 to 7, and each must name the card of a secret partner. Nobody tells
-the model who belongs to whom. It only hears what the right cards were. Where will it write the secret down?
+Eight guests meet in random order. Each wears a card from 0 to 7, and must name the card of a secret partner (who has another
+partner). Nobody tells the model who belongs to whom. It only hears what the right cards were. Where will it write the secret down?
 
 **Afterwards you can** write self-attention for a batch; read out of the matrices what it learned; hide future and padding, and test
 that they are hidden.
@@ -30,7 +30,7 @@ from lesson_lib.chapters.c03_matrix_form.experiments import partners
 from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
 from lesson_lib.checks import check, hint, predict, solution, warm_up
 from lesson_lib.device import quick, to_device
-from lesson_lib.masks import causal, padding
+from lesson_lib.masks import causal
 from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
@@ -38,6 +38,7 @@ warm_up()
 
 # %%
 x, right, where = to_device(partners.draw(torch.Generator().manual_seed(7)))
+# where: the place of each guest's partner
 guests, cards = x[0, :, :8].argmax(-1), x[0, :, 8:].argmax(-1)
 for name, row in {"guest": guests, "card": cards, "right answer": right[0]}.items():
     print(f"{name:12}", *row.tolist())
@@ -45,7 +46,7 @@ figures.tokens(x[0])
 
 # %% [markdown]
 r"""
-Guest 1 came first; its partner is guest 6, who wears card 1. So the first right answer is 1. A token is one row of the picture.
+Guest 1 came first; its partner is guest 6, who wears card 1. So the first right answer is 1. A token is a row of the picture: a 1 for the guest, a 1 for the card.
 
 ## 1 · Five products
 
@@ -53,7 +54,7 @@ In 02a one list was $(n, d)$. Here `x` holds 64 parties, $(b, n, d) = (64, 8, 16
 
 $$Q = x W_q \qquad K = x W_k \qquad V = x W_v \qquad A = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) \qquad O = A V$$
 
-`@` multiplies the last two axes, for each party. Entry $(i, j)$ of $Q K^\top$ is query $i$ times key $j$: one product holds all dot
+`@` multiplies the last two axes, and `.mT` swaps them, for each party. Entry $(i, j)$ of $Q K^\top$ is query $i$ times key $j$: one product holds all dot
 products.
 """
 
@@ -62,8 +63,7 @@ predict("table_shape")
 
 # %% [markdown]
 r"""
-Move `n` from 6 to 12: $Q, K, V, O$ double, $A$ grows fourfold, $W_q, W_k, W_v$ stay. So one layer serves lists of any length.
-(Some texts write tokens as *columns*: every matrix is transposed, every product turned round.)
+Move `n` from 6 to 12: $Q, K, V, O$ double, $A$ grows fourfold, $W_q, W_k, W_v$ stay.
 """
 
 # %%
@@ -74,7 +74,7 @@ ShapeExplorer(n=6, d_model=16, d_k=8, d_v=8)
 
 # %% [markdown]
 r"""
-The library's layer is `attend` with three matrices:
+The library's layer is `attend` with three matrices; it returns output and weights:
 """
 
 # %%
@@ -105,8 +105,8 @@ assert shares["without"] < partners.commonest()
 
 # %% [markdown]
 r"""
-With its matrices the layer is always right. Without, it is right three times in ten; naming the party's commonest card gives 33 %. Scores
-$x_i \cdot x_j$ are symmetric, and partnership is not. (*Weights* are not symmetric: each row has its own sum.)
+With its matrices the layer is always right. Without, a score is 2 for oneself, 1 for a guest with the same card, 0 for the rest: it cannot mention a partner. All that is left is to
+count cards, one's own too much: right three times in ten, where naming the commonest gives 33 %. (Such scores are symmetric; weights are not.)
 """
 
 # %%
@@ -151,8 +151,8 @@ assert_close(turned, layer(x[:1]).weights[0].flip(0, 1))
 r"""
 ## 3 · Hide the future
 
-A model that writes must not read later words. The **causal** mask lets row $i$ look at columns 0 to $i$. First idea: set forbidden
-weights to 0.
+In training a language model guesses every next word of a finished text at once. A row that saw the next word would copy it. The **causal** mask lets row $i$ look at columns 0
+to $i$ only. First idea: set forbidden weights to 0.
 """
 
 # %%
@@ -172,7 +172,7 @@ for name, (one, other) in tables.items():
 
 # %% [markdown]
 r"""
-With zeros, earlier rows moved by 0.062: the future leaked. With $-\infty$ nothing moved. Test every causal model so: **disturb the future, compare
+With zeros, earlier rows moved by up to 0.062: the future leaked. With $-\infty$ nothing moved. Test every causal model so: **disturb the future, compare
 the past.**
 
 ## 4 · In real work: a batch of sentences
@@ -183,7 +183,7 @@ Sentences differ in length, so a batch has padding as well:
 # %%
 batch = ["the tea is still hot", "time flies", "who knew that"]
 lengths = torch.tensor([len(sentence.split()) for sentence in batch])
-real = padding(lengths, 5)[:, 0]  # (3, 5)
+real = torch.arange(5) < lengths[:, None]  # (3, 5)
 for sentence, row in zip(batch, real.int().tolist(), strict=True):
     print(row, sentence)
 
@@ -191,8 +191,13 @@ for sentence, row in zip(batch, real.int().tolist(), strict=True):
 # Make one mask (b, n, n) that hides the future and the padding.
 
 # %%
-mask = real[:, None, :] & causal(5)  # True = may look, as in torch
+mask = real[:, None, :] & causal(5)  # True = may look, as in torch's function
 figures.who_may_look(dict(zip(batch, mask, strict=True)))
+
+# %% [markdown]
+r"""
+Disturb the words behind *is*, and the padding: nothing before them moves.
+"""
 
 # %%
 words = torch.randn(3, 5, 16)
@@ -207,8 +212,8 @@ assert_close(again[1, :2], ours[1, :2])
 
 # %% [markdown]
 r"""
-Padding's own rows give numbers that nobody reads; the loss leaves them out. But pad on the *left*, as is usual when a model writes, and the
-first row may look at nobody:
+Padding's own rows give numbers that nobody reads; the loss leaves them out. When a model continues a batch, padding goes to the *left*, so that all sentences end in
+the same column. Then row 0 is padding, and may look at nobody:
 """
 
 # %%
@@ -226,10 +231,10 @@ show(
 
 # %% [markdown]
 r"""
-`attend` and torch's function give zeros, torch's layer gives nan. **"−1e9 is as good as −∞."** It shares the weight among hidden words, and
-float16 cannot hold it. Nor does a weight of 0 protect from infinity: $0 \cdot \infty$ is nan, so padding must be finite.
+`attend` and torch's function give zeros, torch's layer gives nan. **"−1e9 is as good as −∞."** Here it gives equal shares to hidden words, and
+float16, which ends at 65,504, cannot hold it. Values of padding must be finite, too: $0 \cdot \infty$ is nan.
 
-One more trap. A model that writes keeps the keys of earlier words, and asks with the last word only.
+One more trap. A writing model adds a word at a time. Earlier keys and values do not change, so it keeps them; only the new word asks.
 """
 
 # %%
@@ -240,12 +245,13 @@ key = torch.randn(1, 5, 4)
 last, names = key[:, -1:], torch.eye(5)[None]  # values that name their key
 for flag in (True, False):
     seen = F.scaled_dot_product_attention(last, key, names, is_causal=flag)
-    print(f"is_causal={flag!s:5}", [f"{share:.2f}" for share in seen[0, 0].tolist()])
+    print(
+        f"is_causal={flag!s:5}  keys seen:", (seen[0, 0] > 0).nonzero()[:, 0].tolist()
+    )
 
 # %% [markdown]
 r"""
-The last word may see all, so it needs no mask. For several new words, `causal_lower_right` of `torch.nn.attention.bias` counts from the
-last key.
+The last word needs no mask. For several new ones, `causal_lower_right` (`torch.nn.attention.bias`) counts from the last key.
 
 ## The party once more
 """
@@ -265,7 +271,7 @@ assert quick() or (hit[here].all() and hit[~here].float().mean() < 0.2)
 
 # %% [markdown]
 r"""
-Who has met the partner is right; the others guess. The matrices know what they knew; the mask decides who is seen.
+The matrices know what they knew; the mask decides who is seen.
 
 **To remember.** Self-attention is five products and a softmax: what it knows stands in three matrices, what it may see in a mask.
 
@@ -275,7 +281,7 @@ Who has met the partner is right; the others guess. The matrices know what they 
 - Disturb the future, compare the past.
 - `is_causal` counts from the first key.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; Hung-yi Lee, *Machine Learning* 2021 (tokens as columns). Three seeds, a loop's seconds, and
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; Hung-yi Lee, *Machine Learning* 2021 (tokens as columns). Three seeds, timings, and
 the sources' claims: [evidence](evidence/03_matrix_form_evidence.ipynb).
 
 **Next**: [04 · Multi-head attention](04_multi_head.ipynb): what can one table of weights not do?

@@ -67,7 +67,6 @@ def tokens(party: Tensor) -> Picture:
             "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
             " guest, and one of the right eight, for the card."
         ),
-        caption="Bright is 1, dark is 0. A row is a token of width 16.",
     )
 
 
@@ -103,7 +102,6 @@ def found_partners(before: Tensor, after: Tensor, place: Tensor) -> Picture:
             "Weights of one party of eight guests: spread out before training; after it one bright cell"
             " per row, in the places of the partners."
         ),
-        caption="After training each row has one bright cell, and it stands at the partner's place.",
     )
 
 
@@ -151,7 +149,7 @@ def who_may_look(masks: Mapping[str, Tensor]) -> Picture:
             "Masks of three sentences of five places, bright where a word may look: a triangle each; where a"
             " sentence is shorter, its last columns are dark."
         ),
-        caption="Bright: may look. Columns of padding are dark in every row.",
+        caption="Bright: may look.",
     )
 
 

@@ -33,10 +33,10 @@ no_matrices = Choice(
     asked="Leave out W_q and W_k: the scores are x @ x.mT. Can the layer learn the task?",
     options={"a": "yes", "b": "yes, but more slowly", "c": "no"},
     answer="c",
-    remember="each guest then scores itself highest, and i scores j as j scores i",
+    remember="nothing learned is left in the scores: 2 for oneself, 1 for one's own card, 0 for the rest",
     slips={
         "the matrix W_v changes what is mixed; who is listened to is fixed by x alone": "a",
-        "no training can help: the scores hold nothing that is learned": "b",
+        "time does not help: training never touches these scores": "b",
     },
 )
 
@@ -93,8 +93,8 @@ top_left = Choice(
     name="top_left",
     notebook=PART,
     title="One query, five keys",
-    asked="Five keys, one query (the last word's), is_causal=True. Which keys does it see?",
-    options={"a": "all five", "b": "only the first", "c": "only the fifth", "d": "none"},
+    asked="Five keys, one query (the last word's), and torch's flag is_causal=True. What does it see?",
+    options={"a": "all five keys", "b": "only the first", "c": "only the fifth", "d": "none"},
     answer="b",
     remember="row 0 of a causal mask sees key 0 alone, and this query is row 0",
     slips={
@@ -108,10 +108,7 @@ one_by_one = Choice(
     name="one_by_one",
     notebook=PART,
     title="One by one",
-    asked=(
-        "The trained layer gets the causal mask: guests see only who came before. Which share of answers is"
-        " right?"
-    ),
+    asked=("The trained layer gets the causal mask: guests see only who came before. Which share is right?"),
     options={"a": "nearly all", "b": "a bit more than half", "c": "one in eight", "d": "none"},
     answer="b",
     remember="half of the partners have come; the other guests can only guess",
