@@ -30,6 +30,7 @@ from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 from lesson_lib.checks import check, hint, predict, solution, warm_up
 from lesson_lib.scores import dot
 from lesson_lib.show import show
+from lesson_lib.trace import example
 
 warm_up()
 
@@ -47,7 +48,7 @@ The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divi
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
 
-Powers of $e$ are positive, so negative scores do no harm. Try the sliders: at *times* 2, Ann's share falls from 0.0159 to 0.0003.
+Powers of $e$ are positive, so negative scores do no harm. Move the sliders: who gains when Ann's score rises to 5?
 """
 
 # %%
@@ -60,8 +61,8 @@ predict("plus_or_times")
 r"""
 ## 1 · From a dictionary to a mixture
 
-Where do scores come from? Begin with a dictionary. It compares your *query* with every *key*, and returns the *value* of the key that is equal. A database
-can ask for a range of keys, too. With no fitting key neither has an answer:
+(torch subtracts the largest score first, so no power overflows.) Where do scores come from? A dictionary, or a database, compares your *query* with every *key*,
+and returns the *value* of the key that is equal. With no such key it has no answer:
 """
 
 # %%
@@ -96,7 +97,7 @@ show(scores=scores, weights=weights, output=weights @ value)
 
 # %% [markdown]
 r"""
-The output, 37.2, is mostly Cy's 40, pulled down by Ben. That is all of attention. Its six parts, for $n$ queries and $m$ keys of
+The output, 37.2, is mostly Cy's 40, pulled down by Ben. That is attention. Its six parts, for $n$ queries and $m$ keys of
 width $d_k$:
 
 ```
@@ -105,12 +106,12 @@ keys    (m, d_k) ─┘                                                        �
 values  (m, d_v) ──────────────────────────────────────────────────────────┘
 ```
 
-A **query** asks, a **key** is compared with it, a **value** is mixed. A **score** is any number. A **weight** is a share, and each row of weights sums to 1. An
+A **query** asks, a **key** is compared with it, a **value** is mixed. A **score** is any number. A **weight** is a share, and each row of weights sums to 1: rows ask, columns answer. An
 **output** is one query's mixture; it is as wide as a value, $d_v$.
 """
 
 # %% [markdown] tags=["exercise:soft_look_up"]
-# Write it for any number of queries and keys. (`Float[Tensor, "n d"]` is a note: a tensor of shape (n, d).)
+# Write it for any number of queries and keys. (`Float[Tensor, "n d_k"]` is a note: a tensor of shape (n, d_k).)
 
 # %% [markdown]
 r"""
@@ -127,10 +128,10 @@ show(weights=weights, outputs=weights @ value)
 
 # %% [markdown]
 r"""
-Read from the bottom. Ten times the query: all weight goes to the best key, as in a dictionary. A query of zeros: the plain
-average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
+Read from the bottom. Ten times the query: the best key takes all (0.0000 is rounded), as in a dictionary that never says no: the best key need not equal the query. A query of
+zeros: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
-The library's `attend` is your function with checks. `score=dot` asks for plain dot products.
+The library's `attend` gives the same numbers, as an output and its weights, for batches and other scores too. `score=dot` asks for plain dot products.
 """
 
 # %%
@@ -146,8 +147,15 @@ and every token answers, itself included: that is **self-attention**. Three matr
 
 $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
 
-Training finds these matrices. Here they are small whole numbers, so that you can follow three tokens by hand (Karim's example, 2019). The first token
-is $[1, 0, 1, 0]$, so its query adds rows 1 and 3 of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. The second key comes out as $[4, 4, 0]$; the film will show how.
+Training finds these matrices. Here they are small whole numbers, so that you can follow three tokens of width 4 by hand (Karim's example, 2019):
+"""
+
+# %%
+show(**example())
+
+# %% [markdown]
+r"""
+The first token is $[1, 0, 1, 0]$, so its query adds the first and third row of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. Make the second token's key in the same way: $[4, 4, 0]$.
 """
 
 # %%
@@ -155,8 +163,8 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-Go through the film. Point at a number, or reach it with Tab, to read its formula. Step 4 has your score. In step 5 the second query's
-scores 4, 16, 12 become 0.00, 0.98, 0.02: a lead of 4 leaves the next key about a fiftieth. So in step 7 its output, $[2.00, 7.96, 0.05]$, is nearly
+Go through the film. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
+scores 4, 16, 12 become 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Steps 6 and 7 mix: its output, $[2.00, 7.96, 0.05]$, is nearly
 the second value, $[2, 8, 0]$.
 """
 
@@ -167,7 +175,7 @@ SevenStepsExplorer()
 r"""
 ## 3 · In real work: the empty chair
 
-Models read many lists at once. A second visitor asks with minus signs, $[-1, -2]$: the more somebody knows, the lower the score. She met only
+Models read many lists at once. Zoe asks beside you. She mistrusts insiders: her query is $[-1, -2]$, so whoever knows more scores less. She met only
 Ann and Ben. A tensor needs lists of equal length, so an empty chair fills hers: key $[0, 0]$, value 0. That is **padding**.
 """
 
@@ -178,13 +186,13 @@ predict("padding_share")
 queries = torch.stack([query, -query])  # (2 lists, 1 query, 2 numbers)
 keys, values = torch.stack([key, key]), torch.stack([value, value])
 keys[1, 2], values[1, 2] = 0, 0  # the empty chair
-real = torch.tensor([[True, True, True], [True, True, False]])
+real = torch.tensor([[True, True, True], [True, True, False]])  # not used yet
 output, weights = attend(queries, keys, values, score=dot)
 show(weights=weights, output=output)
 
 # %% [markdown]
 r"""
-Nobody said less than 10, and she is told 3.3. So **"a score of 0 means: do not look"** is wrong. Only the score $-\infty$ gets the weight 0, since
+Zoe is told 3.3, and nobody said less than 10. So **"a score of 0 means: do not look"** is wrong. Only the score $-\infty$ gets the weight 0, since
 $e^{-\infty} = 0$.
 """
 
@@ -193,7 +201,8 @@ $e^{-\infty} = 0$.
 
 # %% [markdown]
 r"""
-`attend` and torch take such a **mask**: True means *may look*. Its axis of length 1 stands for all queries of a list.
+Such a table is a **mask**: True means *may look*. `attend` takes it, and so does torch's own function, `scaled_dot_product_attention`. `real` is (b, m), and `real[:, None, :]` is
+(b, 1, m): one row for all queries of a list.
 """
 
 # %%
@@ -207,25 +216,24 @@ show(outputs=ours)
 
 # %% [markdown]
 r"""
-Now she hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`. Why? That is the next part's question.)
+Both agree. You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`. Why? That is the next
+part's question.)
 
-Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and the first visitor,
-whose list is full, sees nobody. All her scores are $-\infty$, and 0 / 0 is nan, "not a number". (The layer has matrices of its own; only the nan counts here.)
+Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and your list, which is full, is hidden from you: nan, "not a number". Zoe
+hears only the chair, with no warning.
 """
 
 # %%
 layer = torch.nn.MultiheadAttention(2, num_heads=1, kdim=2, vdim=1, batch_first=True)
 for name, ignored in {"real": real, "~real": ~real}.items():
-    got, _ = layer(queries, keys, values, key_padding_mask=ignored)
-    print(f"{name:>5}: nan for the first visitor?", got[0].isnan().any().item())
+    _, got = layer(queries, keys, values, key_padding_mask=ignored)
+    print(f"{name:>5}: you nan? {got[0].isnan().any()}  chair {got[1, 0, 2]:.0f}")
 
 # %% [markdown]
 r"""
-A language model hides later words in the same way (part 03).
-
 ## Three people once more
 
-The same three people, the same keys; only your question changes.
+Only your question changes.
 """
 
 # %%
@@ -236,17 +244,17 @@ show(weights=attend(torch.tensor([[1.0, -1.0]]), key, value, score=dot).weights)
 
 # %% [markdown]
 r"""
-Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A weight belongs to a question, not to a person.
+Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A weight belongs to a question and a key.
 
 **To remember.** Attention scores every key against the query, turns scores into shares, and mixes the values by them.
 
 - Rows ask, columns answer; each row of weights sums to 1.
-- Only differences of scores count: large ones give a dictionary, none an average.
+- Only differences of scores count: large ones pick the best key, none give the average.
 - In self-attention the tokens are queries, keys and values, by three learned matrices.
 - Padding gets $-\infty$ before the softmax; a score of 0 hides nothing.
 
-**Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. What the course's sources claim
-of all this: [evidence](evidence/02_scoring_evidence.ipynb).
+**Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. Their claims:
+[evidence](evidence/02_scoring_evidence.ipynb).
 
 **Next**: [02b · Which score](02b_which_score.ipynb), and why the root?
 """

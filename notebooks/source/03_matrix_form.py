@@ -2,8 +2,8 @@
 r"""
 # 03 · How does it become a few matrix products?
 
-Eight guests meet in random order. Each wears a card from 0 to 7, and must name the card of a secret partner (who has another
-partner). Nobody tells the model who belongs to whom. It only hears what the right cards were. Where will it write the secret down?
+Eight guests meet in random order. Each wears a card from 0 to 7, and must name the card of a secret partner. (Guest 1's partner is guest 6, guest 6's is
+somebody else.) The model only hears what the right cards were. Where will it write the secret down?
 
 **Afterwards you can** write self-attention for a batch; read out of the matrices what it learned; hide future and padding, and test
 that they are hidden.
@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c03_matrix_form import figures
+from lesson_lib.chapters.c03_matrix_form import figures, matrix_form
 from lesson_lib.chapters.c03_matrix_form.experiments import partners
 from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
 from lesson_lib.checks import check, hint, predict, solution, warm_up
@@ -38,7 +38,7 @@ warm_up()
 
 # %%
 x, right, where = to_device(partners.draw(torch.Generator().manual_seed(7)))
-# where: the place of each guest's partner
+# x (64, 8, 16); right, the answers, and where, the partner's place: (64, 8)
 guests, cards = x[0, :, :8].argmax(-1), x[0, :, 8:].argmax(-1)
 for name, row in {"guest": guests, "card": cards, "right answer": right[0]}.items():
     print(f"{name:12}", *row.tolist())
@@ -46,7 +46,7 @@ figures.tokens(x[0])
 
 # %% [markdown]
 r"""
-Guest 1 came first; its partner is guest 6, who wears card 1. So the first right answer is 1. A token is a row of the picture: a 1 for the guest, a 1 for the card.
+Guest 1 came first; guest 6 wears card 1, so the first right answer is 1. A token is a row of the picture: a 1 for the guest, a 1 for the card.
 
 ## 1 · Five products
 
@@ -74,7 +74,7 @@ ShapeExplorer(n=6, d_model=16, d_k=8, d_v=8)
 
 # %% [markdown]
 r"""
-The library's layer is `attend` with three matrices; it returns output and weights:
+The library's layer returns a pair, output and weights:
 """
 
 # %%
@@ -84,7 +84,7 @@ show_source(partners.SelfAttention)
 r"""
 ## 2 · What is learned?
 
-An output has eight numbers, one for each card; the largest is the answer.
+An output has eight numbers, one for each card; the largest is the answer. Training: 800 batches of 64 parties, cross-entropy of the right cards.
 """
 
 # %%
@@ -105,8 +105,9 @@ assert shares["without"] < partners.commonest()
 
 # %% [markdown]
 r"""
-With its matrices the layer is always right. Without, a score is 2 for oneself, 1 for a guest with the same card, 0 for the rest: it cannot mention a partner. All that is left is to
-count cards, one's own too much: right three times in ten, where naming the commonest gives 33 %. (Such scores are symmetric; weights are not.)
+With its matrices the layer is always right. Without, a score is 2 for oneself, 1 for a guest with the same card, 0 for the rest. Nothing in it depends on who the partner is. The layer can
+only count cards, its own too much: right three times in ten, where naming the commonest gives 33 %. Such scores are also symmetric, and partnership is not. (The weights are
+not symmetric: each row has a sum of its own.)
 """
 
 # %%
@@ -117,7 +118,7 @@ figures.found_partners(*weights, where[0])
 
 # %% [markdown]
 r"""
-How does it know? Look into one score:
+Before training every row spreads its weight. After it, each row has one bright cell, where the partner stands. How does the layer know? Look into one score:
 
 $$q_i \cdot k_j = x_i\, M\, x_j^\top \qquad \text{with} \qquad M = W_q W_k^\top, \text{ of shape } (16, 16)$$
 
@@ -132,6 +133,8 @@ M = (layer.w_q @ layer.w_k.mT).detach().cpu()
 figures.learned_relation(M, partners.PARTNER)
 
 # %%
+print("guest      ", *range(8))
+print("looks for  ", *M[:8, :8].argmax(-1).tolist())
 assert quick() or torch.equal(M[:8, :8].argmax(-1), partners.PARTNER)
 
 # %% [markdown]
@@ -139,20 +142,23 @@ r"""
 There is the secret. In row 0 column 3 is brightest: guest 0 looks for guest 3. All eight rows are right, and the other blocks are nearly flat.
 **What a layer knows about pairs stands in $W_q W_k^\top$.**
 
-**"Attention learns the weights."** It learns matrices, here $3 \cdot 16 \cdot 8 = 384$ numbers. Weights are computed for each party: turn the
-guests' order round, and the table turns with them.
+**"Attention learns the weights."** It learns matrices, here $3 \cdot 16 \cdot 8 = 384$ numbers. Weights are computed anew for each party. Where does each guest look most?
 """
 
 # %%
-turned = layer(x[:1].flip(1)).weights[0]
-assert_close(turned, layer(x[:1]).weights[0].flip(0, 1))
+for party, table in enumerate(layer(x[:2]).weights):
+    print(f"party {party}: looks at place", *table.argmax(-1).tolist())
+    assert quick() or torch.equal(table.argmax(-1), where[party])
 
 # %% [markdown]
 r"""
+The same matrices, another table.
+
+
 ## 3 · Hide the future
 
-In training a language model guesses every next word of a finished text at once. A row that saw the next word would copy it. The **causal** mask lets row $i$ look at columns 0
-to $i$ only. First idea: set forbidden weights to 0.
+A language model writes the next word. In training row $i$ must guess word $i + 1$, for all rows at once, and the answers lie in the input. The **causal** mask lets row $i$ look
+at columns 0 to $i$ only. First idea: set forbidden weights to 0.
 """
 
 # %%
@@ -177,13 +183,13 @@ the past.**
 
 ## 4 · In real work: a batch of sentences
 
-Sentences differ in length, so a batch has padding as well:
+A model that writes on needs the last word of every sentence in the same column. So padding stands in front:
 """
 
 # %%
 batch = ["the tea is still hot", "time flies", "who knew that"]
 lengths = torch.tensor([len(sentence.split()) for sentence in batch])
-real = torch.arange(5) < lengths[:, None]  # (3, 5)
+real = torch.arange(5) >= 5 - lengths[:, None]  # (3, 5)
 for sentence, row in zip(batch, real.int().tolist(), strict=True):
     print(row, sentence)
 
@@ -191,33 +197,29 @@ for sentence, row in zip(batch, real.int().tolist(), strict=True):
 # Make one mask (b, n, n) that hides the future and the padding.
 
 # %%
-mask = real[:, None, :] & causal(5)  # True = may look, as in torch's function
+mask = matrix_form.both_masks(real)  # True = may look
 figures.who_may_look(dict(zip(batch, mask, strict=True)))
 
 # %% [markdown]
 r"""
-Disturb the words behind *is*, and the padding: nothing before them moves.
+The triangle hides the future, dark columns hide padding. With a control: change the padding, with the causal mask alone and with both.
 """
 
 # %%
 words = torch.randn(3, 5, 16)
-ours = attend(words, words, words, mask=mask).output
-by_torch = F.scaled_dot_product_attention(words, words, words, attn_mask=mask)
-assert_close(by_torch, ours)
 other = words.clone()
-other[0, 3:], other[1, 2:] = 9.0, -9.0  # the future of "is"; padding
-again = attend(other, other, other, mask=mask).output
-assert_close(again[0, :3], ours[0, :3])
-assert_close(again[1, :2], ours[1, :2])
+other[~real] = 9.0  # another padding
+for name, allowed in {"causal": causal(5), "both": mask}.items():
+    one, two = (attend(t, t, t, mask=allowed).output[real] for t in (words, other))
+    print(f"{name:7} real words move by {(one - two).abs().max():.2f}")
+by_torch = F.scaled_dot_product_attention(words, words, words, attn_mask=mask)
+assert_close(by_torch, attend(words, words, words, mask=mask).output)
 
 # %% [markdown]
 r"""
-Padding's own rows give numbers that nobody reads; the loss leaves them out. When a model continues a batch, padding goes to the *left*, so that all sentences end in
-the same column. Then row 0 is padding, and may look at nobody:
+With the causal mask alone, padding leaks into real words. (Padding *behind* a sentence is future, and hidden, unless a model looks both ways.) torch's own function,
+`scaled_dot_product_attention`, gives our outputs. But row 0 of *time flies* is padding itself, and may look at nobody:
 """
-
-# %%
-predict("nobody_to_see")
 
 # %%
 scores = torch.tensor([1.0, 2.0, 3.0])
@@ -231,10 +233,11 @@ show(
 
 # %% [markdown]
 r"""
-`attend` and torch's function give zeros, torch's layer gives nan. **"−1e9 is as good as −∞."** Here it gives equal shares to hidden words, and
-float16, which ends at 65,504, cannot hold it. Values of padding must be finite, too: $0 \cdot \infty$ is nan.
+Every power is 0, and the formula divides 0 by 0: nan. `attend` and torch's function give zeros. **"−1e9 is as good as −∞."** Here it gives hidden words equal shares, and
+half precision, which ends at 65,504, cannot hold it. Nor does a weight of 0 hide an infinite value: $0 \cdot \infty$ is nan. Fill padding with zeros.
 
-One more trap. A writing model adds a word at a time. Earlier keys and values do not change, so it keeps them; only the new word asks.
+A writing model adds a word at a time. Earlier words never see it, so their keys and values stay, and are kept; only the new word asks. With `is_causal=True` torch's function makes
+the causal mask itself.
 """
 
 # %%
@@ -251,7 +254,7 @@ for flag in (True, False):
 
 # %% [markdown]
 r"""
-The last word needs no mask. For several new ones, `causal_lower_right` (`torch.nn.attention.bias`) counts from the last key.
+The last word needs no mask; two need the mask's last rows, `causal(5)[-2:]`.
 
 ## The party once more
 """
@@ -271,18 +274,18 @@ assert quick() or (hit[here].all() and hit[~here].float().mean() < 0.2)
 
 # %% [markdown]
 r"""
-The matrices know what they knew; the mask decides who is seen.
+Always right where the partner has come, one in eight where not. The matrices know what they knew; the mask decides who is seen.
 
-**To remember.** Self-attention is five products and a softmax: what it knows stands in three matrices, what it may see in a mask.
+**To remember.** Self-attention is five products and a softmax. Three matrices hold what it knows, a mask what it may see.
 
-- $x$ is $(b, n, d)$, scores are $(b, n, n)$; no learned matrix knows $n$.
+- $x$ is $(b, n, d)$, scores are $(b, n, n)$; the same matrices serve any $n$.
 - $W_q W_k^\top$ holds the relation; weights are computed for each input.
 - Hide before the softmax, with $-\infty$; combine masks with `&`.
 - Disturb the future, compare the past.
 - `is_causal` counts from the first key.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; Hung-yi Lee, *Machine Learning* 2021 (tokens as columns). Three seeds, timings, and
-the sources' claims: [evidence](evidence/03_matrix_form_evidence.ipynb).
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; Hung-yi Lee, *Machine Learning* 2021 (tokens as columns). Seeds, timings, claims:
+[evidence](evidence/03_matrix_form_evidence.ipynb).
 
 **Next**: [04 · Multi-head attention](04_multi_head.ipynb): what can one table of weights not do?
 """

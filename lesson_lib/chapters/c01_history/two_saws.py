@@ -1,4 +1,4 @@
-"""What part 01a asks: six predictions, and two functions that the learner writes."""
+"""What part 01a asks: five predictions, and two functions that the learner writes."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -24,22 +24,6 @@ same_word = Choice(
     },
 )
 
-best_alone = Number(
-    name="best_alone",
-    notebook=PART,
-    title="The best, seen alone",
-    asked="In some text bit is a noun 6 times and a past form 4 times. Seen alone: which share can be right?",
-    answer="6 / 10",
-    value=0.6,
-    remember="always the more frequent tag: right 6 times of 10",
-    slips={
-        "that is the other tag's share; name the more frequent one": 0.4,
-        "that needs two different answers to the same input": 1,
-        "that is a coin's share; always the same answer is better": 0.5,
-        "that is the count; asked is the share of all 10": 6,
-    },
-)
-
 best_on_cut = Choice(
     name="best_on_cut",
     notebook=PART,
@@ -51,7 +35,7 @@ best_on_cut = Choice(
     slips={
         "it sees least: cut has three tags, and looks the same in all three": "a",
         "did may stand nine words before cut, and this mask reaches one": "b",
-        "it sees all that came before; now and then a later word tells": "c",
+        "it sees all that came before; now and then a later word tells, as in the garden saw bit me": "c",
     },
 )
 
@@ -62,9 +46,9 @@ without_order = Choice(
     asked="Attention without positions sees all words, and not where they stand. On words like saw it is ...",
     options={"a": "at 1.000", "b": "between one word and window 1", "c": "worse than one word"},
     answer="b",
-    remember="0.773: the words of a shuffled sentence tell something, and not which the belongs to which saw",
+    remember="0.773: the words alone tell something, but not whether a 'the' stands before this saw",
     slips={
-        "the saw and I saw differ in order alone, where both words occur": "a",
+        "where the, I and saw all occur, only the order tells the saw from I saw": "a",
         "more sight never lowers the limit: what is not needed can be ignored": "c",
     },
 )
@@ -103,7 +87,7 @@ padding_counts = Number(
     slips={
         "that is the share of the words, 24 of 24; the 12 padded cells are counted, too": 1,
         "that is the share of the padding": 12 / 36,
-        "you took 12 words of 36; there are 12 + 6 + 6": 0.5,
+        "that is 18 / 36: you counted only one of the two short sentences": 0.5,
     },
 )
 
@@ -226,7 +210,6 @@ write_window_mask = Write(
 
 ASKED = (
     same_word,
-    best_alone,
     write_most_right,
     write_window_mask,
     best_on_cut,

@@ -73,29 +73,23 @@ def scaling(spread: Curves, largest: Curves, slope: Curves) -> Picture:
     )
 
 
-def learning(histories: Mapping[str, object], chance: float) -> Picture:
-    """Validation accuracy over training steps, a curve per history (dot's and others), with the chance
-    level."""
+def learning(histories: Mapping[str, object], commonest: float) -> Picture:
+    """Validation accuracy over training steps, a curve per history, with the share of right answers of
+    whoever names the commonest one."""
     curves = {name: (h.column("step"), h.column("score")) for name, h in histories.items()}
-    others = sorted(name for name in curves if name != "dot")
-    one = len(others) == 1
-    short = (
-        f"The curve of {others[0]} is short because its model"
-        if one
-        else ("Two curves are short because their models")
-    )
-    rise = "rises steeply to the target and stops" if one else "rise steeply to the target and stop"
     start, end = min(steps[0] for steps, _ in curves.values()), max(steps[-1] for steps, _ in curves.values())
+    there = [name for name, h in histories.items() if h.column("score")[-1] >= look_up.RECIPE["stop_at"]]
+    said = " and ".join(there) or "none"
     return lines(
-        {"right answers on validation lists": curves | {"chance": ([start, end], [chance, chance])}},
+        {
+            "right answers on validation lists": curves
+            | {"commonest answer": ([start, end], [commonest, commonest])}
+        },
         alt=(
-            f"Accuracy over training steps on a log scale: {' and '.join(others)} {rise}, dot climbs slowly"
-            " and stays below it; chance is a flat line near the bottom."
+            f"Accuracy over training steps, log scale: {', '.join(curves)}. Steep, and stopped at the target:"
+            f" {said}. The others climb slowly and stay below it."
         ),
-        caption=(
-            f"Live: one seed, width 256. {short} arrived. The dot product"
-            " without a scale has not arrived when its 1,000 steps are over."
-        ),
+        caption=f"Live, one seed. Stopped at 95 %: {said}.",
         x_axis="training step",
         log="x",
         y_limits=(0, 1.02),

@@ -18,7 +18,7 @@ ann_share = Choice(
     asked="Scores 1, 3 and 5. Which share does the score 1 get?",
     options={"a": "1 of 9, about 11 %", "b": "about 2 %", "c": "nothing", "d": "a third"},
     answer="b",
-    remember="a point more multiplies a share by e, about 2.7; you are about to see why",
+    remember="one point more than another score means e times its share, about 2.7; you are about to see why",
     slips={
         "that divides each score by the sum 9; it could not work for negative scores": "a",
         "nobody is left out: every share stays positive, however small": "c",
@@ -89,8 +89,8 @@ padding_share = Choice(
 
 
 def soft_look_up(
-    query: Float[Tensor, "n d"],
-    key: Float[Tensor, "m d"],
+    query: Float[Tensor, "n d_k"],
+    key: Float[Tensor, "m d_k"],
     value: Float[Tensor, "m d_v"],
 ) -> Float[Tensor, "n d_v"]:
     scores = query @ key.mT

@@ -1,4 +1,4 @@
-"""What part 02b asks: six predictions, and two functions that the learner writes."""
+"""What part 02b asks: five predictions, and two functions that the learner writes."""
 
 import torch
 from jaxtyping import Float
@@ -7,7 +7,7 @@ from torch import Tensor
 from lesson_lib.chapters.c02_scoring import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
-from lesson_lib.checks.short import Choice, Number
+from lesson_lib.checks.short import Choice
 
 PART = "02b_which_score"
 
@@ -17,12 +17,12 @@ who_learns = Choice(
     title="Who learns it?",
     asked="Both train for at most 1,000 steps, at width 256. What happens?",
     options={
-        "a": "both learn it: the weights can make up for a factor",
-        "b": "only the one that divides by 16 learns it",
-        "c": "only the plain dot product learns it",
+        "a": "both learn it",
+        "b": "only the one that divides by 16",
+        "c": "only the plain dot product",
     },
     answer="b",
-    remember="one division decides; this part asks why",
+    remember="this part asks why",
     slips={
         "they could, if training got so far: what a model can hold and what it learns are two things": "a",
         "large scores look decisive, and that is what goes wrong": "c",
@@ -43,33 +43,39 @@ growth = Choice(
     },
 )
 
-slope_at = Number(
-    name="slope_at",
+who_is_heard = Choice(
+    name="who_is_heard",
     notebook=PART,
-    title="A slope by hand",
-    asked="A weight is 0.99. What is its slope w - w²?",
-    answer="0.99 - 0.99**2",
-    value=0.99 - 0.99**2,
-    remember="0.99 · 0.01: a weight that is nearly 1 hardly moves",
+    title="Who is heard?",
+    asked="No division. How long are the 4,000 gradients?",
+    options={
+        "a": "all about as long",
+        "b": "all nearly 0",
+        "c": "half of them nearly 0, a few very long",
+    },
+    answer="c",
+    remember="a weight of nearly 1 has no slope; where two keys tie, long vectors make a long gradient",
     slips={
-        "that is the slope at 0.9": 0.09,
-        "that is the largest slope, at a weight of 0.5": 0.25,
-        "that is the square alone": 0.9801,
-        "that is 1 - w; it is multiplied by w": 0.01,
+        "how long one is depends on its slopes, and the lead differs from query to query": "a",
+        "where no key leads by much, there are slopes": "b",
     },
 )
 
-by_the_width = Choice(
-    name="by_the_width",
+what_mends = Choice(
+    name="what_mends",
     notebook=PART,
-    title="Why not by d?",
-    asked="Divide by d = 256 instead of its root. The weights over 16 keys are then ...",
-    options={"a": "nearly all equal", "b": "one near 1", "c": "as with the root"},
-    answer="a",
-    remember="the scores have the standard deviation 16 / 256 = 0.06: attention becomes an average",
+    title="What mends it?",
+    asked="The plain model ends near 70 %. What brings it to 95 % within 100 steps?",
+    options={
+        "a": "a learning rate four times as large",
+        "b": "starting with queries and keys a quarter as long",
+        "c": "nothing but dividing the scores",
+    },
+    answer="b",
+    remember="(q / 4) · (k / 4) = q · k / 16: it starts where the scaled model starts",
     slips={
-        "that happens with no division; this one divides too much": "b",
-        "the root leaves a standard deviation of 1, this leaves 0.06": "c",
+        "it ends at .67 to .72, with three seeds; most queries are still not heard": "a",
+        "the division is one way to a small start, and not the only one": "c",
     },
 )
 
@@ -87,23 +93,6 @@ copies = Choice(
     slips={
         "that needs 64 independent products; here all 64 are the same one": "a",
         "that is before the division": "c",
-    },
-)
-
-longer_key = Choice(
-    name="longer_key",
-    notebook=PART,
-    title="The longer key",
-    asked=(
-        "The first key points exactly where the query points. The second lies 45° off, and is three times as"
-        " long. Which gets the larger weight?"
-    ),
-    options={"a": "the first", "b": "the second", "c": "both the same"},
-    answer="b",
-    remember="the scores are 1 and 3 · cos 45° = 2.12: length counts, too",
-    slips={
-        "direction alone is the cosine; a dot product counts the length, too": "a",
-        "3 · cos 45° = 2.12 is more than 1": "c",
     },
 )
 
@@ -232,10 +221,9 @@ write_scaled_scores = Write(
 ASKED = (
     who_learns,
     growth,
-    slope_at,
     write_slopes,
+    who_is_heard,
     write_scaled_scores,
-    by_the_width,
+    what_mends,
     copies,
-    longer_key,
 )

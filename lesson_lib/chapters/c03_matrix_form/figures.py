@@ -147,7 +147,7 @@ def who_may_look(masks: Mapping[str, Tensor]) -> Picture:
         color_axis="may look",
         alt=(
             "Masks of three sentences of five places, bright where a word may look: a triangle each; where a"
-            " sentence is shorter, its last columns are dark."
+            " sentence is shorter, its first columns and rows are dark."
         ),
         caption="Bright: may look.",
     )

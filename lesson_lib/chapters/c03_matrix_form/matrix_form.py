@@ -1,4 +1,4 @@
-"""What part 03 asks: seven predictions, and two functions that the learner writes."""
+"""What part 03 asks: six predictions, and two functions that the learner writes."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -33,7 +33,7 @@ no_matrices = Choice(
     asked="Leave out W_q and W_k: the scores are x @ x.mT. Can the layer learn the task?",
     options={"a": "yes", "b": "yes, but more slowly", "c": "no"},
     answer="c",
-    remember="nothing learned is left in the scores: 2 for oneself, 1 for one's own card, 0 for the rest",
+    remember="no learned number is left in the scores",
     slips={
         "the matrix W_v changes what is mixed; who is listened to is fixed by x alone": "a",
         "time does not help: training never touches these scores": "b",
@@ -67,25 +67,10 @@ zeros_after = Choice(
     asked="Softmax first, zeros afterwards. The last token changes. Do the other rows' weights notice?",
     options={"a": "no", "b": "yes, a little", "c": "yes: they become nan"},
     answer="b",
-    remember="the last token's score was in the sum that each row was divided by",
+    remember="the last score was in the sum below each row",
     slips={
         "the weight is 0; but e to the hidden score was in the sum below every other weight of the row": "a",
         "all numbers are finite, and so are the weights": "c",
-    },
-)
-
-nobody_to_see = Choice(
-    name="nobody_to_see",
-    notebook=PART,
-    title="Nobody to see",
-    asked="All scores of a row are -inf. What does the formula of softmax give?",
-    options={"a": "zeros", "b": "equal shares", "c": "nan", "d": "an error"},
-    answer="c",
-    remember="every power is 0, so the formula divides 0 by 0",
-    slips={
-        "the powers are 0, and so is their sum: 0 / 0 is no number": "a",
-        "that happens with -1e9 in place of -inf: equal scores give equal shares": "b",
-        "torch raises nothing: it computes 0 / 0 and goes on with nan": "d",
     },
 )
 
@@ -93,10 +78,10 @@ top_left = Choice(
     name="top_left",
     notebook=PART,
     title="One query, five keys",
-    asked="Five keys, one query (the last word's), and torch's flag is_causal=True. What does it see?",
+    asked="Five keys, one query (the last word's), and is_causal=True. What does it see?",
     options={"a": "all five keys", "b": "only the first", "c": "only the fifth", "d": "none"},
     answer="b",
-    remember="row 0 of a causal mask sees key 0 alone, and this query is row 0",
+    remember="row 0 of a causal mask sees key 0, and this query is row 0",
     slips={
         "that is what it should see, and no mask at all would give it": "a",
         "torch counts queries from the first key, not from the last": "c",
@@ -108,10 +93,10 @@ one_by_one = Choice(
     name="one_by_one",
     notebook=PART,
     title="One by one",
-    asked=("The trained layer gets the causal mask: guests see only who came before. Which share is right?"),
+    asked=("The layer gets the causal mask: guests see only who came before. Which share is right?"),
     options={"a": "nearly all", "b": "a bit more than half", "c": "one in eight", "d": "none"},
     answer="b",
-    remember="half of the partners have come; the other guests can only guess",
+    remember="half of the partners have come; of the other cards nothing is known",
     slips={
         "the card of a partner who has not come cannot be known": "a",
         "that is right for those whose partner is still missing": "c",
@@ -294,7 +279,6 @@ ASKED = (
     where_written,
     zeros_after,
     write_both_masks,
-    nobody_to_see,
     top_left,
     one_by_one,
 )

@@ -22,7 +22,6 @@ def _from_counts(share: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor]
 
 RIGHT = {
     "same_word": ("c", "no"),
-    "best_alone": (0.6, "6 / 10", "3/5"),
     "best_on_cut": ("d", "attention"),
     "without_order": ("b", "between one word and window 1"),
     "did_away": ("a", "that of cut alone"),

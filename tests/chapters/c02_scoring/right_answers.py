@@ -19,10 +19,9 @@ RIGHT = {
     ),
     "who_learns": ("b", "B)"),
     "growth": ("b", "grows to 16 times"),
-    "slope_at": (0.0099, "0.99 - 0.99**2"),
-    "by_the_width": ("a", "nearly all equal"),
+    "who_is_heard": ("c", "half of them nearly 0, a few very long"),
+    "what_mends": ("b", "starting with queries and keys a quarter as long"),
     "copies": ("b", "8"),
-    "longer_key": ("b", "the second"),
     "slopes": (
         lambda weights: torch.diag_embed(weights) - torch.outer(weights, weights),
         lambda w: torch.stack([w[i] * (torch.eye(len(w))[i] - w) for i in range(len(w))]),

@@ -9,7 +9,6 @@ RIGHT = {
     "no_matrices": ("c", "no"),
     "where_written": ("a", "guest with guest"),
     "zeros_after": ("b", "yes, a little"),
-    "nobody_to_see": ("c", "nan"),
     "top_left": ("b", "only the first"),
     "one_by_one": ("b", "a bit more than half"),
     "self_attention": (

@@ -86,6 +86,25 @@ def accuracy(model: nn.Module, split: str) -> dict[str, float]:
     return shares
 
 
+@torch.no_grad()
+def without_auxiliary(model: nn.Module, *, at_least: int) -> tuple[int, float]:
+    """Of the test sentences that begin with an auxiliary and have a word like cut, a base form, at least that
+    many words behind it: how many there are, and the share whose word becomes a past form when the auxiliary
+    is taken away.
+
+    Raises ValueError where `at_least` is less than 1.
+    """
+    require.whole(at_least=at_least)
+    given = to_device(sentences("test"))
+    like_cut = (given.classes == CLASSES.index("cut")) & (given.tags == tagging.TAGS.index("base"))
+    like_cut[:, :at_least] = False
+    far = like_cut & (given.tags[:, :1] == tagging.TAGS.index("auxiliary"))
+    rows = far.any(1)
+    without = model(given.words[rows, 1:]).argmax(-1)
+    past = without[far[rows, 1:]] == tagging.TAGS.index("past")
+    return len(past), past.float().mean().item()
+
+
 def train(
     system: str, *, lr: float, seed: int = 0, steps: int = RECIPE["steps"]
 ) -> tuple[nn.Module, History]:

@@ -99,11 +99,19 @@ def spread(model: nn.Module) -> float:
 
 
 def train(
-    score: str, d: int, *, lr: float, seed: int = 0, steps: int = RECIPE["steps"]
+    score: str, d: int, *, lr: float, seed: int = 0, steps: int = RECIPE["steps"], times: float = 1.0
 ) -> tuple[LookUp, History]:
-    """Train one model until its validation accuracy reaches `stop_at`, at most `steps` steps."""
+    """Train one model until its validation accuracy reaches `stop_at`, at most `steps` steps.
+
+    Its queries and keys start `times` as long as drawn. Raises ValueError where `times` is not positive.
+    """
+    if not times > 0:
+        raise ValueError(f"times must be positive, got {times}; 0.25 starts with vectors a quarter as long")
     torch.manual_seed(seed)
     model = to_device(LookUp(score, d))
+    with torch.no_grad():
+        for table in (model.query, model.key):
+            table.weight *= times
     history = fit(
         model, draw, loss, steps=steps, lr=lr, schedule=RECIPE["schedule"], every=RECIPE["every"],
         seed_number=seed,
