@@ -128,7 +128,7 @@ def test_an_untrained_look_up_has_the_spread_that_its_score_promises():
 
 def test_an_unknown_score_gets_a_sentence():
     with pytest.raises(
-        ValueError, match="score must be one of dot, scaled dot, additive, bilinear, got 'cosine'"
+        ValueError, match="score must be one of dot, scaled dot, dot / d, additive, bilinear, got 'cosine'"
     ):
         look_up.make_score("cosine", 4)
 

@@ -48,7 +48,7 @@ The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divi
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
 
-Powers of $e$ are positive, so negative scores do no harm. Move the sliders: who gains when Ann's score rises to 5?
+Powers of $e$ are positive, so negative scores do no harm. Move the sliders: who loses most when Ann's score rises to 5?
 """
 
 # %%
@@ -61,7 +61,9 @@ predict("plus_or_times")
 r"""
 ## 1 · From a dictionary to a mixture
 
-(torch subtracts the largest score first, so no power overflows.) Where do scores come from? A dictionary, or a database, compares your *query* with every *key*,
+Adding changes nothing, so torch first subtracts the largest score: no power overflows.
+
+Where do scores come from? A dictionary, or a database, compares your *query* with every *key*,
 and returns the *value* of the key that is equal. With no such key it has no answer:
 """
 
@@ -128,10 +130,9 @@ show(weights=weights, outputs=weights @ value)
 
 # %% [markdown]
 r"""
-Read from the bottom. Ten times the query: the best key takes all (0.0000 is rounded), as in a dictionary that never says no: the best key need not equal the query. A query of
-zeros: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
+Read from the bottom. At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
-The library's `attend` gives the same numbers, as an output and its weights, for batches and other scores too. `score=dot` asks for plain dot products.
+The library's `attend` gives the same numbers, as an output and its weights, for other scores too: `score=dot`.
 """
 
 # %%
@@ -143,11 +144,12 @@ r"""
 ## 2 · Self-attention: every token asks
 
 In a sentence there is one list of **tokens** (words, say), each a row of numbers. Every token asks,
-and every token answers, itself included: that is **self-attention**. Three matrices give the tokens, the rows of $x$, their three roles:
+and every token answers, itself included: that is **self-attention**. What a word looks for, what it is found by and what it says are three things. So
+three matrices give the tokens, the rows of $x$, three roles:
 
 $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
 
-Training finds these matrices. Here they are small whole numbers, so that you can follow three tokens of width 4 by hand (Karim's example, 2019):
+Training finds these matrices. Here they are small whole numbers, to follow by hand (Karim's example, 2019). Matrices $(4, 3)$ turn width 4 into 3:
 """
 
 # %%
@@ -155,7 +157,7 @@ show(**example())
 
 # %% [markdown]
 r"""
-The first token is $[1, 0, 1, 0]$, so its query adds the first and third row of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. Make the second token's key in the same way: $[4, 4, 0]$.
+The first token is $[1, 0, 1, 0]$, so its query adds the first and third row of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. The second token gets the key $[4, 4, 0]$.
 """
 
 # %%
@@ -197,12 +199,11 @@ $e^{-\infty} = 0$.
 """
 
 # %% [markdown] tags=["exercise:without_padding"]
-# In a batch of $b$ lists, `real` (b, m) says which keys are somebody. Hide the others, and return the weights.
+# In a batch of $b$ lists, `real` (b, m) is True for real keys. Hide the others, and return the weights. (`real[:, None, :]` is (b, 1, m): one row for all queries of a list.)
 
 # %% [markdown]
 r"""
-Such a table is a **mask**: True means *may look*. `attend` takes it, and so does torch's own function, `scaled_dot_product_attention`. `real` is (b, m), and `real[:, None, :]` is
-(b, 1, m): one row for all queries of a list.
+Such a table is a **mask**: True means *may look*. `attend` and torch's `scaled_dot_product_attention` take it.
 """
 
 # %%
@@ -219,8 +220,8 @@ r"""
 Both agree. You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`. Why? That is the next
 part's question.)
 
-Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and your list, which is full, is hidden from you: nan, "not a number". Zoe
-hears only the chair, with no warning.
+Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and all of your list is ignored: every power is 0, and 0 / 0 is nan, "not a number". Zoe
+hears only the chair. `~real` is right.
 """
 
 # %%
@@ -244,13 +245,13 @@ show(weights=attend(torch.tensor([[1.0, -1.0]]), key, value, score=dot).weights)
 
 # %% [markdown]
 r"""
-Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A weight belongs to a question and a key.
+Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A score belongs to a question and a key; a weight depends on all keys.
 
 **To remember.** Attention scores every key against the query, turns scores into shares, and mixes the values by them.
 
 - Rows ask, columns answer; each row of weights sums to 1.
 - Only differences of scores count: large ones pick the best key, none give the average.
-- In self-attention the tokens are queries, keys and values, by three learned matrices.
+- In self-attention three learned matrices turn each token into a query, a key and a value.
 - Padding gets $-\infty$ before the softmax; a score of 0 hides nothing.
 
 **Sources.** Bahdanau, Cho & Bengio 2014 (arXiv:1409.0473); Vaswani et al. 2017 (arXiv:1706.03762); Karim 2019, *Illustrated: Self-Attention*. Their claims:

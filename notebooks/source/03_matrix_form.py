@@ -105,9 +105,9 @@ assert shares["without"] < partners.commonest()
 
 # %% [markdown]
 r"""
-With its matrices the layer is always right. Without, a score is 2 for oneself, 1 for a guest with the same card, 0 for the rest. Nothing in it depends on who the partner is. The layer can
-only count cards, its own too much: right three times in ten, where naming the commonest gives 33 %. Such scores are also symmetric, and partnership is not. (The weights are
-not symmetric: each row has a sum of its own.)
+With its matrices the layer is always right. Without, a score is (divided by $\sqrt{16}$) 0.5 for oneself, 0.25 for a guest with the same card, 0 for the rest. Nothing in it depends on who the partner is. The layer can
+only count cards, its own too much: right three times in ten, where naming the commonest gives 33 %. Such scores are symmetric, and partnership is not. (Weights are
+not: each row has a sum of its own.)
 """
 
 # %%
@@ -147,7 +147,8 @@ There is the secret. In row 0 column 3 is brightest: guest 0 looks for guest 3. 
 
 # %%
 for party, table in enumerate(layer(x[:2]).weights):
-    print(f"party {party}: looks at place", *table.argmax(-1).tolist())
+    print(f"party {party}: looks most at ", *table.argmax(-1).tolist())
+    print("         partner stands at", *where[party].tolist())
     assert quick() or torch.equal(table.argmax(-1), where[party])
 
 # %% [markdown]
@@ -202,13 +203,13 @@ figures.who_may_look(dict(zip(batch, mask, strict=True)))
 
 # %% [markdown]
 r"""
-The triangle hides the future, dark columns hide padding. With a control: change the padding, with the causal mask alone and with both.
+The triangle hides the future, dark columns hide padding. Change the padding, with the causal mask alone and with both:
 """
 
 # %%
 words = torch.randn(3, 5, 16)
 other = words.clone()
-other[~real] = 9.0  # another padding
+other[~real] = torch.randn(5, 16)  # another padding
 for name, allowed in {"causal": causal(5), "both": mask}.items():
     one, two = (attend(t, t, t, mask=allowed).output[real] for t in (words, other))
     print(f"{name:7} real words move by {(one - two).abs().max():.2f}")
@@ -217,14 +218,15 @@ assert_close(by_torch, attend(words, words, words, mask=mask).output)
 
 # %% [markdown]
 r"""
-With the causal mask alone, padding leaks into real words. (Padding *behind* a sentence is future, and hidden, unless a model looks both ways.) torch's own function,
+With the causal mask alone, padding leaks into real words. (Padding *behind* a sentence would be future, and hidden.) torch's own function,
 `scaled_dot_product_attention`, gives our outputs. But row 0 of *time flies* is padding itself, and may look at nobody:
 """
 
 # %%
 scores = torch.tensor([1.0, 2.0, 3.0])
 nobody = torch.zeros(1, 3, dtype=torch.bool)
-q, k, v = torch.ones(1, 1), scores[:, None], torch.eye(3)
+q, k = torch.ones(1, 1), scores[:, None]  # so that q @ k.mT is these scores
+v = torch.eye(3)
 show(
     formula=scores.masked_fill(~nobody, -torch.inf).softmax(-1),
     with_1e9=scores.masked_fill(~nobody, -1e9).softmax(-1),
@@ -234,9 +236,9 @@ show(
 # %% [markdown]
 r"""
 Every power is 0, and the formula divides 0 by 0: nan. `attend` and torch's function give zeros. **"−1e9 is as good as −∞."** Here it gives hidden words equal shares, and
-half precision, which ends at 65,504, cannot hold it. Nor does a weight of 0 hide an infinite value: $0 \cdot \infty$ is nan. Fill padding with zeros.
+half precision (float16 ends at 65,504) cannot hold it. Nor does a weight of 0 hide an infinite value: $0 \cdot \infty$ is nan.
 
-A writing model adds a word at a time. Earlier words never see it, so their keys and values stay, and are kept; only the new word asks. With `is_causal=True` torch's function makes
+A writing model adds a word at a time. Each key and value is made from its own token, so the earlier ones are kept (the *KV cache*); only the new word asks. With `is_causal=True` torch's function makes
 the causal mask itself.
 """
 

@@ -117,24 +117,27 @@ def masks(tables: Mapping[str, Tensor]) -> Picture:
 
 
 @styled
-def sight(words: Sequence[str], weights: Tensor, queries: Sequence[int]) -> Picture:
-    """Where words look, summed over heads, as bars over the sentence; weights (h, n, n), one panel for each
-    query."""
-    figure, grid = canvas(1, len(queries), width=8.0, height=0.5 + 0.24 * len(words), sharey=True)
-    shares = torch.as_tensor(weights).detach().to("cpu").mean(0)
-    for axes, query in zip(grid[0], queries, strict=True):
+def sight(words: Sequence[str], layers: Sequence[Tensor], query: int) -> Picture:
+    """Where one word looks, mean of the heads, as bars over the sentence; weights (h, n, n) and a panel for
+    each layer."""
+    figure, grid = canvas(1, len(layers), width=8.0, height=0.5 + 0.24 * len(words), sharey=True)
+    for number, (axes, weights) in enumerate(zip(grid[0], layers, strict=True), 1):
+        shares = torch.as_tensor(weights).detach().to("cpu").mean(0)
         axes.barh(
             range(len(words)), shares[query].tolist(), height=0.6,
             color=[color(1) if i == query else color(0) for i in range(len(words))],
         )  # fmt: skip
-        axes.set_title(f"{words[query]!r}, word {query}", loc="left")
-        axes.set(yticks=range(len(words)), yticklabels=words, xlim=(0, 1), xlabel="weight, mean of the heads")
+        axes.axvline(1 / len(words), color="0.4", linestyle=":", linewidth=1)
+        axes.set_title(f"{words[query]!r}, layer {number}", loc="left")
+        axes.set(
+            yticks=range(len(words)), yticklabels=words, xlim=(0, 0.5), xlabel="weight, mean of the heads"
+        )
     grid[0][0].invert_yaxis()
     return Picture(
         figure,
         alt=(
-            "Weights of single words of a sentence over all its words, as bars; the word that asks is in"
-            " another colour."
+            f"Weights of {words[query]!r} over all words of its sentence, as bars, a panel for each layer;"
+            " the word that asks is in another colour, a dotted line marks an even share."
         ),
-        caption="First layer. Orange: the word that asks. Its weights add up to 1.",
+        caption="Orange: the word that asks. Dotted: an even share.",
     )

@@ -34,7 +34,7 @@ best_on_cut = Choice(
     remember="the word that decides may stand anywhere, before or behind",
     slips={
         "it sees least: cut has three tags, and looks the same in all three": "a",
-        "did may stand nine words before cut, and this mask reaches one": "b",
+        "did may stand ten words before cut, and this mask reaches one": "b",
         "it sees all that came before; now and then a later word tells, as in the garden saw bit me": "c",
     },
 )
@@ -65,7 +65,7 @@ did_away = Choice(
         "d": "none",
     },
     answer="a",
-    remember="without an auxiliary cut is a past form; saw hangs on that, and stays one",
+    remember="without an auxiliary cut is a past form; saw follows the word that, and stays one",
     slips={
         "saw follows that: it is a past form with did and without": "b",
         "every place moves by one, and what a word is stays the same": "c",

@@ -33,9 +33,9 @@ no_matrices = Choice(
     asked="Leave out W_q and W_k: the scores are x @ x.mT. Can the layer learn the task?",
     options={"a": "yes", "b": "yes, but more slowly", "c": "no"},
     answer="c",
-    remember="no learned number is left in the scores",
+    remember="who is listened to is fixed by x; W_v only changes what is heard",
     slips={
-        "the matrix W_v changes what is mixed; who is listened to is fixed by x alone": "a",
+        "W_v is learned, and changes what is mixed; who is listened to is fixed by x alone": "a",
         "time does not help: training never touches these scores": "b",
     },
 )
@@ -67,7 +67,7 @@ zeros_after = Choice(
     asked="Softmax first, zeros afterwards. The last token changes. Do the other rows' weights notice?",
     options={"a": "no", "b": "yes, a little", "c": "yes: they become nan"},
     answer="b",
-    remember="the last score was in the sum below each row",
+    remember="softmax had already divided by a sum with the last score in it",
     slips={
         "the weight is 0; but e to the hidden score was in the sum below every other weight of the row": "a",
         "all numbers are finite, and so are the weights": "c",

@@ -90,7 +90,8 @@ def test_sweep_puts_the_trained_points_over_their_radius():
 def test_sight_draws_the_mean_of_the_heads():
     weights = torch.zeros(2, 3, 3)
     weights[0, 1, 0] = weights[1, 1, 2] = 1
-    figure = figures.sight(["I", "saw", "it"], weights, [1]).figure
+    figure = figures.sight(["I", "saw", "it"], [weights, weights.flip(-1)], 1).figure
+    assert len(figure.axes) == 2
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0.5, 0.0, 0.5]
 
 

@@ -87,22 +87,27 @@ def accuracy(model: nn.Module, split: str) -> dict[str, float]:
 
 
 @torch.no_grad()
-def without_auxiliary(model: nn.Module, *, at_least: int) -> tuple[int, float]:
+def without_auxiliary(model: nn.Module, *, distance: int) -> tuple[int, float, float]:
     """Of the test sentences that begin with an auxiliary and have a word like cut, a base form, at least that
-    many words behind it: how many there are, and the share whose word becomes a past form when the auxiliary
-    is taken away.
+    many words behind it: how many there are, and the share whose word is tagged as a past form when the
+    auxiliary is taken away, and when another stands in its place.
 
-    Raises ValueError where `at_least` is less than 1.
+    Raises ValueError where `distance` is less than 1.
     """
-    require.whole(at_least=at_least)
+    require.whole(distance=distance)
     given = to_device(sentences("test"))
     like_cut = (given.classes == CLASSES.index("cut")) & (given.tags == tagging.TAGS.index("base"))
-    like_cut[:, :at_least] = False
+    like_cut[:, :distance] = False
     far = like_cut & (given.tags[:, :1] == tagging.TAGS.index("auxiliary"))
     rows = far.any(1)
-    without = model(given.words[rows, 1:]).argmax(-1)
-    past = without[far[rows, 1:]] == tagging.TAGS.index("past")
-    return len(past), past.float().mean().item()
+    words, there = given.words[rows], far[rows]
+    others = torch.tensor([tagging.VOCABULARY.index(word) for word in tagging.WORDS["will"]])
+    replaced = words.clone()
+    replaced[:, 0] = others.roll(1).to(words)[(words[:, :1] == others.to(words)).int().argmax(-1)]
+    past = tagging.TAGS.index("past")
+    away = model(words[:, 1:]).argmax(-1)[there[:, 1:]] == past
+    stayed = model(replaced).argmax(-1)[there] == past
+    return len(away), away.float().mean().item(), stayed.float().mean().item()
 
 
 def train(

@@ -62,7 +62,11 @@ class LookUp(nn.Module):
 
 def make_score(name: str, d: int):
     """The score of that name for width d; raises ValueError for another name."""
-    known = {"dot": lambda: dot, "scaled dot": lambda: scaled_dot}
+    known = {
+        "dot": lambda: dot,
+        "scaled dot": lambda: scaled_dot,
+        "dot / d": lambda: lambda q, k: dot(q, k) / d,
+    }
     known |= {"additive": lambda: Additive(d, d, RECIPE["d_hidden"]), "bilinear": lambda: Bilinear(d, d)}
     require.one_of(known, score=name)
     return known[name]()

@@ -15,6 +15,7 @@ RECIPE = {
         ["dot", 0.25, 1000],
         ["scaled dot", 1, 1000],
         ["scaled dot", 4, 1000],
+        ["dot / d", 1, 1000],
     ],
     "rates": [2.5e-3, 1e-2, 4e-2],
     "seeds": [0, 1, 2],
