@@ -26,6 +26,7 @@ from torch import Tensor
 from lesson_lib import require
 
 LOCALES = ("cs", "da", "de", "en", "es", "fi", "fr", "hu", "it", "lv", "nl", "pl", "pt", "sv", "tr")
+CHINESE = "zh"  # a sixteenth language, for the one experiment that asks for it
 STYLES = ("medium", "long", "full")  # such as: mar 3, 2021 / march 3, 2021 / wednesday, march 3, 2021
 SPLITS = ("test", "validation", "training")
 SEPARATOR = ";"
@@ -50,8 +51,8 @@ class Reading(NamedTuple):
 def written(day: date, locale: str, style: str) -> str:
     """The day in that language, in lower case, with plain spaces.
 
-    Raises TypeError where `day` is no date, ValueError for a locale or style that is not in LOCALES or
-    STYLES.
+    Raises TypeError where `day` is no date, ValueError for a locale or style that is not in LOCALES, CHINESE
+    or STYLES.
 
     >>> written(date(2021, 3, 3), "de", "long"), written(date(2021, 3, 3), "en", "full")
     ('3. märz 2021', 'wednesday, march 3, 2021')
@@ -60,7 +61,7 @@ def written(day: date, locale: str, style: str) -> str:
         raise TypeError(
             f"day must be a date, got {type(day).__name__}; make one with datetime.date(2021, 3, 3)"
         )
-    require.one_of(LOCALES, locale=locale)
+    require.one_of((*LOCALES, CHINESE), locale=locale)
     require.one_of(STYLES, style=style)
     return " ".join(format_date(day, style, locale=locale).lower().split())
 
@@ -91,11 +92,11 @@ def readings(text: str) -> list[list[Reading]]:
 
 
 @cache
-def characters() -> str:
-    """Every character that occurs in dates and answers, sorted. A leap year shows all the months, weekdays
-    and days."""
+def characters(locales: tuple[str, ...] = LOCALES) -> str:
+    """Every character that occurs in dates of these languages and in answers, sorted. A leap year shows all
+    the months, weekdays and days."""
     year = range(date(2020, 1, 1).toordinal(), date(2021, 1, 1).toordinal())
-    texts = (written(date.fromordinal(n), locale, s) for n in year for locale in LOCALES for s in STYLES)
+    texts = (written(date.fromordinal(n), locale, s) for n in year for locale in locales for s in STYLES)
     return "".join(sorted(set("0123456789- ").union(SEPARATOR, *texts)))
 
 
@@ -113,9 +114,16 @@ def days(split: str) -> Int[Tensor, " days"]:
     return FIRST.toordinal() + parts[SPLITS.index(split)]
 
 
-def draw(generator: torch.Generator, count: int, *, dates: int = 1, split: str = "training") -> list[Pair]:
-    """`count` pairs, each of `dates` dates in a row; day, language and style of every date are drawn on their
-    own.
+def draw(
+    generator: torch.Generator,
+    count: int,
+    *,
+    dates: int = 1,
+    split: str = "training",
+    locales: tuple[str, ...] = LOCALES,
+) -> list[Pair]:
+    """`count` pairs, each of `dates` dates in a row; day, language (of `locales`) and style of every date are
+    drawn on their own.
 
     Raises ValueError where `count` or `dates` is less than 1, and for an unknown split.
     """
@@ -125,9 +133,9 @@ def draw(generator: torch.Generator, count: int, *, dates: int = 1, split: str =
         return torch.randint(choices, (count, dates), generator=generator, device="cpu").tolist()
 
     known = days(split).tolist()
-    rows = zip(pick(len(known)), pick(len(LOCALES)), pick(len(STYLES)), strict=True)
+    rows = zip(pick(len(known)), pick(len(locales)), pick(len(STYLES)), strict=True)
     return [
-        _pair(*([names[i] for i in row] for names, row in zip((known, LOCALES, STYLES), drawn, strict=True)))
+        _pair(*([names[i] for i in row] for names, row in zip((known, locales, STYLES), drawn, strict=True)))
         for drawn in rows
     ]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Milestone:
-    """One entry; `formula` is in the course's notation, `lessons` are numbers, `thread` is a row of the
-    drawing."""
+    """One entry; `formula` is in the course's notation, `lessons` are chapters' numbers, `thread` is a row of
+    the drawing. `taken_up_by` names the entries that set out from what this one could not do."""
 
     year: int
     name: str
@@ -22,6 +22,7 @@ class Milestone:
     formula: str
     lessons: tuple[str, ...]
     source: str
+    taken_up_by: tuple[str, ...] = ()
 
 
 THREADS = ("ancestors", "vision", "language", "attention alone", "long inputs, graphs")
@@ -71,6 +72,7 @@ MILESTONES = (
         "p(class | glimpse 1, ..., glimpse T)",
         ("01",),
         "Larochelle & Hinton 2010, Learning to combine foveal glimpses with a third-order Boltzmann machine",
+        ("RAM: recurrent visual attention",),
     ),
     Milestone(
         2014,
@@ -82,6 +84,7 @@ MILESTONES = (
         "output = glimpse(place), place ~ Normal(f(state), σ²)",
         ("01",),
         "Mnih et al. 2014, arXiv:1406.6247",
+        ("Show, attend and tell",),
     ),
     Milestone(
         2014,
@@ -93,6 +96,7 @@ MILESTONES = (
         "output = the last state, for every query",
         ("01",),
         "Cho et al. 2014, arXiv:1406.1078; Sutskever, Vinyals & Le 2014, arXiv:1409.3215",
+        ("Bahdanau's attention",),
     ),
     Milestone(
         2014,
@@ -104,6 +108,7 @@ MILESTONES = (
         "score(q, k) = v · tanh(W_q q + W_k k)",
         ("01", "02"),
         "Bahdanau, Cho & Bengio 2014, arXiv:1409.0473",
+        ("Transformer",),
     ),
     Milestone(
         2015,
@@ -115,6 +120,7 @@ MILESTONES = (
         "attend(decoder state, places of the map, places of the map)",
         ("01", "07"),
         "Xu et al. 2015, arXiv:1502.03044",
+        ("Non-local networks",),
     ),
     Milestone(
         2015,
@@ -126,6 +132,7 @@ MILESTONES = (
         "score(q, k) = q · W k",
         ("02",),
         "Luong, Pham & Manning 2015, arXiv:1508.04025",
+        ("Transformer",),
     ),
     Milestone(
         2016,
@@ -138,6 +145,7 @@ MILESTONES = (
         "attend(x, x, x), beside a recurrent network",
         ("01", "03"),
         "Cheng, Dong & Lapata 2016, arXiv:1601.06733",
+        ("Transformer",),
     ),
     Milestone(
         2017,
@@ -150,6 +158,11 @@ MILESTONES = (
         "score(q, k) = q · k / √d_k, in several heads",
         ("03", "04", "05", "06"),
         "Vaswani et al. 2017, arXiv:1706.03762",
+        (
+            "Linear attention",
+            "Windows for long texts",
+            "The same numbers, less memory",
+        ),
     ),
     Milestone(
         2017,
@@ -161,6 +174,7 @@ MILESTONES = (
         "output_c = weight_c x_c, the weight from the means of all channels",
         ("07",),
         "Hu et al. 2017, arXiv:1709.01507",
+        ("Non-local networks",),
     ),
     Milestone(
         2017,
@@ -228,6 +242,7 @@ MILESTONES = (
         ("08", "11"),
         "Katharopoulos et al. 2020, arXiv:2006.16236; a family of them: Tay et al. 2020, arXiv:2009.06732 and"
         " arXiv:2011.04006",
+        ("The same numbers, less memory",),
     ),
     Milestone(
         2020,

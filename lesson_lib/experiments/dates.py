@@ -48,8 +48,9 @@ RECIPE = {
 VALIDATION_SEED, TEST_SEED = 10_000, 20_000  # generators of the texts; the days are of different splits too
 
 
-def make(system: str) -> Translator:
-    """An untrained model: "additive", "scaled dot" or "fixed vector"; raises ValueError for another name."""
+def make(system: str, locales: tuple[str, ...] = data.LOCALES) -> Translator:
+    """An untrained model: "additive", "scaled dot" or "fixed vector", with the characters of these languages;
+    raises ValueError for another name."""
     require.one_of(RECIPE["d_half"], system=system)
     d_token, d_state = RECIPE["d_token"], RECIPE["d_state"]
     encoder = TwoWayEncoder(d_token, RECIPE["d_half"][system])
@@ -59,7 +60,7 @@ def make(system: str) -> Translator:
     else:
         score = scaled_dot if system == "scaled dot" else Additive(d_state, d_memory, RECIPE["d_score"])
         decoder = AttentionDecoder(d_token, d_memory, d_state, score=score)
-    return Translator(Vocabulary(data.characters()), encoder, decoder, d_token=d_token)
+    return Translator(Vocabulary(data.characters(locales)), encoder, decoder, d_token=d_token)
 
 
 def texts(dates: int, split: str) -> list[data.Pair]:
@@ -74,12 +75,18 @@ def texts(dates: int, split: str) -> list[data.Pair]:
 
 
 def train(
-    system: str, *, dates: int = 1, lr: float, seed: int = 0, steps: int = 500
+    system: str,
+    *,
+    dates: int = 1,
+    lr: float,
+    seed: int = 0,
+    steps: int = 500,
+    locales: tuple[str, ...] = data.LOCALES,
 ) -> tuple[Translator, History]:
     """Train one model on that many dates in a row, and keep its last weights."""
     torch.manual_seed(seed)
-    model = to_device(make(system))
-    draw = functools.partial(data.draw, dates=dates)
+    model = to_device(make(system, locales))
+    draw = functools.partial(data.draw, dates=dates, locales=locales)
     batches = Batches(model.vocabulary, draw, batch=RECIPE["batch"], pool=RECIPE["pool"])
     name = f"{system}, {dates} date{'s' if dates > 1 else ''}"
     history = fit(model, batches, translator.loss, steps=steps, lr=lr, seed_number=seed, name=name)

@@ -11,11 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c01_history import two_saws
+from lesson_lib.chapters.c01_history import looking_back, two_saws, where_to_look
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
-from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.checks.inputs import table
 from lesson_lib.checks.short import Choice, Number, Open
-from lesson_lib.scores import Additive
 
 counted = Number(
     name="word_before",
@@ -313,165 +312,6 @@ regression = Write(
 )
 
 
-def crop(
-    canvas: Float[Tensor, "height width"], row: int, column: int, size: int
-) -> Float[Tensor, "size size"]:
-    half = size // 2
-    padded = torch.nn.functional.pad(canvas, (half, half, half, half))
-    return padded[row : row + size, column : column + size]
-
-
-def _pixel_by_pixel(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
-    height, width = canvas.shape
-    patch = canvas.new_zeros(size, size)
-    for i in range(size):
-        for j in range(size):
-            y, x = row + i - size // 2, column + j - size // 2
-            if 0 <= y < height and 0 <= x < width:
-                patch[i, j] = canvas[y, x]
-    return patch
-
-
-def _glimpse(height: int, width: int, row: int, column: int, size: int) -> Case:
-    return {"canvas": primes(height, width), "row": row, "column": column, "size": size}
-
-
-def _more_crop(drawn: Draw) -> list[Case]:
-    canvas = drawn(1, 11, 7)
-    places = ((9, 1, 5), (4, 3, 3), (10, 6, 7))
-    return [{"canvas": canvas, "row": r, "column": c, "size": s} for r, c, s in places]
-
-
-glimpse = Write(
-    name="crop",
-    title="A glimpse at the edge: a repair",
-    stars=2,
-    minutes=6,
-    why="a slice beyond the edge raises no error: it comes back too small, or empty, or from the wrong side",
-    asked=(
-        "repair: the size x size patch of the canvas with its centre at (row, column), size odd; zeros beyond"
-        " the edge"
-    ),
-    repair=True,
-    stages=(
-        Stage(
-            "size 1: the pixel itself",
-            lambda: [_glimpse(3, 4, 1, 2, 1)],
-            "The patch is one number, canvas[row, column].",
-        ),
-        Stage(
-            "in the middle",
-            lambda: [_glimpse(5, 7, 2, 4, 3)],
-            "The centre of the patch is canvas[row, column]; size // 2 pixels on each side.",
-        ),
-        Stage(
-            "in the upper left corner",
-            lambda: [_glimpse(3, 5, 0, 0, 3)],
-            "What stands at row -1 and column -1? Zeros are asked for.",
-        ),
-        Stage(
-            "at the other edges",
-            lambda: [_glimpse(3, 5, 2, 4, 3), _glimpse(5, 3, 3, 2, 3)],
-            "Beyond the last row and the last column there are zeros, too.",
-        ),
-        Stage(
-            "a patch larger than the canvas",
-            lambda: [_glimpse(3, 2, 1, 0, 5), _glimpse(2, 4, 1, 3, 7)],
-            "The patch is size x size, wherever its centre is.",
-        ),
-    ),
-    reference=_pixel_by_pixel,
-    hints=(
-        "At row 0 the slice starts at row -1. What does canvas[-1:2] give, when -1 counts from the end?",
-        (
-            "What if the canvas had a frame of zeros around it? How wide must the frame be, at least, for a"
-            " patch of this size?"
-        ),
-        (
-            "With a frame of size // 2, pixel (row, column) moves to (row + half, column + half). Where does"
-            " the slice then start?"
-        ),
-    ),
-    solution=crop,
-    remember=(
-        "a frame of size // 2 zeros, and the slice starts at the centre's own numbers: [row : row + size]"
-    ),
-    slips={
-        "this is still the function as it was given": (
-            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
-            "rows = slice(row - half, row + half + 1)\n    columns = slice(column - half, column + half + 1)",
-            "padded[row : row + size, column : column + size]",
-            "canvas[rows, columns]",
-        ),
-        "row and column are exchanged: the first axis of the canvas counts rows": (
-            "row : row + size, column : column + size",
-            "column : column + size, row : row + size",
-        ),
-        "the patch is transposed: its rows are the canvas's columns": ("column + size]", "column + size].mT"),
-        "(row, column) is the upper left corner of your patch; it must be its centre": (
-            "half, half, half, half",
-            "0, size, 0, size",
-        ),
-        "you repeat the pixels of the edge; beyond it there are zeros": (
-            "canvas, (",
-            "canvas[None], (",
-            "half))",
-            'half), mode="replicate")[0]',
-        ),
-        "you push the patch back inside; its centre must stay at (row, column)": (
-            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
-            "row = max(0, min(row - half, canvas.shape[0] - size))",
-            "return padded",
-            "column = max(0, min(column - half, canvas.shape[1] - size))\n    return canvas",
-        ),
-        "the other side of the canvas comes in: negative indices count from the end": (
-            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
-            "rows = [(row - half + i) % canvas.shape[0] for i in range(size)]",
-            "return padded[row : row + size, column : column + size]",
-            "columns = [(column - half + i) % canvas.shape[1] for i in range(size)]\n"
-            "    return canvas[rows][:, columns]",
-        ),
-        "off by one: your patch starts one row and one column too early": ("size // 2", "size // 2 + 1"),
-        "off by one: your patch starts one row and one column too late": (
-            "half, half, half, half",
-            "half - 1, half + 1, half - 1, half + 1",
-        ),
-        "the frame shifts every pixel by half: in the padded canvas the slice starts at row, not at row - half": (
-            "row : row + size",
-            "row - half : row + half + 1",
-            "column : column + size",
-            "column - half : column + half + 1",
-        ),
-        "size counts the whole patch; you take that many pixels on each side": (
-            "size // 2",
-            "size",
-            "row + size",
-            "row + 2 * size + 1",
-            "column + size",
-            "column + 2 * size + 1",
-        ),
-        "size / 2 is no whole number; size // 2 is": (
-            "half = size // 2\n    padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
-            "half = size / 2",
-            "padded[row : row + size, column : column + size]",
-            "canvas[row - half : row + half, column - half : column + half]",
-        ),
-        "only columns are padded: pad takes left, right, above, below, in this order": (
-            "half, half, half, half",
-            "half, half",
-        ),
-        "zeros are missing below and on the right": ("half, half, half, half", "half, 0, half, 0"),
-        "your slice ends one pixel early: it must hold size rows, row - half ... row + half": (
-            "row + size",
-            "row + size - 1",
-            "column + size",
-            "column + size - 1",
-        ),
-    },
-    hidden=_more_crop,
-)
-
-
 def reinforce(
     p: float,
     reward_left: float,
@@ -620,136 +460,6 @@ policy = Write(
 )
 
 
-def additive_step(
-    state: Float[Tensor, " d_state"],
-    read: Float[Tensor, "m d_read"],
-    w_query: Float[Tensor, "d_state d_hidden"],
-    w_key: Float[Tensor, "d_read d_hidden"],
-    v: Float[Tensor, " d_hidden"],
-) -> Float[Tensor, " d_read"]:
-    scores = torch.tanh(state @ w_query + read @ w_key) @ v  # (m,): one per place
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ read
-
-
-def _decoder(seed: int, m: int, d_state: int, d_read: int, d_hidden: int) -> Case:
-    return {
-        "state": drawn(seed, d_state),
-        "read": drawn(seed + 1, m, d_read, spread=3.0),
-        "w_query": drawn(seed + 2, d_state, d_hidden),
-        "w_key": drawn(seed + 3, d_read, d_hidden),
-        "v": drawn(seed + 4, d_hidden, spread=2.0),
-    }
-
-
-def _by_the_library(state: Tensor, read: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
-    score = Additive(len(state), read.shape[-1], len(v)).to(state)
-    with torch.no_grad():
-        for own, given in ((score.w_query.weight, w_query.mT), (score.w_key.weight, w_key.mT), (score.v, v)):
-            own.copy_(given)
-        return attend(state[None], read, read, score=score).output[0]
-
-
-def _more_additive_step(drawn: Draw) -> list[Case]:
-    shapes = {
-        "state": (5,),
-        "read": (11, 3),
-        "w_query": (5, 7),
-        "w_key": (3, 7),
-        "v": (7,),
-    }
-    return [{name: drawn(i, *shape) for i, (name, shape) in enumerate(shapes.items())}]
-
-
-step = Write(
-    name="additive_step",
-    title="One step of Bahdanau's decoder",
-    stars=2,
-    minutes=7,
-    why="the line that replaced the fixed vector in 2014; the query is the decoder's state",
-    asked=(
-        "score_j = v . tanh(state W_query + read_j W_key); softmax over the m places; the weighted mean of"
-        " read, shape (d_read,)"
-    ),
-    stages=(
-        Stage(
-            "one place was read: the context is what stands there",
-            lambda: [_decoder(1, 1, 2, 2, 3)],
-            "With one place its weight is 1.",
-        ),
-        Stage(
-            "two places, one hidden unit",
-            lambda: [_decoder(11, 2, 2, 2, 1)],
-            "The order is: two projections, their sum, tanh, v, softmax, and then the mean.",
-        ),
-        Stage(
-            "three places, three hidden units",
-            lambda: [_decoder(21, 3, 2, 2, 3)],
-            "v turns the hidden units of a place into ONE score.",
-        ),
-        Stage(
-            "seven places; state, rows that were read, and hidden layer of different width",
-            lambda: [_decoder(31, 7, 2, 5, 3)],
-            "The context is a mean of rows of `read`, so it is as wide as they are.",
-        ),
-    ),
-    reference=_by_the_library,
-    hints=(
-        (
-            "`state @ w_query` is (d_hidden,), `read @ w_key` is (m, d_hidden). What does a plain + do with"
-            " these two shapes?"
-        ),
-        "After tanh you have (m, d_hidden) and need one score per place, (m,). Which vector does that?",
-        "The m weights sum to 1. Which rows do they mix: those that were read, or the projected ones?",
-    ),
-    solution=additive_step,
-    remember=(
-        "query = the decoder's state, keys = values = what was read; each written character gets a context of"
-        " its own"
-    ),
-    slips={
-        "tanh is missing; the state then shifts all scores alike, and softmax does not see it": (
-            "torch.tanh",
-            "",
-        ),
-        "tanh comes after v here; it belongs between the sum and v": (
-            "tanh(state",
-            "tanh((state",
-            "@ v",
-            "@ v)",
-        ),
-        "the state makes no difference here: unused, or with a tanh of its own, it leaves the weights as they are; add both, then tanh": (
-            "state @ w_query + ",
-            "",
-        ),
-        "you multiply the two sides; the additive score adds them": ("+ read @ w_key", "* (read @ w_key)"),
-        "softmax is missing: you mix with the raw scores": ("torch.softmax(scores, dim=-1)", "scores"),
-        "you mix the projected keys; mix what was read": ("weights @ read", "weights @ (read @ w_key)"),
-        "you give back the weights; mix what was read with them": ("weights @ read", "weights"),
-        "these are the scores; softmax and the weighted mean are still to come": ("weights @ read", "scores"),
-        "you divide the scores by a root; the additive score has none, tanh keeps it small": (
-            "@ v",
-            "@ v / len(v) ** 0.5",
-        ),
-        "v is missing: you sum the hidden units, as if v were all ones": (" @ v", ".sum(-1)"),
-        "the matrices are exchanged: w_query belongs to the state, w_key to what was read": (
-            "state @ w_query + read @ w_key",
-            "state @ w_key + read @ w_query",
-        ),
-        "that is the plain mean of what was read: all places count alike": ("weights @ read", "read.mean(0)"),
-        "you take the best place only (argmax); Bahdanau mixes all": (
-            "weights @ read",
-            "read[weights.argmax()]",
-        ),
-        "you sum the rows that were read; each counts as much as its weight says": (
-            "weights @ read",
-            "read.sum(0)",
-        ),
-    },
-    hidden=_more_additive_step,
-)
-
-
 WRITTEN, READ = ("0", "5", "-", "1", "7"), ("1", "7", "space", "M", "a", "y")
 
 
@@ -893,4 +603,14 @@ why = Open(
 )
 
 
-EXERCISES = (*two_saws.ASKED, counted, shares, regression, glimpse, policy, step, alignment, why)
+EXERCISES = (
+    *two_saws.ASKED,
+    *looking_back.ASKED,
+    *where_to_look.ASKED,
+    counted,
+    shares,
+    regression,
+    policy,
+    alignment,
+    why,
+)

@@ -1,34 +1,18 @@
-"""The figures of lesson 01, history: kernel regression and the taggers with their limits."""
+"""The figures of chapter 01, history: the taggers with their limits, the translators of dates."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from statistics import median
 
 import torch
 from torch import Tensor
 
 from lesson_lib import experiments
-from lesson_lib.charts.basic import heatmap, lines
+from lesson_lib.charts import alignment
+from lesson_lib.charts.basic import heatmap
 from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
-
-
-def regression(x: Tensor, curves: Mapping[str, Tensor], measured: tuple[Tensor, Tensor]) -> Picture:
-    """Weighted means over x, a curve for each width, over the measured points."""
-    xs, ys = (side.tolist() for side in measured)
-    return lines(
-        {"y": {name: (x.tolist(), curve.tolist()) for name, curve in curves.items()}},
-        alt=(
-            "Measured points, and three curves through them: with a narrow kernel the curve jumps from point"
-            " to point, with a middle one it follows them smoothly, with a wide one it is nearly flat."
-        ),
-        caption=(
-            "A weighted mean of the measured y at every x. The width σ says how near a point must be to"
-            " count."
-        ),
-        x_axis="x",
-        dots={"measured": (xs, ys)},
-        points=False,
-        height=3.4,
-    )
+from lesson_lib.experiments import dates
+from lesson_lib.models.translator import Translation
 
 
 @styled
@@ -141,3 +125,59 @@ def sight(words: Sequence[str], layers: Sequence[Tensor], query: int) -> Picture
         ),
         caption="Orange: the word that asks. Dotted: an even share.",
     )
+
+
+def stored_dates() -> Picture:
+    """What `make experiments ARGS=dates` found: share of right texts over the number of dates in a row."""
+    found = dates.by_dates(experiments.results("dates")["rows"])
+    names = {"additive": "a look back", "fixed vector": "one vector"}
+    return alignment.right_over_dates(
+        {f"{names[s]}, {steps:,} steps": band for (s, steps), band in found.items() if s in names},
+        caption="Stored runs, 1,000 new texts each: the median of three seeds; the band is their range.",
+    )
+
+
+def looked(told: Translation, text: str) -> Picture:
+    """Where a decoder looked for each character of its answer."""
+    return alignment.alignment_map(
+        told.weights,
+        text,
+        told.text,
+        caption="Live. Rows: the characters written. Columns: those read, ␣ is a space.",
+    )
+
+
+class AlignmentTable:
+    """A stored alignment as a table of HTML, for characters that no font of the figures has."""
+
+    def __init__(self, source: str, target: str, weights: Sequence[Sequence[float]]) -> None:
+        self.source, self.target, self.weights = source, target, weights
+
+    def __repr__(self) -> str:
+        best = [max(range(len(row)), key=row.__getitem__) for row in self.weights]
+        looks = ", ".join(
+            f"{one} looks most at {self.source[j]}" for one, j in zip(self.target, best, strict=True)
+        )
+        return f"{self.source} -> {self.target}: {looks}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th scope='col'>{escape(one)}</th>" for one in self.source)
+        body = "".join(
+            f"<tr><th scope='row'>{escape(one)}</th>" + "".join(map(self._cell, row)) + "</tr>"
+            for one, row in zip(self.target, self.weights, strict=True)
+        )
+        about = f"Weights of {self.source} becoming {self.target}, a row for each character written."
+        return f"<table><caption>{escape(about)}</caption><tr><th></th>{head}</tr>{body}</table>"
+
+    @staticmethod
+    def _cell(weight: float) -> str:
+        ink = "white" if weight > 0.5 else "#111"
+        shade = f"rgb({round(255 - 255 * weight)}, {round(255 - 141 * weight)}, {round(255 - 77 * weight)})"
+        return f"<td style='background:{shade}; color:{ink}'>{weight:.2f}</td>"
+
+
+def chinese_alignment() -> AlignmentTable:
+    """What `make experiments ARGS=chinese_dates` stored of one Chinese date."""
+    row = next(row for row in experiments.results("chinese_dates")["rows"] if row["kind"] == "map")
+    weights = [[float(weight) for weight in line.split()] for line in row["weights"]]
+    return AlignmentTable(row["source"], row["target"], weights)

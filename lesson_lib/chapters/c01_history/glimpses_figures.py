@@ -4,6 +4,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 from torch import Tensor
 
+from lesson_lib import experiments, summary
+from lesson_lib.chapters.c01_history.experiments import glimpse
 from lesson_lib.chapters.c01_history.glimpse import first_pixel, retina
-from lesson_lib.charts.basic import lines
+from lesson_lib.charts.basic import heatmap, lines
 from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.data import digits
@@ -154,22 +157,78 @@ def film(
 
 
 def policies(
-    accuracies: Mapping[str, Sequence[float]], *, chance: float = 1 / digits.CLASSES, caption: str = ""
+    accuracies: Mapping[str, Sequence[float]],
+    *,
+    chance: float = 1 / digits.CLASSES,
+    caption: str = "",
+    alt: str = "",
 ) -> Picture:
     """Test accuracy, {name: [accuracy of each seed]}: a dot for each seed, the middle one written."""
     return _dots(
         accuracies,
         marks={"chance": chance},
-        alt=(
+        alt=alt
+        or (
             "Test accuracy of the policies, a dot for each seed: learned places are ahead of random ones, and"
             " those of always looking at the centre; being told the place is ahead of all three."
         ),
         caption=caption
         or (
-            "Same model, same number of glimpses; only who moves the eye differs. The last two rows see the "
-            "whole canvas at once."
+            "Same model, same number of glimpses; only who moves the eye differs. The last two rows are"
+            " networks that see the whole canvas."
         ),
         x_limits=(0, 1.08),
+    )
+
+
+def one_look(
+    canvas: Float[Tensor, "size size"], sharp: Float[Tensor, "p p"], dim: Float[Tensor, "p p"]
+) -> Picture:
+    """A canvas, and what one look at its middle brings."""
+    return heatmap(
+        {"canvas": canvas, "sharp: 8 by 8": sharp, "dim: 16 by 16": dim},
+        numbers=False,
+        limits=(0, 1),
+        row_axis="",
+        column_axis="",
+        color_axis="brightness",
+        alt=(
+            "A canvas with a handwritten digit, and what one look at its middle brings: a small sharp patch"
+            " and a larger blurred one."
+        ),
+        caption="Left: the canvas. Right: all that one look at its middle brings.",
+    )
+
+
+def stored_policies() -> Picture:
+    """What `make experiments ARGS=glimpse` found: who moves the eye."""
+    rows = experiments.results("glimpse")["rows"]
+    return policies(glimpse.by_name(rows, "policy") | glimpse.by_name(rows, "whole"))
+
+
+def with_small_batches() -> dict[str, list[float]]:
+    """Test accuracy of each policy with batches of 20 and as many canvases, of the rate that is best on
+    validation; a number for each seed."""
+    rows = experiments.results("small_batches")["rows"]
+    best = summary.best(rows, ("policy", "seed"), by=itemgetter("validation"))
+    return {
+        policy: [row["test"] for row in best if row["policy"] == policy]
+        for policy in dict.fromkeys(row["policy"] for row in rows)
+    }
+
+
+def stored_small_batches() -> Picture:
+    """The same with large and with small batches, learned and random places."""
+    rows = experiments.results("glimpse")["rows"]
+    large, small = glimpse.by_name(rows, "policy"), glimpse.by_name(rows, "departure")
+    return policies(
+        {
+            "learned, batches of 256": large["learned"],
+            "random, batches of 256": large["random"],
+            "learned, batches of 20": small["batches of 20, 3,000 steps"],
+            "random, batches of 20": small["the same, random places"],
+        },
+        caption="A dot for each of three seeds, the median written. With batches of 20 the order turns.",
     )
 
 

@@ -12,7 +12,7 @@ from lesson_lib.data.milestones import MILESTONES, THREADS, Milestone
 from lesson_lib.widgets.explorer import Explorer
 
 LESSONS = {
-    "01": "this lesson", "02": "02 scoring", "03": "03 matrix form", "04": "04 multi-head",
+    "01": "01 history", "02": "02 scoring", "03": "03 matrix form", "04": "04 multi-head",
     "05": "05 positional encoding",
     "06": "06 transformer", "07": "07 attention and CNN", "08": "08 attention and RNN",
     "09": "09 truncated attention",
@@ -70,6 +70,8 @@ def _card(m: Milestone) -> str:
         "Problem": m.problem, "Idea": m.idea, "Not yet": m.not_yet,
         "Runs in": "; ".join(LESSONS[number] for number in m.lessons), "Source": m.source,
     }  # fmt: skip
+    if m.taken_up_by:
+        lines["Taken up"] = "; ".join(m.taken_up_by)
     listed = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in lines.items())
     return (
         f'<div class="ll-card" style="border-left:6px solid {SHADES[m.thread]}"><b>{m.year} ·'

@@ -1,7 +1,14 @@
 # %% [markdown]
 # # 01 · History: exercises
 #
-# Eight exercises, about 45 minutes. They follow the lesson `01_history`; best in this order.
+# Six exercises, about 34 minutes. They follow the parts `01a_two_saws`, `01b_looking_back` and `01c_where_to_look`; best in this order.
+#
+# <details><summary>中文摘要</summary>
+#
+# 六道练习,约34分钟:用计数求任何标注器的最好成绩;手写核回归与 REINFORCE 的均值和方差;读一张对齐表;说出窗口、循环网络和注意力各看不到什么。
+# 每题都有检查、三个提示和答案;答错时会指出错在哪里。
+#
+# </details>
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. It says what was asked, what you gave, and
 # what is wrong, on the smallest example it can find. Three verbs:
@@ -57,13 +64,6 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # (Calling `torch.softmax` passes, too.)
 
 
-# %% [markdown] tags=["exercise:crop"]
-# RAM sees a small square of a canvas at a time. Its centre is pixel `(row, column)`, and `size` is odd, so that there is a centre. The function below is right in
-# the middle of the canvas. At an edge it is not: **repair it, so that there are zeros beyond the edge** and the patch always is size × size.
-#
-# First guess: on a canvas of 5 × 7, what does it give for the corner (0, 0) and size 3?
-
-
 # %% [markdown] tags=["exercise:reinforce"]
 # A network looks left with probability $p$ and right with probability $1 - p$. What it sees there earns a reward, $r_\text{left}$ or $r_\text{right}$. It should change $p$ so
 # that the expected reward $p\, r_\text{left} + (1 - p)\, r_\text{right}$ grows, but in one try it sees one side only. REINFORCE makes an estimate of the derivative from that one draw:
@@ -86,14 +86,6 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # choices there is a baseline that takes away all the noise, and it is another one. With more choices there is none, in general.
 #
 # </details>
-
-# %% [markdown] tags=["exercise:additive_step"]
-# The encoder has read $m$ characters and left a row for each: `read`, $(m, d_\text{read})$. Before the decoder writes the next character, it looks back at all of them:
-#
-# $$\text{score}_j = v \cdot \tanh(\text{state}\, W_\text{query} + \text{read}_j\, W_\text{key}), \qquad \text{context} = \sum_j \text{softmax}(\text{score})_j\, \text{read}_j$$
-#
-# `state` is one row of $d_\text{state}$ numbers, $v$ a learned vector. **Give back the context**, $(d_\text{read},)$. You may call `torch.softmax`.
-
 
 # %% [markdown] tags=["exercise:read_alignment"]
 # A decoder with attention has read `17 May` and written `05-17`. These numbers are made up, but such a table comes out of every model of this kind. Each weight says
@@ -130,11 +122,9 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 1. The limit belongs to what is seen, not to the network. Who sees more never has a lower limit.
 # 2. Per sight the largest count, all added up, over the number of tokens: no tagger with that sight does better.
 # 3. Query x, keys xs, values ys: a score of nearness, softmax over the keys, the weighted mean of the values. That was 1964.
-# 4. A frame of size // 2 zeros, then slice from the centre's own numbers. A slice beyond the edge raises no error.
-# 5. The mean of REINFORCE's estimate is the true derivative, whatever the baseline; the baseline changes the noise alone.
-# 6. Bahdanau: the query is the decoder's state, keys and values are what was read; each written character gets a context of its own.
-# 7. Rows ask, and sum to 1: read a mixture along a row. Down a column you find all who looked at one place.
-# 8. A window misses what is far, an RNN from left to right what is still to come; attention sees all, and must be told the order.
+# 4. The mean of REINFORCE's estimate is the true derivative, whatever the baseline; the baseline changes the noise alone.
+# 5. Rows ask, and sum to 1: read a mixture along a row. Down a column you find all who looked at one place.
+# 6. A window misses what is far, an RNN from left to right what is still to come; attention sees all, and must be told the order.
 #
 # </details>
 #

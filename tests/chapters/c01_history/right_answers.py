@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lesson_lib.chapters.c01_history.exercises import _by_gradient, _by_the_library, _pixel_by_pixel
+from lesson_lib.chapters.c01_history.exercises import _by_gradient
+from lesson_lib.chapters.c01_history.looking_back import _by_the_library
+from lesson_lib.chapters.c01_history.where_to_look import _by_autograd, _pixel_by_pixel
 
 
 def _counts(seen: Tensor, tags: Tensor) -> Tensor:
@@ -33,6 +35,26 @@ RIGHT = {
     "window_mask": (
         lambda n, radius: torch.ones(n, n, dtype=torch.bool).tril(radius).triu(-radius),
         lambda n, radius: torch.tensor([[abs(i - j) <= radius for j in range(n)] for i in range(n)]),
+    ),
+    "which_letters": ("b", "märz"),
+    "all_the_same": ("b", "are all the same"),
+    "after_500": ("c", "hardly any"),
+    "what_it_shows": ("c", "C"),
+    "june_or_july": ("c", "the l"),
+    "one_place": (
+        lambda n, m: (torch.arange(m) == m - 1).expand(n, m),
+        lambda n, m: torch.tensor([[j + 1 == m for j in range(m)] for _ in range(n)]),
+    ),
+    "how_often_33": ("a", "never"),
+    "estimate_left": (5, "1 / 0.2"),
+    "who_moves_the_eye": ("a", "learned, random, centre"),
+    "small_batches": ("b", "random"),
+    "which_sample": ("b", "0"),
+    "nudge": (
+        _by_autograd,
+        lambda place, mean, std, reward, baseline: (
+            torch.einsum("b,bk->bk", reward - baseline, place - mean) / (std * std)
+        ),
     ),
     "best_share": (
         _from_counts(lambda c: c.amax(1).sum() / c.sum()),

@@ -93,9 +93,3 @@ def test_sight_draws_the_mean_of_the_heads():
     figure = figures.sight(["I", "saw", "it"], [weights, weights.flip(-1)], 1).figure
     assert len(figure.axes) == 2
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0.5, 0.0, 0.5]
-
-
-def test_regression_draws_a_curve_for_each_width_over_the_points():
-    x = torch.linspace(0, 1, 5)
-    figure = figures.regression(x, {"σ = 1": x, "σ = 2": x + 1}, (x, x)).figure
-    assert len(figure.axes[0].lines) == 2 and len(figure.axes[0].collections[0].get_offsets()) == 5
