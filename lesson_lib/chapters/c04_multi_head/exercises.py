@@ -11,15 +11,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c04_multi_head import seconds
+from lesson_lib.chapters.c04_multi_head import multi_head, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.short import Choice, Number, Open
-from lesson_lib.heads import merge_heads, split_heads
+from lesson_lib.heads import merge_heads
 from lesson_lib.scores import dot
 
 counted = Number(
     name="eight_heads",
+    second=lambda n: seconds.eight_heads(counted, n),
     title="Eight heads, how many numbers?",
     stars=1,
     minutes=4,
@@ -60,126 +61,6 @@ counted = Number(
 )
 
 
-def heads_apart(
-    x: Float[Tensor, "*b n width"],
-    n_heads: int,
-) -> Float[Tensor, "*b h n d"]:
-    *batch, n, width = x.shape
-    blocks = x.reshape(*batch, n, n_heads, width // n_heads)
-    return blocks.transpose(-2, -3)  # heads before tokens
-
-
-def _counted(x: Tensor, n_heads: int) -> Case:
-    return {"x": x, "n_heads": n_heads}
-
-
-def _more_heads_apart(drawn: Draw) -> list[Case]:
-    return [
-        {"x": drawn(1, 11, 12), "n_heads": 4},
-        {"x": drawn(2, 3, 7, 15), "n_heads": 3},
-    ]
-
-
-apart = Write(
-    name="heads_apart",
-    second=lambda n: seconds.heads_apart(n),
-    title="One width, many heads",
-    stars=2,
-    minutes=8,
-    why="one reshape too few, and heads see strange tokens: it runs, it even trains, and it is wrong",
-    asked=(
-        "cut the width of x (..., n, h*d) into h neighbouring blocks of d columns, one per head: (..., h,"
-        " n, d)"
-    ),
-    stages=(
-        Stage(
-            "one token, two heads",
-            lambda: [_counted(primes(1, 6), 2)],
-            "The first head takes the first 3 columns, the second the next 3.",
-        ),
-        Stage(
-            "three tokens, three heads: every order of n and h fits",
-            lambda: [_counted(primes(3, 6), 3)],
-            "Each head holds its own columns of EVERY token, one row per token.",
-        ),
-        Stage(
-            "five tokens, two heads of width 3",
-            lambda: [_counted(primes(5, 6), 2)],
-            "The axes are asked for in the order heads, tokens, columns.",
-        ),
-        Stage(
-            "a batch of two sequences",
-            lambda: [_counted(primes(2, 3, 10), 5), _counted(drawn(1, 2, 3, 5, 14), 7)],
-            "One sequence is right, a batch is not: count axes from the right, -1, -2, -3.",
-        ),
-    ),
-    reference=split_heads,
-    hints=(
-        (
-            "Take one token, a row of h*d numbers. Into which shape do you reshape this row, so that row k"
-            " belongs to head k?"
-        ),
-        (
-            "Now for all tokens: reshape cuts the last axis only, (n, h*d) to (n, h, d). Which two axes still"
-            " stand in the wrong order?"
-        ),
-        (
-            "Which `transpose` exchanges tokens and heads, if you count axes from the right, so that a batch"
-            " axis may stand in front?"
-        ),
-    ),
-    solution=heads_apart,
-    remember=(
-        "cut the width where it is (reshape), then move the axis (transpose); one reshape alone mixes heads"
-        " with tokens"
-    ),
-    slips={
-        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": (
-            "n, n_heads, width // n_heads)",
-            "n_heads, n, width // n_heads)",
-            ".transpose(-2, -3)",
-            "",
-        ),
-        "the axes are still (n, h, d): exchange tokens and heads": (".transpose(-2, -3)", ""),
-        "each head gets every h-th column; its columns are neighbours": (
-            (
-                "n, n_heads, width // n_heads",
-                "n, width // n_heads, n_heads",
-                ".transpose(-2, -3)",
-                ".movedim(-1, -3)",
-            )
-        ),
-        "you exchange heads and columns; exchange tokens and heads": (".transpose(-2, -3)", ".mT"),
-        "you moved the right axis, but tokens stand last: (h, d, n); each row is to be a token": (
-            (".transpose(-2, -3)", ".movedim(-3, -1)")
-        ),
-        "n_heads is the number of heads; you took it for the width of one": (
-            ("n_heads, width // n_heads", "width // n_heads, n_heads")
-        ),
-        "you count axes from the left: in a batch, axis 0 counts sequences": (("(-2, -3)", "(0, 1)")),
-        "every head gets the whole width; each has a block of its own": (
-            "x.reshape(*batch, n, n_heads, width // n_heads)",
-            "torch.stack([x] * n_heads, -2)",
-        ),
-        "you transpose before the reshape: that cuts the axis of the tokens": (
-            "x.reshape(*batch, n, n_heads,",
-            "x.mT.reshape(*batch, n_heads, n,",
-            ".transpose(-2, -3)",
-            "",
-        ),
-        "you count axes from the front, transpose(1, 2): that fits one number of axes in front; count from the end, -2 and -3": (
-            "transpose(-2, -3)",
-            "transpose(1, 2)",
-        ),
-        "the heads stand in front of the batch; they belong right before the tokens": (
-            "blocks.transpose(-2, -3)",
-            "blocks.movedim(-2, 0)",
-        ),
-    },
-    hidden=_more_heads_apart,
-)
-
-
 def heads_together(heads: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n width"]:
     *batch, h, n, d = heads.shape
     return heads.transpose(-2, -3).reshape(*batch, n, h * d)
@@ -191,6 +72,7 @@ def _more_heads_together(drawn: Draw) -> list[Case]:
 
 together = Write(
     name="heads_together",
+    second=lambda n: seconds.heads_together(together, n),
     title="The way back: a repair",
     stars=1,
     minutes=5,
@@ -342,6 +224,7 @@ def _more_many_heads(drawn: Draw) -> list[Case]:
 
 whole = Write(
     name="many_heads",
+    second=lambda n: seconds.many_heads(whole, n),
     title="The whole layer",
     stars=3,
     minutes=12,
@@ -495,6 +378,7 @@ def _more_may_look(drawn: Draw) -> list[Case]:
 
 polarity = Write(
     name="may_look",
+    second=lambda n: seconds.may_look(polarity, n),
     title="True means the opposite",
     stars=2,
     minutes=6,
@@ -723,4 +607,4 @@ why = Open(
 )
 
 
-EXERCISES = (counted, apart, together, whole, polarity, three_back, why)
+EXERCISES = (*multi_head.ASKED, counted, together, whole, polarity, three_back, why)

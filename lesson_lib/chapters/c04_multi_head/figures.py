@@ -1,11 +1,146 @@
-"""The figures of lesson 04, several heads."""
+"""The figures of chapter 04, several heads."""
 
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, heatmap, lines
-from lesson_lib.charts.picture import Picture
+from lesson_lib.chapters.c04_multi_head.experiments import two_questions
+from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled, trim
+from lesson_lib.experiments import results
+
+
+@styled
+def pieces(acted: float, it: float) -> Picture:
+    """The line of mixtures from street (p = 0) to animal (p = 1), cut by two read-outs: what each piece
+    says."""
+    figure, grid = canvas(width=7.2, height=1.9)
+    axes = grid[0][0]
+    ends = [0.0, *sorted((acted, it)), 1.0]
+    for left, right in zip(ends, ends[1:], strict=False):
+        middle = (left + right) / 2
+        said = ["animal" if middle > cut else "street" for cut in (acted, it)]
+        axes.text(middle, 0.42, "\n".join(said), ha="center", va="bottom", fontsize=10, linespacing=1.6)
+    axes.text(-0.02, 0.42, "who acted?\nwhat is it?", ha="right", va="bottom", fontsize=10, linespacing=1.6)
+    axes.plot([0, 1], [0, 0], color="black", linewidth=2)
+    for k, (cut, name) in enumerate({acted: "cut of the first read-out", it: "cut of the second"}.items()):
+        axes.plot([cut, cut], [-0.18, 1.5], color=CURVES[k], linewidth=2, linestyle="-" if k == 0 else "--")
+        axes.text(cut, -0.28, name, ha="center", va="top", fontsize=9, color=CURVES[k])
+    for place, noun in {0: "all weight\non street", 1: "all weight\non animal"}.items():
+        axes.plot(place, 0, "o", color="black", markersize=8)
+        axes.text(place, -0.28, noun, ha="center", va="top", fontsize=9)
+    axes.set(xlim=(-0.22, 1.1), ylim=(-0.85, 1.6))
+    bare(axes)
+    return Picture(
+        figure,
+        alt=(
+            "A line from street to animal, cut in two places. Three pieces: left of both cuts both answers are"
+            " street, right of both they are animal, and between the cuts they differ in one way only."
+        ),
+        caption="Where z lies decides both answers.",
+    )
+
+
+def both_right(shares: Mapping[str, float], bound: float) -> Picture:
+    """Share of sentences with both answers right, a bar for each system and test, and what one head can reach
+    at most."""
+    return bars(
+        shares,
+        alt=(
+            "Share of sentences with both answers right: one head stays below the dashed line, two heads are at"
+            " the top, with new words and new templates, too."
+        ),
+        caption="Both answers right. All new: nouns and templates kept from training.",
+        y_axis="both right",
+        marks={"three of four": bound},
+        limits=(0, 1.12),
+        kinds=1,
+    )
+
+
+@styled
+def looking(weights: Tensor, words: Sequence[str], last: Sequence[str], names: Sequence[str]) -> Picture:
+    """Where each head looks in sentences that differ in their last word only: weights (s, h, n); `names` are
+    the heads'."""
+    figure, grid = canvas(1, len(names), width=7.6, height=2.2)
+    for k, (axes, name) in enumerate(zip(grid[0], names, strict=True)):
+        image = draw_table(axes, weights[:, k].detach().cpu(), low=0, high=1, decimals=None)
+        axes.set_title(name)
+        axes.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor", fontsize=9)
+        axes.set_yticks(range(len(last)), last if k == 0 else [""] * len(last))
+    grid[0][0].set_ylabel("last word")
+    figure.colorbar(image, ax=list(grid[0]), label="weight", fraction=0.03)
+    trim(figure)
+    return Picture(
+        figure,
+        alt=(
+            "Weights of two heads for two sentences that end in tired and in wide. One head is bright at the"
+            " first noun both times; the other moves from animal to street."
+        ),
+        caption="Small words are hidden.",
+    )
+
+
+def followed(shares: Mapping[str, float]) -> Picture:
+    """Share of sentences in which "what is it" becomes the other noun after weights are changed by hand."""
+    return bars(
+        {name.replace(" to ", "\nto ").replace(" in ", "\nin "): share for name, share in shares.items()},
+        alt=(
+            "Share of sentences in which the answer becomes the other noun: all where the head's weight is moved"
+            " there, almost none in both controls."
+        ),
+        caption="How often 'it' becomes the other noun, in sentences with new nouns.",
+        y_axis="answer follows",
+        limits=(0, 1.12),
+        kinds=1,
+    )
+
+
+def _stored(system: str, column: str) -> list[float]:
+    return sorted(row[column] for row in results("two_questions")["rows"] if row["system"] == system)
+
+
+def conditions() -> Picture:
+    """Stored, medians of three seeds: one head that sees nouns or all words, where it was trained and on new
+    nouns in new templates."""
+    shares = {
+        f"{label}\n{told}": _stored(system, f"{test}: both")[1]
+        for system, label in {"1 head": "nouns answer", "1 head, all words": "all words answer"}.items()
+        for test, told in {"trained": "as trained", "both new": "all new"}.items()
+    }
+    return bars(
+        shares,
+        alt=(
+            "One head, both answers right: with nouns alone below the dashed line; with all words it is perfect"
+            " where it was trained, and lower on new nouns in new templates."
+        ),
+        caption="One head, both answers right. Medians of three seeds.",
+        y_axis="both right",
+        marks={"three of four": 0.75},
+        limits=(0, 1.12),
+        kinds=2,
+    )
+
+
+def askers() -> Picture:
+    """Stored, medians of three seeds: right answers to "what is it" by who asks."""
+    names = {
+        "2 heads": "the last word\none layer",
+        "2 heads, it asks": "it\none layer",
+        "2 layers, it asks": "it\ntwo layers",
+    }
+    return bars(
+        {told: _stored(system, f"trained: {two_questions.QUESTIONS[1]}")[1] for system, told in names.items()},
+        alt=(
+            "Right answers by who asks: the last word in one layer and it in two layers are at the top, it in"
+            " one layer is at one half."
+        ),
+        caption="Who asks, and in how many layers. Medians of three seeds.",
+        y_axis="what is it: right",
+        marks={"a coin": 0.5},
+        limits=(0, 1.12),
+        kinds=1,
+    )
 
 
 def one_head(shares: Sequence[float], right: Mapping[str, Sequence[float]]) -> Picture:
@@ -58,10 +193,7 @@ def split_wrongly(right: Tensor, wrong: Tensor) -> Picture:
             "Four tables of three rows by two columns: the two right ones hold one column pair of all tokens,"
             " the two wrong ones hold all columns of the first tokens and of the last tokens."
         ),
-        caption=(
-            "The view alone has the right shape. Its head 0 holds token 0 in two halves, and half of token 1;"
-            " head 1 has the rest."
-        ),
+        caption="Each number is 10 · token + column.",
         decimals=0,
         limits=(0, right.max().item()),
         row_axis="rows",
