@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
-from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled, trim
+from lesson_lib.charts.basic import bars, heatmap, lines
+from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
 from lesson_lib.experiments import results
 
 
@@ -37,7 +37,6 @@ def pieces(acted: float, it: float) -> Picture:
             "A line from street to animal, cut in two places. Three pieces: left of both cuts both answers are"
             " street, right of both they are animal, and between the cuts they differ in one way only."
         ),
-        caption="Where z lies decides both answers.",
     )
 
 
@@ -55,29 +54,6 @@ def both_right(shares: Mapping[str, float], bound: float) -> Picture:
         marks={"three of four": bound},
         limits=(0, 1.12),
         kinds=1,
-    )
-
-
-@styled
-def looking(weights: Tensor, words: Sequence[str], last: Sequence[str], names: Sequence[str]) -> Picture:
-    """Where each head looks in sentences that differ in their last word only: weights (s, h, n); `names` are
-    the heads'."""
-    figure, grid = canvas(1, len(names), width=7.6, height=2.2)
-    for k, (axes, name) in enumerate(zip(grid[0], names, strict=True)):
-        image = draw_table(axes, weights[:, k].detach().cpu(), low=0, high=1, decimals=None)
-        axes.set_title(name)
-        axes.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor", fontsize=9)
-        axes.set_yticks(range(len(last)), last if k == 0 else [""] * len(last))
-    grid[0][0].set_ylabel("last word")
-    figure.colorbar(image, ax=list(grid[0]), label="weight", fraction=0.03)
-    trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Weights of two heads for two sentences that end in tired and in wide. One head is bright at the"
-            " first noun both times; the other moves from animal to street."
-        ),
-        caption="Small words are hidden.",
     )
 
 

@@ -6,10 +6,11 @@ The other third, and three further templates, are kept for the test.
 """
 
 from functools import cache, partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lesson_lib import require
@@ -28,6 +29,7 @@ RECIPE = {
     "systems": ["1 head", "2 heads", "4 heads", "1 head, all words", "2 heads, it asks", "2 layers, it asks"],
     "seeds": [0, 1, 2],
 }
+WIDTH = RECIPE["d_model"]
 QUESTIONS = ("who acted", "what is it")
 IT = WORDS.index("it")
 TESTS = {  # family, and which nouns
@@ -38,32 +40,39 @@ TESTS = {  # family, and which nouns
 }
 
 
+class Answered(NamedTuple):
+    """Scores of the nouns for both questions, and the heads' weights on the words that may answer."""
+
+    scores: Float[Tensor, "b two nouns"]
+    weights: Float[Tensor, "b h one n"]
+
+
 class TwoQuestions(nn.Module):
-    """Scores of the nouns for both questions (b, 2, nouns), and weights (b, h, 1, n): the last word asks, the
-    nouns before it answer."""
+    """The last word asks, the nouns before it answer."""
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        self.word = nn.Embedding(len(WORDS), RECIPE["d_model"])
-        self.place = nn.Embedding(PLACES, RECIPE["d_model"])
-        self.attention = MultiHeadAttention(RECIPE["d_model"], n_heads)
-        self.answer = nn.Linear(RECIPE["d_model"], 2 * len(NOUNS))
+        self.word = nn.Embedding(len(WORDS), WIDTH)
+        self.place = nn.Embedding(PLACES, WIDTH)
+        self.attention = MultiHeadAttention(WIDTH, n_heads)
+        self.answer = nn.Linear(WIDTH, 2 * len(NOUNS))
 
-    def forward(self, sentence: Int[Tensor, "b n"]) -> tuple[Tensor, Tensor]:
+    def forward(self, sentence: Int[Tensor, "b n"]) -> Answered:
         x, nouns = self.word(sentence), is_noun(sentence[:, :-1])
         last, before = x[:, -1:], x[:, :-1]
-        placed = before + self.place.weight
-        output, weights = self.attention(last, placed, before, mask=nouns[:, None])
-        return self.answer(output[:, 0]).unflatten(-1, (2, -1)), weights
+        keys, mask = before + self.place.weight, nouns[:, None]
+        output, weights = self.attention(last, keys, before, mask=mask)
+        scores = self.answer(output[:, 0]).unflatten(-1, (2, -1))
+        return Answered(scores, weights)
 
 
 class AllWords(TwoQuestions):
     """The same, but every word before the last may answer."""
 
-    def forward(self, sentence: Int[Tensor, "b n"]) -> tuple[Tensor, Tensor]:
+    def forward(self, sentence: Int[Tensor, "b n"]) -> Answered:
         x = self.word(sentence)
         output, weights = self.attention(x[:, -1:], x[:, :-1] + self.place.weight, x[:, :-1])
-        return self.answer(output[:, 0]).unflatten(-1, (2, -1)), weights
+        return Answered(self.answer(output[:, 0]).unflatten(-1, (2, -1)), weights)
 
 
 class ItAsks(TwoQuestions):
@@ -72,16 +81,16 @@ class ItAsks(TwoQuestions):
 
     def __init__(self, n_heads: int, *, reads_first: bool) -> None:
         super().__init__(n_heads)
-        self.reading = MultiHeadAttention(RECIPE["d_model"], n_heads) if reads_first else None
-        self.last_place = nn.Parameter(torch.randn(1, RECIPE["d_model"]))
+        self.reading = MultiHeadAttention(WIDTH, n_heads) if reads_first else None
+        self.last_place = nn.Parameter(torch.randn(1, WIDTH))
 
-    def forward(self, sentence: Int[Tensor, "b n"]) -> tuple[Tensor, Tensor]:
+    def forward(self, sentence: Int[Tensor, "b n"]) -> Answered:
         x = self.word(sentence)
         placed = x + torch.cat([self.place.weight, self.last_place])
         read = placed if self.reading is None else placed + self.reading(placed, placed, placed).output
         asks = read[sentence == IT][:, None]
         output, weights = self.attention(asks, placed, x, mask=is_noun(sentence)[:, None])
-        return self.answer(output[:, 0]).unflatten(-1, (2, -1)), weights
+        return Answered(self.answer(output[:, 0]).unflatten(-1, (2, -1)), weights)
 
 
 def make(system: str) -> TwoQuestions:
@@ -116,7 +125,7 @@ def draw(
 def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Cross-entropy of both answers together."""
     words, answers = batch
-    return F.cross_entropy(model(words)[0].flatten(0, 1), answers.flatten())
+    return F.cross_entropy(model(words).scores.flatten(0, 1), answers.flatten())
 
 
 def train(system: str, seed: int = 0) -> tuple[TwoQuestions, History]:
@@ -134,7 +143,7 @@ def right(model: nn.Module, test: str) -> tuple[float, float, float]:
     """Of all sentences of a test, the share of right answers to each question, and to both at once."""
     words, answers = to_device(bank(*TESTS[test]))
     with torch.no_grad():
-        hits = model(words)[0].argmax(-1) == answers
+        hits = model(words).scores.argmax(-1) == answers
     one, other = hits.double().mean(0).tolist()
     return one, other, hits.all(-1).double().mean().item()
 
@@ -149,7 +158,7 @@ def it_head(model: TwoQuestions) -> int:
     """The head that gives the noun that *it* is the most weight, over all of the training's sentences."""
     words, answers = to_device(bank("it", False))
     with torch.no_grad():
-        weights = model(words)[1][:, :, 0]
+        weights = model(words).weights[:, :, 0]
     places = words[:, : weights.shape[-1]] == answers[:, 1:]
     return (weights * places[:, None]).sum(-1).mean(0).argmax().item()
 
@@ -179,7 +188,7 @@ def followed(model: TwoQuestions, test: str) -> dict[str, float]:
     one, other = nouns_of(words)
     head, rows = it_head(model), torch.arange(len(words))
     with torch.no_grad():
-        weights = model(words)[1]
+        weights = model(words).weights
         filler = weights.clone()
         filler[:, head] = (words[:, :-1] == IT)[:, None].to(weights)
         changes = {
