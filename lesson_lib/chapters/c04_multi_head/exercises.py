@@ -355,6 +355,97 @@ whole = Write(
 )
 
 
+def silent_head(
+    w_output: Float[Tensor, "h_d d_model"], head: int, n_heads: int
+) -> Float[Tensor, "h_d d_model"]:
+    width = w_output.shape[0] // n_heads
+    silent = w_output.clone()
+    silent[head * width : (head + 1) * width] = 0
+    return silent
+
+
+def _rows(w_output: Tensor, head: int, n_heads: int) -> Case:
+    return {"w_output": w_output, "head": head, "n_heads": n_heads}
+
+
+def _more_silent_head(drawn: Draw) -> list[Case]:
+    return [_rows(drawn(1, 15, 7), 2, 5), _rows(drawn(2, 14, 3), 0, 2)]
+
+
+silence = Write(
+    name="silent_head",
+    title="Silence a head",
+    stars=2,
+    minutes=6,
+    why="the first experiment that people do on a trained layer: which heads would be missed?",
+    asked=(
+        "W_o, (h*d, d_model), as it would be if head number `head` (from 0) said nothing; leave the one that you"
+        " were given as it is"
+    ),
+    second=lambda n: seconds.silent_head(silence, n),
+    stages=(
+        Stage(
+            "two heads of width 1: the first falls silent",
+            lambda: [_rows(primes(2, 3), 0, 2)],
+            "The heads stand side by side before W_o: which rows of W_o meet head 0?",
+        ),
+        Stage(
+            "two heads of width 2, the second",
+            lambda: [_rows(primes(4, 3), 1, 2)],
+            "A head has as many rows as it is wide. Where does head 1 begin?",
+        ),
+        Stage(
+            "three heads of width 2, in a model of width 5",
+            lambda: [_rows(primes(6, 5), 1, 3)],
+            "The width of one head is the number of ROWS, divided by the number of heads.",
+        ),
+        Stage(
+            "four heads of width 4, in a model of width 16",
+            lambda: [_rows(drawn(1, 16, 16), 2, 4)],
+            "Rows and columns are as many here: only one of them belongs to the heads.",
+        ),
+    ),
+    hints=(
+        "output = [head_0, head_1, ...] @ W_o: which numbers of W_o are multiplied with head 1?",
+        "If W_o has 12 rows and there are 3 heads, which rows belong to head 1?",
+        "What keeps the matrix that you were given from being changed with yours?",
+    ),
+    solution=silent_head,
+    remember="a head's voice is its own block of rows of W_o; its map stays as bright as it was",
+    slips={
+        "you set columns to 0, so every head is silent in a part of the output; a head has ROWS of W_o": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[:, head * width : (head + 1) * width] = 0",
+        ),
+        "only this head is left; it is the one to be silent": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[: head * width] = 0\n    silent[(head + 1) * width :] = 0",
+        ),
+        "you silence one row; a head has as many rows as it is wide": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[head] = 0",
+        ),
+        "you count heads from 1 here; they count from 0": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[(head - 1) * width : head * width] = 0",
+        ),
+        "you take every h-th row; a head's rows are neighbours": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[head::n_heads] = 0",
+        ),
+        "the width of a head is the number of rows divided by the heads; you divided the columns": (
+            "w_output.shape[0]",
+            "w_output.shape[1]",
+        ),
+        "you took the rows away; set them to 0, so that the shape stays": (
+            "silent[head * width : (head + 1) * width] = 0\n    return silent",
+            "return torch.cat([silent[: head * width], silent[(head + 1) * width :]])",
+        ),
+    },
+    hidden=_more_silent_head,
+)
+
+
 def may_look(
     attn_mask: Bool[Tensor, "n m"], key_padding_mask: Bool[Tensor, "b m"]
 ) -> Bool[Tensor, "b 1 n m"]:
@@ -607,4 +698,4 @@ why = Open(
 )
 
 
-EXERCISES = (*multi_head.ASKED, counted, together, whole, polarity, three_back, why)
+EXERCISES = (*multi_head.ASKED, counted, together, whole, silence, polarity, three_back, why)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -49,6 +48,7 @@ view_alone = Choice(
         "2 * 3 * 2 = 3 * 4 numbers: every such shape is accepted": "d",
     },
 )
+
 
 def heads_apart(
     x: Float[Tensor, "*b n width"],
@@ -125,7 +125,7 @@ write_heads_apart = Write(
         " with tokens"
     ),
     slips={
-        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": (
+        "you reshape straight to (h, n, d), so a head gets all columns of a few tokens: first cut the width": (
             "n, n_heads, width // n_heads)",
             "n_heads, n, width // n_heads)",
             ".transpose(-2, -3)",
@@ -158,7 +158,7 @@ write_heads_apart = Write(
             ".transpose(-2, -3)",
             "",
         ),
-        "you count axes from the front, transpose(1, 2): that fits one number of axes in front; count from the end, -2 and -3": (
+        "you count axes from the front, which fits one number of axes in front: take -2 and -3": (
             "transpose(-2, -3)",
             "transpose(1, 2)",
         ),
@@ -213,7 +213,7 @@ torch_says = Choice(
     answer="b",
     remember="in this layer True means hidden",
     slips={
-        "that is what the mask means here, and in torch's function; torch's layer reads it the other way": "a",
+        "so it is here, and in torch's function; torch's layer reads the mask the other way": "a",
         "it does hide what is True": "c",
         "the diagonal is True in our mask, so it is hidden as well": "d",
     },
@@ -252,7 +252,7 @@ write_several_heads = Write(
     stars=2,
     minutes=6,
     why="five lines, and you have written the layer that every Transformer calls",
-    asked="split query, key and value into heads, attend, put each token's heads side by side, times w_output",
+    asked="split query, key and value into heads, attend, join each token's heads, multiply by w_output",
     stages=(
         Stage(
             "one head, one key: the output is value @ w_output",

@@ -232,6 +232,30 @@ def many_heads(first: Write, _n: int) -> Exercise:
     )
 
 
+def silent_head(first: Write, _n: int) -> Exercise:
+    """A matrix that tells a head's rows from the model's columns."""
+    return _catch(
+        first,
+        "somebody sets columns to 0 in place of rows; write a W_o on which it shows",
+        "you set columns to 0, so every head is silent in a part of the output; a head has ROWS of W_o",
+        {"w_output": "torch.tensor([[1.0, 2.0], [3.0, 4.0]])", "head": "0", "n_heads": "2"},
+        remember="most layers have a square W_o, where rows and columns are mistaken in silence",
+        hints=(
+            "Two heads of width 1 in a model of width 2: which row is head 0's?",
+            "Which numbers does the wrong function set to 0 there?",
+            "On which matrices do both give the same?",
+        ),
+        slips={
+            "W_o is 0 already, so nobody can fall silent": (
+                lambda w_output, head, n_heads: not bool(w_output.any())
+            ),
+            "one number is a row and a column: take more": (
+                lambda w_output, head, n_heads: w_output.numel() == 1
+            ),
+        },
+    )
+
+
 def may_look(first: Write, _n: int) -> Exercise:
     """Masks that tell `or` from `one of the two`."""
     return _catch(

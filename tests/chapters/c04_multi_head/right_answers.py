@@ -61,6 +61,10 @@ RIGHT = {
             @ wo
         ),
     ),
+    "silent_head": (
+        lambda w, head, h: w * (torch.arange(len(w)) // (len(w) // h) != head)[:, None],
+        lambda w, head, h: torch.cat([block * (i != head) for i, block in enumerate(w.chunk(h))]),
+    ),
     "may_look": (
         lambda attn_mask, key_padding_mask: ~attn_mask & ~key_padding_mask[:, None, None, :],
         lambda a, p: masks_from_torch(a, p)["mask"][:, None],
