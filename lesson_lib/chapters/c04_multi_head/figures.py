@@ -36,8 +36,8 @@ def pieces(acted: float, it: float) -> Picture:
     return Picture(
         figure,
         alt=(
-            "A line from street to animal, cut in two places. Left of both cuts both answers are street, right"
-            " of both they are animal; between the cuts they differ, in one way only."
+            "A line from street to animal, cut in two places. Left of both cuts both answers are street,"
+            " right of both they are animal; between the cuts they differ, in one way only."
         ),
     )
 
@@ -48,7 +48,7 @@ def both_right(shares: Mapping[str, float], bound: float) -> Picture:
     return bars(
         shares,
         alt=(
-            "Share of sentences with both answers right: one head stays below the dashed line, two heads are"
+            "Both answers right, share of sentences: one head stays below the dashed line, two heads are"
             " at the top, with new words and new templates, too."
         ),
         caption="Both answers right. All new: nouns and templates kept from training.",

@@ -125,7 +125,7 @@ write_heads_apart = Write(
         " with tokens"
     ),
     slips={
-        "you reshape straight to (h, n, d), so a head gets all columns of a few tokens: first cut the width": (
+        "you reshape straight to (h, n, d), so a head gets all columns of few tokens: first cut the width": (
             "n, n_heads, width // n_heads)",
             "n_heads, n, width // n_heads)",
             ".transpose(-2, -3)",

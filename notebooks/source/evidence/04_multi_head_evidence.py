@@ -240,6 +240,7 @@ def fitted(z, wanted):
     return (z @ matrix + bias).detach()
 
 
+# %%
 eighteenths = torch.arange(19, dtype=torch.float64) / 18
 shares = eighteenths[eighteenths != 0.5].tolist()  # at a half: a tie
 right = {"one back": [], "three back": []}
