@@ -11,15 +11,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c04_multi_head import seconds
+from lesson_lib.chapters.c04_multi_head import multi_head, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.short import Choice, Number, Open
-from lesson_lib.heads import merge_heads, split_heads
+from lesson_lib.heads import merge_heads
 from lesson_lib.scores import dot
 
 counted = Number(
     name="eight_heads",
+    second=lambda n: seconds.eight_heads(counted, n),
     title="Eight heads, how many numbers?",
     stars=1,
     minutes=4,
@@ -60,126 +61,6 @@ counted = Number(
 )
 
 
-def heads_apart(
-    x: Float[Tensor, "*b n width"],
-    n_heads: int,
-) -> Float[Tensor, "*b h n d"]:
-    *batch, n, width = x.shape
-    blocks = x.reshape(*batch, n, n_heads, width // n_heads)
-    return blocks.transpose(-2, -3)  # heads before tokens
-
-
-def _counted(x: Tensor, n_heads: int) -> Case:
-    return {"x": x, "n_heads": n_heads}
-
-
-def _more_heads_apart(drawn: Draw) -> list[Case]:
-    return [
-        {"x": drawn(1, 11, 12), "n_heads": 4},
-        {"x": drawn(2, 3, 7, 15), "n_heads": 3},
-    ]
-
-
-apart = Write(
-    name="heads_apart",
-    second=lambda n: seconds.heads_apart(n),
-    title="One width, many heads",
-    stars=2,
-    minutes=8,
-    why="one reshape too few, and heads see strange tokens: it runs, it even trains, and it is wrong",
-    asked=(
-        "cut the width of x (..., n, h*d) into h neighbouring blocks of d columns, one per head: (..., h,"
-        " n, d)"
-    ),
-    stages=(
-        Stage(
-            "one token, two heads",
-            lambda: [_counted(primes(1, 6), 2)],
-            "The first head takes the first 3 columns, the second the next 3.",
-        ),
-        Stage(
-            "three tokens, three heads: every order of n and h fits",
-            lambda: [_counted(primes(3, 6), 3)],
-            "Each head holds its own columns of EVERY token, one row per token.",
-        ),
-        Stage(
-            "five tokens, two heads of width 3",
-            lambda: [_counted(primes(5, 6), 2)],
-            "The axes are asked for in the order heads, tokens, columns.",
-        ),
-        Stage(
-            "a batch of two sequences",
-            lambda: [_counted(primes(2, 3, 10), 5), _counted(drawn(1, 2, 3, 5, 14), 7)],
-            "One sequence is right, a batch is not: count axes from the right, -1, -2, -3.",
-        ),
-    ),
-    reference=split_heads,
-    hints=(
-        (
-            "Take one token, a row of h*d numbers. Into which shape do you reshape this row, so that row k"
-            " belongs to head k?"
-        ),
-        (
-            "Now for all tokens: reshape cuts the last axis only, (n, h*d) to (n, h, d). Which two axes still"
-            " stand in the wrong order?"
-        ),
-        (
-            "Which `transpose` exchanges tokens and heads, if you count axes from the right, so that a batch"
-            " axis may stand in front?"
-        ),
-    ),
-    solution=heads_apart,
-    remember=(
-        "cut the width where it is (reshape), then move the axis (transpose); one reshape alone mixes heads"
-        " with tokens"
-    ),
-    slips={
-        "you reshape straight to (h, n, d): a head then gets all columns of a few tokens; cut the width first, (n, h, d), then exchange two axes": (
-            "n, n_heads, width // n_heads)",
-            "n_heads, n, width // n_heads)",
-            ".transpose(-2, -3)",
-            "",
-        ),
-        "the axes are still (n, h, d): exchange tokens and heads": (".transpose(-2, -3)", ""),
-        "each head gets every h-th column; its columns are neighbours": (
-            (
-                "n, n_heads, width // n_heads",
-                "n, width // n_heads, n_heads",
-                ".transpose(-2, -3)",
-                ".movedim(-1, -3)",
-            )
-        ),
-        "you exchange heads and columns; exchange tokens and heads": (".transpose(-2, -3)", ".mT"),
-        "you moved the right axis, but tokens stand last: (h, d, n); each row is to be a token": (
-            (".transpose(-2, -3)", ".movedim(-3, -1)")
-        ),
-        "n_heads is the number of heads; you took it for the width of one": (
-            ("n_heads, width // n_heads", "width // n_heads, n_heads")
-        ),
-        "you count axes from the left: in a batch, axis 0 counts sequences": (("(-2, -3)", "(0, 1)")),
-        "every head gets the whole width; each has a block of its own": (
-            "x.reshape(*batch, n, n_heads, width // n_heads)",
-            "torch.stack([x] * n_heads, -2)",
-        ),
-        "you transpose before the reshape: that cuts the axis of the tokens": (
-            "x.reshape(*batch, n, n_heads,",
-            "x.mT.reshape(*batch, n_heads, n,",
-            ".transpose(-2, -3)",
-            "",
-        ),
-        "you count axes from the front, transpose(1, 2): that fits one number of axes in front; count from the end, -2 and -3": (
-            "transpose(-2, -3)",
-            "transpose(1, 2)",
-        ),
-        "the heads stand in front of the batch; they belong right before the tokens": (
-            "blocks.transpose(-2, -3)",
-            "blocks.movedim(-2, 0)",
-        ),
-    },
-    hidden=_more_heads_apart,
-)
-
-
 def heads_together(heads: Float[Tensor, "*b h n d"]) -> Float[Tensor, "*b n width"]:
     *batch, h, n, d = heads.shape
     return heads.transpose(-2, -3).reshape(*batch, n, h * d)
@@ -191,6 +72,7 @@ def _more_heads_together(drawn: Draw) -> list[Case]:
 
 together = Write(
     name="heads_together",
+    second=lambda n: seconds.heads_together(together, n),
     title="The way back: a repair",
     stars=1,
     minutes=5,
@@ -342,6 +224,7 @@ def _more_many_heads(drawn: Draw) -> list[Case]:
 
 whole = Write(
     name="many_heads",
+    second=lambda n: seconds.many_heads(whole, n),
     title="The whole layer",
     stars=3,
     minutes=12,
@@ -472,6 +355,97 @@ whole = Write(
 )
 
 
+def silent_head(
+    w_output: Float[Tensor, "h_d d_model"], head: int, n_heads: int
+) -> Float[Tensor, "h_d d_model"]:
+    width = w_output.shape[0] // n_heads
+    silent = w_output.clone()
+    silent[head * width : (head + 1) * width] = 0
+    return silent
+
+
+def _rows(w_output: Tensor, head: int, n_heads: int) -> Case:
+    return {"w_output": w_output, "head": head, "n_heads": n_heads}
+
+
+def _more_silent_head(drawn: Draw) -> list[Case]:
+    return [_rows(drawn(1, 15, 7), 2, 5), _rows(drawn(2, 14, 3), 0, 2)]
+
+
+silence = Write(
+    name="silent_head",
+    title="Silence a head",
+    stars=2,
+    minutes=6,
+    why="the first experiment that people do on a trained layer: which heads would be missed?",
+    asked=(
+        "W_o, (h*d, d_model), as it would be if head number `head` (from 0) said nothing; leave the one that you"
+        " were given as it is"
+    ),
+    second=lambda n: seconds.silent_head(silence, n),
+    stages=(
+        Stage(
+            "two heads of width 1: the first falls silent",
+            lambda: [_rows(primes(2, 3), 0, 2)],
+            "The heads stand side by side before W_o: which rows of W_o meet head 0?",
+        ),
+        Stage(
+            "two heads of width 2, the second",
+            lambda: [_rows(primes(4, 3), 1, 2)],
+            "A head has as many rows as it is wide. Where does head 1 begin?",
+        ),
+        Stage(
+            "three heads of width 2, in a model of width 5",
+            lambda: [_rows(primes(6, 5), 1, 3)],
+            "The width of one head is the number of ROWS, divided by the number of heads.",
+        ),
+        Stage(
+            "four heads of width 4, in a model of width 16",
+            lambda: [_rows(drawn(1, 16, 16), 2, 4)],
+            "Rows and columns are as many here: only one of them belongs to the heads.",
+        ),
+    ),
+    hints=(
+        "output = [head_0, head_1, ...] @ W_o: which numbers of W_o are multiplied with head 1?",
+        "If W_o has 12 rows and there are 3 heads, which rows belong to head 1?",
+        "What keeps the matrix that you were given from being changed with yours?",
+    ),
+    solution=silent_head,
+    remember="a head's voice is its own block of rows of W_o; its map stays as bright as it was",
+    slips={
+        "you set columns to 0, so every head is silent in a part of the output; a head has ROWS of W_o": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[:, head * width : (head + 1) * width] = 0",
+        ),
+        "only this head is left; it is the one to be silent": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[: head * width] = 0\n    silent[(head + 1) * width :] = 0",
+        ),
+        "you silence one row; a head has as many rows as it is wide": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[head] = 0",
+        ),
+        "you count heads from 1 here; they count from 0": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[(head - 1) * width : head * width] = 0",
+        ),
+        "you take every h-th row; a head's rows are neighbours": (
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[head::n_heads] = 0",
+        ),
+        "the width of a head is the number of rows divided by the heads; you divided the columns": (
+            "w_output.shape[0]",
+            "w_output.shape[1]",
+        ),
+        "you took the rows away; set them to 0, so that the shape stays": (
+            "silent[head * width : (head + 1) * width] = 0\n    return silent",
+            "return torch.cat([silent[: head * width], silent[(head + 1) * width :]])",
+        ),
+    },
+    hidden=_more_silent_head,
+)
+
+
 def may_look(
     attn_mask: Bool[Tensor, "n m"], key_padding_mask: Bool[Tensor, "b m"]
 ) -> Bool[Tensor, "b 1 n m"]:
@@ -495,6 +469,7 @@ def _more_may_look(drawn: Draw) -> list[Case]:
 
 polarity = Write(
     name="may_look",
+    second=lambda n: seconds.may_look(polarity, n),
     title="True means the opposite",
     stars=2,
     minutes=6,
@@ -723,4 +698,4 @@ why = Open(
 )
 
 
-EXERCISES = (counted, apart, together, whole, polarity, three_back, why)
+EXERCISES = (*multi_head.ASKED, counted, together, whole, silence, polarity, three_back, why)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 04 · Multi-head attention: exercises
 #
-# Seven exercises, about 45 minutes. They follow the lesson `04_multi_head`; best in this order.
+# Seven exercises, about 45 minutes. They follow part `04_multi_head`, in which you cut the heads apart; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -22,15 +22,6 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # $d_k = d_v = 64$. The heads' outputs stand side by side, and $W^o$ brings them back to width 512. There are no biases, and the sentence has
 # $n = 100$ tokens. **How many numbers are learned?** An expression in quotes will do.
 
-# %% [markdown] tags=["exercise:heads_apart"]
-# All heads are projected by one product, so each token is a row of $h \cdot d$ numbers: head 1's columns first, then head 2's. With two heads of
-# width 3, one token's row is
-#
-# `[ a1 a2 a3 | b1 b2 b3 ]`
-#
-# **Give each head a table of its own**: from $(\ldots, n, h d)$ to $(\ldots, h, n, d)$. Write down the shape after each step before you type.
-
-
 # %% [markdown] tags=["exercise:heads_together"]
 # After the attention, the heads stand side by side again: from $(\ldots, h, n, d)$ to $(\ldots, n, h d)$, each token's part from head 1 first.
 # The function below gives the right shape, and with one head or with one token it gives the right numbers. **Repair it.**
@@ -44,7 +35,12 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 3. in every head, mix the values with $\text{softmax}(Q K^\top / \sqrt{d_k})$, where $d_k$ is the width of ONE head's queries;
 # 4. the heads side by side, times $W^o$, which is `w_output`.
 #
-# You may call your functions of exercises 2 and 3. The widths $d_k$ and $d_v$ need not agree, nor need $h \cdot d_k$ be $d_\text{model}$.
+# You may call `heads_together` of exercise 2, and write `heads_apart` of the part once more. The widths $d_k$ and $d_v$ need not agree, nor need $h \cdot d_k$ be $d_\text{model}$.
+
+
+# %% [markdown] tags=["exercise:silent_head"]
+# The output of several heads is $[\text{head}_0, \text{head}_1, \ldots]\; W_o$. To find out whether a trained layer needs a head, silence it: change $W_o$ so that this head adds
+# nothing to the output. Its queries, keys and weights stay as they are. **Give back such a $W_o$**, and leave the one that you were given as it is.
 
 
 # %% [markdown] tags=["exercise:may_look"]
@@ -73,9 +69,9 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # <details><summary>Open it when you are done</summary>
 #
 # 1. h heads of width d_model / h have the parameters of one head of full width: 4 d_model² with W^o.
-# 2. Cut the width where it is (reshape), then move the axis (transpose). One reshape alone mixes heads with tokens.
-# 3. On the way back the axis moves first; only neighbouring axes can become one.
-# 4. Project, split, attend in every head at once, join, W^o. Under the root stands one head's width d_k.
+# 2. On the way back the axis moves first; only neighbouring axes can become one.
+# 3. Project, split, attend in every head at once, join, W^o. Under the root stands one head's width d_k.
+# 4. A head's voice is its block of rows of W^o.
 # 5. torch's layer: True hides. Here: True may look. Hidden is one or the other; may look is neither.
 # 6. With queries as rows, what is below the diagonal is the past.
 # 7. One head hands on one weighted mean. Two questions at once need two means, or something behind it that is not linear.

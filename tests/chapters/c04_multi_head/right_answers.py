@@ -13,6 +13,23 @@ def _blocks(x: Tensor, n_heads: int) -> Tensor:
 
 
 RIGHT = {
+    "four_pairs": ("c", "at most three"),
+    "view_alone": ("b", "token 0, and half of token 1"),
+    "by_hand": ("a", "what is it"),
+    "who_asks": ("c", "not at all"),
+    "torch_says": ("b", "the future only"),
+    "several_heads": (
+        lambda q, k, v, w_output, h: sum(
+            attend(*parts).output @ block
+            for *parts, block in zip(*(x.chunk(h, -1) for x in (q, k, v)), w_output.chunk(h), strict=True)
+        ),
+        lambda q, k, v, w_output, h: (
+            merge_heads(
+                torch.nn.functional.scaled_dot_product_attention(*(split_heads(x, h) for x in (q, k, v)))
+            )
+            @ w_output
+        ),
+    ),
     "heads_apart": (
         lambda x, n_heads: torch.stack(x.chunk(n_heads, dim=-1), dim=-3),
         lambda x, n_heads: _blocks(x, n_heads).movedim(-2, -3),
@@ -43,6 +60,10 @@ RIGHT = {
             )
             @ wo
         ),
+    ),
+    "silent_head": (
+        lambda w, head, h: w * (torch.arange(len(w)) // (len(w) // h) != head)[:, None],
+        lambda w, head, h: torch.cat([block * (i != head) for i, block in enumerate(w.chunk(h))]),
     ),
     "may_look": (
         lambda attn_mask, key_padding_mask: ~attn_mask & ~key_padding_mask[:, None, None, :],

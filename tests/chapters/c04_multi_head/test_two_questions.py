@@ -1,0 +1,119 @@
+"""Who acted, and what is it: models, bound, interventions."""
+
+import pytest
+import torch
+
+from lesson_lib.chapters.c04_multi_head.experiments import two_questions
+from lesson_lib.chapters.c04_multi_head.pronouns import NOUNS, PLACES, is_noun, read, text
+from lesson_lib.experiments import results
+
+FOUR = [
+    f"the {one} did not cross the {other} because it was too {last}"
+    for one, other in (("animal", "street"), ("street", "animal"))
+    for last in ("tired", "wide")
+]
+
+
+@pytest.fixture(scope="module")
+def two():
+    return two_questions.train("2 heads")[0].to("cpu")
+
+
+def untrained(system, seed=0):
+    torch.manual_seed(seed)
+    return two_questions.make(system)
+
+
+def test_an_unknown_system_is_told():
+    with pytest.raises(ValueError, match="system must be one of 1 head, 2 heads"):
+        two_questions.make("3 heads")
+
+
+@pytest.mark.parametrize("system", two_questions.RECIPE["systems"])
+def test_scores_and_weights_have_their_shapes(system):
+    scores, weights = untrained(system)(read(*FOUR[:3]))
+    heads = {"1 head": 1, "4 heads": 4, "1 head, all words": 1}.get(system, 2)
+    words = PLACES + 1 if "it asks" in system else PLACES
+    assert scores.shape == (3, 2, len(NOUNS)) and weights.shape == (3, heads, 1, words)
+
+
+def test_the_nouns_alone_answer_unless_all_words_may():
+    words = read(*FOUR)
+    small = ~is_noun(words[:, :-1])[:, None, None]
+    assert (untrained("2 heads")(words).weights[small.expand(4, 2, 1, PLACES)] == 0).all()
+    assert (untrained("1 head, all words")(words).weights > 0).all()
+
+
+def test_no_head_of_its_own_passes_the_bound_of_the_proof():
+    """Whatever the weights are: of the four sentences one head has both answers right in three at most."""
+    for seed in range(20):
+        model = untrained("1 head", seed)
+        with torch.no_grad():
+            model.answer.weight.mul_(7)
+            said = [text(row) for row in model(read(*FOUR)).scores.argmax(-1)]
+        right = ["animal animal", "animal street", "street animal", "street street"]
+        assert sum(a == b for a, b in zip(said, right, strict=True)) <= 3
+
+
+def test_values_do_not_know_places():
+    """With all weight on one noun, the scores are the same wherever it stands."""
+    model, words = untrained("1 head"), read(FOUR[0], FOUR[2])
+    weights = torch.zeros(2, 1, 1, PLACES)
+    weights[0, :, :, 1] = weights[1, :, :, 6] = 1  # the animal, first and second
+    scores = two_questions.say(model, words, weights)
+    torch.testing.assert_close(scores[0], scores[1])
+
+
+def test_what_is_said_with_its_own_weights_is_what_a_model_says(two):
+    words = read(*FOUR)
+    scores, weights = two(words)
+    torch.testing.assert_close(two_questions.say(two, words, weights), scores)
+
+
+def test_a_swap_exchanges_one_head_s_two_places():
+    weights = torch.arange(2 * 3 * 1 * 5.0).view(2, 3, 1, 5)
+    moved = two_questions.swapped(weights, 1, torch.tensor([0, 1]), torch.tensor([4, 2]))
+    assert moved[0, 1, 0].tolist() == [9, 6, 7, 8, 5] and moved[1, 1, 0].tolist() == [20, 22, 21, 23, 24]
+    assert torch.equal(moved[:, [0, 2]], weights[:, [0, 2]]) and weights[0, 1, 0, 0] == 5
+
+
+def test_the_places_of_the_nouns():
+    one, other = two_questions.nouns_of(read(FOUR[0], "today the dog never met the soup as it was so hot"))
+    assert one.tolist() == [1, 2] and other.tolist() == [6, 6]
+
+
+def test_it_in_one_layer_cannot_know_the_last_word():
+    """Sentences that differ in their last word only get the same weights and the same answers; reading first
+    changes that."""
+    blind, reading = untrained("2 heads, it asks"), untrained("2 layers, it asks")
+    words = read(*FOUR[:2])
+    assert torch.equal(*blind(words).weights) and torch.equal(*blind(words).scores)
+    assert not torch.allclose(*reading(words).weights)
+
+
+def test_a_batch_is_half_with_it_unless_the_others_are_left_out():
+    words, answers = two_questions.draw(torch.Generator().manual_seed(1), 10)
+    has_it = (words == two_questions.IT).any(-1)
+    assert has_it.tolist() == [True] * 5 + [False] * 5 and answers.shape == (10, 2)
+    words, _ = two_questions.draw(torch.Generator().manual_seed(1), 10, others=False)
+    assert (words == two_questions.IT).any(-1).all()
+
+
+def test_two_heads_learn_both_questions_and_the_answer_follows_its_own_head(two):
+    assert min(two_questions.right(two, "both new")) > 0.95
+    follows = two_questions.followed(two, "new words")
+    assert follows["moved to the other noun"] > 0.97
+    assert max(follows["moved to a small word"], follows["moved in the other head"]) < 0.2
+
+
+def test_rules_by_place_are_right_half_of_the_time():
+    rules = two_questions.baselines()
+    assert rules["nearest noun"] == rules["first noun"] == 0.5 and rules["commonest noun"] == 1 / 8
+
+
+def test_what_is_stored():
+    rows = results("two_questions")["rows"]
+    one = [row for row in rows if row["system"] == "1 head"]
+    assert max(row[f"{test}: both"] for row in one for test in two_questions.TESTS) <= 0.75
+    blind = [row for row in rows if row["system"] == "2 heads, it asks"]
+    assert {row["trained: what is it"] for row in blind} == {0.5}
