@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
-from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import Picture
+from lesson_lib.chapters.c05_positional_encoding.experiments import order
+from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
+from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, styled, trim
+from lesson_lib.experiments import results
+from lesson_lib.positions import sinusoidal
 
 PANELS = {
     "right answers: codes added to tokens": ("none", "learned", "sinusoidal", "floater"),
@@ -72,21 +76,143 @@ def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int =
     )
 
 
-def shuffled(outputs: Tensor, of_shuffled: Tensor, put_back: Tensor) -> Picture:
-    """Outputs of five tokens, outputs of the same tokens shuffled, and those put back in place; (n,
-    d) each."""
-    return heatmap(
-        {"outputs": outputs, "of shuffled tokens": of_shuffled, "the same, put back": put_back},
-        numbers=False,
-        limits=(outputs.min().item(), outputs.max().item()),
-        row_axis="tokens",
-        column_axis=[""] * 3,
+@styled
+def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Picture:
+    """Outputs of a sentence and of the same words the other way round, (n, d) each."""
+    figure, grid = canvas(1, 2, width=7.6, height=1.6)
+    low, high = first.min().item(), first.max().item()
+    for axes, table, names in zip(grid[0], (first, second), (words, words[::-1]), strict=True):
+        image = draw_table(axes, table.detach(), low=low, high=high, decimals=None)
+        axes.set_yticks(range(len(names)), names)
+        axes.set(title=" ".join(names), xticks=[], xlabel="the numbers of an output")
+    figure.colorbar(image, ax=grid, label="value", shrink=0.9)
+    trim(figure)
+    return Picture(
+        figure,
         alt=(
-            "Three tables of five rows: the second has the rows of the first in another order, the third is"
-            " the first again."
+            "Two tables of three rows. The first row of one is the last row of the other, and the rows in"
+            " the middle are the same."
         ),
-        caption=(
-            "Shuffle the tokens, and the same rows come out, shuffled. No row shows where its token stood."
+        caption="A row is the output of one word.",
+    )
+
+
+@styled
+def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
+    """A digit (8, 8), and its points (n, 3) in two orders; the colour of a point is its place in the list."""
+    figure, grid = canvas(1, 3, width=7.4, height=2.6)
+    left, *others = grid[0]
+    left.imshow(1 - picture.cpu(), cmap="gray", vmin=0, vmax=1)
+    left.set_title("a picture")
+    bare(left)
+    for axes, (title, points) in zip(
+        others, {"a list, row by row": in_order, "the same list, shuffled": shuffled}.items(), strict=True
+    ):
+        x, y, _ = points.cpu().T
+        axes.plot(x, y, color="0.75", linewidth=0.8, zorder=1)
+        dots = axes.scatter(x, y, c=range(len(points)), cmap=HEAT, s=42, edgecolor="black", linewidth=0.5)
+        axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(1.15, -1.15), title=title)
+        axes.set(xticks=[], yticks=[])
+    figure.colorbar(dots, ax=others, label="place in the list", shrink=0.8)
+    return Picture(
+        figure,
+        alt=(
+            "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
+            " of a"
+            " list: once row by row, once criss-cross."
+        ),
+        caption="Both lists hold the same points; the grey line follows the order.",
+    )
+
+
+def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
+    """Right digits of each kind of reader, its lists in reading order and shuffled: {name: (one, other)}."""
+    return bars(
+        {
+            f"{name},\n{given}": share
+            for name, pair in shares.items()
+            for given, share in zip(("in order", "shuffled"), pair, strict=True)
+        },
+        kinds=2,
+        y_axis="right digits",
+        marks={"guess": 0.1},
+        limits=(0, 1.1),
+        alt=(
+            "Shares of right digits, lists in order beside lists shuffled: without codes both bars are"
+            " equally"
+            " high, with codes of the place in the list the second is about half as high."
+        ),
+        caption="300 digits of the test set.",
+    )
+
+
+def stored_three_back() -> Picture:
+    """The stored runs at the length of training: without positions, and with sinusoidal codes, after both
+    lengths of training."""
+    rows = results("order")["rows"]
+    steps = order.RECIPE["steps"]
+    return bars(
+        {
+            f"{name},\n{count:,} steps": order.by_length(rows, count)[kind][2][0]
+            for kind, name in {"none": "no codes", "sinusoidal": "codes added"}.items()
+            for count in steps
+        },
+        kinds=2,
+        y_axis="right answers",
+        marks={"guess": 1 / order.RECIPE["symbols"]},
+        limits=(0, 1.1),
+        alt=(
+            "Shares of right answers. Without codes the two bars, for short and for long training, are"
+            " equally"
+            " low; with codes both are close to 1."
+        ),
+        caption="Stored runs, the median of three seeds: name the symbol three places back.",
+    )
+
+
+def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Picture:
+    """How alike the code of place 0 and that of place i are, by base: their dot product over d / 2."""
+    places = list(range(1, n))
+    curves = {}
+    for base in bases:
+        codes = sinusoidal(n, d, base=base, dtype=torch.float64)
+        curves[f"base {base:,}"] = (places, ((codes @ codes[0]) / (d / 2))[1:].tolist())
+    return lines(
+        {"p_0 · p_i, as a share of p_0 · p_0": curves},
+        log="x",
+        points=False,
+        height=3.2,
+        x_axis="place i",
+        alt=(
+            "Likeness of place 0 and place i over i, on a logarithmic axis. With base 10 the curve is down"
+            " at 0"
+            " after some tens of tokens and only wobbles from there; with base 10,000 it falls slowly all"
+            " the way."
+        ),
+        caption="1 means the same code, 0 a code at a right angle.",
+    )
+
+
+@styled
+def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
+    """The four parts of a table of scores, (n, n) each, called "one with another" of word and place."""
+    figure, grid = canvas(1, len(tables), width=7.8, height=2.2)
+    low = min(table.min().item() for table in tables.values())
+    high = max(table.max().item() for table in tables.values())
+    names = {"word": list(words), "place": list(range(len(words)))}
+    for axes, (title, table) in zip(grid[0], tables.items(), strict=True):
+        draw_table(axes, table, low=low, high=high, decimals=1)
+        query, _, key = title.partition(" with ")
+        axes.set(title=title, ylabel=f"query: {query}", xlabel=f"key: {key}")
+        axes.set_yticks(range(len(words)), names[query])
+        axes.set_xticks(range(len(words)), names[key])
+    trim(figure)
+    return Picture(
+        figure,
+        alt=(
+            "Four tables of three rows and three columns, side by side: the scores of word with word, word"
+            " with"
+            " place, place with word, and place with place."
         ),
     )
 
@@ -104,10 +230,7 @@ def table(codes: Tensor) -> Picture:
             "Heat map of the sinusoidal codes: the left columns change from row to row, columns further right"
             " ever more slowly, the last ones not visibly."
         ),
-        caption=(
-            "One row per position. Columns come in pairs, a sine and a cosine; pairs further right turn more"
-            " slowly."
-        ),
+        caption=("One row per position. Columns come in pairs; pairs further right turn more slowly."),
     )
 
 

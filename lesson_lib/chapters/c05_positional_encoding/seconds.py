@@ -1,4 +1,4 @@
-"""Second problems of lesson 05: the other pairing, and positions on which counting places is caught."""
+"""Second problems of chapter 05: another base, the other pairing, and inputs that catch a mistake."""
 
 import torch
 from jaxtyping import Float
@@ -127,3 +127,89 @@ HALVES = Write(
 def turned(_n: int) -> Exercise:
     """The pairing of halves."""
     return HALVES
+
+
+def _undoes_itself(outputs: Tensor, order: Tensor) -> bool:
+    return bool((order[order] == torch.arange(len(order), device=order.device)).all())
+
+
+def _all_rows_alike(outputs: Tensor, order: Tensor) -> bool:
+    return bool((outputs == outputs[:1]).all())
+
+
+def put_back(first: Write, _n: int) -> Exercise:
+    """An order that is not its own undoing."""
+    return Expose(
+        name="put_back_2",
+        title="Catch it",
+        asked=(
+            "somebody tests layers with `outputs[order]`, and his test has found no mistake in years: it swaps"
+            " two tokens. Write outputs and an order on which his function fails"
+        ),
+        of=first,
+        slip="you shuffle once more: outputs[order] undoes only orders that are their own undoing",
+        solution=(
+            "put_back_2 = {\n"
+            '    "outputs": torch.tensor([[1.0], [2.0], [3.0]]),\n'
+            '    "order": torch.tensor([1, 2, 0]),  # a ring\n'
+            "}"
+        ),
+        remember="test with a ring of three or with random orders: a swap and a reversal undo themselves",
+        hints=(
+            "What does order[order] give for a swap?",
+            "How many tokens need to change places, so that doing it twice is not doing nothing?",
+            "Try the ring: token 1 first, then 2, then 0.",
+        ),
+        slips={
+            "doing this order twice changes nothing: move three tokens in a ring": _undoes_itself,
+            "all rows are alike, so no order can be seen": _all_rows_alike,
+        },
+    )
+
+
+def code_row_2(position: float, d: int, base: float) -> Float[Tensor, " d"]:
+    frequencies = base ** (-torch.arange(0, d, 2) / d)
+    angles = position * frequencies
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()
+
+
+CODE_WITH_BASE = Write(
+    name="code_row_2",
+    title="Another base",
+    asked=(
+        "the code of one place with any base: w_j = base ** (-2j / d). Models for long texts take 500,000 in"
+        " place of 10,000"
+    ),
+    stages=(
+        Stage(
+            "base 100, width 4: the second frequency is 0.1",
+            lambda: [{"position": 1.0, "d": 4, "base": 100.0}],
+            "sin 1, cos 1, sin 0.1, cos 0.1.",
+        ),
+        Stage(
+            "base 500,000, width 8, far away",
+            lambda: [{"position": 1000.0, "d": 8, "base": 500_000.0}],
+            "Only the base changes; the exponents stay.",
+        ),
+        Stage(
+            "width 2: the base does not matter",
+            lambda: [{"position": 3.0, "d": 2, "base": 7.0}],
+            "base ** 0 is 1.",
+        ),
+    ),
+    hints=(
+        "Where does 10000 stand in your first function?",
+        "What is the second frequency for d = 4 and base 100?",
+        "Do all frequencies change with the base?",
+    ),
+    solution=code_row_2,
+    remember="a larger base slows every clock but the first",
+    slips={
+        "you still take 10000": ("base **", "10000.0 **"),
+        "your exponent is positive: the clocks get faster, and they must get slower": ("-torch", "torch"),
+        "sine and cosine have changed places": (
+            "angles.sin(), angles.cos()",
+            "angles.cos(), angles.sin()",
+        ),
+    },
+)

@@ -17,6 +17,22 @@ def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Te
 
 
 RIGHT = {
+    "dog_in_both": ("a", "yes"),
+    "shuffled_points": ("a", "stays exactly the same"),
+    "slowest_clock": ("b", "what is far looks equally far"),
+    "codes_on_points": ("c", "half as often"),
+    "put_back": (
+        lambda outputs, order: torch.empty_like(outputs).index_copy(0, order, outputs),
+        lambda outputs, order: torch.stack(
+            [outputs[(order == t).nonzero()[0, 0]] for t in range(len(order))]
+        ),
+    ),
+    "code_row": (
+        lambda position, d: table(
+            [(math.sin, math.cos)[c % 2](position / 10000 ** ((c - c % 2) / d)) for c in range(d)]
+        ),
+        lambda position, d: sinusoidal(int(position) + 1, d)[-1],
+    ),
     "waves": (
         lambda positions, d: torch.stack(
             [(positions * 10000.0 ** (-(c - c % 2) / d) + c % 2 * math.pi / 2).sin() for c in range(d)], dim=1
