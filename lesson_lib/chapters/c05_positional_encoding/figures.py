@@ -299,26 +299,42 @@ def products(by_pair: Tensor) -> Picture:
     )
 
 
-def product_curves(
-    offsets: Sequence[int], plain: Sequence[float], mixed: Mapping[str, Sequence[float]]
-) -> Picture:
-    """Scores of two positions over their offset j - i: with nothing in between, and with a random matrix, a
-    curve per place i."""
-    return lines(
-        {
-            "nothing in between": {"any i": (offsets, plain)},
-            "a random matrix in between": {name: (offsets, values) for name, values in mixed.items()},
-        },
+@styled
+def in_between(tables: Mapping[str, Tensor]) -> Picture:
+    """Scores p M pᵀ (n, n) of places alone, a panel for each M."""
+    figure, grid = canvas(1, len(tables), width=7.8, height=2.3)
+    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+        draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
+        axes.set(title=name, xlabel="place j")
+        axes.set_xticks([0, 10, len(table) - 1])
+        axes.set_yticks([0, 10, len(table) - 1])
+    grid[0][0].set_ylabel("place i")
+    trim(figure)
+    return Picture(
+        figure,
         alt=(
-            "Scores of two positions over their offset, two panels: one symmetric curve with its peak in the"
-            " middle for all places, and three curves that have nothing in common."
+            "Four tables of places against places. Three have the same value along each diagonal:"
+            " brightest on"
+            " the main diagonal; dark on one side of it and bright on the other; brightest beside it. The"
+            " fourth"
+            " has no such stripes."
         ),
-        caption=(
-            "One curve for all places with nothing in between; a curve for each place with a random matrix."
+        caption="Bright is large. Only the last table has no stripes along its diagonals.",
+    )
+
+
+def equal_words(tables: Mapping[str, Tensor]) -> Picture:
+    """Scores of tokens that are all the same word, (n, n), one table for each way to tell the places."""
+    return heatmap(
+        tables,
+        numbers=False,
+        row_axis="place i",
+        column_axis="place j",
+        color_axis="score",
+        alt=(
+            "Two tables of scores of equal words: with rotary positions every diagonal has one colour; with"
+            " codes that are added the colours change along the diagonals."
         ),
-        x_axis="offset j − i",
-        points=False,
-        height=3.0,
     )
 
 

@@ -63,8 +63,7 @@ slowest_clock = Choice(
     answer="b",
     remember="every clock goes round many times, and none tells 100 tokens from 800",
     slips={
-        "every place does have a code of its own; but no clock is slow enough to tell the part of the text": ""
-        "a",
+        "every place has a code of its own; but no clock is slow enough for the part of the text": "a",
         "that happens with a number that is too large: then the clocks stand still": "c",
     },
 )

@@ -23,7 +23,8 @@ def offset_rows(first: Write, _n: int) -> Exercise:
         name="offset_rows_2",
         title="Catch it",
         asked=(
-            "somebody counts the places in the two lists and never looks at the positions in them; while whole"
+            "somebody counts the places in the two lists and never looks at the positions in them; while"
+            " whole"
             " texts are read, nobody notices. Write positions on which it fails, such as occur when a model"
             " writes word by word"
         ),
@@ -36,7 +37,8 @@ def offset_rows(first: Write, _n: int) -> Exercise:
             '    "radius": 2,\n'
             "}"
         ),
-        remember="with a cache the only query is the newest: its position is not 0, and code must be given it",
+        remember="with a cache the only query is the newest: its position is not 0, and code must be given"
+        " it",
         hints=(
             "For which positions is the place in the list the position itself?",
             "When a model writes word by word, how many queries are there, and which position has it?",
@@ -68,7 +70,8 @@ HALVES = Write(
     name="turned_2",
     title="The other pairing",
     asked=(
-        "write the rotary turn as Llama's files want it: the partner of column j is column j + d/2 (halves, not"
+        "write the rotary turn as Llama's files want it: the partner of column j is column j + d/2"
+        " (halves, not"
         " neighbours); (a, b) in columns j and j + d/2 become (a cos t - b sin t, a sin t + b cos t), t ="
         " positions[i] * w_j"
     ),
@@ -100,7 +103,8 @@ HALVES = Write(
         "Which two columns of the result need the sum a sin t + b cos t, and in which half do they stand?",
     ),
     solution=turned_2,
-    remember="halves or neighbours is a convention of the file: the same weights with the other one write nonsense",
+    remember="halves or neighbours is a convention of the file: the same weights with the other one write"
+    " nonsense",
     slips={
         "these are neighbours, columns 2j and 2j + 1; here the partner of column j is j + d/2": (
             "a, b = x.chunk(2, dim=-1)",
@@ -143,7 +147,8 @@ def put_back(first: Write, _n: int) -> Exercise:
         name="put_back_2",
         title="Catch it",
         asked=(
-            "somebody tests layers with `outputs[order]`, and his test has found no mistake in years: it swaps"
+            "somebody tests layers with `outputs[order]`, and his test has found no mistake in years: it"
+            " swaps"
             " two tokens. Write outputs and an order on which his function fails"
         ),
         of=first,
@@ -210,6 +215,113 @@ CODE_WITH_BASE = Write(
         "sine and cosine have changed places": (
             "angles.sin(), angles.cos()",
             "angles.cos(), angles.sin()",
+        ),
+    },
+)
+
+
+def one_clock_2(angle: Float[Tensor, ""]) -> Float[Tensor, "2 2"]:
+    cos, sin = angle.cos(), angle.sin()
+    return torch.tensor([[cos, -sin], [sin, cos]])
+
+
+COSINE_FIRST = Write(
+    name="one_clock_2",
+    title="With the cosine first",
+    asked=(
+        "somebody's codes hold the cosine first: the matrix R with R (cos a, sin a) = (cos(a + angle),"
+        " sin(a +"
+        " angle)), for every a"
+    ),
+    stages=(
+        Stage(
+            "a quarter turn: (cos a, sin a) becomes (-sin a, cos a)",
+            lambda: [{"angle": table(1.5707964)}],
+            "The first new number is minus the old second one.",
+        ),
+        Stage(
+            "an angle with cosine 0.6 and sine 0.8, both ways",
+            lambda: [{"angle": table(0.9272952)}, {"angle": table(-0.9272952)}],
+            "Row 0 gives cos(a + b) = cos a cos b - sin a sin b.",
+        ),
+    ),
+    hints=(
+        "Which of the two formulas is row 0 now?",
+        "Where does its minus stand?",
+        "Write it down for a quarter turn, and try it on (1, 0).",
+    ),
+    solution=one_clock_2,
+    remember="the same turn; the minus changes its corner because the two axes have changed places",
+    slips={
+        "this is the matrix for codes with the sine first": (
+            "[[cos, -sin], [sin, cos]]",
+            "[[cos, sin], [-sin, cos]]",
+        ),
+        "a minus is missing": ("-sin", "sin"),
+        "sine and cosine have changed places: for the angle 0 nothing may change": (
+            "[[cos, -sin], [sin, cos]]",
+            "[[sin, -cos], [cos, sin]]",
+        ),
+    },
+)
+
+
+def turn_rows_2(x: Float[Tensor, "n 2"], frequency: float, start: int) -> Float[Tensor, "n 2"]:
+    angles = (start + torch.arange(len(x))) * frequency
+    a, b = x[:, 0], x[:, 1]
+    turned = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    return torch.stack(turned, dim=-1)
+
+
+WITH_START = Write(
+    name="turn_rows_2",
+    title="The words that come later",
+    asked=(
+        "a model that writes keeps the turned keys of earlier words; the rows of x come behind them, from"
+        " place"
+        " `start` on. Turn them"
+    ),
+    stages=(
+        Stage(
+            "one word at place 1, a quarter turn for each place",
+            lambda: [{"x": table([[2.0, 3.0]]), "frequency": 1.5707964, "start": 1}],
+            "(2, 3) becomes (-3, 2).",
+        ),
+        Stage(
+            "three words from place 7 on",
+            lambda: [{"x": drawn(1, 3, 2), "frequency": 0.3, "start": 7}],
+            "Row i stands at place start + i.",
+        ),
+        Stage(
+            "from place 0 on, as before",
+            lambda: [{"x": drawn(2, 5, 2), "frequency": 0.1, "start": 0}],
+            "With start = 0 it is your first function.",
+        ),
+    ),
+    hints=(
+        "At which place does row 0 stand?",
+        "Which numbers do you add `start` to: the places, or the angles?",
+        "By what is start multiplied, if the places are start, start + 1 ...?",
+    ),
+    solution=turn_rows_2,
+    remember="turn by the place in the text, not by the row in the tensor: the commonest mistake with a"
+    " cache",
+    slips={
+        "you begin at place 0 again: the new words would stand on the old ones": (
+            "(start + torch.arange(len(x)))",
+            "torch.arange(len(x))",
+        ),
+        "you add start to the angle; it is a place, and is multiplied by the frequency": (
+            "(start + torch.arange(len(x))) * frequency",
+            "start + torch.arange(len(x)) * frequency",
+        ),
+        "all rows get the place `start`; row i stands at start + i": (
+            "(start + torch.arange(len(x)))",
+            "(start + 0 * torch.arange(len(x)))",
+        ),
+        "you turn the other way round": (
+            "a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()",
+            "a * angles.cos() + b * angles.sin(), b * angles.cos() - a * angles.sin()",
         ),
     },
 )

@@ -21,6 +21,19 @@ RIGHT = {
     "shuffled_points": ("a", "stays exactly the same"),
     "slowest_clock": ("b", "what is far looks equally far"),
     "codes_on_points": ("c", "half as often"),
+    "one_matrix": ("a", "p_405"),
+    "swapped_sign": ("b", "to p_35"),
+    "either_side": ("c", "neither"),
+    "random_between": ("c", "no"),
+    "same_words": ("b", "constant along each diagonal"),
+    "one_clock": (
+        lambda angle: rotation(angle.item(), 2),
+        lambda angle: torch.linalg.matrix_exp(angle * table([[0.0, 1.0], [-1.0, 0.0]])),
+    ),
+    "turn_rows": (
+        lambda x, frequency: _as_complex_numbers(x, torch.arange(len(x)), table([frequency])),
+        lambda x, frequency: torch.stack([row @ rotation(i * frequency, 2) for i, row in enumerate(x)]),
+    ),
     "put_back": (
         lambda outputs, order: torch.empty_like(outputs).index_copy(0, order, outputs),
         lambda outputs, order: torch.stack(
