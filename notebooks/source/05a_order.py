@@ -116,8 +116,9 @@ shares = {"no codes": points.accuracy(reader, "test")}
 figures.point_accuracy(shares)
 
 # %%
-assert shares["no codes"][0] == shares["no codes"][1]
-assert quick() or shares["no codes"][0] > 0.9
+in_order, shuffled = shares["no codes"]
+assert abs(in_order - shuffled) < 0.005  # one digit of 300 is 0.0033
+assert quick() or in_order > 0.9
 
 # %% [markdown]
 r"""

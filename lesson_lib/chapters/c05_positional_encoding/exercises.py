@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lesson_lib.chapters.c05_positional_encoding import order, rotation, seconds
+from lesson_lib.chapters.c05_positional_encoding import beyond_training, order, rotation, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -783,4 +783,16 @@ why = Open(
 Angles = Callable[[Tensor, int], Tensor]
 
 
-EXERCISES = (*order.ASKED, *rotation.ASKED, wave, table_of_waves, shift, nearness, shaw, relative, turn, why)
+EXERCISES = (
+    *order.ASKED,
+    *rotation.ASKED,
+    *beyond_training.ASKED,
+    wave,
+    table_of_waves,
+    shift,
+    nearness,
+    shaw,
+    relative,
+    turn,
+    why,
+)

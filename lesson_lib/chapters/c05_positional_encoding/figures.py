@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lesson_lib.chapters.c05_positional_encoding.experiments import order
+from lesson_lib.chapters.c05_positional_encoding.experiments import order, stretch
 from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
 from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, styled, trim
 from lesson_lib.experiments import results
@@ -40,10 +40,7 @@ def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 1
             " added to the tokens fall towards chance beyond the length of training, while Shaw's and rotary"
             " positions stay high."
         ),
-        caption=(
-            "Stored run: trained at 32 tokens, tested at 32 and longer. Middle of three seeds, band from"
-            " lowest to highest."
-        ),
+        caption=("Stored runs, trained at 32 tokens: median of three seeds, band from lowest to highest."),
         x_axis="tokens in the test",
         log="x",
         y_limits=(0, 1.04),
@@ -51,25 +48,25 @@ def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 1
     )
 
 
-def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int = 3) -> Picture:
-    """Share of right answers at each position, {name: (positions,)}; `first` is the position of the first
-    share."""
-    curves = {
-        name: (list(range(first, first + len(values))), values.tolist()) for name, values in shares.items()
-    }
-    edge = {"last position trained": ([trained - 1, trained - 1], [0.0, 1.0])}
+def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture:
+    """Share of right answers at each position, (positions,); `first` is the position of the first share."""
+    guess = 1 / order.RECIPE["symbols"]
+    places = list(range(first, first + len(shares)))
     return lines(
-        {"right answers": curves | edge},
+        {
+            "right answers": {
+                "learned table": (places, shares.tolist()),
+                "last place trained": ([trained - 1, trained - 1], [0.0, 1.0]),
+                "guess": ([places[0], places[-1]], [guess, guess]),
+            }
+        },
         alt=(
-            "Accuracy at each position of a long test, with a line at the last position trained: the"
-            " sinusoid's curve is high before the line and falls and wobbles behind it, the rotary curve"
-            " changes less."
+            "Accuracy at each place of a test of 128 tokens: 1 up to the last place that was trained; from"
+            " there"
+            " on it stays near the line of a guess."
         ),
-        caption=(
-            "One test length, seen position by position. A mean over all positions hides where the answers"
-            " are right."
-        ),
-        x_axis="position of the token",
+        caption="One test of 128 tokens, place by place.",
+        x_axis="place of the token",
         y_limits=(0, 1.04),
         points=False,
         height=3.2,
@@ -338,35 +335,69 @@ def equal_words(tables: Mapping[str, Tensor]) -> Picture:
     )
 
 
-def distances(index: Tensor, radius: int) -> Picture:
-    """The row of Shaw's table that each pair uses, (n, n)."""
-    return heatmap(
-        index,
-        decimals=0,
-        row_axis="token i",
-        column_axis="token j",
+@styled
+def score_tables(tables: Mapping[str, Tensor]) -> Picture:
+    """Scores of equal words (n, n), one table for each way to tell the places, three in a row."""
+    figure, grid = canvas(2, 3, width=7.0, height=5.0)
+    for axes, (name, table) in zip(grid.flat, tables.items(), strict=True):
+        table = table.detach()
+        draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
+        axes.set(title=name, xticks=[0, len(table) - 1], yticks=[0, len(table) - 1])
+    for row in grid:
+        row[0].set_ylabel("query at place i")
+    for axes in grid[-1]:
+        axes.set_xlabel("key at place j")
+    trim(figure)
+    return Picture(
+        figure,
         alt=(
-            "A table of whole numbers: constant along diagonals, rising from left to right, and the same"
-            " number in the corners beyond the radius."
+            "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
+            " patches"
+            " and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the diagonals:"
+            " Shaw's"
+            " narrow near the main diagonal, ALiBi's a ridge, rotary waves."
         ),
-        caption=(
-            f"Radius {radius}: the rows 0 to {2 * radius} of the table. Everything further away shares the"
-            " first or the last row."
-        ),
+        caption="Equal words, random weights; bright is large.",
     )
 
 
-def live(lengths: Sequence[int], right: Mapping[str, Sequence[float]]) -> Picture:
-    """Test accuracy over length of the models trained live."""
+def stored_lengths() -> Picture:
+    """The stored runs of all ways: right answers over the length of the test."""
+    curves = order.by_length(results("order")["rows"], order.RECIPE["steps"][0])
+    return extrapolation({kind: curve for kind, curve in curves.items() if "causal" not in kind})
+
+
+def stored_stretch() -> Picture:
+    """The stored runs of both tasks: right answers over the length of the test, a curve for each way to
+    stretch."""
+    rows = results("stretch")["rows"]
     return lines(
-        {"right answers": {name: (lengths, values) for name, values in right.items()}},
-        alt=(
-            "Accuracy over test length of sinusoidal and rotary positions: both start high at the length of"
-            " training; beyond it the first falls and the second stays."
-        ),
-        caption="Live, one seed: trained at 32 tokens.",
-        x_axis="tokens in the test",
+        {task: stretch.by_length(rows, task) for task in stretch.RECIPE["tasks"]},
         log="x",
         y_limits=(0, 1.04),
+        x_axis="tokens in the test",
+        height=3.4,
+        alt=(
+            "Right answers over test length, two panels. Three back: as trained, and with a larger base, the"
+            " curves fall slowly; by parts lies lower, and interpolated is at the bottom. The latest wins: as"
+            " trained is lowest and falls; interpolated and by parts stay close to 1."
+        ),
+        caption="Stored runs: median of three seeds, band from lowest to highest.",
+    )
+
+
+def live_stretch(shares: Mapping[str, Sequence[float]]) -> Picture:
+    """Right answers of the model trained live over the length of the test, a curve for each way."""
+    lengths = stretch.RECIPE["lengths"]
+    return lines(
+        {"right answers": {way: (lengths, values) for way, values in shares.items()}},
+        log="x",
+        y_limits=(0, 1.04),
+        x_axis="tokens in the test",
         height=3.0,
+        alt=(
+            "Right answers over test length: as trained the curve falls below one half; interpolated it stays"
+            " close to 1."
+        ),
+        caption="The latest wins, trained here at 32 tokens.",
     )

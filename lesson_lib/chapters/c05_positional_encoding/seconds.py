@@ -325,3 +325,64 @@ WITH_START = Write(
         ),
     },
 )
+
+
+def _one_token(n: int, slope: float) -> bool:
+    return n < 2
+
+
+def _no_slope(n: int, slope: float) -> bool:
+    return slope == 0
+
+
+def alibi_bias(first: Write, _n: int) -> Exercise:
+    """A table on which the missing sign of a distance shows."""
+    return Expose(
+        name="alibi_bias_2",
+        title="Catch it",
+        asked=(
+            "somebody leaves `.abs()` out. Under a causal mask, which hides the upper triangle, his model"
+            " runs"
+            " well, for the keys before a query have the right sign. Write a table on which it is seen"
+        ),
+        of=first,
+        slip="distances have no sign: one side of your table is positive",
+        solution='alibi_bias_2 = {"n": 2, "slope": 0.5}  # entry (0, 1) is the one that differs',
+        remember="a mistake behind a mask is harmless until the function serves a model without that mask",
+        hints=(
+            "Which pairs of places are there with one token?",
+            "What is i - j above the diagonal?",
+            "What is the slope times that, and how large must the slope be to see it?",
+        ),
+        slips={
+            "one token has one distance, 0": _one_token,
+            "with the slope 0 every table is 0": _no_slope,
+        },
+    )
+
+
+def _fits(n: int, trained: int) -> bool:
+    return n <= trained
+
+
+def squeezed(first: Write, _n: int) -> Exercise:
+    """A text that is too long for a clamp."""
+    return Expose(
+        name="squeezed_2",
+        title="Catch it",
+        asked=(
+            "somebody gives all late tokens the last trained place. Every test he has runs on short texts."
+            " Write a"
+            " text on which his function and yours differ"
+        ),
+        of=first,
+        slip="all late tokens share the last place; they must all be squeezed",
+        solution='squeezed_2 = {"n": 6, "trained": 3}  # 0, 1, 2, 2, 2, 2 in place of 0, 0.5, 1, 1.5 ...',
+        remember="a clamp changes nothing for texts that fit: a test must be longer than the training was",
+        hints=(
+            "What does a clamp do to places below `trained`?",
+            "How long must a text be, so that a place reaches the last trained one?",
+            "Try n twice as large as `trained`.",
+        ),
+        slips={"a text that fits is changed by neither function: make it longer": _fits},
+    )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lesson_lib.chapters.c05_positional_encoding.exercises import _right_blocks, _token_by_token
 from lesson_lib.checks.inputs import table
-from lesson_lib.positions import rotation, sinusoidal
+from lesson_lib.positions import alibi, rotation, sinusoidal
 
 
 def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
@@ -33,6 +33,19 @@ RIGHT = {
     "turn_rows": (
         lambda x, frequency: _as_complex_numbers(x, torch.arange(len(x)), table([frequency])),
         lambda x, frequency: torch.stack([row @ rotation(i * frequency, 2) for i, row in enumerate(x)]),
+    ),
+    "learned_at_128": (0.28, "35 / 125"),
+    "striped": ("b", "Shaw, ALiBi, rotary"),
+    "who_survives": ("b", "Shaw"),
+    "stretched_near": ("c", "6 %, a guess"),
+    "stretched_far": ("a", "nearly always"),
+    "alibi_bias": (
+        lambda n, slope: slope * alibi(n, 8)[0] / 0.5,
+        lambda n, slope: table([[-slope * abs(i - j) for j in range(n)] for i in range(n)]),
+    ),
+    "squeezed": (
+        lambda n, trained: torch.arange(n) / max(1, n / trained),
+        lambda n, trained: table([i if n <= trained else i * trained / n for i in range(n)]),
     ),
     "put_back": (
         lambda outputs, order: torch.empty_like(outputs).index_copy(0, order, outputs),
