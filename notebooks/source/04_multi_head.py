@@ -1015,5 +1015,5 @@ Open [exercises/04_multi_head](exercises/04_multi_head.ipynb). Splitting and mer
 (arXiv:1905.09418); Jain & Wallace 2019 (arXiv:1902.10186); Wiegreffe & Pinter 2019 (arXiv:1908.04626); Hung-yi Lee, Machine Learning 2021;
 the course's own sources S0, S2, S3.
 
-**Next**: [05 · Positional encoding](05_positional_encoding.ipynb): the queries of this lesson knew their places. How?
+**Next**: [05a · Order](05a_order.ipynb): the queries of this lesson knew their places. How?
 """

@@ -1,4 +1,4 @@
-"""The figures of lesson 05, positions."""
+"""The figures of chapter 05, positions."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,5 +1,8 @@
 """Second problems of chapter 05: another base, the other pairing, and inputs that catch a mistake."""
 
+import random
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -7,6 +10,7 @@ from torch import Tensor
 from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
 from lesson_lib.checks.expose import Expose
 from lesson_lib.checks.inputs import drawn, primes, table
+from lesson_lib.checks.short import Number, fresh
 
 
 def _counts_from_zero(query_positions: torch.Tensor, key_positions: torch.Tensor, radius: int) -> bool:
@@ -385,4 +389,133 @@ def squeezed(first: Write, _n: int) -> Exercise:
             "Try n twice as large as `trained`.",
         ),
         slips={"a text that fits is changed by neither function: make it longer": _fits},
+    )
+
+
+def wavelength(first: Number, n: int) -> Number:
+    """How long a wave is, in another column of another table."""
+
+    def make(draw: random.Random) -> Number:
+        d = draw.choice([8, 16, 32, 64])
+        j = draw.randrange(1, d // 2)
+        column, power = 2 * j + draw.choice([0, 1]), f"10000**({2 * j}/{d})"
+        return replace(
+            first,
+            asked=(
+                f"sinusoids of width d = {d}, base 10000, columns counted from 0: after how many tokens"
+                f" does column"
+                f" {column} repeat?"
+            ),
+            answer=f"2 * pi * {power}",
+            value=2 * torch.pi * 10000 ** (2 * j / d),
+            solution=f"column {column} belongs to j = {j}; w_{j} = 1 / {power}; one turn is 2 pi: 2 pi *"
+            f" {power}",
+            slips={
+                "your exponent is -j/d; it is -2j/d": f"2 * pi * 10000**({j}/{d})",
+                f"columns come in pairs: column {column} belongs to j = {j}": f"2 * pi * 10000**({2 * column}/{d})",
+                "that is 1 / w; once round is 2 pi, not 1": power,
+                "that is the frequency w; asked is the wavelength, 2 pi / w": f"1 / {power}",
+                "after pi the sine is 0 again, but it goes the other way; once round is 2 pi": f"pi *"
+                f" {power}",
+                "you multiply 2 pi by the frequency; divide by it": f"2 * pi / {power}",
+            },
+        )
+
+    return fresh(n, make)
+
+
+def shaw_numbers(first: Number, n: int) -> Number:
+    """What distances cost, for other widths and radii."""
+
+    def make(draw: random.Random) -> Number:
+        radius, d_k, tokens = (
+            draw.choice([2, 4, 16, 32]),
+            draw.choice([8, 32, 64]),
+            draw.choice([100, 300, 512]),
+        )
+        rows = 2 * radius + 1
+        return replace(
+            first,
+            asked=(
+                f"Shaw's tables for keys and for values, d_k = d_v = {d_k}, radius {radius}, texts of"
+                f" {tokens}"
+                " tokens: how many learned numbers?"
+            ),
+            answer=f"2 * (2 * {radius} + 1) * {d_k}",
+            value=2 * rows * d_k,
+            solution=f"offsets -{radius} ... {radius} are {rows} rows of {d_k}, for keys and for values",
+            slips={
+                "0 is an offset, too": 2 * 2 * radius * d_k,
+                "you counted one direction only; before and after have rows of their own": 2
+                * (radius + 1)
+                * d_k,
+                "one table for the keys, one for the values": rows * d_k,
+                "that is the number of rows of one table; each has d_k numbers": rows,
+                "that is a table of positions; Shaw's has a row per offset": 2 * tokens * d_k,
+                "a row has d_k numbers, for a key or for a value; you multiplied the two widths": rows
+                * d_k**2,
+            },
+        )
+
+    return fresh(n, make)
+
+
+def _counted(positions: Tensor, d: int) -> bool:
+    return bool((positions == torch.arange(len(positions), device=positions.device)).all())
+
+
+def waves(first: Write, _n: int) -> Exercise:
+    """Positions that are not 0, 1, 2."""
+    return Expose(
+        name="waves_2",
+        title="Catch it",
+        asked=(
+            "somebody's table numbers its rows 0, 1, 2 itself; whole texts are coded well. Write positions"
+            " on which"
+            " it fails, such as a text has whose first words were cut off"
+        ),
+        of=first,
+        slip="you number the rows 0, 1, 2 yourself; take the positions as they are given",
+        solution='waves_2 = {"positions": torch.tensor([5.0, 6.0]), "d": 2}  # the text begins at place 5',
+        remember="rows are not places: padding, caches and pieces of a text all begin elsewhere",
+        hints=(
+            "For which positions is the row's number the position?",
+            "At which place does the seventh word stand, if the first five were cut off?",
+            "Does the width matter?",
+        ),
+        slips={"these positions are the rows' numbers: begin elsewhere": _counted},
+    )
+
+
+def _one_clock(delta: float, frequencies: Tensor) -> bool:
+    return len(frequencies) == 1
+
+
+def _no_step(delta: float, frequencies: Tensor) -> bool:
+    return delta == 0
+
+
+def shift_matrix(first: Write, _n: int) -> Exercise:
+    """More than one clock."""
+    return Expose(
+        name="shift_matrix_2",
+        title="Catch it",
+        asked=(
+            "somebody pairs column j with column j + d/2, as many model files do. His tests have one"
+            " clock. Write a"
+            " shift and frequencies on which his matrix fails here"
+        ),
+        of=first,
+        slip="you pair column j with column j + d/2; here the two columns of a frequency are neighbours",
+        solution='shift_matrix_2 = {"delta": 1.0, "frequencies": torch.tensor([1.0, 0.1])}',
+        remember="with one pair both conventions are the same: test with two",
+        hints=(
+            "Which two columns are partners for d = 2, in either convention?",
+            "And for d = 4?",
+            "Which shift moves nothing, in either convention?",
+        ),
+        slips={
+            "with one frequency neighbours and halves are the same columns": _one_clock,
+            "a shift by 0 is the identity in both conventions": _no_step,
+        },
     )
