@@ -220,7 +220,7 @@ print("places in bfloat16:", torch.arange(1000, 1005).bfloat16().int().tolist())
 r"""
 The first bug changes scores by many times their standard deviation, and the model writes nonsense. With the second, three words stand on place 1000. Compute angles in float32.
 
-## Five words on, once more
+## Five words on once more
 """
 
 # %%

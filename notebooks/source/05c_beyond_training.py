@@ -70,7 +70,7 @@ except ValueError as error:
 
 # %% [markdown]
 r"""
-## 2 · Six ways, six tables of scores
+## 2 · Six ways and their scores
 
 | way | what it does | numbers to learn |
 |---|---|---|
@@ -203,7 +203,7 @@ assert_close(as_told[:, ::4], rotary(x[:, ::4]), atol=1e-5, rtol=1e-5)
 r"""
 Nothing fails, and scores are off by up to 3.3. The assertion shows the squeeze: token 4 is turned like token 1 of the old model.
 
-## Three back, once more
+## Three back once more
 
 Five systems were right at 32 tokens, one at 128. Ask of each: does it *run* at that length, and has training met all that it meets there?
 
