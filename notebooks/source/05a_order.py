@@ -41,7 +41,7 @@ predict("dog_in_both")
 
 # %%
 layer = MultiHeadAttention(d_model=16, n_heads=4)
-dog, bites, man = 3 * torch.randn(3, 16)
+dog, bites, man = 3 * torch.randn(3, 16)  # far apart, so that the rows differ
 one, other = torch.stack([dog, bites, man]), torch.stack([man, bites, dog])
 outputs, of_other = layer(one, one, one).output, layer(other, other, other).output
 figures.two_sentences(outputs, of_other, ("dog", "bites", "man"))
@@ -128,7 +128,7 @@ Every point *carries its place in itself*, as $x$ and $y$. Trained on darkness a
 
 ## 3 · Words do not carry their place
 
-A task in which only order counts: name the symbol three places before you.
+A task in which only order counts: of 16 symbols, name the one three places before you.
 """
 
 # %%
@@ -183,7 +183,7 @@ figures.nearness_by_base((10, 10_000))
 
 # %% [markdown]
 r"""
-With base 10 all places beyond some tens look equally far. With base 10,000 the curve goes on falling: the slowest clock needs 60,611 tokens for a turn. The price is clocks that stand
+With base 10 all places beyond some tens look equally far. With base 10,000 the curve goes on falling, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that stand
 still in short texts. Models for 100,000 tokens take bases such as 500,000.
 
 ## 4 · Back to the points
@@ -227,11 +227,11 @@ figures.four_terms(terms, ("dog", "bites", "man"))
 
 # %% [markdown]
 r"""
-The last table holds no word, and is the same for every text: "look one place back" can stand there. "A verb looks at the start" needs the second.
+The last table holds no word, and is the same for every text: "look one place back" can stand there. "A verb looks at the start" needs the second, word with place.
 
 ## In real work
 
-torch's Transformer layers add **no** codes; you do, before the first layer. Who forgets gets no error, only a set of words. Your test finds it:
+torch's Transformer layers add **no** codes; you do, before the first layer. Who forgets gets no error, only a set of words. Your test shows it; shuffled and put back, the outputs are the same:
 """
 
 # %%
@@ -252,7 +252,7 @@ for name, (first, second) in {"codes": with_codes, "mask": with_mask}.items():
 
 # %% [markdown]
 r"""
-With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three. So a causal model can infer some order without codes.
+Both numbers were 0 at the start of this part. With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three. So a causal model can infer some order without codes.
 
 **To remember.** Attention knows what its tokens are, not where they stand: right for sets, and for texts the place must be put in.
 
@@ -260,7 +260,7 @@ With codes the two dogs differ. With a causal mask they do, too: the first word 
 - A point carries its place in itself; a word needs a code, $x_i + p_i$.
 - Sinusoids are $d/2$ clocks, the slowest slower than the text is long.
 - A score then has four parts; one sees places alone.
-- Where order means nothing, codes do harm.
+- Where order means nothing, codes can do harm.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; Zaheer et al. 2017, *Deep Sets* (arXiv:1703.06114); Lee et al. 2019, *Set Transformer* (arXiv:1810.00825); Haviv et al. 2022 (arXiv:2203.16634). Seeds and the
 sources' claims: [evidence](evidence/05_positional_encoding_evidence.ipynb).

@@ -119,6 +119,7 @@ $$p_i \cdot p_j = \textstyle\sum_m \cos\big(\omega_m (i - j)\big)$$
 predict("either_side")
 
 # %%
+assert_close(rotation(5, 64) @ rotation(8, 64), rotation(13, 64))
 ahead, behind = p[50] @ p[55], p[50] @ p[45]
 show(ahead=ahead, behind=behind)
 print("offsets 0 to 8:", *(f"{product:.2f}" for product in p[0] @ p[:9].T))
@@ -173,7 +174,7 @@ show_source(rotary)
 
 # %% [markdown]
 r"""
-The line with `stack` is yours, for all clocks at once: columns $2j$ and $2j + 1$ are a pair. (`pairing` comes below. `start` is the place of the first row, for words that come later.)
+The line with `stack` is yours, for all clocks at once: columns $2j$ and $2j + 1$ are a pair. (`pairing` comes below, `frequencies` in 05c. `start` is the place of the first row, for words that come later.)
 """
 
 # %%

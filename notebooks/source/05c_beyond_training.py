@@ -77,7 +77,7 @@ r"""
 | none | | 0 |
 | sinusoidal | adds clocks, $x_i + p_i$ | 0 |
 | learned | adds a row of a table | a row for each place |
-| Shaw | adds a vector for the distance $j - i$ to the key; beyond a radius $r$ all distances share one | $2r + 1$ vectors |
+| Shaw | adds a vector for the distance $j - i$ to the key; beyond a radius $r$, each side shares its last one | $2r + 1$ vectors |
 | ALiBi | takes slope · distance from the score, another slope in each head | 0 |
 | rotary | turns queries and keys | 0 |
 
