@@ -134,7 +134,7 @@ def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
         y_axis="right digits",
         marks={"guess": 0.1},
         limits=(0, 1.1),
-        alt="Shares of right digits, lists in order beside lists shuffled: without codes both are as high"
+        alt="Right digits, lists in order beside lists shuffled: without codes the two bars are equal"
         + (", with codes the second is about half as high." if "codes" in shares else "."),
         caption="300 digits of the test set.",
     )
