@@ -86,7 +86,12 @@ def rotation(
 
 
 def rotary(
-    x: Float[Tensor, "*b n d"], start: int = 0, *, base: float | int = BASE, pairing: str = "interleaved"
+    x: Float[Tensor, "*b n d"],
+    start: int = 0,
+    *,
+    base: float | int = BASE,
+    pairing: str = "interleaved",
+    frequencies: Float[Tensor, " half_d"] | None = None,
 ) -> Float[Tensor, "*b n d"]:
     """Queries or keys, each turned by its own position: token i becomes `x[i] @ rotation(start + i, d)`.
 
@@ -94,9 +99,12 @@ def rotary(
     `start` is the position of the first token (the length of a key/value cache). `pairing` says which two
     columns turn together: "interleaved" columns 2j and 2j + 1 (the paper), "half-split" columns j and j + d/2
     (much published code). Equal up to a permutation of the columns; weights trained with one are wrong with
-    the other.
-    Raises ValueError where d is odd or the pairing unknown.
-    Source: Su et al. 2021, RoFormer, arXiv:2104.09864.
+    the other. `frequencies`, one per pair, takes the place of those that `base` gives, as in models that were
+    stretched to longer texts: `rotary(x, frequencies=frequencies(d) / 4)` turns as if every position were
+    divided by 4.
+    Raises ValueError where d is odd, the pairing unknown, or `frequencies` not one per pair.
+    Source: Su et al. 2021, RoFormer, arXiv:2104.09864; Chen et al. 2023, arXiv:2306.15595 (positions
+    divided).
 
     >>> rotary(torch.ones(1, 4)).tolist()
     [[1.0, 1.0, 1.0, 1.0]]
@@ -104,7 +112,7 @@ def rotary(
     if not isinstance(x, Tensor) or x.ndim < 2:
         got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(f"x must be a tensor of shape (..., tokens, width), got {got}")
-    angles = _angles(x.shape[-2], start, x.shape[-1], base, x.device)
+    angles = _angles(x.shape[-2], start, x.shape[-1], base, x.device, frequencies)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     if pairing == "interleaved":
         a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
@@ -253,9 +261,22 @@ class Shaw(nn.Module):
 
 
 def _angles(
-    n: int, start: int, d: int, base: float | int, device: torch.device | None
+    n: int,
+    start: int,
+    d: int,
+    base: float | int,
+    device: torch.device | None,
+    given: Tensor | None = None,
 ) -> Float[Tensor, "n half_d"]:
     require.whole(at_least=0, n=n)
     require.whole(at_least=0, start=start)
     places = torch.arange(start, start + n, dtype=torch.float64, device=device)
-    return places[:, None] * frequencies(d, base=base, device=device)
+    turns = frequencies(d, base=base, device=device)
+    if given is not None:
+        if given.shape != turns.shape:
+            raise ValueError(
+                f"frequencies must be one per pair of columns, ({len(turns)},) for width {d}, got"
+                f" {tuple(given.shape)}"
+            )
+        turns = given.to(turns)
+    return places[:, None] * turns

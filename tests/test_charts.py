@@ -211,8 +211,8 @@ def test_accuracy_over_length_has_a_panel_for_each_place_where_positions_enter()
 
 
 def test_accuracy_by_position_counts_from_the_first_answer_and_marks_the_end_of_training():
-    axes = positional.by_position({"learned": torch.rand(61)}).figure.axes[0]
-    curve, edge = axes.get_lines()
+    axes = positional.by_position(torch.rand(61)).figure.axes[0]
+    curve, edge, _guess = axes.get_lines()
     assert (curve.get_xdata()[0], curve.get_xdata()[-1]) == (3, 63) and list(edge.get_xdata()) == [31, 31]
 
 

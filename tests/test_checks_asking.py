@@ -380,6 +380,17 @@ CAUGHT = {
         {"query_positions": torch.arange(2), "key_positions": torch.arange(3), "radius": 1},
         {"query_positions": torch.tensor([5]), "key_positions": torch.tensor([3, 4]), "radius": 0},
     ],
+    "put_back_2": [
+        {"outputs": torch.eye(2), "order": torch.tensor([1, 0])},
+        {"outputs": torch.ones(3, 2), "order": torch.tensor([1, 2, 0])},
+    ],
+    "alibi_bias_2": [{"n": 1, "slope": 0.5}, {"n": 3, "slope": 0.0}],
+    "squeezed_2": [{"n": 3, "trained": 4}],
+    "waves_2": [{"positions": torch.arange(3.0), "d": 2}],
+    "shift_matrix_2": [
+        {"delta": 2.0, "frequencies": torch.ones(1)},
+        {"delta": 0.0, "frequencies": torch.tensor([1.0, 0.1])},
+    ],
 }
 
 

@@ -62,6 +62,17 @@ def test_rotary_scores_depend_on_the_offset_only(pairing):
     assert not torch.allclose(scores[0, 1], scores[1, 0])
 
 
+@pytest.mark.parametrize("pairing", ["interleaved", "half-split"])
+def test_given_frequencies_take_the_place_of_those_of_the_base(pairing):
+    """Divided by 4, token 4 is turned like token 1; and a quarter turn by hand."""
+    x = torch.randn(B, 13, D_K)
+    squeezed = rotary(x, pairing=pairing, frequencies=frequencies(D_K) / 4)
+    assert_close(squeezed[:, ::4], rotary(x[:, ::4], pairing=pairing), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(squeezed, rotary(x, pairing=pairing), atol=0.1)
+    quarter = rotary(torch.tensor([[2.0, 3.0]] * 2), frequencies=torch.tensor([torch.pi / 2]))
+    assert_close(quarter, torch.tensor([[2.0, 3.0], [-3.0, 2.0]]))
+
+
 def test_rotary_is_the_rotation_matrix_row_by_row():
     x = torch.randn(B, H, N, D_K, dtype=torch.float64)
     by_matrix = torch.stack([x[..., i, :] @ rotation(i + 5, D_K, dtype=torch.float64) for i in range(N)], -2)
@@ -164,6 +175,7 @@ def test_alibi_by_hand():
         (lambda: rotation(torch.ones(2), 4), ValueError, "delta must be one number"),
         (lambda: rotary(torch.ones(3, 5)), ValueError, "d must be even"),
         (lambda: rotary(torch.ones(3, 4), pairing="half"), ValueError, "pairing must be"),
+        (lambda: rotary(torch.ones(3, 4), frequencies=torch.ones(4)), ValueError, "one per pair"),
         (lambda: rotary([1.0]), ValueError, "x must be a tensor"),
         (lambda: Learned(0, 4), ValueError, "n_max must be a whole number >= 1"),
         (lambda: Shaw(4, -1), ValueError, "radius must be a whole number >= 0"),

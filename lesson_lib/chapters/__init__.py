@@ -15,7 +15,7 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
     c02_scoring             charts.devices, charts.matrices, experiments.devices, measure, scores, trace
     c03_matrix_form         charts.devices, charts.matrices, experiments.devices, masks, measure, scores
     c04_multi_head          charts.grid, heads, masks, positions, scores
-    c05_positional_encoding charts.grid, heads, masks, positions
+    c05_positional_encoding charts.grid, data.digits, heads, masks, positions, scores
     c06_transformer         blocks, data.dates, data.tagging, data.topics, experiments.dates, experiments.gpt,
                             heads, masks, models.gpt, models.tagger, models.translator, positions, scores
     c07_attention_vs_cnn    blocks, convolution, data.digits, data.milestones, heads, positions, scores

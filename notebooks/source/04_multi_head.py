@@ -323,5 +323,5 @@ r"""
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2; the sentence is Uszkoreit's (2017), after Winograd (1972). Seeds, a head that cheats, and what the course's
 sources claim: [evidence](evidence/04_multi_head_evidence.ipynb).
 
-**Next**: [05 · Positional encoding](05_positional_encoding.ipynb): how does a head know which noun came first?
+**Next**: [05a · Order](05a_order.ipynb): how does a head know which noun came first?
 """

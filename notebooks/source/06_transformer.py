@@ -14,7 +14,7 @@ r"""
 - train a translator, a small BERT and a small GPT, and read what they do with the right amount of distrust.
 
 **Time** about 140 minutes; good places to stop are before sections 5 and 8. **You need** lessons [04](04_multi_head.ipynb) and
-[05](05_positional_encoding.ipynb); two tasks come from parts [01a](01a_two_saws.ipynb) and [01b](01b_looking_back.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+[05b](05b_rotation.ipynb); two tasks come from parts [01a](01a_two_saws.ipynb) and [01b](01b_looking_back.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
 """
 
 # %%

@@ -14,7 +14,7 @@ a special case of the second? And if it is, why does anybody still use it?
 - take a detector apart that finds objects by asking questions, and a generator with an attention block in it.
 
 **Time** about 140 minutes; good places to stop are before sections 5 and 7. **You need** lessons [04](04_multi_head.ipynb),
-[05](05_positional_encoding.ipynb) and [06](06_transformer.ipynb), and what a convolution is. **Exercises**: [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
+[05a](05a_order.ipynb) and [06](06_transformer.ipynb), and what a convolution is. **Exercises**: [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
 """
 
 # %%

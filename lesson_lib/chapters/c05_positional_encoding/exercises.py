@@ -1,4 +1,4 @@
-"""Exercises of lesson 05, positional encoding: how does it know order?
+"""Exercises of chapter 05, positional encoding: what its parts ask, and more.
 
 In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
 the solution's text (old, new).
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lesson_lib.chapters.c05_positional_encoding import seconds
+from lesson_lib.chapters.c05_positional_encoding import beyond_training, order, rotation, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -20,6 +20,7 @@ from lesson_lib.positions import sinusoidal
 
 wave = Number(
     name="wavelength",
+    second=lambda n: seconds.wavelength(wave, n),
     title="How long is a wave?",
     stars=1,
     minutes=5,
@@ -74,6 +75,7 @@ def _more_waves(drawn: Draw) -> list[Case]:
 
 table_of_waves = Write(
     name="waves",
+    second=lambda n: seconds.waves(table_of_waves, n),
     title="The table of waves",
     stars=2,
     minutes=8,
@@ -221,6 +223,7 @@ def _more_shift_matrix(drawn: Draw) -> list[Case]:
 
 shift = Write(
     name="shift_matrix",
+    second=lambda n: seconds.shift_matrix(shift, n),
     title="A shift is a rotation",
     stars=3,
     minutes=10,
@@ -413,6 +416,7 @@ nearness = Choice(
 
 shaw = Number(
     name="shaw_numbers",
+    second=lambda n: seconds.shaw_numbers(shaw, n),
     title="What do distances cost?",
     stars=2,
     minutes=5,
@@ -729,7 +733,7 @@ why = Open(
     title="Why does it not know order? In your own words",
     stars=2,
     minutes=6,
-    why="it is the reason for this whole lesson: nothing in attention knows where a token stands",
+    why="it is the reason for this whole chapter: nothing in attention knows where a token stands",
     asked=(
         "in two or three sentences: why does shuffling the tokens only shuffle the outputs of self-attention,"
         " and what changes that?"
@@ -783,4 +787,16 @@ why = Open(
 Angles = Callable[[Tensor, int], Tensor]
 
 
-EXERCISES = (wave, table_of_waves, shift, nearness, shaw, relative, turn, why)
+EXERCISES = (
+    *order.ASKED,
+    *rotation.ASKED,
+    *beyond_training.ASKED,
+    wave,
+    table_of_waves,
+    shift,
+    nearness,
+    shaw,
+    relative,
+    turn,
+    why,
+)

@@ -1,11 +1,15 @@
-"""The figures of lesson 05, positions."""
+"""The figures of chapter 05, positions."""
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
-from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import Picture
+from lesson_lib.chapters.c05_positional_encoding.experiments import order, stretch
+from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
+from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, styled, trim
+from lesson_lib.experiments import results
+from lesson_lib.positions import sinusoidal
 
 PANELS = {
     "right answers: codes added to tokens": ("none", "learned", "sinusoidal", "floater"),
@@ -36,10 +40,7 @@ def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 1
             " added to the tokens fall towards chance beyond the length of training, while Shaw's and rotary"
             " positions stay high."
         ),
-        caption=(
-            "Stored run: trained at 32 tokens, tested at 32 and longer. Middle of three seeds, band from"
-            " lowest to highest."
-        ),
+        caption=("Stored runs, trained at 32 tokens: median of three seeds, band from lowest to highest."),
         x_axis="tokens in the test",
         log="x",
         y_limits=(0, 1.04),
@@ -47,46 +48,165 @@ def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 1
     )
 
 
-def by_position(shares: Mapping[str, Tensor], *, trained: int = 32, first: int = 3) -> Picture:
-    """Share of right answers at each position, {name: (positions,)}; `first` is the position of the first
-    share."""
-    curves = {
-        name: (list(range(first, first + len(values))), values.tolist()) for name, values in shares.items()
-    }
-    edge = {"last position trained": ([trained - 1, trained - 1], [0.0, 1.0])}
+def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture:
+    """Share of right answers at each position, (positions,); `first` is the position of the first share."""
+    guess = 1 / order.RECIPE["symbols"]
+    places = list(range(first, first + len(shares)))
     return lines(
-        {"right answers": curves | edge},
+        {
+            "right answers": {
+                "learned table": (places, shares.tolist()),
+                "last place trained": ([trained - 1, trained - 1], [0.0, 1.0]),
+                "guess": ([places[0], places[-1]], [guess, guess]),
+            }
+        },
         alt=(
-            "Accuracy at each position of a long test, with a line at the last position trained: the"
-            " sinusoid's curve is high before the line and falls and wobbles behind it, the rotary curve"
-            " changes less."
+            "Accuracy at each place of a test of 128 tokens: 1 up to the last place that was trained; from"
+            " there"
+            " on it stays near the line of a guess."
         ),
-        caption=(
-            "One test length, seen position by position. A mean over all positions hides where the answers"
-            " are right."
-        ),
-        x_axis="position of the token",
+        caption="One test of 128 tokens, place by place.",
+        x_axis="place of the token",
         y_limits=(0, 1.04),
         points=False,
         height=3.2,
     )
 
 
-def shuffled(outputs: Tensor, of_shuffled: Tensor, put_back: Tensor) -> Picture:
-    """Outputs of five tokens, outputs of the same tokens shuffled, and those put back in place; (n,
-    d) each."""
-    return heatmap(
-        {"outputs": outputs, "of shuffled tokens": of_shuffled, "the same, put back": put_back},
-        numbers=False,
-        limits=(outputs.min().item(), outputs.max().item()),
-        row_axis="tokens",
-        column_axis=[""] * 3,
+@styled
+def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Picture:
+    """Outputs of a sentence and of the same words the other way round, (n, d) each."""
+    figure, grid = canvas(1, 2, width=7.6, height=1.6)
+    low, high = first.min().item(), first.max().item()
+    for axes, table, names in zip(grid[0], (first, second), (words, words[::-1]), strict=True):
+        image = draw_table(axes, table.detach(), low=low, high=high, decimals=None)
+        axes.set_yticks(range(len(names)), names)
+        axes.set(title=" ".join(names), xticks=[], xlabel="the numbers of an output")
+    figure.colorbar(image, ax=grid, label="value", shrink=0.9)
+    trim(figure)
+    return Picture(
+        figure,
         alt=(
-            "Three tables of five rows: the second has the rows of the first in another order, the third is"
-            " the first again."
+            "Two tables of three rows. The first row of one is the last row of the other, and the rows in"
+            " the middle are the same."
         ),
-        caption=(
-            "Shuffle the tokens, and the same rows come out, shuffled. No row shows where its token stood."
+        caption="A row is the output of one word.",
+    )
+
+
+@styled
+def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
+    """A digit (8, 8), and its points (n, 3) in two orders; the colour of a point is its place in the list."""
+    figure, grid = canvas(1, 3, width=7.4, height=2.6)
+    left, *others = grid[0]
+    left.imshow(1 - picture.cpu(), cmap="gray", vmin=0, vmax=1)
+    left.set_title("a picture")
+    bare(left)
+    for axes, (title, points) in zip(
+        others, {"a list, row by row": in_order, "the same list, shuffled": shuffled}.items(), strict=True
+    ):
+        x, y, _ = points.cpu().T
+        axes.plot(x, y, color="0.75", linewidth=0.8, zorder=1)
+        dots = axes.scatter(x, y, c=range(len(points)), cmap=HEAT, s=42, edgecolor="black", linewidth=0.5)
+        axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(1.15, -1.15), title=title)
+        axes.set(xticks=[], yticks=[])
+    figure.colorbar(dots, ax=others, label="place in the list", shrink=0.8)
+    return Picture(
+        figure,
+        alt=(
+            "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
+            " of a"
+            " list: once row by row, once criss-cross."
+        ),
+        caption="Both lists hold the same points; the grey line follows the order.",
+    )
+
+
+def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
+    """Right digits of each kind of reader, its lists in reading order and shuffled: {name: (one, other)}."""
+    return bars(
+        {
+            f"{name},\n{given}": share
+            for name, pair in shares.items()
+            for given, share in zip(("in order", "shuffled"), pair, strict=True)
+        },
+        kinds=2,
+        y_axis="right digits",
+        marks={"guess": 0.1},
+        limits=(0, 1.1),
+        alt="Right digits, lists in order beside lists shuffled: without codes the two bars are equal"
+        + (", with codes the second is about half as high." if "codes" in shares else "."),
+        caption="300 digits of the test set.",
+    )
+
+
+def stored_three_back() -> Picture:
+    """The stored runs at the length of training: without positions, and with sinusoidal codes, after both
+    lengths of training."""
+    rows = results("order")["rows"]
+    steps = order.RECIPE["steps"]
+    return bars(
+        {
+            f"{name},\n{count:,} steps": order.by_length(rows, count)[kind][2][0]
+            for kind, name in {"none": "no codes", "sinusoidal": "codes added"}.items()
+            for count in steps
+        },
+        kinds=2,
+        y_axis="right answers",
+        marks={"guess": 1 / order.RECIPE["symbols"]},
+        limits=(0, 1.1),
+        alt=(
+            "Shares of right answers. Without codes the two bars, for short and for long training, are"
+            " equally"
+            " low; with codes both are close to 1."
+        ),
+        caption="Stored runs, the median of three seeds: name the symbol three places back.",
+    )
+
+
+def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Picture:
+    """How alike the code of place 0 and that of place i are, by base: their dot product over d / 2."""
+    places = list(range(1, n))
+    curves = {}
+    for base in bases:
+        codes = sinusoidal(n, d, base=base, dtype=torch.float64)
+        curves[f"base {base:,}"] = (places, ((codes @ codes[0]) / (d / 2))[1:].tolist())
+    return lines(
+        {"p_0 · p_i, as a share of p_0 · p_0": curves},
+        log="x",
+        points=False,
+        height=3.2,
+        x_axis="place i",
+        alt=(
+            "Likeness of place 0 and place i over i, on a logarithmic axis. With base 10 the curve is down"
+            " at 0"
+            " after some tens of tokens and only wobbles from there; with base 10,000 it falls slowly all"
+            " the way."
+        ),
+        caption="1 means the same code, 0 a code at a right angle.",
+    )
+
+
+@styled
+def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
+    """The four parts of a table of scores, (n, n) each, called "one with another" of word and place."""
+    figure, grid = canvas(1, len(tables), width=7.8, height=2.2)
+    low = min(table.min().item() for table in tables.values())
+    high = max(table.max().item() for table in tables.values())
+    names = {"word": list(words), "place": list(range(len(words)))}
+    for axes, (title, table) in zip(grid[0], tables.items(), strict=True):
+        draw_table(axes, table, low=low, high=high, decimals=1)
+        query, _, key = title.partition(" with ")
+        axes.set(title=title, ylabel=f"query: {query}", xlabel=f"key: {key}")
+        axes.set_yticks(range(len(words)), names[query])
+        axes.set_xticks(range(len(words)), names[key])
+    trim(figure)
+    return Picture(
+        figure,
+        alt=(
+            "Four tables of three rows and three columns, side by side: the scores of word with word, word"
+            " with"
+            " place, place with word, and place with place."
         ),
     )
 
@@ -104,10 +224,7 @@ def table(codes: Tensor) -> Picture:
             "Heat map of the sinusoidal codes: the left columns change from row to row, columns further right"
             " ever more slowly, the last ones not visibly."
         ),
-        caption=(
-            "One row per position. Columns come in pairs, a sine and a cosine; pairs further right turn more"
-            " slowly."
-        ),
+        caption=("One row per position. Columns come in pairs; pairs further right turn more slowly."),
     )
 
 
@@ -176,58 +293,108 @@ def products(by_pair: Tensor) -> Picture:
     )
 
 
-def product_curves(
-    offsets: Sequence[int], plain: Sequence[float], mixed: Mapping[str, Sequence[float]]
-) -> Picture:
-    """Scores of two positions over their offset j - i: with nothing in between, and with a random matrix, a
-    curve per place i."""
-    return lines(
-        {
-            "nothing in between": {"any i": (offsets, plain)},
-            "a random matrix in between": {name: (offsets, values) for name, values in mixed.items()},
-        },
+@styled
+def in_between(tables: Mapping[str, Tensor]) -> Picture:
+    """Scores p M pᵀ (n, n) of places alone, a panel for each M."""
+    figure, grid = canvas(1, len(tables), width=7.8, height=2.3)
+    for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
+        draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
+        axes.set(title=name, xlabel="place j")
+        axes.set_xticks([0, 10, len(table) - 1])
+        axes.set_yticks([0, 10, len(table) - 1])
+    grid[0][0].set_ylabel("place i")
+    trim(figure)
+    return Picture(
+        figure,
         alt=(
-            "Scores of two positions over their offset, two panels: one symmetric curve with its peak in the"
-            " middle for all places, and three curves that have nothing in common."
+            "Four tables of places against places. Three have the same value along each diagonal:"
+            " brightest on"
+            " the main diagonal; dark on one side of it and bright on the other; brightest beside it. The"
+            " fourth"
+            " has no such stripes."
         ),
-        caption=(
-            "One curve for all places with nothing in between; a curve for each place with a random matrix."
-        ),
-        x_axis="offset j − i",
-        points=False,
-        height=3.0,
+        caption="Bright is large. Only the last table has no stripes along its diagonals.",
     )
 
 
-def distances(index: Tensor, radius: int) -> Picture:
-    """The row of Shaw's table that each pair uses, (n, n)."""
+def equal_words(tables: Mapping[str, Tensor]) -> Picture:
+    """Scores of tokens that are all the same word, (n, n), one table for each way to tell the places."""
     return heatmap(
-        index,
-        decimals=0,
-        row_axis="token i",
-        column_axis="token j",
+        tables,
+        numbers=False,
+        row_axis="place i",
+        column_axis="place j",
+        color_axis="score",
         alt=(
-            "A table of whole numbers: constant along diagonals, rising from left to right, and the same"
-            " number in the corners beyond the radius."
-        ),
-        caption=(
-            f"Radius {radius}: the rows 0 to {2 * radius} of the table. Everything further away shares the"
-            " first or the last row."
+            "Two tables of scores of equal words: with rotary positions every diagonal has one colour; with"
+            " codes that are added the colours change along the diagonals."
         ),
     )
 
 
-def live(lengths: Sequence[int], right: Mapping[str, Sequence[float]]) -> Picture:
-    """Test accuracy over length of the models trained live."""
-    return lines(
-        {"right answers": {name: (lengths, values) for name, values in right.items()}},
+@styled
+def score_tables(tables: Mapping[str, Tensor]) -> Picture:
+    """Scores of equal words (n, n), one table for each way to tell the places, three in a row."""
+    figure, grid = canvas(2, 3, width=7.0, height=5.0)
+    for axes, (name, table) in zip(grid.flat, tables.items(), strict=True):
+        table = table.detach()
+        draw_table(axes, table, low=table.min().item(), high=table.max().item(), decimals=None)
+        axes.set(title=name, xticks=[0, len(table) - 1], yticks=[0, len(table) - 1])
+    for row in grid:
+        row[0].set_ylabel("query at place i")
+    for axes in grid[-1]:
+        axes.set_xlabel("key at place j")
+    trim(figure)
+    return Picture(
+        figure,
         alt=(
-            "Accuracy over test length of sinusoidal and rotary positions: both start high at the length of"
-            " training; beyond it the first falls and the second stays."
+            "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
+            " patches"
+            " and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the diagonals:"
+            " Shaw's"
+            " narrow near the main diagonal, ALiBi's a ridge, rotary waves."
         ),
-        caption="Live, one seed: trained at 32 tokens.",
-        x_axis="tokens in the test",
+        caption="Equal words, random weights; bright is large.",
+    )
+
+
+def stored_lengths() -> Picture:
+    """The stored runs of all ways: right answers over the length of the test."""
+    curves = order.by_length(results("order")["rows"], order.RECIPE["steps"][0])
+    return extrapolation({kind: curve for kind, curve in curves.items() if "causal" not in kind})
+
+
+def stored_stretch() -> Picture:
+    """The stored runs of both tasks: right answers over the length of the test, a curve for each way to
+    stretch."""
+    rows = results("stretch")["rows"]
+    return lines(
+        {task: stretch.by_length(rows, task) for task in stretch.RECIPE["tasks"]},
         log="x",
         y_limits=(0, 1.04),
+        x_axis="tokens in the test",
+        height=3.4,
+        alt=(
+            "Right answers over test length, two panels. Three back: as trained, and with a larger base, the"
+            " curves fall slowly; by parts lies lower, and interpolated is at the bottom. The latest wins: as"
+            " trained is lowest and falls; interpolated and by parts stay close to 1."
+        ),
+        caption="Stored runs: median of three seeds, band from lowest to highest.",
+    )
+
+
+def live_stretch(shares: Mapping[str, Sequence[float]]) -> Picture:
+    """Right answers of the model trained live over the length of the test, a curve for each way."""
+    lengths = stretch.RECIPE["lengths"]
+    return lines(
+        {"right answers": {way: (lengths, values) for way, values in shares.items()}},
+        log="x",
+        y_limits=(0, 1.04),
+        x_axis="tokens in the test",
         height=3.0,
+        alt=(
+            "Right answers over test length: as trained the curve falls below one half; interpolated it stays"
+            " close to 1."
+        ),
+        caption="The latest wins, trained here at 32 tokens.",
     )

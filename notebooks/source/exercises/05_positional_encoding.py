@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05 · Positional encoding: exercises
 #
-# Eight exercises, about 55 minutes. They follow the lesson `05_positional_encoding`; best in this order.
+# Eight exercises, about 55 minutes. They follow the parts `05a_order`, `05b_rotation` and `05c_beyond_training`; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lesson_lib.chapters.c05_positional_encoding.exercises import _right_blocks, _token_by_token
 from lesson_lib.checks.inputs import table
-from lesson_lib.positions import rotation, sinusoidal
+from lesson_lib.positions import alibi, rotation, sinusoidal
 
 
 def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
@@ -17,6 +17,48 @@ def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Te
 
 
 RIGHT = {
+    "dog_in_both": ("a", "yes"),
+    "shuffled_points": ("a", "stays exactly the same"),
+    "slowest_clock": ("b", "what is far looks equally far"),
+    "codes_on_points": ("c", "half as often"),
+    "one_matrix": ("a", "p_405"),
+    "swapped_sign": ("b", "to p_35"),
+    "either_side": ("c", "neither"),
+    "random_between": ("c", "no"),
+    "same_words": ("b", "constant along each diagonal"),
+    "one_clock": (
+        lambda angle: rotation(angle.item(), 2),
+        lambda angle: torch.linalg.matrix_exp(angle * table([[0.0, 1.0], [-1.0, 0.0]])),
+    ),
+    "turn_rows": (
+        lambda x, frequency: _as_complex_numbers(x, torch.arange(len(x)), table([frequency])),
+        lambda x, frequency: torch.stack([row @ rotation(i * frequency, 2) for i, row in enumerate(x)]),
+    ),
+    "learned_at_128": (0.28, "35 / 125"),
+    "striped": ("b", "Shaw, ALiBi, rotary"),
+    "who_survives": ("b", "Shaw"),
+    "stretched_near": ("c", "6 %, a guess"),
+    "stretched_far": ("a", "nearly always"),
+    "alibi_bias": (
+        lambda n, slope: slope * alibi(n, 8)[0] / 0.5,
+        lambda n, slope: table([[-slope * abs(i - j) for j in range(n)] for i in range(n)]),
+    ),
+    "squeezed": (
+        lambda n, trained: torch.arange(n) / max(1, n / trained),
+        lambda n, trained: table([i if n <= trained else i * trained / n for i in range(n)]),
+    ),
+    "put_back": (
+        lambda outputs, order: torch.empty_like(outputs).index_copy(0, order, outputs),
+        lambda outputs, order: torch.stack(
+            [outputs[(order == t).nonzero()[0, 0]] for t in range(len(order))]
+        ),
+    ),
+    "code_row": (
+        lambda position, d: table(
+            [(math.sin, math.cos)[c % 2](position / 10000 ** ((c - c % 2) / d)) for c in range(d)]
+        ),
+        lambda position, d: sinusoidal(int(position) + 1, d)[-1],
+    ),
     "waves": (
         lambda positions, d: torch.stack(
             [(positions * 10000.0 ** (-(c - c % 2) / d) + c % 2 * math.pi / 2).sin() for c in range(d)], dim=1

@@ -100,6 +100,13 @@ def test_position_7():
     assert int((by_pair[0].diff() > 0).nonzero()[0]) + 1 == 6
     between = torch.randn(64, 64, dtype=torch.float64)
     assert (p @ between @ p.T).diagonal(3).std() > 1
+    quarter = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    signed = p @ torch.block_diag(*[quarter] * 32) @ p.T
+    assert_close(signed, -signed.T)
+    assert [signed[50, 55].item(), signed[20, 25].item()] == pytest.approx([-4.9359, -4.9359], abs=1e-4)
+    assert max(signed.diagonal(k).std(correction=0) for k in range(-90, 91)) < 1e-9
+    aimed = p @ rotation(3, 64, dtype=torch.float64).T @ p.T
+    assert all(aimed[i].argmax() == i + 3 for i in range(90))
 
 
 def test_position_8():
@@ -158,6 +165,11 @@ def test_position_13():
 def test_position_14():
     w, token, code = torch.randn(5, D), torch.randn(D), torch.randn(D)
     assert_close(w @ (token + code), torch.cat([w, w], 1) @ torch.cat([token, code]))
+    sums = (torch.randn(16, 1, 64) + 2**0.5 * sinusoidal(32, 64)).flatten(0, 1).double()
+    place, fitted = torch.arange(32).repeat(16), torch.rand(512) < 0.75
+    target = F.one_hot(place, 32).double()
+    read = sums[~fitted] @ torch.linalg.lstsq(sums[fitted], target[fitted]).solution
+    assert (read.argmax(-1) == place[~fitted]).double().mean() > 0.75
 
 
 def test_position_15():
