@@ -95,7 +95,7 @@ heatmap(
 r"""
 ## The way from here
 
-Next: [01a · What does a word need to see?](01a_two_saws.ipynb), or, if you are in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) The parts go on in the
+Next: [01a · Two saws](01a_two_saws.ipynb), or, if you are in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) The parts go on in the
 order of their numbers. Words and letters: [glossary](glossary.ipynb).
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong.

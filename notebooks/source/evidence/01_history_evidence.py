@@ -188,19 +188,6 @@ glimpse_figures.departures(
 
 # %% [markdown]
 r"""
-Batches of 20 with 3,000 steps also saw a fifth of the canvases only. So here are batches of 20 with 15,360 steps, as many canvases as in batches of 256; two learning rates, the better on validation canvases is taken
-(`make experiments ARGS=small_batches`):
-"""
-
-# %%
-small = glimpse_figures.with_small_batches()
-for name, shares in small.items():
-    print(f"{name:8}", "  ".join(f"{share:.3f}" for share in shares))
-
-SMALL_VERDICT
-
-# %% [markdown]
-r"""
 That is no verdict on the paper, which had other pictures and another budget. It says what can be learned in twenty seconds.
 
 ## 4 · The timeline

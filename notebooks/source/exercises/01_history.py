@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 01 · History: exercises
 #
-# Six exercises, about 34 minutes. They follow the parts `01a_two_saws`, `01b_looking_back` and `01c_where_to_look`; best in this order.
+# Six exercises, about 35 minutes. They follow the parts `01a_two_saws`, `01b_looking_back` and `01c_where_to_look`; best in this order.
 #
 # <details><summary>中文摘要</summary>
 #
-# 六道练习,约34分钟:用计数求任何标注器的最好成绩;手写核回归与 REINFORCE 的均值和方差;读一张对齐表;说出窗口、循环网络和注意力各看不到什么。
+# 六道练习:用计数求任何标注器的最好成绩;手写核回归与 REINFORCE 的均值和方差;读一张对齐表;说出窗口、循环网络和注意力各看不到什么。
 # 每题都有检查、三个提示和答案;答错时会指出错在哪里。
 #
 # </details>
