@@ -100,7 +100,7 @@ def test_a_batch_is_half_with_it_unless_the_others_are_left_out():
 
 
 def test_two_heads_learn_both_questions_and_the_answer_follows_its_own_head(two):
-    assert min(two_questions.right(two, "both new")) > 0.95
+    assert min(two_questions.right(two, "both new").values()) > 0.95
     follows = two_questions.followed(two, "new words")
     assert follows["moved to the other noun"] > 0.97
     assert max(follows["moved to a small word"], follows["moved in the other head"]) < 0.2

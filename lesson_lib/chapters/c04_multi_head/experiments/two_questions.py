@@ -139,13 +139,13 @@ def train(system: str, seed: int = 0) -> tuple[TwoQuestions, History]:
     return model, history
 
 
-def right(model: nn.Module, test: str) -> tuple[float, float, float]:
-    """Of all sentences of a test, the share of right answers to each question, and to both at once."""
+def right(model: nn.Module, test: str) -> dict[str, float]:
+    """Of all sentences of a test, the share of right answers to each question, and to "both" at once."""
     words, answers = to_device(bank(*TESTS[test]))
     with torch.no_grad():
         hits = model(words).scores.argmax(-1) == answers
-    one, other = hits.double().mean(0).tolist()
-    return one, other, hits.all(-1).double().mean().item()
+    shares = hits.double().mean(0).tolist()
+    return dict(zip(QUESTIONS, shares, strict=True)) | {"both": hits.all(-1).double().mean().item()}
 
 
 def nouns_of(words: Int[Tensor, "b n"]) -> tuple[Int[Tensor, " b"], Int[Tensor, " b"]]:
@@ -224,7 +224,7 @@ def run(seed: int) -> list[dict[str, float | str | int]]:
         model, history = train(system, seed)
         row = {"seed": seed, "system": system, "cpu_s": history.cpu_s}
         for test in ("trained", "new templates") if "it asks" in system else TESTS:
-            row |= dict(zip((f"{test}: {q}" for q in (*QUESTIONS, "both")), right(model, test), strict=True))
+            row |= {f"{test}: {question}": share for question, share in right(model, test).items()}
         if system == "2 heads":
             row |= followed(model, "new words")
         rows.append(row)
