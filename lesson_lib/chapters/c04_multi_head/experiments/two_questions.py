@@ -172,7 +172,7 @@ def say(model: TwoQuestions, words: Int[Tensor, "b n"], weights: Tensor) -> Tens
 
 def swapped(weights: Tensor, head: int, one: Tensor, other: Tensor) -> Tensor:
     """The weights (b, h, 1, n), where one head's weights at two places of each sentence are exchanged."""
-    rows, moved = torch.arange(len(weights)), weights.clone()
+    rows, moved = torch.arange(len(weights), device=weights.device), weights.clone()
     moved[rows, head, 0, one], moved[rows, head, 0, other] = (
         weights[rows, head, 0, other],
         weights[rows, head, 0, one],
@@ -186,7 +186,7 @@ def followed(model: TwoQuestions, test: str) -> dict[str, float]:
     to the word *it*."""
     words, answers = to_device(bank(*TESTS[test]))
     one, other = nouns_of(words)
-    head, rows = it_head(model), torch.arange(len(words))
+    head, rows = it_head(model), torch.arange(len(words), device=words.device)
     with torch.no_grad():
         weights = model(words).weights
         filler = weights.clone()
@@ -209,7 +209,7 @@ def baselines() -> dict[str, float]:
     with new words."""
     words, answers = bank(*TESTS["new words"])
     one, other = nouns_of(words)
-    rows, it = torch.arange(len(words)), answers[:, 1]
+    rows, it = torch.arange(len(words), device="cpu"), answers[:, 1]
     return {
         "nearest noun": (words[rows, other] == it).double().mean().item(),
         "first noun": (words[rows, one] == it).double().mean().item(),
