@@ -70,7 +70,7 @@ predict("four_pairs")
 # %% [markdown]
 r"""
 As $p$ grows, $z$ moves along a straight line. So a linear read-out's score of *animal* minus its score of *street* is $\alpha p + \beta$, which changes sign at most once: a
-read-out is a cut. Change the places of the cuts:
+read-out is a cut. Move both cuts:
 """
 
 # %%
@@ -169,9 +169,9 @@ proof's conditions.
 one, _ = two_questions.train("1 head")
 two, _ = two_questions.train("2 heads")
 shares = {
-    "1 head": two_questions.right(one, "trained")[2],
-    "2 heads": two_questions.right(two, "trained")[2],
-    "2 heads,\nall new": two_questions.right(two, "both new")[2],
+    "1 head": two_questions.right(one, "trained")["both"],
+    "2 heads": two_questions.right(two, "trained")["both"],
+    "2 heads,\nall new": two_questions.right(two, "both new")["both"],
 }
 one_head, *two_heads = shares.values()
 assert one_head <= 3 / 4 and (quick() or min(two_heads) > 0.97)
@@ -256,7 +256,7 @@ figures.askers()
 
 # %% [markdown]
 r"""
-In one layer *it* asks before it has read the last word. Trained so, it is right half of the time, like the rule "take the nearest noun". In two layers *it* first reads,
+In one layer *it* asks before it has read the last word. Trained so, it is right half of the time, like "take the nearest noun". In two layers *it* first reads,
 then asks.
 
 ## In real work

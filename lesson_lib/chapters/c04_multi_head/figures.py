@@ -51,7 +51,7 @@ def both_right(shares: Mapping[str, float], bound: float) -> Picture:
             "Both answers right, share of sentences: one head stays below the dashed line, two heads are"
             " at the top, with new words and new templates, too."
         ),
-        caption="Both answers right. All new: nouns and templates kept from training.",
+        caption="Both answers right. All new: nouns and patterns kept from training.",
         y_axis="both right",
         marks={"three of four": bound},
         limits=(0, 1.12),

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from lesson_lib.chapters.c04_multi_head import pronouns
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
-from lesson_lib.chapters.c04_multi_head.pronouns import NOUNS, PLACES, is_noun, read, text
+from lesson_lib.chapters.c04_multi_head.pronouns import NOUNS, PLACES, is_noun, text
+from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 
 FOUR = [
@@ -16,12 +18,16 @@ FOUR = [
 
 @pytest.fixture(scope="module")
 def two():
-    return two_questions.train("2 heads")[0].to("cpu")
+    return two_questions.train("2 heads")[0]
 
 
 def untrained(system, seed=0):
     torch.manual_seed(seed)
-    return two_questions.make(system)
+    return to_device(two_questions.make(system))
+
+
+def read(*lines):
+    return to_device(pronouns.read(*lines))
 
 
 def test_an_unknown_system_is_told():
@@ -58,7 +64,7 @@ def test_no_head_of_its_own_passes_the_bound_of_the_proof():
 def test_values_do_not_know_places():
     """With all weight on one noun, the scores are the same wherever it stands."""
     model, words = untrained("1 head"), read(FOUR[0], FOUR[2])
-    weights = torch.zeros(2, 1, 1, PLACES)
+    weights = to_device(torch.zeros(2, 1, 1, PLACES))
     weights[0, :, :, 1] = weights[1, :, :, 6] = 1  # the animal, first and second
     scores = two_questions.say(model, words, weights)
     torch.testing.assert_close(scores[0], scores[1])
@@ -100,7 +106,7 @@ def test_a_batch_is_half_with_it_unless_the_others_are_left_out():
 
 
 def test_two_heads_learn_both_questions_and_the_answer_follows_its_own_head(two):
-    assert min(two_questions.right(two, "both new")) > 0.95
+    assert min(two_questions.right(two, "both new").values()) > 0.95
     follows = two_questions.followed(two, "new words")
     assert follows["moved to the other noun"] > 0.97
     assert max(follows["moved to a small word"], follows["moved in the other head"]) < 0.2

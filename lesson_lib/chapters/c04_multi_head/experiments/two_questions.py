@@ -139,13 +139,13 @@ def train(system: str, seed: int = 0) -> tuple[TwoQuestions, History]:
     return model, history
 
 
-def right(model: nn.Module, test: str) -> tuple[float, float, float]:
-    """Of all sentences of a test, the share of right answers to each question, and to both at once."""
+def right(model: nn.Module, test: str) -> dict[str, float]:
+    """Of all sentences of a test, the share of right answers to each question, and to "both" at once."""
     words, answers = to_device(bank(*TESTS[test]))
     with torch.no_grad():
         hits = model(words).scores.argmax(-1) == answers
-    one, other = hits.double().mean(0).tolist()
-    return one, other, hits.all(-1).double().mean().item()
+    shares = hits.double().mean(0).tolist()
+    return dict(zip(QUESTIONS, shares, strict=True)) | {"both": hits.all(-1).double().mean().item()}
 
 
 def nouns_of(words: Int[Tensor, "b n"]) -> tuple[Int[Tensor, " b"], Int[Tensor, " b"]]:
@@ -172,7 +172,7 @@ def say(model: TwoQuestions, words: Int[Tensor, "b n"], weights: Tensor) -> Tens
 
 def swapped(weights: Tensor, head: int, one: Tensor, other: Tensor) -> Tensor:
     """The weights (b, h, 1, n), where one head's weights at two places of each sentence are exchanged."""
-    rows, moved = torch.arange(len(weights)), weights.clone()
+    rows, moved = torch.arange(len(weights), device=weights.device), weights.clone()
     moved[rows, head, 0, one], moved[rows, head, 0, other] = (
         weights[rows, head, 0, other],
         weights[rows, head, 0, one],
@@ -186,7 +186,7 @@ def followed(model: TwoQuestions, test: str) -> dict[str, float]:
     to the word *it*."""
     words, answers = to_device(bank(*TESTS[test]))
     one, other = nouns_of(words)
-    head, rows = it_head(model), torch.arange(len(words))
+    head, rows = it_head(model), torch.arange(len(words), device=words.device)
     with torch.no_grad():
         weights = model(words).weights
         filler = weights.clone()
@@ -209,7 +209,7 @@ def baselines() -> dict[str, float]:
     with new words."""
     words, answers = bank(*TESTS["new words"])
     one, other = nouns_of(words)
-    rows, it = torch.arange(len(words)), answers[:, 1]
+    rows, it = torch.arange(len(words), device="cpu"), answers[:, 1]
     return {
         "nearest noun": (words[rows, other] == it).double().mean().item(),
         "first noun": (words[rows, one] == it).double().mean().item(),
@@ -224,7 +224,7 @@ def run(seed: int) -> list[dict[str, float | str | int]]:
         model, history = train(system, seed)
         row = {"seed": seed, "system": system, "cpu_s": history.cpu_s}
         for test in ("trained", "new templates") if "it asks" in system else TESTS:
-            row |= dict(zip((f"{test}: {q}" for q in (*QUESTIONS, "both")), right(model, test), strict=True))
+            row |= {f"{test}: {question}": share for question, share in right(model, test).items()}
         if system == "2 heads":
             row |= followed(model, "new words")
         rows.append(row)
