@@ -78,18 +78,17 @@ figures.pieces(acted=0.3, it=0.6)
 
 # %% [markdown]
 r"""
-Two cuts make three pieces. Here *street, animal* has none; with other cuts another pair has none. One head gets three of the four at most. All sentences of our language come in
-such fours.
+Two cuts make three pieces. Here *street, animal* has none; with other cuts another pair has none. One head gets three of the four at most.
 
 The proof needs this: read-outs are linear and see only $z$; values tell the word, not its place; only the two nouns are mixed.
 
 ## 2 · Two heads
 
-So let the last word ask twice. Each head $i$ has matrices of its own, hence its own weights and mixture. The mixtures are laid side by side, and a matrix $W_o$ mixes them:
+So let the last word ask twice, with weights $p_0$ and $p_1$: a point in a square. Now each question cuts an axis of its own, and the four corners are four pairs. Each head $i$ has matrices of its own, hence its own weights and mixture. The mixtures are laid side by side, and a matrix $W_o$ mixes them:
 
 $$\text{head}_i = \operatorname{attend}(x W_q^i,\; x W_k^i,\; x W_v^i) \qquad \text{output} = [\text{head}_0, \text{head}_1, \dots]\; W_o$$
 
-Heads are like the channels of a picture (red, green, blue): several views of the same things. One product computes all heads' queries, $(b, n, h \cdot d)$ for $h$ heads of width $d$, and is
+Heads are like the channels of a picture: several views of one thing. One product computes all heads' queries, $(b, n, h \cdot d)$ for $h$ heads of width $d$, and is
 then cut.
 """
 
@@ -105,7 +104,7 @@ figures.split_wrongly(split_heads(whole, n_heads=2), whole.view(2, 3, 2))
 
 # %% [markdown]
 r"""
-The right head 0 has the left half of each token. The third table has token 0 in two halves, and no error was raised. So cut first, then swap. On the way back swap first,
+The right head 0 has the left half of each token. The third table has token 0 in two halves, and no error was raised. So cut first, to $(n, h, d)$, then swap $n$ and $h$. On the way back swap first,
 then join.
 """
 
@@ -114,7 +113,7 @@ then join.
 
 # %% [markdown]
 r"""
-The library's layer: project, split, attend, merge, project.
+Project, split, attend, merge, project:
 """
 
 # %%
@@ -131,7 +130,7 @@ assert_close(added, layer(x, x, x).output)
 
 # %% [markdown]
 r"""
-The last lines cut $W_o$ into a block of rows per head. The output is a *sum*: each head writes into all twelve columns.
+The last lines cut $W_o$ into a block per head. The output is a *sum*: each head writes into all twelve columns.
 
 **"More heads cost more."**
 """
@@ -150,7 +149,7 @@ Heads that share the width of 512 share its $4 \cdot 512^2$ learned numbers. Onl
 
 ## 3 · Train it
 
-The language has 24 nouns of four kinds. In training, a third of them stands in sentences of the second kind only:
+The language has 24 nouns: animals, ways, foods, cases; each kind fits other last words. A third never stands beside *it*, and is learned from sentences like the second:
 """
 
 # %%
@@ -179,7 +178,7 @@ figures.both_right(shares, bound=3 / 4)
 
 # %% [markdown]
 r"""
-One head gets 68 %, below three of four. Two heads answer both questions nearly always, even in sentence patterns, and with nouns, that they never met with *it*.
+One head gets 68 %, below three of four. Two heads answer nearly always, in new sentence patterns, too, with nouns never seen beside *it*.
 
 ## 4 · What does *it* refer to?
 
@@ -208,7 +207,8 @@ One head stays at the first noun. In the other the bright cell walks from *anima
 predict("by_hand")
 
 # %%
-first, second = two_questions.nouns_of(sentence)  # their places
+first, second = two_questions.nouns_of(sentence)  # the places of the two nouns
+# swapped: the two nouns exchange their weights in one head; say: answer with weights
 changes = {
     "as it is": weights,
     "moved": two_questions.swapped(weights, finder, first, second),
@@ -232,7 +232,7 @@ figures.followed(two_questions.followed(two, "new words"))
 
 # %% [markdown]
 r"""
-The answer follows the weight, in 99 sentences of 100 or more. Not in the two controls: a weight moved to a small word, or in the other head.
+The answer follows the weight, in 99 sentences of 100 or more. It hardly does in the controls: a weight moved to a small word, or in the other head.
 
 **"The word it looks for its noun."** Here the last word asks. Why not *it*?
 """
@@ -249,15 +249,17 @@ assert torch.equal(asked[0], asked[1])
 
 # %% tags=["nbval-ignore-output"]
 for last, row in zip(("tired", "wide"), asked[:, [1, 6]].tolist(), strict=True):
-    print(f"{last:6} animal {row[0]:.2f}  street {row[1]:.2f}")
+    print(
+        f"{last:6} animal {row[0]:.2f}  street {row[1]:.2f}"
+    )  # by chance: never trained
 
 # %%
 figures.askers()
 
 # %% [markdown]
 r"""
-In one layer *it* asks before it has read the last word. Trained so, it is right half of the time, like "take the nearest noun". In two layers *it* first reads,
-then asks.
+Both rows are the same. In one layer *it* asks before it has read the last word: trained so, it is right half of the time. With two layers *it* first reads all words, the last one too, then
+asks.
 
 ## In real work
 
@@ -285,8 +287,8 @@ print("words that become nan:", wrong[0].isnan().any(-1).int().tolist())
 
 # %% [markdown]
 r"""
-Word 6 has no future, so it becomes nan. The other rows are wrong, too, and look healthy. Another bug: `mask.unsqueeze(1)` makes a causal mask $(n, 1, n)$. With as many
-heads as words it runs:
+Word 6 has no future: all its scores are $-\infty$, its weights nan. The other rows are wrong, too, and look healthy. Another bug: a mask $(b, n, n)$ needs `unsqueeze(1)` beside scores $(b, h, n, n)$, a causal one $(n, n)$ does
+not. Do it all the same, and rows become heads:
 """
 
 # %%
@@ -297,7 +299,7 @@ show(future_seen_by_word_0=leak)
 
 # %% [markdown]
 r"""
-In head 3 word 0 gives 75 % of its weight to the future. Today's models have heads of width 64 to 128, mostly, in groups that share keys (chapter 11).
+In head 3 word 0 gives 75 % of its weight to the future. Today's heads are 64 to 128 wide, and share keys in groups (chapter 11).
 
 ## The sentence once more
 
@@ -312,16 +314,16 @@ print(language.text(scores[0].argmax(-1)))  # who acted, what is it
 # %% [markdown]
 r"""
 
-**To remember.** A head gives one mixture, so two questions need two heads.
+**To remember.** One head gives one mixture, and linear read-outs of it cannot answer two questions.
 
 - Two cuts, three pieces, four pairs.
 - Project, split, attend, merge, project; cut before you swap, swap before you join.
 - At equal width, more heads cost only tables of weights.
-- To know what a head does, move its weights.
+- To test a head, move its weights.
 - torch's layer: True hides.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2; the sentence is Uszkoreit's (2017), after Winograd (1972). Seeds, a head that cheats, and what the course's
-sources claim: [evidence](evidence/04_multi_head_evidence.ipynb).
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2; the sentence is Uszkoreit's (2017), after Winograd (1972). Seeds, a head that cheats, claims:
+[evidence](evidence/04_multi_head_evidence.ipynb).
 
 **Next**: [05a · Order](05a_order.ipynb): how does a head know which noun came first?
 """

@@ -100,7 +100,7 @@ assert_close(rotation(5, 64, dtype=torch.float64).T @ p[40], p[35])
 r"""
 Swapping that sign transposes $R$, and $R(\delta)^\top = R(-\delta)$. Nothing fails; the step goes back.
 
-*Do:* move the position, then the offset $\delta$. Which one changes $R(\delta)$?
+*Do:* move the position: $R(\delta)$ stays. Move the offset $\delta$: it changes.
 """
 
 # %%
@@ -126,9 +126,9 @@ print("offsets 0 to 8:", *(f"{product:.2f}" for product in p[0] @ p[:9].T))
 
 # %% [markdown]
 r"""
-Five ahead and five behind give the same 23.50. **"The product falls with every step."** It starts at $d/2 = 32$, the number of clocks, and falls to 23.50 at offset 5. At offset 6 it rises again: 23.56.
+Five ahead and five behind give the same 23.50. **"The product falls with every step."** It starts at $d/2 = 32$, the number of clocks, and falls to 23.50 at offset 5. At offset 6 it rises again, to 23.56: the fastest clock has come round.
 
-**"So sinusoids cannot tell left from right."** The *plain* product cannot. But a layer does not compute it. Its score holds $p_i M p_j^\top$ (part 05a; codes are rows again), and $M$ is learned. Put a quarter turn of every clock in between:
+**"So sinusoids cannot tell left from right."** The *plain* product cannot. But a layer does not compute it. Its score holds $p_i M p_j^\top$ (part 05a; codes are rows again), and $M = W_q W_k^\top$ is learned. Put a quarter turn of every clock in between:
 """
 
 # %%
@@ -155,11 +155,11 @@ figures.in_between(tables)
 
 # %% [markdown]
 r"""
-Three matrices keep the stripes: each turns every clock by itself. With $R(3)$ every row is brightest three places back: a learned $M$ can *aim*. The random matrix **can destroy** distance, and did. So sinusoids *offer* it. Training may find it, and nothing forces training to.
+Three matrices keep the stripes: each turns every clock. With $R(3)$ every row is brightest three places back (a row times $R$ turns the other way than $R$ times a column): a learned $M$ can *aim*. The random matrix **can destroy** distance, and did. So sinusoids *offer* it. Training may find it, and nothing forces training to.
 
 ## 4 · Rotary forces it
 
-Su et al. (2021) add no code. They turn the query at place $i$ by $R(i)$ and the key at place $j$ by $R(j)$. Tokens are rows, so a turned query is $q\,R(i)$:
+Su et al. (2021) add no code. In each head, behind $W_q$ and $W_k$, they turn the query at place $i$ by $R(i)$ and the key at place $j$ by $R(j)$. Values stay. For rows we write $q\,R(i)$:
 
 $$\big(q\,R(i)\big)\big(k\,R(j)\big)^\top = q\,R(i)\,R(j)^\top k^\top = q\,R(i)\,R(-j)\,k^\top = q\,R(i - j)\,k^\top$$
 
@@ -174,7 +174,7 @@ show_source(rotary)
 
 # %% [markdown]
 r"""
-The line with `stack` is yours, for all clocks at once: columns $2j$ and $2j + 1$ are a pair. (`pairing` comes below, `frequencies` in 05c. `start` is the place of the first row, for words that come later.)
+The line with `stack` is yours, for all clocks at once: columns $2j$ and $2j + 1$ are a pair. (`_angles` gives place times frequency. `pairing` comes below, `frequencies` in 05c. `start` is the place of the first row.)
 """
 
 # %%
@@ -193,9 +193,9 @@ for offset in range(-39, 40):
 
 # %% [markdown]
 r"""
-On the left every diagonal has one colour. Above the main diagonal the scores differ from those below: rotary knows which way. On the right the added codes leave the place itself in the score.
+On the left every diagonal has one colour. Above the main diagonal the scores differ from those below: rotary knows which way. On the right stands $(q + p_i) \cdot (k + p_j)$. Two of its four parts, $q \cdot p_j$ and $p_i \cdot k$, depend on one place each, so the stripes break.
 
-**"Rotary positions are added to the tokens."** Nothing is added, values stay, and a turn keeps lengths:
+**"Rotary positions are added to the tokens."** Nothing is added, and a turn keeps lengths:
 """
 
 # %%
@@ -205,8 +205,8 @@ assert_close(rotary(q).norm(dim=-1), q.norm(dim=-1))
 r"""
 ## In real work
 
-Llama, Qwen, Mistral, Gemma: nearly every open language model turns its queries and keys. torch.nn.functional has no function for it, so everybody writes one, and two bugs return. Neither raises an error. *One:* some code pairs neighbours, columns $2j$ and $2j + 1$; most files pair
-column $j$ with $j + d/2$. *Two:* a place is a number, too, and bfloat16 keeps its first eight bits.
+Llama, Qwen, Mistral, Gemma: nearly every open language model turns its queries and keys. torch.nn.functional has no function for it, so everybody writes one, and two bugs return. Neither raises an error. *One:* some code pairs neighbours, columns $2j$ and $2j + 1$, other code column $j$ with $j + d/2$. Both are right, until weights trained with one are loaded into the other. *Two:* the place
+itself is rounded: bfloat16 holds eight significant bits, and 1001 needs ten.
 """
 
 # %%
@@ -214,12 +214,13 @@ q, k = torch.randn(40, 8), torch.randn(40, 8)
 halves = rotary(q, pairing="half-split") @ rotary(k, pairing="half-split").mT
 scores = rotary(q) @ rotary(k).mT
 print(f"standard deviation of the scores: {scores.std():.1f}")
-print(f"with the other pairing, wrong by up to {(halves - scores).abs().max():.1f}")
+wrong = (halves - scores).abs()
+print(f"the other pairing: wrong by {wrong.median():.1f}, at worst {wrong.max():.1f}")
 print("places in bfloat16:", torch.arange(1000, 1005).bfloat16().int().tolist())
 
 # %% [markdown]
 r"""
-The first bug changes scores by many times their standard deviation, and the model writes nonsense. With the second, three words stand on place 1000. Compute angles in float32.
+The first bug moves a typical score by half a standard deviation, the worst by six. With the second, three words stand on place 1000. Compute angles in float32.
 
 ## Five words on once more
 """
@@ -232,12 +233,14 @@ for i in (3, 40):
 
 # %% [markdown]
 r"""
+The same score twice: two words, five places apart. In the codes that was there to be found; here nothing else is there.
+
 **To remember.** Going on by $\delta$ places is a rotation that knows $\delta$ and not the place; rotary positions put it into every score.
 
 - $p_{i+\delta} = R(\delta)\,p_i$: two formulas from school, one block for each clock.
 - $p_i \cdot p_j$ knows how far, not which way; a quarter turn in between knows which way.
-- A learned matrix can destroy it: added codes offer distance.
-- Rotary turns queries and keys, so scores hold $i - j$ alone.
+- Added codes offer distance; a matrix in between may keep or destroy it.
+- Rotary turns queries and keys, so places enter as $i - j$ alone.
 - Mind the pairing, and compute angles in float32.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; Su et al. 2021, RoFormer (arXiv:2104.09864). The sources' claims: [evidence](evidence/05_positional_encoding_evidence.ipynb).
