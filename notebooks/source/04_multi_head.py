@@ -232,7 +232,7 @@ figures.followed(two_questions.followed(two, "new words"))
 
 # %% [markdown]
 r"""
-The answer follows the weight, in 99 sentences of 100 or more. Not in the two controls: a weight moved to a small word, or in the other head.
+The answer follows the weight, in 99 sentences of 100 or more. It does not in the two controls, where a weight moves to a small word or in the other head.
 
 **"The word it looks for its noun."** Here the last word asks. Why not *it*?
 """
@@ -256,7 +256,7 @@ figures.askers()
 
 # %% [markdown]
 r"""
-In one layer *it* asks before it has read the last word. Trained so, it is right half of the time, like "take the nearest noun". In two layers *it* first reads,
+In one layer *it* asks before it has read the last word. Trained so, it is right half of the time, as "take the nearest noun" is. In two layers *it* first reads,
 then asks.
 
 ## In real work
