@@ -646,8 +646,8 @@ why = Open(
     minutes=8,
     why="a short proof, and a good reason for a second head",
     asked=(
-        "only two symbols, x and y: why can ONE head with linear read-outs not name both the token at i-1 and"
-        " that at i-3?"
+        "only two symbols, x and y, and values that do not tell places: why can ONE head with linear read-outs"
+        " not name both the token at i-1 and that at i-3?"
     ),
     hints=(
         (

@@ -19,11 +19,11 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:eight_heads"]
 # A self-attention layer with $d_\text{model} = 512$ and 8 heads. Each head projects the tokens to queries, keys and values of width
-# $d_k = d_v = 64$. The heads' outputs stand side by side, and $W^o$ brings them back to width 512. There are no biases, and the sentence has
+# $d_k = d_v = 64$. The heads' outputs stand side by side, and $W_o$ brings them back to width 512. There are no biases, and the sentence has
 # $n = 100$ tokens. **How many numbers are learned?** An expression in quotes will do.
 
 # %% [markdown] tags=["exercise:heads_together"]
-# After the attention, the heads stand side by side again: from $(\ldots, h, n, d)$ to $(\ldots, n, h d)$, each token's part from head 1 first.
+# After the attention, the heads stand side by side again: from $(\ldots, h, n, d)$ to $(\ldots, n, h d)$, each token's part from the first head first.
 # The function below gives the right shape, and with one head or with one token it gives the right numbers. **Repair it.**
 
 
@@ -33,13 +33,13 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 1. queries, keys and values of all heads: `x @ w_query`, `x @ w_key`, `x @ w_value`;
 # 2. split each into heads;
 # 3. in every head, mix the values with $\text{softmax}(Q K^\top / \sqrt{d_k})$, where $d_k$ is the width of ONE head's queries;
-# 4. the heads side by side, times $W^o$, which is `w_output`.
+# 4. the heads side by side, times $W_o$, which is `w_output`.
 #
 # You may call `heads_together` of exercise 2, and write `heads_apart` of the part once more. The widths $d_k$ and $d_v$ need not agree, nor need $h \cdot d_k$ be $d_\text{model}$.
 
 
 # %% [markdown] tags=["exercise:silent_head"]
-# The output of several heads is $[\text{head}_0, \text{head}_1, \ldots]\; W_o$. To find out whether a trained layer needs a head, silence it: change $W_o$ so that this head adds
+# The output of several heads is $[\text{head}_0, \text{head}_1, \ldots]\; W_o$. To find out whether a trained layer needs a head, silence it: change $W_o$ so that this head, counted from 0, adds
 # nothing to the output. Its queries, keys and weights stay as they are. **Give back such a $W_o$**, and leave the one that you were given as it is.
 
 
@@ -59,7 +59,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:why_two_heads"]
 # A text is written in two symbols only, $x$ and $y$. At every position $i$ a layer is to name two symbols: the one at $i-1$ and the one at $i-3$. It has ONE head,
-# whose weights may be whatever you like at each distance, and two linear read-outs on the head's output. **Why is it impossible?**
+# whose weights may be whatever you like, values that tell the symbol and not its place, and two linear read-outs that see the head's output only. **Why is it impossible?**
 #
 # Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
@@ -68,10 +68,10 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # <details><summary>Open it when you are done</summary>
 #
-# 1. h heads of width d_model / h have the parameters of one head of full width: 4 d_model² with W^o.
+# 1. h heads of width d_model / h have the parameters of one head of full width: 4 d_model² with W_o.
 # 2. On the way back the axis moves first; only neighbouring axes can become one.
-# 3. Project, split, attend in every head at once, join, W^o. Under the root stands one head's width d_k.
-# 4. A head's voice is its block of rows of W^o.
+# 3. Project, split, attend in every head at once, join, W_o. Under the root stands one head's width d_k.
+# 4. A head's voice is its block of rows of W_o.
 # 5. torch's layer: True hides. Here: True may look. Hidden is one or the other; may look is neither.
 # 6. With queries as rows, what is below the diagonal is the past.
 # 7. One head hands on one weighted mean. Two questions at once need two means, or something behind it that is not linear.
