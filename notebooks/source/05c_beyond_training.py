@@ -127,7 +127,7 @@ All but *none* and ALiBi are perfect at 32 tokens; ALiBi knows near from far, no
 
 ## 4 · Stretch a trained model
 
-Training at full length is dear. Can a trained rotary model be made longer? **Position interpolation** (Chen et al. 2023) squeezes the new places into the old range:
+Training at full length is costly. Can a trained rotary model be made longer? **Position interpolation** (Chen et al. 2023) squeezes the new places into the old range:
 """
 
 # %% [markdown] tags=["exercise:squeezed"]
@@ -136,9 +136,14 @@ Training at full length is dear. Can a trained rotary model be made longer? **Po
 # %%
 predict("stretched_near")
 
+# %%
+figures.squeezed_three_back()
+
 # %% [markdown]
 r"""
-The measurement stands in the next figure, on the left. First another task. **The latest wins**: a name stands twice among others, each time with a number. Asked for the name, say its *last* number.
+Squeezed by 2 or more, the model guesses: the token three back now looks like 1.5 or 0.75 back.
+
+Another task, **the latest wins**: a name stands twice among others, each time with a number. Asked for the name, say its *last* number. (The last token's own number is "?", a seventeenth.)
 """
 
 # %%
@@ -175,7 +180,7 @@ figures.stored_stretch()
 
 # %% [markdown]
 r"""
-**"Interpolation makes a model read longer texts."** On the left it ruins it: three back now looks like 0.75 back. On the right it saves it. Fast clocks tell neighbours apart, slow ones early from late. *By parts* touches the slow ones alone: at 128 it has 61 % and 96 %, best in neither panel and never the worst.
+**"Interpolation makes a model read longer texts."** On the left it ruins it, on the right it saves it. Fast clocks tell neighbours apart, slow ones early from late. *By parts* touches the slow ones alone: at 128 it has 61 % and 96 %, best in neither panel and never the worst.
 
 A hundred steps of training at 128 tokens bring three back to 98 % *as trained*, and leave it at 6 % *interpolated*. The latest wins needs the stretch: 80 % and 98 %.
 

@@ -355,6 +355,23 @@ def stored_lengths() -> Picture:
     return extrapolation({kind: curve for kind, curve in curves.items() if "causal" not in kind})
 
 
+def squeezed_three_back() -> Picture:
+    """The stored runs of the near task: as trained, and with positions interpolated."""
+    curves = stretch.by_length(results("stretch")["rows"], "three back")
+    return lines(
+        {"three back": {way: curves[way] for way in ("as trained", "interpolated")}},
+        log="x",
+        y_limits=(0, 1.04),
+        x_axis="tokens in the test",
+        height=3.0,
+        alt=(
+            "Right answers over test length: as trained the curve stays high up to 64 tokens and then falls;"
+            " interpolated it falls to a guess as soon as places are squeezed."
+        ),
+        caption="Stored runs: median of three seeds, band from lowest to highest.",
+    )
+
+
 def stored_stretch() -> Picture:
     """The stored runs of both tasks: right answers over the length of the test, a curve for each way to
     stretch."""
