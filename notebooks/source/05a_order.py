@@ -240,6 +240,17 @@ assert_close(ready(x[None, new])[0][new.argsort()], ready(x[None])[0])
 
 # %% [markdown]
 r"""
+A batch that is padded on the left needs its places counted from the first real word:
+"""
+
+# %%
+real_words = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
+show(places=(real_words.cumsum(-1) - 1).clamp(min=0))
+
+# %% [markdown]
+r"""
+The first word of row 0, in column 2, has place 0.
+
 ## Dog and man once more
 """
 

@@ -11,7 +11,7 @@ A layer has learned to name the symbol three places back, from lists of 32 symbo
 
 <details><summary>中文摘要</summary>
 可学习的位置表只在训练过的位置上正确,准确率可以事先用算术算出:0.67、0.51、0.28。能算到更长,不等于在更长处仍然正确。
-把位置按比例压缩(位置插值)救活了只需远处先后的任务,却毁掉了需要精确近距离的任务;今天的模型多用旋转编码,只放慢慢钟,并在新长度上再训练。
+把位置按比例压缩(位置插值)救活了只需远处先后的任务,却毁掉了需要精确近距离的任务;今天的模型多用旋转编码,只让走得慢的时钟更慢,并在新长度上再训练。
 </details>
 """
 
@@ -127,7 +127,7 @@ All but *none* and ALiBi are perfect at 32 tokens; ALiBi knows near from far, no
 
 ## 4 · Stretch a trained model
 
-Training at full length is dear. Can a trained rotary model be made longer? **Position interpolation** (Chen et al. 2023) squeezes the new places into the old range:
+Training at full length is costly. Can a trained rotary model be made longer? **Position interpolation** (Chen et al. 2023) squeezes the new places into the old range:
 """
 
 # %% [markdown] tags=["exercise:squeezed"]
@@ -136,9 +136,14 @@ Training at full length is dear. Can a trained rotary model be made longer? **Po
 # %%
 predict("stretched_near")
 
+# %%
+figures.squeezed_three_back()
+
 # %% [markdown]
 r"""
-The measurement stands in the next figure, on the left. First another task. **The latest wins**: a name stands twice among others, each time with a number. Asked for the name, say its *last* number.
+Squeezed by 2 or more, the model guesses: the token three back now looks like 1.5 or 0.75 back.
+
+Another task, **the latest wins**: a name stands twice among others, each time with a number. Asked for the name, say its *last* number. (The last token's own number is "?", a seventeenth.)
 """
 
 # %%
@@ -167,7 +172,7 @@ assert quick() or (longest["as trained"] < 0.6 and longest["interpolated"] > 0.9
 
 # %% [markdown]
 r"""
-From 48 % to 98 %, without a step of training. Now both tasks, and two more ways. *Larger base*: the first clock keeps its pace, the last is slowed by 4, those between by less. *By parts*: clocks that went round within 32 tokens keep their pace, slower ones are slowed by 4.
+From 48 % to 98 %, without a step of training. Now both tasks, and two more ways. *Larger base*: the first clock keeps its pace, the last is slowed by 4 (at 128 tokens), those between by less. *By parts*: clocks that went round within 32 tokens keep their pace, slower ones are slowed by 4.
 """
 
 # %%
@@ -175,7 +180,7 @@ figures.stored_stretch()
 
 # %% [markdown]
 r"""
-**"Interpolation makes a model read longer texts."** On the left it ruins it: three back now looks like 0.75 back. On the right it saves it. Fast clocks tell neighbours apart, slow ones early from late. *By parts* touches the slow ones alone: at 128 it has 61 % and 96 %, best in neither panel and never the worst.
+**"Interpolation makes a model read longer texts."** On the left it ruins it, on the right it saves it. Fast clocks tell neighbours apart, slow ones early from late. *By parts* touches the slow ones alone: at 128 it has 61 % and 96 %, best in neither panel and never the worst.
 
 A hundred steps of training at 128 tokens bring three back to 98 % *as trained*, and leave it at 6 % *interpolated*. The latest wins needs the stretch: 80 % and 98 %.
 

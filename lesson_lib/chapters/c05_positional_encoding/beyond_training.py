@@ -16,8 +16,7 @@ learned_at_128 = Number(
     title="Where the table ends",
     asked=(
         "Suppose it is always right at the places 3 to 31, which were trained, and guesses, one in 16, at"
-        " 32 to"
-        " 127. Which share of these 125 answers is right?"
+        " 32 to 127. Which share of these 125 answers is right?"
     ),
     answer="(29 + 96 / 16) / 125",
     value=35 / 125,
@@ -91,9 +90,8 @@ stretched_far = Choice(
     notebook=PART,
     title="Squeezed, and asked for the latest",
     asked=(
-        "The latest wins, at 128 tokens. As trained, the model is right in 48 %: it takes either of the"
-        " two. And"
-        " with every place divided by 4?"
+        "The latest wins, at 128 tokens. As trained, the model is right in 48 %. And with every place divided"
+        " by 4?"
     ),
     options={"a": "nearly always", "b": "48 %, as before", "c": "6 %, a guess"},
     answer="a",

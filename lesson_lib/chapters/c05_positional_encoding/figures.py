@@ -32,9 +32,9 @@ def extrapolation(rows_by_kind: Mapping[str, Sequence], *, chance: float = 1 / 1
         for title in titles:
             panels[title][NAMES.get(name, name) + comma + mask] = curve
     lengths = sorted({length for lengths, *_ in rows_by_kind.values() for length in lengths})
-    floor = {"chance": ([lengths[0], lengths[-1]], [chance, chance])}
     return lines(
-        {title: curves | floor for title, curves in panels.items() if curves},
+        {title: curves for title, curves in panels.items() if curves},
+        dots={"chance": (lengths, [chance] * len(lengths))},
         alt=(
             "Accuracy over test length, a panel for each place at which positions enter: all codes that are"
             " added to the tokens fall towards chance beyond the length of training, while Shaw's and rotary"
@@ -62,8 +62,7 @@ def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture
         },
         alt=(
             "Accuracy at each place of a test of 128 tokens: 1 up to the last place that was trained; from"
-            " there"
-            " on it stays near the line of a guess."
+            " there on it stays near the line of a guess."
         ),
         caption="One test of 128 tokens, place by place.",
         x_axis="place of the token",
@@ -115,8 +114,7 @@ def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
         figure,
         alt=(
             "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
-            " of a"
-            " list: once row by row, once criss-cross."
+            " of a list: once row by row, once criss-cross."
         ),
         caption="Both lists hold the same points; the grey line follows the order.",
     )
@@ -157,8 +155,7 @@ def stored_three_back() -> Picture:
         limits=(0, 1.1),
         alt=(
             "Shares of right answers. Without codes the two bars, for short and for long training, are"
-            " equally"
-            " low; with codes both are close to 1."
+            " equally low; with codes both are close to 1."
         ),
         caption="Stored runs, the median of three seeds: name the symbol three places back.",
     )
@@ -179,9 +176,8 @@ def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Pic
         x_axis="place i",
         alt=(
             "Likeness of place 0 and place i over i, on a logarithmic axis. With base 10 the curve is down"
-            " at 0"
-            " after some tens of tokens and only wobbles from there; with base 10,000 it falls slowly all"
-            " the way."
+            " at 0 after some tens of tokens and only wobbles from there; with base 10,000 it falls slowly"
+            " all the way."
         ),
         caption="1 means the same code, 0 a code at a right angle.",
     )
@@ -205,8 +201,7 @@ def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
         figure,
         alt=(
             "Four tables of three rows and three columns, side by side: the scores of word with word, word"
-            " with"
-            " place, place with word, and place with place."
+            " with place, place with word, and place with place."
         ),
     )
 
@@ -307,11 +302,9 @@ def in_between(tables: Mapping[str, Tensor]) -> Picture:
     return Picture(
         figure,
         alt=(
-            "Four tables of places against places. Three have the same value along each diagonal:"
-            " brightest on"
-            " the main diagonal; dark on one side of it and bright on the other; brightest beside it. The"
-            " fourth"
-            " has no such stripes."
+            "Four tables of places against places. Three have the same value along each diagonal: brightest"
+            " on the main diagonal; dark on one side of it and bright on the other; brightest beside it."
+            " The fourth has no such stripes."
         ),
         caption="Bright is large. Only the last table has no stripes along its diagonals.",
     )
@@ -349,10 +342,8 @@ def score_tables(tables: Mapping[str, Tensor]) -> Picture:
         figure,
         alt=(
             "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
-            " patches"
-            " and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the diagonals:"
-            " Shaw's"
-            " narrow near the main diagonal, ALiBi's a ridge, rotary waves."
+            " patches and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the"
+            " diagonals: Shaw's narrow near the main diagonal, ALiBi's a ridge, rotary waves."
         ),
         caption="Equal words, random weights; bright is large.",
     )
@@ -362,6 +353,23 @@ def stored_lengths() -> Picture:
     """The stored runs of all ways: right answers over the length of the test."""
     curves = order.by_length(results("order")["rows"], order.RECIPE["steps"][0])
     return extrapolation({kind: curve for kind, curve in curves.items() if "causal" not in kind})
+
+
+def squeezed_three_back() -> Picture:
+    """The stored runs of the near task: as trained, and with positions interpolated."""
+    curves = stretch.by_length(results("stretch")["rows"], "three back")
+    return lines(
+        {"three back": {way: curves[way] for way in ("as trained", "interpolated")}},
+        log="x",
+        y_limits=(0, 1.04),
+        x_axis="tokens in the test",
+        height=3.0,
+        alt=(
+            "Right answers over test length: as trained the curve stays high up to 64 tokens and then falls;"
+            " interpolated it falls to a guess as soon as places are squeezed."
+        ),
+        caption="Stored runs: median of three seeds, band from lowest to highest.",
+    )
 
 
 def stored_stretch() -> Picture:

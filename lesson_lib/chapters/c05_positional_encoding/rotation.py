@@ -17,8 +17,7 @@ one_matrix = Choice(
     title="Five words on",
     asked=(
         "We look for the best matrix that takes p_0 to p_5, p_1 to p_6 ... up to p_99. Then it gets p_400,"
-        " which"
-        " it has never met. What comes out?"
+        " which it has never met. What comes out?"
     ),
     options={"a": "p_405", "b": "something near p_405", "c": "nothing like p_405"},
     answer="a",

@@ -28,9 +28,8 @@ def offset_rows(first: Write, _n: int) -> Exercise:
         title="Catch it",
         asked=(
             "somebody counts the places in the two lists and never looks at the positions in them; while"
-            " whole"
-            " texts are read, nobody notices. Write positions on which it fails, such as occur when a model"
-            " writes word by word"
+            " whole texts are read, nobody notices. Write positions on which it fails, such as occur when a"
+            " model writes word by word"
         ),
         of=first,
         slip="you count the places in the two lists; take the positions as they are given",
@@ -74,10 +73,9 @@ HALVES = Write(
     name="turned_2",
     title="The other pairing",
     asked=(
-        "write the rotary turn as Llama's files want it: the partner of column j is column j + d/2"
-        " (halves, not"
-        " neighbours); (a, b) in columns j and j + d/2 become (a cos t - b sin t, a sin t + b cos t), t ="
-        " positions[i] * w_j"
+        "write the rotary turn as Llama's files want it: the partner of column j is column j + d/2 (halves,"
+        " not neighbours); (a, b) in columns j and j + d/2 become (a cos t - b sin t, a sin t + b cos t), t"
+        " = positions[i] * w_j"
     ),
     stages=(
         Stage(
@@ -152,8 +150,7 @@ def put_back(first: Write, _n: int) -> Exercise:
         title="Catch it",
         asked=(
             "somebody tests layers with `outputs[order]`, and his test has found no mistake in years: it"
-            " swaps"
-            " two tokens. Write outputs and an order on which his function fails"
+            " swaps two tokens. Write outputs and an order on which his function fails"
         ),
         of=first,
         slip="you shuffle once more: outputs[order] undoes only orders that are their own undoing",
@@ -234,8 +231,7 @@ COSINE_FIRST = Write(
     title="With the cosine first",
     asked=(
         "somebody's codes hold the cosine first: the matrix R with R (cos a, sin a) = (cos(a + angle),"
-        " sin(a +"
-        " angle)), for every a"
+        " sin(a + angle)), for every a"
     ),
     stages=(
         Stage(
@@ -282,8 +278,7 @@ WITH_START = Write(
     title="The words that come later",
     asked=(
         "a model that writes keeps the turned keys of earlier words; the rows of x come behind them, from"
-        " place"
-        " `start` on. Turn them"
+        " place `start` on. Turn them"
     ),
     stages=(
         Stage(
@@ -346,8 +341,7 @@ def alibi_bias(first: Write, _n: int) -> Exercise:
         title="Catch it",
         asked=(
             "somebody leaves `.abs()` out. Under a causal mask, which hides the upper triangle, his model"
-            " runs"
-            " well, for the keys before a query have the right sign. Write a table on which it is seen"
+            " runs well, for the keys before a query have the right sign. Write a table on which it is seen"
         ),
         of=first,
         slip="distances have no sign: one side of your table is positive",
@@ -376,8 +370,7 @@ def squeezed(first: Write, _n: int) -> Exercise:
         title="Catch it",
         asked=(
             "somebody gives all late tokens the last trained place. Every test he has runs on short texts."
-            " Write a"
-            " text on which his function and yours differ"
+            " Write a text on which his function and yours differ"
         ),
         of=first,
         slip="all late tokens share the last place; they must all be squeezed",
@@ -471,8 +464,7 @@ def waves(first: Write, _n: int) -> Exercise:
         title="Catch it",
         asked=(
             "somebody's table numbers its rows 0, 1, 2 itself; whole texts are coded well. Write positions"
-            " on which"
-            " it fails, such as a text has whose first words were cut off"
+            " on which it fails, such as a text has whose first words were cut off"
         ),
         of=first,
         slip="you number the rows 0, 1, 2 yourself; take the positions as they are given",
@@ -501,9 +493,8 @@ def shift_matrix(first: Write, _n: int) -> Exercise:
         name="shift_matrix_2",
         title="Catch it",
         asked=(
-            "somebody pairs column j with column j + d/2, as many model files do. His tests have one"
-            " clock. Write a"
-            " shift and frequencies on which his matrix fails here"
+            "somebody pairs column j with column j + d/2, as many model files do. His tests have one clock."
+            " Write a shift and frequencies on which his matrix fails here"
         ),
         of=first,
         slip="you pair column j with column j + d/2; here the two columns of a frequency are neighbours",
