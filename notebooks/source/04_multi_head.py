@@ -84,7 +84,7 @@ The proof needs this: read-outs are linear and see only $z$; values tell the wor
 
 ## 2 · Two heads
 
-So let the last word ask twice, with weights $p_0$ and $p_1$: a point in a square. Now each question cuts an axis of its own, and the four corners are four pairs. Each head $i$ has matrices of its own, hence its own weights and mixture. The mixtures are laid side by side, and a matrix $W_o$ mixes them:
+So let the last word ask twice, with weights $p_0$ and $p_1$: a point in a square. Each question cuts an axis of its own, and the corners are four pairs. Each head $i$ has matrices of its own, hence its own weights and mixture. The mixtures are laid side by side, and a matrix $W_o$ mixes them:
 
 $$\text{head}_i = \operatorname{attend}(x W_q^i,\; x W_k^i,\; x W_v^i) \qquad \text{output} = [\text{head}_0, \text{head}_1, \dots]\; W_o$$
 
@@ -113,7 +113,7 @@ then join.
 
 # %% [markdown]
 r"""
-Project, split, attend, merge, project:
+In the library:
 """
 
 # %%
@@ -149,7 +149,7 @@ Heads that share the width of 512 share its $4 \cdot 512^2$ learned numbers. Onl
 
 ## 3 · Train it
 
-The language has 24 nouns: animals, ways, foods, cases; each kind fits other last words. A third never stands beside *it*, and is learned from sentences like the second:
+The language has 24 nouns: animals, ways, foods, cases; each fits other last words. A third never stands beside *it*, and is learned from the second kind of sentence:
 """
 
 # %%
@@ -178,7 +178,7 @@ figures.both_right(shares, bound=3 / 4)
 
 # %% [markdown]
 r"""
-One head gets 68 %, below three of four. Two heads answer nearly always, in new sentence patterns, too, with nouns never seen beside *it*.
+One head gets 68 %, below three of four. Two heads answer nearly always, in new patterns, too, with nouns never seen beside *it*.
 
 ## 4 · What does *it* refer to?
 
@@ -287,8 +287,8 @@ print("words that become nan:", wrong[0].isnan().any(-1).int().tolist())
 
 # %% [markdown]
 r"""
-Word 6 has no future: all its scores are $-\infty$, its weights nan. The other rows are wrong, too, and look healthy. Another bug: a mask $(b, n, n)$ needs `unsqueeze(1)` beside scores $(b, h, n, n)$, a causal one $(n, n)$ does
-not. Do it all the same, and rows become heads:
+Word 6 has no future: all its scores are $-\infty$, its weights nan. The other rows are wrong, too, and look healthy. Another bug: a mask $(b, n, n)$ needs `unsqueeze(1)` beside scores $(b, h, n, n)$. A causal one, $(n, n)$, does not: its
+rows become heads:
 """
 
 # %%
@@ -299,7 +299,7 @@ show(future_seen_by_word_0=leak)
 
 # %% [markdown]
 r"""
-In head 3 word 0 gives 75 % of its weight to the future. Today's heads are 64 to 128 wide, and share keys in groups (chapter 11).
+In head 3 word 0 gives the future 75 %. Today's heads are 64 to 128 wide, and share keys in groups (chapter 11).
 
 ## The sentence once more
 

@@ -65,11 +65,11 @@ outputs = layer(x, x, x).output
 for _ in range(100):
     new = torch.randperm(5)  # a random order of 0 to 4
     of_shuffled = layer(x[new], x[new], x[new]).output
-    assert_close(of_shuffled[new.argsort()], outputs)
+    assert_close(of_shuffled, outputs[new])  # the same, without putting back
 
 # %% [markdown]
 r"""
-A hundred random orders, and no difference beyond rounding. It must be so, for all weights:
+A hundred random orders, and no difference beyond rounding. Without a mask it must be so, for all weights:
 
 1. Query, key and value are made from one token alone, with the same matrix for every token.
 2. A score belongs to a pair of tokens. Rows and columns of the table change places; no number changes.
@@ -88,7 +88,7 @@ r"""
 ## 2 · Where that is right
 
 A laser scanner gives a **point cloud**: points of a street, in no order that means anything. Our small cloud is a handwritten digit. Each dark pixel is a token of
-three numbers: $x$, $y$, and how dark it is.
+three numbers: $x$, $y$ (downwards), and how dark it is.
 """
 
 # %%
@@ -124,7 +124,7 @@ assert quick() or in_order > 0.9
 r"""
 Both bars are at 0.95; not one digit was lost. Here blindness is a gift: nobody has to show each cloud in many orders.
 
-Every point *carries its place in itself*, as $x$ and $y$. Trained on darkness alone, the model gets 22 % right.
+Every point *carries its place in itself*, as $x$ and $y$. Trained on darkness alone, the model gets 22 % right; a guess gets 10.
 
 ## 3 · Words do not carry their place
 
@@ -141,12 +141,12 @@ figures.stored_three_back()
 
 # %% [markdown]
 r"""
-**"After enough training it learns the order by itself."** Without codes it has 15 % both times, which naming the commonest symbol gives, too. The proof holds for trained weights.
+**"After enough training it learns the order by itself."** Without codes it has 15 % both times, as whoever names each text's commonest symbol. The three steps hold for trained weights, too.
 
 The cure: write the place into the token, as a point has it. Place $i$ gets a vector $p_i$, a **code**, and the layer sees
 $x_i + p_i$.
 
-Which vectors? The first Transformer took clocks. Columns $2j$ and $2j + 1$ are one clock. It turns by the angle $\omega_j$ with each token, its **frequency**:
+Which vectors? The first Transformer took clocks. Columns $2j$ and $2j + 1$ are one clock. With each token it turns by the angle $\omega_j$, its **frequency**:
 
 $$p_{i,\,2j} = \sin(i\,\omega_j), \qquad p_{i,\,2j+1} = \cos(i\,\omega_j), \qquad \omega_j = 10000^{-2j/d}, \qquad j = 0, \dots, \tfrac d2 - 1$$
 
@@ -162,7 +162,7 @@ figures.table(p)
 
 # %% [markdown]
 r"""
-The left clock goes round every six tokens. On the far right the clocks have hardly left their start, sine 0 and cosine 1. Read a code like a watch: the fast hand tells neighbours apart, slow hands tell the part of the text.
+The left clock goes round every six tokens. On the far right the clocks have hardly left their start, sine 0 and cosine 1. Read a code like a watch: the fast hand tells neighbours apart, slow hands the part of the text.
 
 *Do:* set the offset between the two hands to 44. They meet on the first clock, since 44 tokens are seven turns ($7 \cdot 2\pi = 43.98$). The second clock tells the places apart.
 """
@@ -183,8 +183,8 @@ figures.nearness_by_base((10, 10_000))
 
 # %% [markdown]
 r"""
-With base 10 all places beyond some tens look equally far. With base 10,000 the curve goes on falling, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that stand
-still in short texts. Models for 100,000 tokens take bases such as 500,000.
+With base 10 all places beyond some tens look equally far. With base 10,000 the curve goes on falling, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that hardly
+move in short texts.
 
 ## 4 · Back to the points
 
@@ -205,7 +205,7 @@ assert quick() or (shares["codes"][0] > 0.85 and shares["codes"][1] < 0.65)
 # %% [markdown]
 r"""
 In order both get 0.95. Shuffled, the second falls to 0.48. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
-what has an order, and to nothing else.**
+what will have an order where the model is used.**
 
 ## 5 · What a score then holds
 
@@ -215,7 +215,8 @@ $$(x_i + p_i)\, M\, (x_j + p_j)^\top = \underbrace{x_i M x_j^\top}_{\text{word w
 """
 
 # %%
-M, q, words = torch.randn(16, 16) / 16, sinusoidal(3, 16), one / 3
+M = torch.randn(16, 16) / 16  # not trained: only the form of the parts counts
+q, words = sinusoidal(3, 16), one / 3  # codes; words, made about as large
 terms = {
     "word with word": words @ M @ words.T,
     "word with place": words @ M @ q.T,
@@ -227,16 +228,16 @@ figures.four_terms(terms, ("dog", "bites", "man"))
 
 # %% [markdown]
 r"""
-The last table holds no word, and is the same for every text: "look one place back" can stand there. "A verb looks at the start" needs the second, word with place.
+In the second table the row of *bites* scores *places*: "a verb looks at the start" would stand there. The last holds no word, and is the same for every text: "look one place back" can stand in it.
 
 ## In real work
 
-torch's Transformer layers add **no** codes; you do, before the first layer. Who forgets gets no error, only a set of words. Your test shows it; shuffled and put back, the outputs are the same:
+torch's Transformer layers add **no** codes; you do, before the first layer. Who forgets gets no error, only a set of words. The test shows it:
 """
 
 # %%
 ready = nn.TransformerEncoderLayer(16, nhead=4, batch_first=True).eval()
-assert_close(ready(x[None, new])[0][new.argsort()], ready(x[None])[0])
+assert_close(ready(x[None, new])[0], ready(x[None])[0][new])
 
 # %% [markdown]
 r"""
@@ -263,7 +264,7 @@ for name, (first, second) in {"codes": with_codes, "mask": with_mask}.items():
 
 # %% [markdown]
 r"""
-Both numbers were 0 at the start of this part. With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three. So a causal model can infer some order without codes.
+Both numbers were 0 at the start of this part. With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three, so step 2 breaks, and a causal model can infer some order without codes.
 
 **To remember.** Attention knows what its tokens are, not where they stand: right for sets, and for texts the place must be put in.
 
@@ -273,8 +274,8 @@ Both numbers were 0 at the start of this part. With codes the two dogs differ. W
 - A score then has four parts; one sees places alone.
 - Where order means nothing, codes can do harm.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; Zaheer et al. 2017, *Deep Sets* (arXiv:1703.06114); Lee et al. 2019, *Set Transformer* (arXiv:1810.00825); Haviv et al. 2022 (arXiv:2203.16634). Seeds and the
-sources' claims: [evidence](evidence/05_positional_encoding_evidence.ipynb).
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; Zaheer et al. 2017, *Deep Sets* (arXiv:1703.06114); Lee et al. 2019, *Set Transformer* (arXiv:1810.00825); Haviv et al. 2022 (arXiv:2203.16634). Seeds, claims:
+[evidence](evidence/05_positional_encoding_evidence.ipynb).
 
 **Next**: [05b · Rotation](05b_rotation.ipynb): can distance be seen in a code?
 """
