@@ -62,12 +62,12 @@ small_batches = Choice(
     name="small_batches",
     notebook=PART,
     title="Twenty at a time",
-    asked="Train with batches of 20, not 256 (and 3,000 steps). Learned or random places: which do better?",
+    asked="Batches of 20, 3,000 steps. Learned or random places: which do better?",
     options={"a": "learned, as before", "b": "random", "c": "both fail entirely"},
     answer="b",
-    remember=".34 against .51: places that move on noise are worse than places drawn by chance",
+    remember="places that follow noise are worse than places drawn by chance",
     slips={
-        "the estimate from 20 draws is mostly noise, and the eye follows it": "a",
+        "the estimate is mostly noise at first, and the eye follows it": "a",
         "guessing gives .10; both are above it": "c",
     },
 )
