@@ -158,8 +158,7 @@ digit = classify(state)
 loss = cross_entropy(digit, label) + reinforce(log_p, reward, expect(state))
 ```
 
-`see`, `locate`, `classify` and `expect` are small layers. What a digit looks like is learned from labels, as always. Only `locate` learns from the reward: 1 if the last guess was right.
-`expect` learns to say the baseline. Train it, 20 seconds:
+What a digit looks like is learned from labels, as always. Only `locate` learns from the reward: 1 if the last guess was right. `expect` learns the baseline. Train it, 20 seconds:
 """
 
 # %%
@@ -243,7 +242,7 @@ From 1,000 draws `sample` comes near the true slope, $\frac{1}{\sigma\sqrt{2\pi}
 
 ## The canvas once more
 
-From one bit of reward a machine learned where to look. It needed 300,000 canvases for it. A mixture over all places would have had a slope from the
+From one bit of reward a machine learned where to look, from 300,000 canvases. A mixture over all places would have had a slope from the
 start: that is part [02a](02a_soft_look_up.ipynb).
 
 **To remember.** A choice has no slope; reward times the slope of its log probability has the right mean, and much noise.

@@ -232,7 +232,7 @@ def stored_small_batches() -> Picture:
             "random, 20 x 15,360": longer["random"],
         },
         alt=(
-            "Test accuracy by batch size and steps: learned places are ahead with large batches, behind random"
+            "Accuracy by batch size and steps: learned places are ahead with large batches, behind random"
             " ones with small batches and few steps, and ahead again with small batches and many steps."
         ),
         caption="Batch size x steps. A dot for each of three seeds, the median written.",
