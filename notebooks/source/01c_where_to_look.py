@@ -97,7 +97,7 @@ for baseline in (0.0, 0.2):
 
 # %% [markdown]
 r"""
-The variance falls from 4 to 2.25. Try 0.8, and 2: a good baseline takes noise away, a bad one adds some. Most of the time noise stays: that is the price of a choice.
+The variance falls from 4 to 2.25. Try 0.8, and 2: a good baseline takes noise away, a bad one adds some.
 
 An eye has more than two places. Our model names a point, its *mean*, and while it learns it looks near that point: the place $x$ is drawn from a normal distribution of deviation
 $\sigma$. So $\log p(x) = -(x - \text{mean})^2 / 2\sigma^2$ and a constant.
