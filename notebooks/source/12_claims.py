@@ -188,8 +188,8 @@ verdict(
     "95 claims, and each has a verdict", sum(total.values()) == 95 and len(total) == 4
 )
 verdict(
-    "29 hold, 45 have a condition, 20 do not, 1 says nothing",
-    list(total.values()) == [29, 45, 20, 1],
+    "30 hold, 45 have a condition, 19 do not, 1 says nothing",
+    list(total.values()) == [30, 45, 19, 1],
 )
 share = {name: c.get("corrected", 0) / sum(c.values()) for name, c in by_lesson.items()}
 verdict(
@@ -200,7 +200,7 @@ verdict(
 r"""
 ## 3 · The ledger
 
-First a place to search. Move to a verdict or a source, or type words and press Enter. Try *corrected*: 20 rows. Then *all* and the word `softmax`. Then `parallel`: three rows remain, and the third takes the first one back.
+First a place to search. Move to a verdict or a source, or type words and press Enter. Try *corrected*: 19 rows. Then *all* and the word `softmax`. Then `parallel`: three rows remain, and the third takes the first one back.
 """
 
 # %%
@@ -439,13 +439,13 @@ So: with a condition. Without projections the score of a token with itself is it
 
 ## 8 · Misconceptions
 
-**"A text with corrected claims is a bad text."** How do the 65 rows that do not hold as they stand divide? Guess, then count:
+**"A text with corrected claims is a bad text."** How do the 64 rows that do not hold as they stand divide? Guess, then count:
 """
 
 # %%
 not_as_stated = total["with a condition"] + total["corrected"]
 print(f"{total['with a condition']} of {not_as_stated} are true under a condition")
-verdict("two of three", 0.6 < total["with a condition"] / not_as_stated < 0.7)
+verdict("about two of three", 0.6 < total["with a condition"] / not_as_stated < 0.75)
 verdict(
     "each text has claims that hold",
     all(c.get("holds", 0) > 0 for c in by_source.values()),
@@ -453,7 +453,7 @@ verdict(
 
 # %% [markdown]
 r"""
-A text that says only what nobody can refute teaches little. Two of three of these rows need a condition, and the reader who knows it has understood more than the sentence says.
+A text that says only what nobody can refute teaches little. About two of three of these rows need a condition, and the reader who knows it has understood more than the sentence says.
 
 **"It holds, so it holds always."** A causal mask keeps the future out: so we, too, had first marked mask-1. Now let the third value be infinite. The first two queries must not see it. What do they get?
 """
@@ -489,7 +489,7 @@ This lesson has none of its own. There are 84 in lessons 01 to 11; `progress()` 
 
 ## 10 · Summary
 
-- Of 95 claims 29 hold, 45 hold in part or under a condition, 20 are corrected, and one says nothing.
+- Of 95 claims 30 hold, 45 hold in part or under a condition, 19 are corrected, and one says nothing.
 - A verdict is a finding that a cell computed, and a reason. Read both.
 - Of seven sentences coded as written, none raised an error on a square example. Two did when every axis had a length of its own; a suite of thirteen properties found all.
 - The most useful question about any sentence is what you would see if it were false.
