@@ -81,7 +81,7 @@ What this does not show: that codes hurt where the lists of training are shuffle
 
 16 symbols at random; the first three tokens have no answer. One layer, four heads, width 64, trained at 32 tokens. Entries of tokens and of codes that are added have variance 1 at the
 start, so that neither drowns the other. Seven learning rates on seed 0; the one with the lowest cross-entropy on *validation* sequences of 32 tokens is used for three
-seeds. Lowest, median and highest test accuracy:
+seeds. Median test accuracy at four lengths, and the lowest and highest at 128 tokens:
 """
 
 # %%
