@@ -70,7 +70,7 @@ a look back     3    .    _    m    ä    r    z    _    2    0    2    1
 (The papers read and wrote words; ours are characters.) The decoder's state asks: it is the **query**. The encoder's states $h_1 \dots h_m$ are **keys**, which are compared, and
 **values**, which are mixed. A **score** says how well a key fits. **Softmax** raises $e$ to each score and divides by the sum, which makes **weights** that are positive and sum to 1.
 
-One vector is the same machine with a mask: only the last place is open. (Our encoder is two networks, one from each end. Its vector holds the last state of both, and $h_j$ the two
+With a reader from one end, one vector is the same machine with a mask: only the last place is open. (Ours reads from both ends. Its vector joins the two last states, and $h_j$ the two
 states at place $j$.)
 """
 
@@ -83,8 +83,8 @@ predict("all_the_same")
 # %%
 states = torch.randn(7, 5)  # seven characters were read, a state of width 5 behind each
 asking = torch.randn(4, 5)  # four characters are to be written
-closed = torch.arange(7) == torch.tensor([6] * 4)[:, None]  # (4, 7): the last place
-show(weights=attend(asking, states, states, mask=closed).weights)
+only_last = torch.arange(7) == torch.tensor([6] * 4)[:, None]  # (4, 7): the last place
+show(weights=attend(asking, states, states, mask=only_last).weights)
 
 # %% [markdown]
 r"""
@@ -102,8 +102,8 @@ $$\text{score}_j = v \cdot \tanh(\text{state}\, W_{query} + h_j\, W_{key})$$
 
 # %% [markdown]
 r"""
-Around your look, a step of the library's decoder does three more things: it puts the last character beside what was seen, moves the state on, and hands all three to a linear layer that scores
-the next character:
+Around your look, a step of the library's decoder does three more things: it puts the last character beside what was seen, moves the state on, and returns all three. (A linear layer outside
+scores the next character.)
 """
 
 # %%
@@ -186,7 +186,7 @@ predict("june_or_july")
 
 # %% [markdown]
 r"""
-Looking is not using (part 01a). So intervene: type june for july. Which digit follows, and where does it look now?
+Looking is not using (part 01a). So intervene: type june for july. Which digit follows? And the control: type 5 for 4. The month must stay.
 """
 
 # %%
@@ -226,11 +226,11 @@ for name, model in models.items():
 
 # %% [markdown]
 r"""
-With a look back one letter changed, and one digit followed. One vector writes what looks like two dates, and is not these two.
+One month changed: with a look back one digit follows. One vector writes two well-formed dates, both wrong, and more than that digit moves.
 
-**To remember.** A look back is not what makes a long answer possible. It makes it quick to learn.
+**To remember.** A look back is not what made this task possible. It made it quick to learn.
 
-- One vector is attention with a single open place.
+- One vector of a one-way reader is attention with a single open place.
 - A decoder's step: score all states, weigh, mix, move on.
 - More steps can refute "cannot"; they never prove it.
 - An alignment is read along its rows.

@@ -97,7 +97,7 @@ for baseline in (0.0, 0.2):
 
 # %% [markdown]
 r"""
-The variance falls from 4 to 2.25. Try 0.8, and 2: a good baseline takes noise away, a bad one adds some.
+The variance falls from 4 to 2.25. Try 0.8 (with two places all noise can go) and 2: a good baseline takes noise away, a bad one adds some.
 
 An eye has more than two places. Our model names a point, its *mean*, and while it learns it looks near that point: the place $x$ is drawn from a normal distribution of deviation
 $\sigma$. So $\log p(x) = -(x - \text{mean})^2 / 2\sigma^2$ and a constant.
@@ -153,12 +153,13 @@ place = zeros                                  # the first look: the middle
 for look in range(4):
     state = gru(see(canvas, place), state)     # 128 numbers
     mean = 2 / 3 * tanh(locate(state))         # so that the eye stays on the canvas
-    place = mean + 0.3 * noise                 # without noise once it has learned
-digit = classify(state)
-loss = cross_entropy(digit, label) + reinforce(log_p, reward, expect(state))
+    place = (mean + 0.3 * noise).detach()      # no noise once it has learned
+expected = expect(state.detach())              # the baseline
+loss = (cross_entropy(classify(state), label) + reinforce(log_p, reward, expected)
+        + (expected - reward) ** 2)
 ```
 
-What a digit looks like is learned from labels, as always. Only `locate` learns from the reward: 1 if the last guess was right. `expect` learns the baseline. Train it, 20 seconds:
+(The canvas goes from −1 to 1.) What a digit looks like is learned from labels, as always. Where to look is learned from the reward alone: 1 if the last guess was right. Train it, 20 seconds:
 """
 
 # %%
@@ -214,13 +215,13 @@ figures.stored_small_batches()
 
 # %% [markdown]
 r"""
-Worse than chance: .34 against .51. **"Batches of 20 are too small for so noisy an estimate."** So we thought, until we trained longer. With as many canvases as before (the last two rows) batches
-of 20 reach .96, more than batches of 256. At first the eye follows noise, and spoils what the rest learns from. Noise is averaged over *steps*, too. Nor is
+Worse than random places: .34 against .51. **"Batches of 20 are too small for so noisy an estimate."** So we thought, until we trained longer. With as many canvases as before (the last two rows) batches
+of 20 reach .96, more than batches of 256. We suspect that at first the eye follows noise. Noise is averaged over *steps*, too. Nor is
 anything gained where one look sees everything: on digits that fill the canvas all have .98 ([measured](evidence/01_history_evidence.ipynb)).
 
 ## In real work
 
-Most models of today mix: a mixture has a slope. Where a choice cannot be avoided, the two lines of section 2 return: chat models are tuned by the log probability of what they wrote,
+Most models of today mix: a mixture has a slope. Where a choice cannot be avoided, section 2 returns: chat models are tuned by the log probability of what they wrote,
 times reward minus baseline. torch has a trap for it. `sample` draws a number; `rsample` computes mean + $\sigma$ · noise, and keeps the link to the mean:
 """
 
@@ -238,7 +239,7 @@ for draw in ("sample", "rsample"):
 
 # %% [markdown]
 r"""
-From 1,000 draws `sample` comes near the true slope, $\frac{1}{\sigma\sqrt{2\pi}} = 1.33$. **"rsample is sample with a gradient, so it is safer."** Its estimates are 0, without an error.
+From 1,000 draws `sample` comes near the true slope, the density at 0, $\frac{1}{\sigma\sqrt{2\pi}} = 1.33$. **"rsample is sample with a gradient, so it is safer."** Its estimates are 0, without an error.
 
 ## The canvas once more
 

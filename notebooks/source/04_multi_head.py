@@ -149,7 +149,7 @@ Heads that share the width of 512 share its $4 \cdot 512^2$ learned numbers. Onl
 
 ## 3 · Train it
 
-The language has 24 nouns: animals, ways, foods, cases; each fits other last words. A third never stands beside *it*, and is learned from the second kind of sentence:
+The language has 24 nouns: animals, ways, foods, cases; each fits other last words. A third of them never stands with *it*, only in sentences like the second, with the same two questions:
 """
 
 # %%
@@ -232,7 +232,7 @@ figures.followed(two_questions.followed(two, "new words"))
 
 # %% [markdown]
 r"""
-The answer follows the weight, in 99 sentences of 100 or more. It hardly does in the controls: a weight moved to a small word, or in the other head.
+The answer follows the weight, in 99 sentences of 100 or more. It hardly does where a weight moves to a small word, or in the other head.
 
 **"The word it looks for its noun."** Here the last word asks. Why not *it*?
 """
@@ -299,7 +299,7 @@ show(future_seen_by_word_0=leak)
 
 # %% [markdown]
 r"""
-In head 3 word 0 gives the future 75 %. Today's heads are 64 to 128 wide, and share keys in groups (chapter 11).
+In head 3 word 0 gives the future 75 %. Today's heads are mostly 64 to 128 wide, and share keys (chapter 11).
 
 ## The sentence once more
 
@@ -314,7 +314,7 @@ print(language.text(scores[0].argmax(-1)))  # who acted, what is it
 # %% [markdown]
 r"""
 
-**To remember.** One head gives one mixture, and linear read-outs of it cannot answer two questions.
+**To remember.** One head gives one mixture: two linear read-outs reach three of four pairs.
 
 - Two cuts, three pieces, four pairs.
 - Project, split, attend, merge, project; cut before you swap, swap before you join.

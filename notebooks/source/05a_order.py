@@ -141,7 +141,7 @@ figures.stored_three_back()
 
 # %% [markdown]
 r"""
-**"After enough training it learns the order by itself."** Without codes it has 15 % both times, as whoever names each text's commonest symbol. The three steps hold for trained weights, too.
+**"After enough training it learns the order by itself."** Without codes it has 15 % both times, as whoever names the commonest symbol of the 32 in a text. The three steps hold for trained weights, too.
 
 The cure: write the place into the token, as a point has it. Place $i$ gets a vector $p_i$, a **code**, and the layer sees
 $x_i + p_i$.
@@ -183,7 +183,7 @@ figures.nearness_by_base((10, 10_000))
 
 # %% [markdown]
 r"""
-With base 10 all places beyond some tens look equally far. With base 10,000 the curve goes on falling, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that hardly
+With base 10 all places beyond some tens look equally far. With base 10,000 the curve falls on, with ripples, to 0.2 at place 1,000: the slowest clock needs 60,611 tokens for a turn. The price is clocks that hardly
 move in short texts.
 
 ## 4 · Back to the points
@@ -228,7 +228,7 @@ figures.four_terms(terms, ("dog", "bites", "man"))
 
 # %% [markdown]
 r"""
-In the second table the row of *bites* scores *places*: "a verb looks at the start" would stand there. The last holds no word, and is the same for every text: "look one place back" can stand in it.
+In the second table row *bites* has a score for each place. A trained model could make column 0 large: "a verb looks at the start". The last table holds no word, and is the same for every text: "look one place back".
 
 ## In real work
 
@@ -264,7 +264,7 @@ for name, (first, second) in {"codes": with_codes, "mask": with_mask}.items():
 
 # %% [markdown]
 r"""
-Both numbers were 0 at the start of this part. With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three, so step 2 breaks, and a causal model can infer some order without codes.
+Without codes and mask the number is 0. With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three, so step 2 breaks, and a causal model can infer some order without codes.
 
 **To remember.** Attention knows what its tokens are, not where they stand: right for sets, and for texts the place must be put in.
 

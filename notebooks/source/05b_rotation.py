@@ -155,11 +155,11 @@ figures.in_between(tables)
 
 # %% [markdown]
 r"""
-Three matrices keep the stripes: each turns every clock. With $R(3)$ every row is brightest three places back (a row times $R$ turns the other way than $R$ times a column): a learned $M$ can *aim*. The random matrix **can destroy** distance, and did. So sinusoids *offer* it. Training may find it, and nothing forces training to.
+Three matrices keep the stripes: each turns every clock. With $R(3)$ every row is brightest three places back (a row times $R$ turns the other way than $R$ times a column): a learned $M$ can *aim*. A matrix **can destroy** distance, as the random one did. So sinusoids *offer* it. Training may find it, and nothing forces training to.
 
 ## 4 · Rotary forces it
 
-Su et al. (2021) add no code. In each head, behind $W_q$ and $W_k$, they turn the query at place $i$ by $R(i)$ and the key at place $j$ by $R(j)$. Values stay. For rows we write $q\,R(i)$:
+Su et al. (2021) add no code. In each head, after $W_q$ and $W_k$, they turn the query at place $i$ by $R(i)$ and the key at place $j$ by $R(j)$. Values stay. For rows we write $q\,R(i)$:
 
 $$\big(q\,R(i)\big)\big(k\,R(j)\big)^\top = q\,R(i)\,R(j)^\top k^\top = q\,R(i)\,R(-j)\,k^\top = q\,R(i - j)\,k^\top$$
 
@@ -220,7 +220,7 @@ print("places in bfloat16:", torch.arange(1000, 1005).bfloat16().int().tolist())
 
 # %% [markdown]
 r"""
-The first bug moves a typical score by half a standard deviation, the worst by six. With the second, three words stand on place 1000. Compute angles in float32.
+The first bug moves a typical score by half a standard deviation, the worst by more than six. With the second, three words stand on place 1000. Compute angles in float32.
 
 ## Five words on once more
 """
@@ -233,7 +233,7 @@ for i in (3, 40):
 
 # %% [markdown]
 r"""
-The same score twice: two words, five places apart. In the codes that was there to be found; here nothing else is there.
+The same score twice: two words, five places apart. In added codes distance could be found; here it is all that a score can know of places.
 
 **To remember.** Going on by $\delta$ places is a rotation that knows $\delta$ and not the place; rotary positions put it into every score.
 

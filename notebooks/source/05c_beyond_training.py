@@ -123,7 +123,7 @@ figures.stored_lengths()
 r"""
 All but *none* and ALiBi are perfect at 32 tokens; ALiBi knows near from far, not "three". At 128 Shaw is still always right, for beyond its radius of 8 there is nothing new. Rotary has 80 %: distances beyond 31 were never trained, and some score high by chance.
 
-**"Sinusoids extrapolate, because their formula works for every place."** They fall to 52 %. To be computed at a length and to be *right* there are two things. So does FLOATER, in which a small network makes each code from the one before: it runs at every length, and has 8 % at 128.
+**"Sinusoids extrapolate, because their formula works for every place."** They fall to 52 %. Running at a length is not being right there. FLOATER, in which a small network makes each code from the one before, runs at every length, and has 8 % at 128.
 
 ## 4 · Stretch a trained model
 
@@ -141,9 +141,9 @@ figures.squeezed_three_back()
 
 # %% [markdown]
 r"""
-Squeezed by 2 or more, the model guesses: the token three back now looks like 1.5 or 0.75 back.
+Squeezed by 2 or more, the model is right as often as a guess: the token three back now looks like 1.5 or 0.75 back.
 
-Another task, **the latest wins**: a name stands twice among others, each time with a number. Asked for the name, say its *last* number. (The last token's own number is "?", a seventeenth.)
+Another task, **the latest wins**: a name stands twice among others, each time with a number. Asked for the name, say its *last* number. The last token asks; here its name is 10, and the last 10 before it has 0.
 """
 
 # %%
@@ -187,7 +187,7 @@ r"""
 | three back | 98 % | 6 % | 100 % | 89 % |
 | the latest wins | 80 % | 98 % | 84 % | 96 % |
 
-Only *by parts* does well on both.
+Only *by parts* is near 90 % or above on both.
 
 ## In real work
 

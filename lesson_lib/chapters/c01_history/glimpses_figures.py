@@ -254,8 +254,8 @@ def departures(
         caption=caption
         or (
             "One change at a time, at the learning rate that is best for the model as it is. The rectifier "
-            "core and the batches of 20 are the paper's own choices; that the gradient stops at the core is "
-            "one reading of it. A dot for each seed, the middle one written."
+            "core and the batches of 20 are the paper's own choices; the paper can be read as stopping "
+            "the gradient at the core, so we tried that, too. A dot for each seed, the median written."
         ),
         x_limits=(None, 1.02),
     )
@@ -295,9 +295,9 @@ def gradient_noise(rows: Sequence[Mapping[str, Any]], *, paths: int, caption: st
         ),
         caption=caption
         or (
-            "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: spread "
-            "of one batch's estimate about it. Means over the seeds; a signal too small to be told from 0 "
-            "is drawn at the smallest that can be told."
+            "One batch of canvases, many paths over it. Signal: length of the mean estimate. Noise: standard "
+            "deviation of one batch's estimate. Means over the seeds. Signals too small to tell from zero "
+            "are drawn at the detection limit."
         ),
         x_axis="trained, in %",
         log="y",

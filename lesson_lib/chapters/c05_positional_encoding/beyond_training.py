@@ -80,7 +80,7 @@ stretched_near = Choice(
     answer="c",
     remember="the token three back now stands 0.75 back, and the one twelve back looks like three",
     slips={
-        "no angle is new; but is the token three places back still 3 away?": "a",
+        "no place lies beyond the trained ones; but is the token three back still 3 away?": "a",
         "where does the token now stand that the heads were trained to look at?": "b",
     },
 )
@@ -95,7 +95,7 @@ stretched_far = Choice(
     ),
     options={"a": "nearly always", "b": "48 %, as before", "c": "6 %, a guess"},
     answer="a",
-    remember="who is later stays later when all places shrink, and no angle is new",
+    remember="who is later stays later when all places shrink, and no angle lies outside the trained range",
     slips={
         "the angles of far places were new to it; divided by 4, they are not": "b",
         "this task needs no exact distance: which of the two is later?": "c",
@@ -204,7 +204,7 @@ write_squeezed = Write(
     ),
     solution=squeezed,
     hidden=_more_squeezed,
-    remember="place · trained / n: no angle is new, and neighbours move together",
+    remember="place · trained / n: no place lies beyond the trained ones, and neighbours move together",
     slips={
         "a short text is blown up: its places must stay": ("min(1.0, trained / n)", "(trained / n)"),
         "long texts are not squeezed at all": (" * min(1.0, trained / n)", " * 1.0"),

@@ -67,7 +67,7 @@ random_between = Choice(
     remember="a general matrix mixes the clocks, and the place i itself comes back",
     slips={
         "that needs a matrix that treats every clock by itself; a random one mixes them": "a",
-        "near or far, a product of two mixed clocks holds i + j as well as j - i": "b",
+        "near or far, a product of two mixed clocks brings back the places themselves": "b",
     },
 )
 
