@@ -380,6 +380,62 @@ CAUGHT = {
         {"query_positions": torch.arange(2), "key_positions": torch.arange(3), "radius": 1},
         {"query_positions": torch.tensor([5]), "key_positions": torch.tensor([3, 4]), "radius": 0},
     ],
+    "several_heads_2": [
+        {
+            "query": torch.eye(2)[None],
+            "key": torch.eye(2)[None],
+            "value": torch.eye(2)[None],
+            "w_output": torch.eye(2),
+            "n_heads": 1,
+        },
+        {
+            "query": torch.ones(1, 1, 2),
+            "key": torch.ones(1, 2, 2),
+            "value": torch.eye(2)[None],
+            "w_output": torch.eye(2),
+            "n_heads": 2,
+        },
+        {
+            "query": torch.ones(1, 2, 2),
+            "key": torch.ones(1, 2, 2),
+            "value": torch.zeros(1, 2, 2),
+            "w_output": torch.eye(2),
+            "n_heads": 2,
+        },
+    ],
+    "heads_together_2": [
+        {"heads": torch.arange(4.0).view(1, 2, 2)},
+        {"heads": torch.arange(4.0).view(2, 1, 2)},
+        {"heads": torch.ones(2, 2, 1)},
+    ],
+    "many_heads_2": [
+        {
+            "x": torch.tensor([[0.0], [1.0]]),
+            "w_query": torch.ones(1, 2),
+            "w_key": torch.ones(1, 2),
+            "w_value": torch.ones(1, 2),
+            "w_output": torch.ones(2, 1),
+            "n_heads": 1,
+        },
+        {
+            "x": torch.ones(1, 1),
+            "w_query": torch.ones(1, 2),
+            "w_key": torch.ones(1, 2),
+            "w_value": torch.ones(1, 2),
+            "w_output": torch.ones(2, 1),
+            "n_heads": 2,
+        },
+    ],
+    "silent_head_2": [
+        {"w_output": torch.zeros(2, 2), "head": 0, "n_heads": 2},
+        {"w_output": torch.ones(1, 1), "head": 0, "n_heads": 1},
+    ],
+    "may_look_2": [
+        {
+            "attn_mask": torch.tensor([[False, True]]),
+            "key_padding_mask": torch.tensor([[True, False]]),
+        },
+    ],
     "put_back_2": [
         {"outputs": torch.eye(2), "order": torch.tensor([1, 0])},
         {"outputs": torch.ones(3, 2), "order": torch.tensor([1, 2, 0])},

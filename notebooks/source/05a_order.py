@@ -141,7 +141,7 @@ figures.stored_three_back()
 
 # %% [markdown]
 r"""
-**"After enough training it learns the order by itself."** Without codes it has 15 % both times, as whoever names the commonest symbol of the 32 in a text. The three steps hold for trained weights, too.
+**"After enough training it learns the order by itself."** Without codes it has 15 % both times, as whoever names the commonest of a text's 32. The three steps hold for trained weights, too.
 
 The cure: write the place into the token, as a point has it. Place $i$ gets a vector $p_i$, a **code**, and the layer sees
 $x_i + p_i$.
