@@ -13,9 +13,6 @@ condition, ✗ corrected. Each finding is computed in its cell or above it; were
 """
 
 # %%
-import codecs
-import contextlib
-import io
 import math
 
 import sympy
@@ -32,14 +29,7 @@ from lesson_lib.claims import claim
 from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal
-from lesson_lib.positions import (
-    Floater,
-    Learned,
-    Shaw,
-    frequencies,
-    rotation,
-    sinusoidal,
-)
+from lesson_lib.positions import Learned, Shaw, frequencies, rotation, sinusoidal
 from lesson_lib.show import show, show_source
 
 _ = torch.manual_seed(0)
@@ -151,6 +141,8 @@ Kutta, which asks the network four times for each token and weighs the answers 1
 """
 
 # %%
+from lesson_lib.positions import Floater
+
 show_source(Floater._next)
 
 # %%
@@ -417,6 +409,10 @@ The lecture's example of what positions are good for: verbs are rare at the star
 """
 
 # %%
+import codecs
+import contextlib
+import io
+
 with contextlib.redirect_stdout(io.StringIO()):
     import this
 zen = codecs.decode(this.s, "rot13").splitlines()[2:]
