@@ -156,7 +156,7 @@ figures.stored_dates()
 # %% [markdown]
 r"""
 After 500 steps the vector has .82 of single dates right and nothing of two or three. With twice the steps it has single dates, and .28 of two. With eight times the steps, *three* dates reach
-.80. So there was room enough. **A look back is not what makes this task possible. It makes it quick to learn.** We suspect why: each part of the answer has a short way to its part of
+.80. So there was room enough for three.  **A look back is not what makes this task possible. It makes it quick to learn.** We suspect why: each part of the answer has a short way to its part of
 the input, and need not pass through one narrow place with all the others.
 
 ## 4 · Where did it look?
@@ -186,7 +186,7 @@ predict("june_or_july")
 
 # %% [markdown]
 r"""
-Looking is not using (part 01a). So intervene: type june for july. Which digit follows? And the control: type 5 for 4. The month must stay.
+A map is a lead, no test (part 01a). Change the input: type june for july. Which digit follows? And the control: type 5 for 4. The month must stay.
 """
 
 # %%
@@ -226,7 +226,7 @@ for name, model in models.items():
 
 # %% [markdown]
 r"""
-One month changed: with a look back one digit follows. One vector writes two well-formed dates, both wrong, and more than that digit moves.
+One month changed: with a look back one digit follows. One vector, after its 500 steps, writes two well-formed dates, both wrong, and more than that digit moves.
 
 **To remember.** A look back is not what made this task possible. It made it quick to learn.
 

@@ -61,7 +61,7 @@ slowest_clock = Choice(
         "c": "neighbours look alike",
     },
     answer="b",
-    remember="every clock goes round many times, and none tells 100 tokens from 800",
+    remember="every clock goes round many times, and 100 tokens look as far as 800",
     slips={
         "every place has a code of its own; but no clock is slow enough for the part of the text": "a",
         "that happens with a number that is too large: then most clocks stand still": "c",
