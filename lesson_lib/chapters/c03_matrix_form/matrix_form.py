@@ -35,7 +35,7 @@ no_matrices = Choice(
     answer="c",
     remember="who is listened to is fixed by x; W_v only changes what is heard",
     slips={
-        "W_v is learned, and changes what is mixed; who is listened to is fixed by x alone": "a",
+        "the matrix W_v changes what is mixed; who is listened to is fixed by x alone": "a",
         "time does not help: training never touches these scores": "b",
     },
 )

@@ -123,9 +123,9 @@ write_alibi_bias = Write(
     asked="what a head adds to its (n, n) scores: minus the slope times the distance of query and key",
     stages=(
         Stage(
-            "one token: nothing is taken away",
-            lambda: [{"n": 1, "slope": 0.5}],
-            "The distance is 0.",
+            "two tokens, slope 1/2",
+            lambda: [{"n": 2, "slope": 0.5}],
+            "Distances are 0 and 1; nothing is taken from a token's score with itself.",
         ),
         Stage(
             "three tokens, slope 1/2",
