@@ -69,7 +69,7 @@ for _ in range(100):
 
 # %% [markdown]
 r"""
-A hundred random orders, and no difference beyond rounding. Without a mask it must be so, for all weights:
+A hundred random orders, and no difference beyond rounding. Without a mask it must be so:
 
 1. Query, key and value are made from one token alone, with the same matrix for every token.
 2. A score belongs to a pair of tokens. Rows and columns of the table change places; no number changes.
@@ -264,7 +264,7 @@ for name, (first, second) in {"codes": with_codes, "mask": with_mask}.items():
 
 # %% [markdown]
 r"""
-Without codes and mask the number is 0. With codes the two dogs differ. With a causal mask they do, too: the first word sees one word, the last sees three, so step 2 breaks, and a causal model can infer some order without codes.
+Without codes and mask the number is 0. Codes make the two dogs differ. So does a causal mask: the first word sees one word, the last sees three, so step 2 breaks, and a causal model can infer some order without codes.
 
 **To remember.** Attention knows what its tokens are, not where they stand: right for sets, and for texts the place must be put in.
 
