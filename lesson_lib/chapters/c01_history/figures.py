@@ -171,9 +171,8 @@ class AlignmentTable:
 
     @staticmethod
     def _cell(weight: float) -> str:
-        ink = "white" if weight > 0.5 else "#111"
         shade = f"rgb({round(255 - 255 * weight)}, {round(255 - 141 * weight)}, {round(255 - 77 * weight)})"
-        return f"<td style='background:{shade}; color:{ink}'>{weight:.2f}</td>"
+        return f"<td style='background:{shade}; color:#111'>{weight:.2f}</td>"
 
 
 def chinese_alignment() -> AlignmentTable:

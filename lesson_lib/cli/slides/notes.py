@@ -71,8 +71,8 @@ def guide(text: str, part: str = "") -> Guide:
 
 
 def plain_heading(text: str) -> str:
-    """A heading as it is compared: without code ticks and without doubled spaces."""
-    return " ".join(text.replace("`", "").replace("\\|", "|").split())
+    """A heading as it is compared: without code ticks, stars and doubled spaces."""
+    return " ".join(re.sub("[`*]", "", text).replace("\\|", "|").split())
 
 
 def wrong_answers(names: tuple[str, ...]) -> Mapping[str, list[str]]:

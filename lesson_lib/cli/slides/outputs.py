@@ -252,6 +252,15 @@ def _widths(natural: list[float], letters: list[int], least: list[float], width:
         fixed[c] = min(natural[c], max(share[c], least[c]))
 
 
+def unbroken(text: str) -> list[str]:
+    """The pieces of a text in which no line breaks: its words, without Chinese letters, which part anywhere.
+
+    >>> unbroken("the 注意力 of RAM模型")
+    ['the', 'of', 'RAM']
+    """
+    return "".join(" " if room_of(letter) > 1 else letter for letter in text).split()
+
+
 def room_of(text: str) -> int:
     """How many Latin letters take as much room as the text; a Chinese one takes that of two.
 
@@ -292,7 +301,7 @@ def table_pieces(table: Table, room: float, *, short: bool = False, full: float 
     plain = [row + [""] * (n - len(row)) for row in table.plain]
     px = 24 if len(rows) <= 8 and n <= 5 else 20
     longest_word = [
-        max((len(w) for r in plain for w in r[c].split()), default=1) * px * 0.76 + 28 for c in range(n)
+        max((len(w) for r in plain for w in unbroken(r[c])), default=1) * px * 0.76 + 28 for c in range(n)
     ]
     natural = [max(max(len(r[c]) for r in plain) * px * 0.58 + 28, w) for c, w in enumerate(longest_word)]
     width = min(WIDTH, sum(natural))
