@@ -95,3 +95,18 @@ class Expose(Exercise):
                     f"{name} holds a number that is not finite; a real mistake shows with ordinary ones",
                 )
         return {name: answer[name] for name in names}, ""
+
+
+def catch(first: Write, asked: str, slip: str, inputs: dict[str, str], **more: object) -> Exercise:
+    """Inputs to find on which a wrong answer of the first exercise fails; `inputs`: those of the solution."""
+    lines = "".join(f'    "{name}": {text},\n' for name, text in inputs.items())
+    name = f"{first.name}_2"
+    return Expose(
+        name=name,
+        title="Catch it",
+        asked=asked,
+        of=first,
+        slip=slip,
+        solution=f"{name} = {{\n{lines}}}",
+        **more,
+    )

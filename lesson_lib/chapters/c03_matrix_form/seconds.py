@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from lesson_lib.checks.exercise import Exercise, Write
-from lesson_lib.checks.expose import Expose
+from lesson_lib.checks.expose import catch
 from lesson_lib.checks.short import Number, fresh
 
 
@@ -69,24 +69,9 @@ def regrouped_cost(first: Number, n: int) -> Number:
     return fresh(n, make)
 
 
-def _catch(first: Write, asked: str, slip: str, inputs: dict[str, str], **more: object) -> Exercise:
-    """Inputs to find on which a wrong answer of the first exercise fails; `inputs`: those of the solution."""
-    lines = "".join(f'    "{name}": {text},\n' for name, text in inputs.items())
-    name = f"{first.name}_2"
-    return Expose(
-        name=name,
-        title="Catch it",
-        asked=asked,
-        of=first,
-        slip=slip,
-        solution=f"{name} = {{\n{lines}}}",
-        **more,
-    )
-
-
 def without_loops(first: Write, _n: int) -> Exercise:
     """Inputs that tell one softmax from one for each query."""
-    return _catch(
+    return catch(
         first,
         "somebody takes one softmax over the whole table; write query, key and value on which it fails",
         "one softmax over the whole table: each query needs its own",
@@ -114,7 +99,7 @@ def without_loops(first: Write, _n: int) -> Exercise:
 
 def mix_in_columns(first: Write, _n: int) -> Exercise:
     """A table that tells A' from its transpose."""
-    return _catch(
+    return catch(
         first,
         "somebody transposes A' first, V @ A'^T, and no shape complains; write V and A' on which it fails",
         "A' is transposed here: its columns are the tokens' weights already",
@@ -136,7 +121,7 @@ def mix_in_columns(first: Write, _n: int) -> Exercise:
 
 def attention_in_columns(first: Write, _n: int) -> Exercise:
     """Tokens that tell a softmax of rows from one of columns."""
-    return _catch(
+    return catch(
         first,
         "somebody's softmax runs along the rows of A; write I, W_q, W_k and W_v on which it fails",
         "your softmax runs along rows (dim=-1); a query's scores stand in a column (dim=-2)",
@@ -165,7 +150,7 @@ def attention_in_columns(first: Write, _n: int) -> Exercise:
 
 def self_attention(first: Write, _n: int) -> Exercise:
     """Sizes that tell the width of the tokens from that of the queries."""
-    return _catch(
+    return catch(
         first,
         "somebody divides by the root of d, the width of x, and never noticed; write inputs on which it fails",
         "you divide by the root of d, the width of x; it is the width of the queries that counts",
@@ -194,7 +179,7 @@ def self_attention(first: Write, _n: int) -> Exercise:
 
 def both_masks(first: Write, _n: int) -> Exercise:
     """A batch that tells the keys from the queries."""
-    return _catch(
+    return catch(
         first,
         "somebody closes the padded ROWS in place of the columns; write `real` on which it fails",
         "you mark rows, the queries that are real; it is the keys that must be real",

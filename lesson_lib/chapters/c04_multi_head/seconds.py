@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
-from lesson_lib.checks.expose import Expose
+from lesson_lib.checks.expose import catch
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.short import Number, fresh
 
@@ -130,24 +130,9 @@ def eight_heads(first: Number, n: int) -> Number:
     return fresh(n, make)
 
 
-def _catch(first: Write, asked: str, slip: str, inputs: dict[str, str], **more: object) -> Exercise:
-    """Inputs to find on which a wrong answer of the first exercise fails; `inputs`: those of the solution."""
-    lines = "".join(f'    "{name}": {text},\n' for name, text in inputs.items())
-    name = f"{first.name}_2"
-    return Expose(
-        name=name,
-        title="Catch it",
-        asked=asked,
-        of=first,
-        slip=slip,
-        solution=f"{name} = {{\n{lines}}}",
-        **more,
-    )
-
-
 def several_heads(first: Write, _n: int) -> Exercise:
     """Inputs that tell a swap and a flatten from a reshape alone."""
-    return _catch(
+    return catch(
         first,
         "somebody forgets the swap on the way back, and no shape complains; write inputs on which it fails",
         "the split is right, the way back is not: swap heads and tokens before you flatten",
@@ -180,7 +165,7 @@ def several_heads(first: Write, _n: int) -> Exercise:
 
 def heads_together(first: Write, _n: int) -> Exercise:
     """Heads on which the function that was given fails."""
-    return _catch(
+    return catch(
         first,
         "the function as it was given passes with one head and with one token; write heads on which it fails",
         "this is still the function as it was given",
@@ -203,7 +188,7 @@ def heads_together(first: Write, _n: int) -> Exercise:
 
 def many_heads(first: Write, _n: int) -> Exercise:
     """A layer that tells the width of one head from that of all."""
-    return _catch(
+    return catch(
         first,
         "somebody divides by the root of all heads' width together; write a layer on which it shows",
         "you divide by the root of all heads' width together; a head's scores have d_k terms",
@@ -234,7 +219,7 @@ def many_heads(first: Write, _n: int) -> Exercise:
 
 def silent_head(first: Write, _n: int) -> Exercise:
     """A matrix that tells a head's rows from the model's columns."""
-    return _catch(
+    return catch(
         first,
         "somebody sets columns to 0 in place of rows; write a W_o on which it shows",
         "you set columns to 0, so every head is silent in a part of the output; a head has ROWS of W_o",
@@ -258,7 +243,7 @@ def silent_head(first: Write, _n: int) -> Exercise:
 
 def may_look(first: Write, _n: int) -> Exercise:
     """Masks that tell `or` from `one of the two`."""
-    return _catch(
+    return catch(
         first,
         "somebody writes ^ (one of the two) where | (one or both) is right; write masks on which it shows",
         "what both masks hide is open again: ^ means one of the two; use |",
