@@ -11,13 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c01_history import looking_back, two_saws, where_to_look
+from lesson_lib.chapters.c01_history import looking_back, seconds, two_saws, where_to_look
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import table
 from lesson_lib.checks.short import Choice, Number, Open
 
 counted = Number(
     name="word_before",
+    second=lambda n: seconds.word_before(counted, n),
     title="How good can it get?",
     stars=1,
     minutes=4,
@@ -87,6 +88,7 @@ def _more_best_share(drawn: Draw) -> list[Case]:
 
 shares = Write(
     name="best_share",
+    second=lambda n: seconds.NEW_TEXT,
     title="The limit, by counting",
     stars=2,
     minutes=7,
@@ -219,6 +221,7 @@ def _more_kernel_regression(drawn: Draw) -> list[Case]:
 
 regression = Write(
     name="kernel_regression",
+    second=lambda n: seconds.LEAVE_ONE_OUT,
     title="Attention in 1964",
     stars=2,
     minutes=6,
@@ -350,6 +353,7 @@ def _more_reinforce(drawn: Draw) -> list[Case]:
 
 policy = Write(
     name="reinforce",
+    second=lambda n: seconds.WITHOUT_NOISE,
     title="A lucky glimpse",
     stars=3,
     minutes=8,

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c01_history import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn
 from lesson_lib.checks.short import Choice
@@ -102,6 +103,7 @@ def _more_one_place(drawn: Draw) -> list[Case]:
 write_one_place = Write(
     name="one_place",
     notebook=PART,
+    second=lambda n: seconds.LAST_REAL_PLACE,
     title="One vector is a mask",
     stars=1,
     minutes=4,
@@ -184,6 +186,7 @@ def _more_additive_step(drawn: Draw) -> list[Case]:
 write_additive_step = Write(
     name="additive_step",
     notebook=PART,
+    second=lambda n: seconds.ALL_STATES,
     title="One step of Bahdanau's decoder",
     stars=2,
     minutes=7,

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from lesson_lib.chapters.c01_history import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -76,6 +77,7 @@ did_away = Choice(
 padding_counts = Number(
     name="padding_counts",
     notebook=PART,
+    second=lambda n: seconds.padding_counts(padding_counts, n),
     title="Who counts the padding?",
     asked=(
         "Three sentences of 12, 6 and 6 words, padded to 12. Every word is tagged rightly, every padding"
@@ -107,6 +109,7 @@ def _more_most_right(drawn: Draw) -> list[Case]:
 write_most_right = Write(
     name="most_right",
     notebook=PART,
+    second=lambda n: seconds.LESS_IN_SIGHT,
     title="The best that anybody can do",
     stars=2,
     minutes=6,
@@ -175,6 +178,7 @@ def _more_window_mask(drawn: Draw) -> list[Case]:
 write_window_mask = Write(
     name="window_mask",
     notebook=PART,
+    second=lambda n: seconds.BACKWARDS,
     title="The mask of a window",
     stars=1,
     minutes=5,

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lesson_lib.chapters.c01_history import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number
@@ -27,6 +28,7 @@ how_often_33 = Choice(
 estimate_left = Number(
     name="estimate_left",
     notebook=PART,
+    second=lambda n: seconds.estimate_left(estimate_left, n),
     title="One draw",
     asked="p = 0.2, and the draw was left, with the reward 1. What is reward · d log p / dp?",
     answer="1 / 0.2",
@@ -119,6 +121,7 @@ def _more_crop(drawn: Draw) -> list[Case]:
 write_crop = Write(
     name="crop",
     notebook=PART,
+    second=lambda n: seconds.WITHOUT_EDGES,
     title="A glimpse at the edge: a repair",
     stars=2,
     minutes=6,
@@ -276,6 +279,7 @@ def _by_autograd(place: Tensor, mean: Tensor, std: float, reward: Tensor, baseli
 write_nudge = Write(
     name="nudge",
     notebook=PART,
+    second=lambda n: seconds.PLACES_ON_A_LIST,
     title="Which way to move the eye",
     stars=2,
     minutes=6,
