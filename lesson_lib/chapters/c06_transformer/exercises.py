@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import layer
+from lesson_lib.chapters.c06_transformer import layer, translator
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -1114,4 +1114,4 @@ differs = Open(
 )
 
 
-EXERCISES = (*layer.ASKED, counted, normed, reordered, stream, forced, greedy, narrowed, differs)
+EXERCISES = (*layer.ASKED, *translator.ASKED, counted, normed, reordered, stream, forced, greedy, narrowed, differs)
