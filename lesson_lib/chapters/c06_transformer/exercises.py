@@ -1114,4 +1114,15 @@ differs = Open(
 )
 
 
-EXERCISES = (*layer.ASKED, *translator.ASKED, counted, normed, reordered, stream, forced, greedy, narrowed, differs)
+EXERCISES = (
+    *layer.ASKED,
+    *translator.ASKED,
+    counted,
+    normed,
+    reordered,
+    stream,
+    forced,
+    greedy,
+    narrowed,
+    differs,
+)

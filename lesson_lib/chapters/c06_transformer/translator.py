@@ -37,7 +37,7 @@ word_or_place = Choice(
     asked="A row of the table is about 1 long, the code of a place 5.7. What does the sum mainly show?",
     options={"a": "the character", "b": "the place", "c": "both alike"},
     answer="b",
-    remember="multiplied by sqrt(d_model), the row is as long as the code's neighbour",
+    remember="5.7 against 1; times 8, the character's row is the longer part",
     slips={
         "the longer part of a sum decides its direction": "a",
         "5.7 against 1: in a sum the longer part decides": "c",
@@ -53,7 +53,7 @@ without_mask = Choice(
         "a": "higher loss, worse translations",
         "b": "lower loss, better translations",
         "c": "lower loss, and no translation at all",
-        "d": "no difference",
+        "d": "the same of both",
     },
     answer="c",
     remember="it copies the next character instead of predicting it; when it writes, there is none to copy",
@@ -83,7 +83,7 @@ padded_loss = Choice(
     name="padded_loss",
     notebook=PART,
     title="Easy points",
-    asked="Half of the places are padding, and the model has learned to predict padding there. A loss that counts these places is",
+    asked="Half of the places are padding, which the model predicts surely. A loss that counts them is",
     options={"a": "too high", "b": "too low", "c": "the same"},
     answer="b",
     remember="padding is easy to guess; left in the mean, it hides how the real characters fare",
@@ -278,7 +278,6 @@ def _right_rates(step: Tensor, steps: int, warm: int, peak: float) -> Tensor:
 
 write_learning_rates = Write(
     name="learning_rates",
-    notebook=PART,
     second=lambda n: seconds.learning_rates(write_learning_rates, n),
     title="A slow start, a slow end",
     stars=2,
@@ -347,6 +346,119 @@ write_learning_rates = Write(
     },
 )
 
+
+def reads_ahead(
+    model,  # a function: model(before) gives logits (b, n, signs)
+    before: Int[Tensor, "b n"],
+    other: int,
+) -> Float[Tensor, " n"]:
+    logits, moved = model(before), []
+    for i in range(before.shape[1]):
+        changed = before.clone()
+        changed[:, i] = other
+        difference = model(changed) - logits
+        moved.append(difference[:, :i].abs().sum())
+    return torch.stack(moved)
+
+
+def _reader(seed: int, signs: int, ahead: int) -> Callable[[Tensor], Tensor]:
+    """A model whose place i reads all places up to i + ahead."""
+    rows = drawn(seed, signs, signs)
+
+    def model(before: Tensor) -> Tensor:
+        n = before.shape[1]
+        mask = torch.ones(n, n, device=before.device).tril(ahead)
+        return mask @ rows.to(before.device)[before]
+
+    return model
+
+
+def _itself(before: Tensor) -> Tensor:
+    """One sign as its only logit, times 10, and the next one's added: place i reads i + 1."""
+    following = torch.cat([before[:, 1:], torch.zeros_like(before[:, :1])], 1)
+    return (10 * before + following)[..., None].float()
+
+
+def _probe(model: Callable, before: list, other: int) -> Case:
+    return {"model": model, "before": _numbers(before), "other": other}
+
+
+def _right_ahead(model: Callable, before: Tensor, other: int) -> Tensor:
+    n, logits = before.shape[1], model(before)
+    found = torch.zeros(n, device=logits.device)
+    for i in range(n):
+        changed = torch.where(torch.arange(n, device=before.device) == i, other, before)
+        found[i] = (model(changed) - logits).abs().sum((0, 2))[:i].sum()
+    return found
+
+
+write_reads_ahead = Write(
+    name="reads_ahead",
+    notebook=PART,
+    second=lambda n: seconds.reads_ahead(write_reads_ahead, n),
+    title="Does it read ahead?",
+    stars=2,
+    minutes=8,
+    why="ten lines that have found leaks in published code",
+    asked=(
+        "for each place i: replace the sign at i by other, run the model again, and sum the absolute change of"
+        " all logits at the places BEFORE i"
+    ),
+    stages=(
+        Stage(
+            "signs 3, 5, 4; the logit at a place is 10 times its sign plus the next one; other = 9",
+            lambda: [_probe(_itself, [[3, 5, 4]], 9)],
+            "Place 0 has nobody before it: 0. At place 1, 5 becomes 9, and place 0 moves by 4. At place 2, 4"
+            " becomes 9, and place 1 moves by 5.",
+        ),
+        Stage(
+            "a model that reads one place ahead",
+            lambda: [_probe(_reader(1, 7, 1), [[1, 5, 3, 6, 2]], 4)],
+            "Begin from the untouched text each time; only one sign differs.",
+        ),
+        Stage(
+            "two texts; a model without any mask; and one that is causal",
+            lambda: [
+                _probe(_reader(2, 7, 9), [[1, 5, 3, 6], [1, 4, 4, 2]], 0),
+                _probe(_reader(3, 7, 0), [[1, 5, 3, 6], [1, 4, 4, 2]], 0),
+            ],
+            "Sum over texts, places before i, and logits; a causal model gives 0 everywhere.",
+        ),
+    ),
+    reference=_right_ahead,
+    hints=(
+        "How do you change one sign without changing `before` itself?",
+        "The model gives logits for all places. Which slice holds the places before i?",
+        "A change may be up or down: what must you take before you sum?",
+    ),
+    solution=reads_ahead,
+    hidden=lambda drawn: [_probe(_reader(5, 9, 2), [[1, 8, 7, 6, 5, 4], [1, 2, 2, 3, 3, 0]], 6)],
+    remember="disturb the future, compare the past",
+    slips={
+        "the place itself counts as well; only those before it shall": ("[:, :i]", "[:, : i + 1]"),
+        "all places count; those from i on may move": ("difference[:, :i]", "difference"),
+        "you sum the places behind i: they may move": ("[:, :i]", "[:, i + 1 :]"),
+        "changes up and down cancel: take absolute values": (".abs()", ""),
+        "you change `before` itself, so each round changes one sign more": (
+            "changed = before.clone()",
+            "changed = before",
+        ),
+        "the mean is over all numbers; the sum is asked for": (
+            "difference[:, :i].abs().sum()",
+            "difference[:, : max(i, 1)].abs().mean() * (i > 0)",
+        ),
+        "you replace everything from i on; one sign alone is to change": (
+            "changed[:, i] =",
+            "changed[:, i:] =",
+        ),
+        "only the first text is changed": ("changed[:, i] = other", "changed[0, i] = other"),
+        "squared changes are summed; absolute ones are asked for": (".abs().sum()", ".square().sum()"),
+    },
+)
+
+# the library's versions of what the part lets its learner write
+loss_of, ahead_of = next_character_loss, reads_ahead
+
 ASKED = (
     who_looks,
     word_or_place,
@@ -354,5 +466,5 @@ ASKED = (
     padded_loss,
     passes,
     without_mask,
-    write_learning_rates,
+    write_reads_ahead,
 )

@@ -189,3 +189,88 @@ def next_character_loss(first: Write, n: int) -> Exercise:
 def learning_rates(first: Write, n: int) -> Exercise:
     """The published schedule."""
     return PUBLISHED
+
+
+def reads_ahead_2(
+    model,  # a function: model(x) gives outputs (n, d) for rows x (n, d)
+    x: Float[Tensor, "n d"],
+) -> Float[Tensor, "n n"]:
+    x = x.detach().clone().requires_grad_()
+    rows = []
+    for output in model(x):
+        (slope,) = torch.autograd.grad(output.sum(), x, retain_graph=True)
+        rows.append(slope.abs().sum(-1))
+    return torch.stack(rows)
+
+
+def _mixes(seed: int, n: int, ahead: int) -> Model:
+    """Place i mixes the places up to i + ahead, with weights of its own, and bends the result."""
+    weights = (1.0 + drawn(seed, n, n).abs()).tril(ahead)
+
+    def model(x: Tensor) -> Tensor:
+        return torch.sin(weights.to(x.device) @ x)
+
+    return model
+
+
+def _twice(x: Tensor) -> Tensor:
+    """Each place is twice itself minus the next one."""
+    return 2 * x - torch.cat([x[1:], torch.zeros_like(x[:1])])
+
+
+def _right_slopes(model: Model, x: Tensor) -> Tensor:
+    slopes = torch.autograd.functional.jacobian(lambda rows: model(rows).sum(-1), x)  # (n, n, d)
+    return slopes.abs().sum(-1)
+
+
+PAST = Write(
+    name="reads_ahead_2",
+    title="The same test by gradients",
+    asked=(
+        "a sign cannot be changed a little, a row can: give back (n, n), in row i and column j the sum over x[j]'s"
+        " numbers of the absolute slope of output i's sum"
+    ),
+    stages=(
+        Stage(
+            "two rows of one number; output i is 2 x[i] - x[i + 1]",
+            lambda: [{"model": _twice, "x": table([[3.0], [5.0]])}],
+            "Row 0: 2 and 1; row 1: 0 and 2. The 1 above the diagonal says that place 0 reads ahead.",
+        ),
+        Stage(
+            "a causal model",
+            lambda: [{"model": _mixes(1, 4, 0), "x": drawn(2, 4, 3)}],
+            "One output at a time: its sum, then torch.autograd.grad with respect to x.",
+        ),
+        Stage(
+            "one that reads ahead",
+            lambda: [{"model": _mixes(3, 5, 1), "x": drawn(4, 5, 2)}],
+            "Everything above the diagonal that is not 0 is a leak.",
+        ),
+    ),
+    hints=(
+        "What must x have before torch can give slopes with respect to it?",
+        "torch.autograd.grad(number, x) gives a tensor as large as x. Which axis do you sum?",
+        "You ask once for each output. Which argument keeps the graph for the next question?",
+    ),
+    solution=reads_ahead_2,
+    reference=_right_slopes,
+    remember="the table of slopes shows at a glance who reads whom: above the diagonal it must be 0",
+    slips={
+        "columns and rows have changed places: row i is output i": (
+            "return torch.stack(rows)",
+            "return torch.stack(rows, 1)",
+        ),
+        "slopes up and down cancel: take absolute values": (".abs()", ""),
+        "you sum over the places; sum over a row's numbers": ("slope.abs().sum(-1)", "slope.abs().sum(-2)"),
+        "the mean is over a row's numbers; the sum is asked for": (
+            "slope.abs().sum(-1)",
+            "slope.abs().mean(-1)",
+        ),
+    },
+    hidden=lambda drawn: [{"model": _mixes(5, 7, 2), "x": drawn(6, 7, 3)}],
+)
+
+
+def reads_ahead(first: Write, n: int) -> Exercise:
+    """The same test by gradients."""
+    return PAST
