@@ -182,7 +182,7 @@ write_next_character_loss = Write(
         Stage(
             "two characters",
             lambda: [_case(_last_only(table(CHANCES)), [[3]], [1], [[1, 3, 4, 2]])],
-            "What goes in is the target without its last column; what is wanted is the target without its first.",
+            "What goes in is the target without its last column; wanted is the target without its first.",
         ),
         Stage(
             "a batch: the second answer is shorter, and padded with 0",
@@ -205,7 +205,7 @@ write_next_character_loss = Write(
     reference=_right_loss,
     hints=(
         "Which column of target may the model not read? Which need it not predict?",
-        "F.cross_entropy wants logits (places, classes) and classes (places,): how do you flatten (b, n, ...)?",
+        "F.cross_entropy wants logits (places, classes) and classes (places,): how do you flatten?",
         "Which argument of F.cross_entropy takes the class that is to be left out?",
     ),
     solution=next_character_loss,
@@ -284,7 +284,7 @@ write_learning_rates = Write(
     minutes=6,
     why="nearly every model of today was trained on this curve",
     asked=(
-        "up to step `warm` the rate rises evenly to peak: peak * step / warm; then it falls along half a cosine:"
+        "up to step `warm` the rate rises evenly to peak: peak * step / warm; then it falls by half a cosine:"
         " peak * (1 + cos(pi * done)) / 2, where done goes from 0 at `warm` to 1 at `steps`"
     ),
     stages=(
@@ -401,7 +401,7 @@ write_reads_ahead = Write(
     minutes=8,
     why="ten lines that have found leaks in published code",
     asked=(
-        "for each place i: replace the sign at i by other, run the model again, and sum the absolute change of"
+        "for each place i: replace the sign at i by other, run the model again, sum the absolute change of"
         " all logits at the places BEFORE i"
     ),
     stages=(
