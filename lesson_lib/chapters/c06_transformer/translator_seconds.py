@@ -165,7 +165,7 @@ PUBLISHED = Write(
     ),
     solution=learning_rates_2,
     reference=lambda step, d_model, warm: torch.tensor(
-        [warmup(s, d_model, warm) for s in step.tolist()], device=step.device
+        [warmup(int(s), d_model, warm) for s in step.tolist()], device=step.device
     ),
     remember="up to `warm` a straight line, then the root: the peak is 1 / sqrt(d_model * warm)",
     tolerance=1e-6,
