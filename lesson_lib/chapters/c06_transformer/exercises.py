@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
+from lesson_lib.chapters.c06_transformer import hidden_words
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -1113,4 +1114,14 @@ differs = Open(
 )
 
 
-EXERCISES = (counted, normed, reordered, stream, forced, greedy, narrowed, differs)
+EXERCISES = (
+    *hidden_words.ASKED,
+    counted,
+    normed,
+    reordered,
+    stream,
+    forced,
+    greedy,
+    narrowed,
+    differs,
+)

@@ -1,0 +1,136 @@
+"""Figures of part 06d: where the gap looks, and what happens when a head may not see the subject."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from lesson_lib.charts.basic import bars, heatmap, lines
+from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib.experiments import results
+
+
+def gap(words: Sequence[str], weights: Tensor) -> Picture:
+    """The row of [mask] in every head of a sentence, from weights (layers, heads, n, n): a row for each head."""
+    n_layers, n_heads = weights.shape[:2]
+    return heatmap(
+        weights[:, :, list(words).index("[mask]")].flatten(0, 1),
+        rows=[f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)],
+        columns=list(words),
+        row_axis="",
+        column_axis="the words that [mask] looks at",
+        limits=(0.0, 1.0),
+        alt=(
+            "A heat map with a row for each of four heads and a column for each word: the row of layer 1, head"
+            " 1 is bright at the word keys; in the other rows that word is dark."
+        ),
+        caption="The weights of [mask] alone; each row sums to 1.",
+    )
+
+
+def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Picture:
+    """In which share of sentences each head's largest weight lies on the subject, from shares (layers, heads)."""
+    n_layers, n_heads = shares.shape
+    return bars(
+        {
+            f"layer {layer},\nhead {head}": shares[layer, head].item()
+            for layer in range(n_layers)
+            for head in range(n_heads)
+        },
+        kinds=1,
+        y_axis="largest weight on the subject",
+        marks={"best fixed distance": by_distance},
+        limits=(0, 1.12),
+        alt=(
+            "Bars for four heads, and a line across for the best fixed distance: only layer 1, head 1 has a"
+            " bar that stands out; the other three are low."
+        ),
+        caption=("Stored run. " if stored else "") + "Test sentences with a noun between subject and verb.",
+    )
+
+
+def stored_looks(seed: int) -> Picture:
+    """`looks` of the stored run with this seed."""
+    rows = [row for row in results("bert")["rows"] if row["seed"] == seed]
+    (trained,) = [row for row in rows if row["kind"] == "trained"]
+    shares = [row["largest"] for row in rows if row["kind"] == "probe"]
+    return looks(Tensor(shares).view(2, 2), trained["best_offset"], stored=True)
+
+
+def by_nouns_between() -> Picture:
+    """Verbs in the right number over the number of nouns between, all of which mislead: the stored models and
+    the count of both neighbours."""
+    rows = [row for row in results("bert")["rows"] if row["kind"] == "trained"]
+    curves = {}
+    for who, name in {"model": "BERT", "both": "count of both neighbours"}.items():
+        found = [row["agreement"][who]["misleading_by_attractors"] for row in rows]
+        ranked = [sorted(shares[i][2] for shares in found) for i in range(len(found[0]))]
+        curves[name] = (
+            [kind for kind, _, _ in found[0]],
+            *([values[k] for values in ranked] for k in (0, 1, 2)),
+        )
+    return lines(
+        {"verbs in the right number": curves},
+        alt=(
+            "Verbs in the right number over the number of misleading nouns: BERT stays near 1, the count of"
+            " both neighbours lies far below a half."
+        ),
+        caption="Stored runs, three seeds: misleading test sentences.",
+        x_axis="nouns between subject and verb",
+        y_limits=(0, 1.05),
+        height=2.8,
+    )
+
+
+def blinded(shares: Mapping[str, float]) -> Picture:
+    """Verbs in the right number after each change, beside a coin."""
+    return bars(
+        shares,
+        kinds=1,
+        y_axis="verbs in the right number",
+        marks={"a coin": 0.5},
+        limits=(0, 1.12),
+        alt=(
+            "Bars of right verbs: as it is, with another word hidden, and with the subject hidden from the"
+            " other head they are close to 1; with the subject hidden from layer 1, head 1 the bar is far"
+            " below a coin's half."
+        ),
+        caption="Misleading test sentences.",
+    )
+
+
+@styled
+def stored_blinded(seed: int) -> Picture:
+    """Verbs in the right number in the stored run with this seed after the subject is hidden from the gap, and
+    from every word: in each head, and in all four."""
+    rows = [r for r in results("bert")["rows"] if r["kind"] == "interference" and r["seed"] == seed]
+    rows = [row for row in rows if row["head"] is not None or row["layer"] is None]
+    names = [
+        "all four\nheads" if row["layer"] is None else f"layer {row['layer']},\nhead {row['head']}"
+        for row in rows
+    ]
+    figure, grid = canvas(1, 1, width=7.0, height=3.2)
+    axes = grid[0][0]
+    for k, (key, label) in enumerate(
+        {"verb": "subject hidden from the gap", "all": "subject hidden from every word"}.items()
+    ):
+        drawn = axes.bar(
+            [i + 0.4 * k - 0.2 for i in range(len(rows))],
+            [row[key][1] for row in rows],
+            width=0.36,
+            color=color(k),
+            hatch="//" * k,
+            label=label,
+        )
+        axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
+    axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylim(0, 1.12)
+    axes.set_ylabel("verbs in the right number")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return Picture(
+        figure,
+        "Pairs of bars for each of four heads and for all four together: right verbs with the subject hidden"
+        " from the gap, and from every word. Some pairs are equally high, in others the second bar is much"
+        " lower.",
+        "Stored run, misleading test sentences.",
+    )
