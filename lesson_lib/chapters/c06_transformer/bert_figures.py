@@ -10,7 +10,7 @@ from lesson_lib.experiments import results
 
 
 def gap(words: Sequence[str], weights: Tensor) -> Picture:
-    """The row of [mask] in every head of a sentence, from weights (layers, heads, n, n): a row for each head."""
+    """The row of [mask] in every head, from a sentence's weights (layers, heads, n, n)."""
     n_layers, n_heads = weights.shape[:2]
     return heatmap(
         weights[:, :, list(words).index("[mask]")].flatten(0, 1),
@@ -20,15 +20,15 @@ def gap(words: Sequence[str], weights: Tensor) -> Picture:
         column_axis="the words that [mask] looks at",
         limits=(0.0, 1.0),
         alt=(
-            "A heat map with a row for each of four heads and a column for each word: the row of layer 1, head"
-            " 1 is bright at the word keys; in the other rows that word is dark."
+            "A heat map with a row for each of four heads and a column for each word: the row of layer 1,"
+            " head 1 is bright at the word keys; in the other rows that word is dark."
         ),
-        caption="The weights of [mask] alone; each row sums to 1.",
+        caption="Each row sums to 1.",
     )
 
 
 def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Picture:
-    """In which share of sentences each head's largest weight lies on the subject, from shares (layers, heads)."""
+    """How often each head's largest weight lies on the subject, from shares (layers, heads)."""
     n_layers, n_heads = shares.shape
     return bars(
         {
@@ -44,7 +44,7 @@ def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Pictur
             "Bars for four heads, and a line across for the best fixed distance: only layer 1, head 1 has a"
             " bar that stands out; the other three are low."
         ),
-        caption=("Stored run. " if stored else "") + "Test sentences with a noun between subject and verb.",
+        caption="Stored run." if stored else "Sentences with a noun between.",
     )
 
 
@@ -74,7 +74,7 @@ def by_nouns_between() -> Picture:
             "Verbs in the right number over the number of misleading nouns: BERT stays near 1, the count of"
             " both neighbours lies far below a half."
         ),
-        caption="Stored runs, three seeds: misleading test sentences.",
+        caption="Stored, three seeds: misleading sentences.",
         x_axis="nouns between subject and verb",
         y_limits=(0, 1.05),
         height=2.8,
@@ -94,32 +94,29 @@ def blinded(shares: Mapping[str, float]) -> Picture:
             " other head they are close to 1; with the subject hidden from layer 1, head 1 the bar is far"
             " below a coin's half."
         ),
-        caption="Misleading test sentences.",
+        caption="Misleading sentences.",
     )
 
 
 @styled
 def stored_blinded(seed: int) -> Picture:
-    """Verbs in the right number in the stored run with this seed after the subject is hidden from the gap, and
-    from every word: in each head, and in all four."""
-    rows = [r for r in results("bert")["rows"] if r["kind"] == "interference" and r["seed"] == seed]
-    rows = [row for row in rows if row["head"] is not None or row["layer"] is None]
+    """Verbs in the right number in the stored run with this seed after the subject is hidden from the gap,
+    and from the word right behind the subject: in each head, and in all four."""
+    rows = [row for row in results("carried")["rows"] if row["seed"] == seed]
     names = [
         "all four\nheads" if row["layer"] is None else f"layer {row['layer']},\nhead {row['head']}"
         for row in rows
     ]
     figure, grid = canvas(1, 1, width=7.0, height=3.2)
     axes = grid[0][0]
-    for k, (key, label) in enumerate(
-        {"verb": "subject hidden from the gap", "all": "subject hidden from every word"}.items()
-    ):
+    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word right behind it"}.items()):
         drawn = axes.bar(
             [i + 0.4 * k - 0.2 for i in range(len(rows))],
-            [row[key][1] for row in rows],
+            [row[who] for row in rows],
             width=0.36,
             color=color(k),
             hatch="//" * k,
-            label=label,
+            label=f"subject hidden from {label}",
         )
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
@@ -130,7 +127,7 @@ def stored_blinded(seed: int) -> Picture:
     return Picture(
         figure,
         "Pairs of bars for each of four heads and for all four together: right verbs with the subject hidden"
-        " from the gap, and from every word. Some pairs are equally high, in others the second bar is much"
-        " lower.",
-        "Stored run, misleading test sentences.",
+        " from the gap, and from the word right behind the subject. Most pairs are close to 1; in some the"
+        " first bar is lower, in others the second.",
+        "Stored run.",
     )

@@ -18,12 +18,12 @@ two_neighbours = Choice(
     notebook=PART,
     title="Two neighbours",
     asked=(
-        "Somebody counts, in many sentences, which word stands between which two neighbours. Between 'cabinet'"
-        " and 'old' the count prefers:"
+        "Somebody counts which word stands between which two neighbours. Between 'cabinet' and 'old' the"
+        " count prefers:"
     ),
     options={"a": "is", "b": "are", "c": "both alike"},
     answer="a",
-    remember="mostly the word before a verb is its subject; here that rule is wrong",
+    remember="often the word before a verb is its subject; here it is not",
     slips={
         "that needs the word keys, and the count has only the two neighbours": "b",
         "cabinet is singular, and often it is itself the subject": "c",
@@ -49,8 +49,7 @@ blind_one_head = Choice(
     notebook=PART,
     title="Blind it",
     asked=(
-        "Hide the subject from the gap in layer 1, head 1 alone, in sentences whose other nouns before the"
-        " verb mislead. Right verbs of 100:"
+        "Hide the subject from the gap in layer 1, head 1 alone. Right verbs of 100 misleading sentences:"
     ),
     options={"a": "about 100", "b": "about 50", "c": "about 10"},
     answer="c",
@@ -66,9 +65,9 @@ second_seed = Choice(
     notebook=PART,
     title="Seed 1",
     asked="The same change, seed 1. Right verbs of 100:",
-    options={"a": "about 10", "b": "about 50", "c": "about 70"},
+    options={"a": "about 10", "b": "about 50", "c": "about 65"},
     answer="c",
-    remember="a third is lost; for the rest something else carries the number",
+    remember="a third is lost; the rest has another way",
     slips={
         "then this head alone would carry the number, as in seed 0": "a",
         "half of the largest weights do not mean half of the verbs: the model has other ways": "b",
@@ -79,7 +78,7 @@ third_seed = Choice(
     name="third_seed",
     notebook=PART,
     title="Seed 2",
-    asked="Seed 2: the subject is hidden from the gap in all four heads at once. Right verbs of 100:",
+    asked="Seed 2: hide the subject from the gap in all four heads at once. Right verbs of 100:",
     options={"a": "about 10", "b": "about 50", "c": "about 95"},
     answer="c",
     remember="the gap hardly needs to see the subject",
@@ -128,8 +127,8 @@ write_hide_words = Write(
     minutes=6,
     why="this line turns any text into questions with known answers",
     asked=(
-        "where `chosen`: [mask], the word MASK, if fate < 0.8; the word of `other` if fate is from 0.8 to 0.9;"
-        " else the word itself. Words that are not chosen stay."
+        "where `chosen`: [mask], the word MASK, if fate < 0.8; the word of `other` if fate is from 0.8 to"
+        " 0.9; else the word itself. Words that are not chosen stay."
     ),
     stages=(
         Stage(
@@ -167,7 +166,7 @@ write_hide_words = Write(
     ),
     solution=hide_words,
     hidden=_more_hide_words,
-    remember="the model is asked for every chosen word and cannot tell which of the visible words were chosen",
+    remember="the model is asked for every chosen word, and cannot tell which visible words were chosen",
     slips={
         "you change words that were not chosen": ("torch.where(chosen, hidden, words)", "hidden"),
         "every chosen word becomes [mask]; a tenth gets another word, a tenth stays": (
@@ -221,13 +220,17 @@ write_hidden_loss = Write(
         ),
         Stage(
             "a batch, with different counts of chosen places",
-            lambda: [_asked(drawn(2, 2, 5, 3), [[0, 1, 2, 0, 1], [2, 2, 1, 0, 0]], [[1, 0, 0, 0, 0], [1, 1, 1, 0, 1]])],
+            lambda: [
+                _asked(
+                    drawn(2, 2, 5, 3), [[0, 1, 2, 0, 1], [2, 2, 1, 0, 0]], [[1, 0, 0, 0, 0], [1, 1, 1, 0, 1]]
+                )
+            ],
             "Each chosen place counts once, in whichever sentence it stands.",
         ),
     ),
     hints=(
         "Which shape has logits[chosen], and which rows are in it?",
-        "F.cross_entropy wants a row of logits and a word for each question. Which words belong to these rows?",
+        "F.cross_entropy wants a row of logits and a word for each. Which words belong to these rows?",
         "Does F.cross_entropy sum or average, if you ask for nothing?",
     ),
     solution=hidden_loss,
@@ -305,7 +308,7 @@ write_hidden_from_gap = Write(
         ),
     ),
     hints=(
-        "For one sentence: torch.arange(n) == gap is True at one place. Which axis must it run along, rows or columns?",
+        "torch.arange(n) == gap is True at one place. Which axis must it run along, rows or columns?",
         "Which shapes must the two comparisons have, so that & makes (b, n, n) of them?",
         "Where does None go in gap[:, None], to keep the sentences on the first axis?",
     ),

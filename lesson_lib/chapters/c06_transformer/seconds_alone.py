@@ -17,7 +17,7 @@ def hide_words(first: Write) -> Exercise:
         {
             "words": "torch.tensor([[5, 6]])",
             "chosen": "torch.tensor([[True, False]])",
-            "fate": "torch.tensor([[0.95, 0.5]])  # a chosen word that stays",
+            "fate": "torch.tensor([[0.95, 0.5]])",
             "other": "torch.tensor([[8, 9]])",
         },
         remember="a test with low fates only never meets the other two cases",
@@ -50,7 +50,7 @@ def hidden_loss(first: Write) -> Exercise:
         hints=(
             "Which places does the wrong mean take in as well?",
             "What must be different at those places, so that the mean moves?",
-            "Take a chosen place with equal logits, and one not chosen where the true word has a large logit.",
+            "What if the place that is not chosen has a large logit for its true word?",
         ),
         slips={
             "every place is chosen, so both means are over the same places": (

@@ -63,7 +63,55 @@ def _chosen_after(logits: Tensor, temperature: float, k: int) -> Tensor:
     return shares / shares.sum(-1, keepdim=True)
 
 
+def _one_by_one(words: Tensor, chosen: Tensor, fate: Tensor, other: Tensor) -> Tensor:
+    seen = words.clone()
+    for place in chosen.nonzero().tolist():
+        at = tuple(place)
+        if fate[at] < 0.9:
+            seen[at] = 1 if fate[at] < 0.8 else other[at]
+    return seen
+
+
+def _one_true_each(gap: Tensor, subject: Tensor, n: int) -> Tensor:
+    table = torch.zeros(len(gap), n, n, dtype=torch.bool)
+    table[torch.arange(len(gap)), gap, subject] = True
+    return table
+
+
 RIGHT = {
+    "two_neighbours": ("a", "is"),
+    "how_many_masks": ("c", "120 and 150"),
+    "blind_one_head": ("c", "about 10"),
+    "second_seed": ("c", "about 65"),
+    "third_seed": ("c", "about 95"),
+    "hide_words": (
+        lambda words, chosen, fate, other: torch.where(
+            chosen & (fate < 0.8), 1, torch.where(chosen & (fate >= 0.8) & (fate < 0.9), other, words)
+        ),
+        _one_by_one,
+        lambda w, c, f, o: (
+            w.masked_fill(c & (f < 0.8), 1) * ~(c & (f >= 0.8) & (f < 0.9)) + o * (c & (f >= 0.8) & (f < 0.9))
+        ),
+    ),
+    "hidden_loss": (
+        lambda logits, words, chosen: (
+            -logits.log_softmax(-1).gather(-1, words[..., None])[..., 0][chosen].mean()
+        ),
+        lambda logits, words, chosen: torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), words.masked_fill(~chosen, -100)
+        ),
+        lambda logits, words, chosen: (
+            (torch.nn.functional.cross_entropy(logits.mT, words, reduction="none") * chosen).sum()
+            / chosen.sum()
+        ),
+    ),
+    "hidden_from_gap": (
+        _one_true_each,
+        lambda gap, subject, n: (
+            torch.nn.functional.one_hot(gap, n)[:, :, None] * torch.nn.functional.one_hot(subject, n)[:, None]
+        ).bool(),
+        lambda gap, subject, n: (torch.arange(n * n) == (gap * n + subject)[:, None]).view(-1, n, n),
+    ),
     "norm_of_tokens": (
         lambda x, weight, bias, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps),
         lambda x, weight, bias, eps: (

@@ -1,5 +1,5 @@
-"""The short GPT of Python's manual with rotary positions, with a learned table, and with nothing that says where
-a character stands but the causal mask.
+"""The short GPT of Python's manual with rotary positions, with a learned table, and with nothing but the
+causal mask that says where a character stands.
 
 The three differ in nothing else, the learning rate included; it is the best of three on the VALIDATION topics
 for rotary and for learned positions alike (the rows "tried" of `gpt`).
