@@ -43,7 +43,7 @@ Our sentences are generated. A verb has the **number** of its **subject**, singu
 """
 
 # %%
-drawn = agreement.draw(torch.Generator().manual_seed(0), count=3, split="test")
+drawn = agreement.draw(torch.Generator().manual_seed(0), count=2, split="test")
 for words, length in zip(drawn.words, drawn.lengths, strict=True):
     print(agreement.text(words[:length]))
 for rule, share in agreement.rules(masked.sentences("test")).items():
@@ -105,9 +105,8 @@ for guess in model_of.fill(bert, sentence, top=4):
 
 # %%
 plural = {plural for _, plural in agreement.VERBS}
-assert (
-    quick() or {guess.word for guess in model_of.fill(bert, sentence, top=4)} < plural
-)
+likely = {guess.word for guess in model_of.fill(bert, sentence, top=4)}
+assert quick() or likely < plural
 bert_figures.by_nouns_between()
 
 # %% [markdown]
@@ -125,7 +124,7 @@ bert_figures.gap(looked.words, looked.weights)
 
 # %% [markdown]
 r"""
-In layer 1, head 1 nearly all weight lies on *keys*. Luck? Take 2,800 sentences with a noun between, and hide each verb:
+In layer 1, head 1 nearly all weight lies on *keys*; the other heads prefer *old* or *cabinet*. Take 2,800 sentences with a noun between, and hide each verb:
 """
 
 # %%
@@ -137,7 +136,7 @@ bert_figures.looks(on_subject, masked.best_offset())
 
 # %% [markdown]
 r"""
-In over 99 of 100 this head's largest weight lies on the subject, in the other heads never. One fixed distance reaches 0.31. A suspect!
+In over 99 of 100 this head's largest weight lies on the subject, in the other heads never. One fixed distance reaches 0.31.
 """
 
 # %%
@@ -162,17 +161,17 @@ def right_verbs():
     return masked.agrees(masked.at_verb(bert, misled), misled).mean().item()
 
 
+changes = {
+    "head 1: word\nbefore the gap": (1, before_gap),
+    "head 0:\nsubject": (0, subject),
+    "head 1:\nsubject": (1, subject),
+}
 shares = {"as it is": right_verbs()}
-for name, head, table in (
-    ("head 1: word\nbefore the gap", 1, before_gap),
-    ("head 0:\nsubject", 0, subject),
-    ("head 1:\nsubject", 1, subject),
-):
+for name, (head, table) in changes.items():
     with model_of.changed(bert, layer=1, head=head, blind=table):
         shares[name] = right_verbs()
-assert quick() or (
-    min(list(shares.values())[:3]) > 0.95 and shares["head 1:\nsubject"] < 0.2
-)
+*unharmed, blinded = shares.values()
+assert quick() or (min(unharmed) > 0.95 and blinded < 0.2)
 bert_figures.blinded(shares)
 
 # %% [markdown]
@@ -200,7 +199,7 @@ bert_figures.stored_blinded(1)
 
 # %% [markdown]
 r"""
-Blue: layer 1, head 1 falls to 0.65; the other heads lose nothing. Hatched: a *second* way. In layer 0, head 0 the word right behind the subject (*to* in our sentence) looks back at it. Forbid that look, and 0.66 stay right.
+Blue: layer 1, head 1 falls to 0.65 (all heads: 0.60); the others lose nothing. Hatched: a *second* way. In layer 0, head 0 the word right behind the subject (*to* in our sentence) looks back at it. Forbid that look, and 0.66 stay right.
 
 Seed 2 gets 0.999:
 """

@@ -4,26 +4,31 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, heatmap, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib.charts.basic import bars, draw_table, lines
+from lesson_lib.charts.picture import Picture, canvas, color, styled, trim
 from lesson_lib.experiments import results
 
 
+@styled
 def gap(words: Sequence[str], weights: Tensor) -> Picture:
     """The row of [mask] in every head, from a sentence's weights (layers, heads, n, n)."""
     n_layers, n_heads = weights.shape[:2]
-    return heatmap(
-        weights[:, :, list(words).index("[mask]")].flatten(0, 1),
-        rows=[f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)],
-        columns=list(words),
-        row_axis="",
-        column_axis="the words that [mask] looks at",
-        limits=(0.0, 1.0),
-        alt=(
+    rows = weights[:, :, list(words).index("[mask]")].flatten(0, 1)
+    heads = [f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)]
+    figure, grid = canvas(width=7.2, height=3.6)
+    axes = grid[0][0]
+    draw_table(axes, rows, low=0.0, high=1.0, decimals=2)
+    axes.set_yticks(range(len(heads)), heads)
+    axes.set_xticks(range(len(words)), words)
+    axes.set_xlabel("the words that [mask] looks at")
+    trim(figure)
+    return Picture(
+        figure,
+        (
             "A heat map with a row for each of four heads and a column for each word: the row of layer 1,"
             " head 1 is bright at the word keys; in the other rows that word is dark."
         ),
-        caption="Each row sums to 1.",
+        "Each row sums to 1.",
     )
 
 
@@ -109,14 +114,14 @@ def stored_blinded(seed: int) -> Picture:
     ]
     figure, grid = canvas(1, 1, width=7.0, height=3.2)
     axes = grid[0][0]
-    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word right behind it"}.items()):
+    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word behind it"}.items()):
         drawn = axes.bar(
             [i + 0.4 * k - 0.2 for i in range(len(rows))],
             [row[who] for row in rows],
             width=0.36,
             color=color(k),
             hatch="//" * k,
-            label=f"subject hidden from {label}",
+            label=f"hidden from {label}",
         )
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")

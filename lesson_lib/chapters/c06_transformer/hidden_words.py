@@ -99,7 +99,7 @@ def hide_words(
     return torch.where(chosen, hidden, words)
 
 
-def _whole(rows: list[list[int]]) -> Tensor:
+def _whole(rows: list) -> Tensor:
     return torch.tensor(rows, device="cpu")
 
 
@@ -329,7 +329,7 @@ write_hidden_from_gap = Write(
             "asks.expand(-1, -1, n)",
         ),
         "a row and a column are True; their crossing alone is meant": ("asks & seen", "asks | seen"),
-        "True means hidden here, and your table says what may be seen": ("asks & seen", "~(asks & seen)"),
+        "here True means hidden; your table says what may be seen": ("asks & seen", "~(asks & seen)"),
     },
 )
 
