@@ -456,6 +456,14 @@ CAUGHT = {
         }
         for chosen, fate in ((False, 0.95), (True, 0.5))
     ],
+    "next_loss_2": [
+        {"logits": torch.zeros(1, 2, 2), "tokens": torch.tensor([[0, 1]])},
+        {"logits": torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), "tokens": torch.tensor([[1, 1]])},
+    ],
+    "tempered_2": [
+        {"logits": torch.tensor([1.0, 0.0]), "temperature": 1.0},
+        {"logits": torch.tensor([1.0, 1.0]), "temperature": 2.0},
+    ],
     "hidden_loss_2": [
         {
             "logits": torch.tensor([[[0.0, last], [0.0, 0.0]]]),

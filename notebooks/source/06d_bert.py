@@ -72,7 +72,7 @@ for seen, chosen, length in zip(batch.seen, batch.chosen, batch.lengths, strict=
 
 # %% [markdown]
 r"""
-Behind the bar: the chosen places, from 0. `hide` draws them and the fates.
+Behind the bar: the chosen places, from 0; place 4, *keys*, became a random word. `hide` draws them and the fates.
 
 The model gives logits (b, n, 74), a score for each of 74 words at each place. The loss is the cross-entropy of 06b at the chosen places alone.
 """

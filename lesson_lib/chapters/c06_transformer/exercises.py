@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import hidden_words
+from lesson_lib.chapters.c06_transformer import hidden_words, next_characters
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -1116,6 +1116,7 @@ differs = Open(
 
 EXERCISES = (
     *hidden_words.ASKED,
+    *next_characters.ASKED,
     counted,
     normed,
     reordered,

@@ -120,3 +120,50 @@ FROM_ALL = Write(
         "True means may look here": ("(real & shown)", "(~(real & shown))"),
     },
 )
+
+
+def next_loss(first: Write) -> Exercise:
+    """Inputs on which a loss that is not shifted shows."""
+    return catch(
+        first,
+        "somebody forgot to shift. Write logits of two characters at two places on which that shows",
+        "nothing is shifted: each place is asked for the token that it has just read",
+        {"logits": "torch.tensor([[[5.0, 0.0], [5.0, 0.0]]])", "tokens": "torch.tensor([[0, 1]])"},
+        remember="a model that copies looks perfect to a loss that is not shifted",
+        hints=(
+            "Of which token does the right loss ask the first place, and of which the wrong one?",
+            "What if the two tokens are the same?",
+            "Which logits make one of the two tokens much likelier than the other?",
+        ),
+        slips={
+            "all logits are equal, and every guess is as good": (
+                lambda logits, tokens: bool((logits == logits.flatten()[0]).all())
+            ),
+            "all tokens are the same, and a copy is the right guess": (
+                lambda logits, tokens: bool((tokens == tokens.flatten()[0]).all())
+            ),
+        },
+    )
+
+
+def tempered(first: Write) -> Exercise:
+    """Inputs on which multiplying by the temperature shows."""
+    return catch(
+        first,
+        "somebody multiplies by the temperature. Write logits of two characters and a temperature on which"
+        " that shows",
+        "you multiply by the temperature; it divides",
+        {"logits": "torch.tensor([1.0, 0.0])", "temperature": "2.0"},
+        remember="a test at temperature 1 tests no temperature",
+        hints=(
+            "For which temperature is dividing the same as multiplying?",
+            "Which logits look the same at every temperature?",
+            "Is a row with different logits, at temperature 2, flatter or steeper in the wrong function?",
+        ),
+        slips={
+            "at temperature 1 both do the same": lambda logits, temperature: temperature == 1,
+            "equal logits stay equal at every temperature": (
+                lambda logits, temperature: bool((logits == logits.flatten()[0]).all())
+            ),
+        },
+    )

@@ -78,7 +78,35 @@ def _one_true_each(gap: Tensor, subject: Tensor, n: int) -> Tensor:
     return table
 
 
+def _powers(logits: Tensor, temperature: float) -> Tensor:
+    if temperature == 0:
+        return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+    p = logits.softmax(-1) ** (1 / temperature)
+    return p / p.sum(-1, keepdim=True)
+
+
 RIGHT = {
+    "questions_at_once": ("b", "64"),
+    "no_positions": ("c", "about 3.5"),
+    "which_heat": ("c", "none"),
+    "at_zero": ("b", "the same words again and again"),
+    "one_query": ("b", "the first key only"),
+    "next_loss": (
+        lambda logits, tokens: torch.nn.functional.cross_entropy(
+            logits[:, :-1].transpose(1, 2), tokens[:, 1:]
+        ),
+        lambda logits, tokens: -logits[:, :-1].log_softmax(-1).gather(-1, tokens[:, 1:, None]).mean(),
+        lambda logits, tokens: torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), torch.nn.functional.pad(tokens[:, 1:], (0, 1), value=-100)
+        ),
+    ),
+    "tempered": (
+        lambda logits, t: (
+            (logits / t).softmax(-1) if t else (logits == logits.max(-1, keepdim=True).values).float()
+        ),
+        lambda logits, t: ((logits - logits.max(-1, keepdim=True).values) / max(t, 1e-9)).softmax(-1),
+        _powers,
+    ),
     "two_neighbours": ("a", "is"),
     "how_many_masks": ("c", "120 and 150"),
     "blind_one_head": ("c", "about 10"),
