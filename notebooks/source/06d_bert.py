@@ -100,7 +100,7 @@ assert_close(masked_logits(bert, seen, lengths), bert(seen, lengths))
 
 # %% tags=["nbval-ignore-output"]
 sentence = "the keys to the cabinet [mask] old"
-for guess in model_of.fill(bert, sentence, top=4):
+for guess in model_of.fill(bert, sentence, top=4):  # likeliest words
     print(f"{guess.word:6} {guess.probability:.2f}")
 
 # %%
@@ -132,7 +132,7 @@ given = masked.probed()  # words, and the places of subject and verb
 weights = masked.looks(bert, given)  # the gap's rows: (layers, heads, sentences, n)
 on_subject = (weights.argmax(-1) == given.subject).float().mean(-1)
 assert quick() or on_subject[1, 1] > 0.95
-bert_figures.looks(on_subject, masked.best_offset())
+bert_figures.looks(on_subject, masked.best_offset())  # the best distance
 
 # %% [markdown]
 r"""
@@ -152,9 +152,8 @@ r"""
 
 # %%
 misled = given.take(given.misleading.nonzero()[::2, 0])  # 404 sentences
-subject, before_gap = (
-    to_device(masked.blind(misled, who)) for who in ("verb", "control")
-)
+subject = to_device(masked.blind(misled, "verb"))  # hidden from the gap
+before_gap = to_device(masked.blind(misled, "control"))  # another word hidden
 
 
 def right_verbs():
@@ -220,7 +219,7 @@ bert_figures.stored_blinded(2)
 
 # %% [markdown]
 r"""
-The last blue bar has 0.95: the gap need not see the subject at all. **"A head in which the gap ignores the subject does not matter."** In layer 0, head 1 the word behind the subject puts 0.88 of its weight on it. Forbid this one look, and 0.51 stay right, a coin's half. So *to* reads the number off *keys*, and in layer 1 the gap reads it off *to*. No map of the gap's row shows that.
+The last blue bar has 0.95: the gap need not see the subject at all. **"A head in which the gap ignores the subject does not matter."** In layer 0, head 1 the word behind the subject puts 0.88 of its weight on it. Forbid this one look, and 0.51 stay right, a coin's half. So the word behind (in our sentence *to*) reads the number off the subject, and in layer 1 the gap reads it there. No map of the gap's row shows that.
 
 **A map is a lead; an intervention is a test.**
 

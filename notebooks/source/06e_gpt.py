@@ -111,7 +111,7 @@ gpt_figures.stored_bits()
 r"""
 Without positions it is 3.52 bits, with a learned table 2.34, with rotary positions 2.19 (medians). Each of three seeds gains at least 0.13 from the table to rotary. This is the payoff of 05b. A likely reason: rotary scores see distances, so a spelling learned at one place holds at all 64. The table must learn each place.
 
-The fourth bar is a warning. A **5-gram count** looks up which character followed the last four in the training text. It takes a second, and has 2.17. Only the long GPT, with three times the numbers and four minutes of training (one seed), is clearly better: 2.05.
+The fourth bar is a warning. A **5-gram count** looks up which character followed the last four in the training text. It has 2.17. Only the long GPT, with three times the numbers and four minutes of training (one seed), is clearly better: 2.05.
 
 ## 3 · It writes
 
@@ -138,7 +138,7 @@ print("The " + generate(writer, "The ", 240))
 
 # %% [markdown]
 r"""
-It makes no sense, yet there are words, brackets and line breaks. `generate` does the same with a **cache**: it keeps the keys and values of the characters before, and computes only the new one's.
+It makes no sense, yet there are words, brackets and line breaks. `generate` does the same with a **cache**: it keeps the keys and values of the characters before.
 
 Every such writer has a slider. The logits are divided by a **temperature** before the softmax. Logits 2, 1, 0 become 4, 2, 0 at temperature 0.5, so the first is $e^2 = 7.4$ times as likely as the second, instead of $e = 2.7$ times.
 """
@@ -150,7 +150,7 @@ predict("which_heat")
 # Write it. At temperature 0 nobody can divide: the likeliest character has probability 1.
 
 # %%
-logits = next_logits(writer, "The ")
+logits = next_logits(writer, "The ")  # of the character behind it
 shares = {t: (logits.double() / t).softmax(-1).cpu() for t in (0.5, 1.0, 2.0)}
 orders = [p.argsort(descending=True).tolist() for p in shares.values()]
 assert orders[0] == orders[1] == orders[2]
@@ -166,7 +166,8 @@ All 96 characters keep their order; only the shape changes. **Entropy**, the mea
 # %%
 vocabulary, known = set(re.findall(r"\w+", manual)), {}
 for t in (0, 0.5, 1.0, 2.0):
-    said = re.findall(r"\w+", generate(writer, "The ", 600, temperature=t))
+    text = generate(writer, "The ", 600, temperature=t)
+    said = re.findall(r"\w+", text)[:-1]  # the last word is cut off
     known[t] = sum(word in vocabulary for word in said) / len(said)
 assert quick() or known[0.5] - known[2.0] > 0.3
 gpt_figures.known_words(known)

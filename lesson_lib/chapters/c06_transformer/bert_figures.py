@@ -114,14 +114,14 @@ def stored_blinded(seed: int) -> Picture:
     ]
     figure, grid = canvas(1, 1, width=7.0, height=3.2)
     axes = grid[0][0]
-    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word behind it"}.items()):
+    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word behind"}.items()):
         drawn = axes.bar(
             [i + 0.4 * k - 0.2 for i in range(len(rows))],
             [row[who] for row in rows],
             width=0.36,
             color=color(k),
             hatch="//" * k,
-            label=f"hidden from {label}",
+            label=f"subject hidden from {label}",
         )
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
