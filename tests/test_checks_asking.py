@@ -448,6 +448,31 @@ CAUGHT = {
         {"delta": 2.0, "frequencies": torch.ones(1)},
         {"delta": 0.0, "frequencies": torch.tensor([1.0, 0.1])},
     ],
+    "hide_words_2": [
+        {
+            "words": torch.tensor([[5]]),
+            "chosen": torch.tensor([[chosen]]),
+            "fate": torch.tensor([[fate]]),
+            "other": torch.tensor([[6]]),
+        }
+        for chosen, fate in ((False, 0.95), (True, 0.5))
+    ],
+    "next_loss_2": [
+        {"logits": torch.zeros(1, 2, 2), "tokens": torch.tensor([[0, 1]])},
+        {"logits": torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), "tokens": torch.tensor([[1, 1]])},
+    ],
+    "tempered_2": [
+        {"logits": torch.tensor([1.0, 0.0]), "temperature": 1.0},
+        {"logits": torch.tensor([1.0, 1.0]), "temperature": 2.0},
+    ],
+    "hidden_loss_2": [
+        {
+            "logits": torch.tensor([[[0.0, last], [0.0, 0.0]]]),
+            "words": torch.tensor([[0, 1]]),
+            "chosen": torch.tensor([[True, chosen]]),
+        }
+        for last, chosen in ((1.0, True), (0.0, False))
+    ],
 }
 
 

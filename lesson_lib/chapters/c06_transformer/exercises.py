@@ -13,7 +13,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import layer, translator, writing
+from lesson_lib.chapters.c06_transformer import (
+    hidden_words,
+    layer,
+    next_characters,
+    translator,
+    writing,
+)
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -931,6 +937,8 @@ EXERCISES = (
     *layer.ASKED,
     *translator.ASKED,
     *writing.ASKED,
+    *hidden_words.ASKED,
+    *next_characters.ASKED,
     counted,
     normed,
     reordered,
