@@ -171,6 +171,7 @@ RIGHT = {
             ],
             -1,
         ),
+    ),
     "questions_at_once": ("b", "64"),
     "no_positions": ("c", "about 3.5"),
     "which_heat": ("c", "none"),
