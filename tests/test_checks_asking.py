@@ -332,6 +332,11 @@ def test_a_wrong_function_is_caught_by_the_inputs_of_the_solution(posed):
 
 CAUGHT = {
     "stable_weights_2": [{"scores": torch.tensor([[500.0, 501.0]])}],
+    "shift_weights_2": [
+        {"h": 1, "w": 3, "down": 0, "right": 1},
+        {"h": 3, "w": 2, "down": 1, "right": 0},
+        {"h": 2, "w": 2, "down": 5, "right": 5},
+    ],
     "scaled_attention_2": [
         {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.eye(2)},
         {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "value": torch.ones(1, 3)},

@@ -25,9 +25,10 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     draw_rectangle,
     row_of_panels,
 )
-from lesson_lib.charts.basic import lines
+from lesson_lib.charts.basic import heatmap, lines
 from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
+from lesson_lib.experiments import results
 
 CHANCE = {"digits": 0.1, "pairs": 0.5}
 ACROSS = 6  # canvases side by side
@@ -96,6 +97,76 @@ def _vector(axes: Axes, column: int, line: int, number: int, vector: Tensor) -> 
     place = {"va": "center", "fontsize": 8.5}
     axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **place)
     axes.text(column + 0.42, line + 0.5, text, ha="left", **place)
+
+
+@styled
+def edges(
+    picture: Float[Tensor, "3 h w"],
+    found: Mapping[str, Float[Tensor, "h w"]],
+    marked: Mapping[str, Pixel] | None = None,
+) -> Picture:
+    """A picture, and what edge finders make of it: orange where the left is brighter, violet where the right
+    is; `marked` pixels have a letter in every panel."""
+    across = 1 + len(found)
+    figure, grid = sheet(1, across, width=7.6, height=2.2)
+    most = max(map.abs().max().item() for map in found.values())
+    panels = {"the picture": None, **found}
+    for axes, (name, map) in zip(grid.flat, panels.items(), strict=False):
+        if map is None:
+            draw_picture(axes, picture)
+        else:
+            image = draw_picture(axes, map, low=-most, high=most, shades="PuOr_r")
+            axes.spines[:].set(visible=True, color="0.6")
+        axes.set_title(name, fontsize=9.5)
+        for letter, (row, column) in (marked or {}).items():
+            axes.text(column, row, letter, ha="center", va="center", fontsize=11, fontweight="bold")
+    figure.colorbar(image, ax=grid, label="left - right", fraction=0.03, shrink=0.9)
+    trim(figure)
+    return Picture(
+        figure,
+        "A small picture of a house, and beside it where its brightness changes from left to right: the"
+        " sides of roof, wall and tree stand out, the plain sky and the ground do not.",
+    )
+
+
+def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float[Tensor, "3 3"]) -> Picture:
+    """How two heads make an edge finder: their shares over the nine pixels, and 18 times the difference."""
+    return heatmap(
+        {"head 0": head, "head 1": even, "18 (head 0 - head 1)": kernel},
+        alt="The shares of two heads over nine pixels, and a kernel that is their scaled difference.",
+        caption="",
+        row_axis="",
+        column_axis="",
+        rows=("up", "", "down"),
+        columns=("left", "", "right"),
+    )
+
+
+@styled
+def searched() -> Picture:
+    """What is missed of the hidden convolution: a dot for each seed of each system, from the stored runs of
+    "fields"."""
+    names = {
+        "3 x 3 kernel": ("kernel", 3),
+        "4 heads": ("n_heads", 4),
+        "8 heads": ("n_heads", 8),
+        "7 x 7 kernel": ("kernel", 7),
+    }
+    figure, grid = sheet(width=6.4, height=2.9)
+    axes = grid[0][0]
+    for k, (key, value) in enumerate(names.values()):
+        missed = sorted(row["unexplained"] for row in results("fields")["rows"] if row.get(key) == value)
+        places = [k + 0.09 * (i - (len(missed) - 1) / 2) for i in range(len(missed))]
+        axes.plot(places, missed, MARKERS[k], color=color(k), markersize=6, linestyle="none")
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(names)), list(names))
+    axes.set_ylabel("missed")
+    return Picture(
+        figure,
+        "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
+        " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
+        "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
+    )
 
 
 def offset_name(down: int, right: int) -> str:

@@ -17,6 +17,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.exercises import (
     _taps,
     _unfolded,
 )
+from lesson_lib.convolution import offsets
 from lesson_lib.scores import dot
 
 
@@ -103,7 +104,31 @@ def _recursively(cost: Tensor) -> Tensor:
     return torch.tensor(cheapest(0, tuple(range(cost.shape[1])))[1], device=cost.device)
 
 
+def _by_offsets(h: int, w: int, down: int, right: int) -> Tensor:
+    return (offsets(h, w) == torch.tensor([down, right])).all(-1).float()
+
+
+def _by_two_moves(h: int, w: int, down: int, right: int) -> Tensor:
+    """A move down and a move to the right, as one product of Kronecker."""
+    moves = (
+        torch.diag(torch.ones(max(0, n - abs(far))), far)[:n, :n] if abs(far) < n else torch.zeros(n, n)
+        for n, far in ((h, down), (w, right))
+    )
+    return torch.kron(*moves)
+
+
 RIGHT = {
+    "enough_heads": ("c", "no number is enough"),
+    "edge_heads": ("b", "two"),
+    "four_for_four": ("b", "some are found"),
+    "all_pixels": ("c", "about 800 times"),
+    "shift_weights": (_by_offsets, _by_two_moves),
+    "head_vector": (
+        lambda centre, sharpness: torch.tensor(
+            [-sharpness, *(2 * sharpness * place for place in centre.tolist())]
+        ),
+        lambda centre, sharpness: sharpness * torch.cat([-torch.ones(1), 2 * centre]),
+    ),
     "nine_heads": (_heads(), _as_products, _by_attend),
     "patch_rows": (_unfolded, _slice_by_slice, _by_convolution),
     "sagan_block": (_block(), _block_by_attend, _block_of_columns, _block_of_convolutions),
