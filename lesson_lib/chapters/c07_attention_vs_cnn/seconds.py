@@ -1,9 +1,10 @@
 """Second problems of chapter 07: other shapes, another distance, and inputs that catch a mistake."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
 from lesson_lib.checks.expose import catch
 from lesson_lib.checks.inputs import drawn, table
@@ -97,6 +98,131 @@ HEAD_OF_TWO = Write(
         "the squares come first in r": (
             "[-sharpness, 2 * sharpness * centre]",
             "[2 * sharpness * centre, -sharpness]",
+        ),
+    },
+)
+
+
+def cut_patches_2(patches: Float[Tensor, "n numbers"], width: int) -> Float[Tensor, "h w"]:
+    side = round(patches.shape[1] ** 0.5)
+    squares = patches.reshape(-1, width // side, side, side)  # rows and columns of patches
+    return squares.transpose(1, 2).reshape(-1, width)
+
+
+def _cut(patches: Tensor, width: int) -> Case:
+    return {"patches": patches, "width": width}
+
+
+PUT_TOGETHER = Write(
+    name="cut_patches_2",
+    title="Put it together again",
+    asked=(
+        "the way back: rows of side * side numbers, the patches of a grey picture row by row, become the"
+        " picture again; `width` is its number of columns"
+    ),
+    stages=(
+        Stage(
+            "two patches of 2 x 2, side by side",
+            lambda: [_cut(table([[0, 1, 4, 5], [2, 3, 6, 7]]), 4)],
+            "The first line is 0 1 2 3: two numbers of the first patch, two of the second.",
+        ),
+        Stage(
+            "one patch",
+            lambda: [_cut(table([[3, 1, 4, 1, 5, 9, 2, 6, 8]]), 3)],
+            "The patch is the picture.",
+        ),
+        Stage(
+            "two rows of three patches",
+            lambda: [_cut(drawn(1, 6, 4), 6)],
+            "Patches 0, 1, 2 stand in the upper row.",
+        ),
+    ),
+    hints=(
+        "How many patches stand side by side?",
+        "Reshape to (rows of patches, columns of patches, side, side). Which two axes must become neighbours, so"
+        " that a line of the picture is one run of numbers?",
+        "A line of the picture goes through all patches of a row: line inside the patch first, then the patch.",
+    ),
+    solution=cut_patches_2,
+    remember="what one transpose has moved, the same transpose brings back",
+    slips={
+        "a reshape alone lays each patch out as lines of the picture": (
+            "squares.transpose(1, 2).reshape(-1, width)",
+            "patches.reshape(-1, width)",
+        ),
+        "inside each patch, lines and columns have changed places": (
+            "squares.transpose(1, 2)",
+            "squares.mT.transpose(1, 2)",
+        ),
+        "all patches stand below each other: a row of patches has width // side of them": (
+            "squares.transpose(1, 2).reshape(-1, width)",
+            "squares.reshape(-1, side)",
+        ),
+    },
+)
+
+
+def class_answer_2(
+    patches: Float[Tensor, "b n d"],
+    class_token: Float[Tensor, " d"],
+    real: Bool[Tensor, "b n"],
+) -> Float[Tensor, "b d"]:
+    first = class_token.expand(len(patches), 1, -1)
+    tokens = torch.cat([first, patches], dim=1)
+    may_look = torch.cat([real.new_ones(len(real), 1), real], dim=1)  # the class token is always real
+    return attend(tokens, tokens, tokens, mask=may_look[:, None]).output[:, 0]
+
+
+def _padded(patches: Tensor, class_token: Tensor, real: list[list[bool]]) -> Case:
+    return {"patches": patches, "class_token": class_token, "real": torch.tensor(real, device="cpu")}
+
+
+PADDED_PATCHES = Write(
+    name="class_answer_2",
+    title="Pictures of different sizes",
+    asked=(
+        "a batch of pictures with different numbers of patches; `real` is False where a patch is padding. The"
+        " class token's output, in which padding has no part"
+    ),
+    stages=(
+        Stage(
+            "a class token of zeros, one real patch, one of padding",
+            lambda: [_padded(table([[[2.0, 4.0], [9.0, 9.0]]]), table([0.0, 0.0]), [[True, False]])],
+            "Half itself, half the real patch: (1, 2).",
+        ),
+        Stage(
+            "no padding: as before",
+            lambda: [_padded(drawn(1, 1, 3, 2), drawn(2, 2), [[True, True, True]])],
+            "With all patches real it is your first function.",
+        ),
+        Stage(
+            "two pictures, three patches and one",
+            lambda: [_padded(drawn(3, 2, 3, 5), drawn(4, 5), [[True] * 3, [True, False, False]])],
+            "Each picture has a row of its own in the mask: (b, 1, 1 + n) for all queries.",
+        ),
+    ),
+    hints=(
+        "The tokens are one more than the patches. What is the mask of the class token itself?",
+        "Which shape must a mask have beside scores of (b, 1 + n, 1 + n), if it is the same for all queries?",
+        "torch.cat puts a column of True in front of `real`: along which axis?",
+    ),
+    solution=class_answer_2,
+    remember="a token more is a column more in the mask",
+    slips={
+        "padding is looked at: attend needs the mask": (", mask=may_look[:, None]", ""),
+        "the mask is turned round: True = may look": (
+            "mask=may_look[:, None]",
+            "mask=~may_look[:, None] | (torch.arange(tokens.shape[1], device=real.device) == 0)",
+        ),
+        "the class token may look at itself, too": (
+            "real.new_ones(len(real), 1)",
+            "~real.any(1, keepdim=True)",
+        ),
+        "padding set to zero still takes its share of the weight: hide it": (
+            "tokens = torch.cat([first, patches], dim=1)",
+            "tokens = torch.cat([first, patches * real[..., None]], dim=1)",
+            ", mask=may_look[:, None]",
+            "",
         ),
     },
 )

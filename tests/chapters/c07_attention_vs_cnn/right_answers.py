@@ -17,6 +17,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.exercises import (
     _taps,
     _unfolded,
 )
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
 from lesson_lib.convolution import offsets
 from lesson_lib.scores import dot
 
@@ -122,6 +123,31 @@ RIGHT = {
     "edge_heads": ("b", "two"),
     "four_for_four": ("b", "some are found"),
     "all_pixels": ("c", "about 800 times"),
+    "patch_table": ("c", "65,536"),
+    "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
+    "two_curves": ("b", "was each curve trained to its end?"),
+    "shuffled_rule": ("c", "no number is enough"),
+    "cut_patches": (
+        lambda picture, side: _unfolded(picture[None, None], side)[0],
+        lambda picture, side: patchify(picture[None, None], side)[0],
+    ),
+    "class_answer": (
+        lambda patches, class_token: torch.stack(
+            [
+                attend(
+                    class_token[None], torch.stack([class_token, *some]), torch.stack([class_token, *some])
+                ).output[0]
+                for some in patches
+            ]
+        ),
+        lambda patches, class_token: torch.nn.functional.scaled_dot_product_attention(
+            *[
+                torch.nn.functional.pad(patches, (0, 0, 1, 0)).index_fill(1, torch.tensor([0]), 0.0)
+                + torch.nn.functional.pad(class_token[None, None], (0, 0, 0, patches.shape[1]))
+            ]
+            * 3
+        )[:, 0],
+    ),
     "shift_weights": (_by_offsets, _by_two_moves),
     "head_vector": (
         lambda centre, sharpness: torch.tensor(
