@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d, interpolate
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c07_attention_vs_cnn import convolution, data_or_prior
+from lesson_lib.chapters.c07_attention_vs_cnn import convolution, data_or_prior, reach
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -942,4 +942,15 @@ without = Open(
 )
 
 
-EXERCISES = (*convolution.ASKED, *data_or_prior.ASKED, seen, nine, patches, view, sagan, match_a_set, without)
+EXERCISES = (
+    *convolution.ASKED,
+    *data_or_prior.ASKED,
+    *reach.ASKED,
+    seen,
+    nine,
+    patches,
+    view,
+    sagan,
+    match_a_set,
+    without,
+)

@@ -15,7 +15,15 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import centres, detections, queries, query_maps  # noqa: F401
+from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F401
+    by_objects,
+    centres,
+    detections,
+    found_in,
+    looked_from,
+    queries,
+    query_maps,
+)
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     QUERY,
     Pixel,
@@ -528,24 +536,38 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
     return picture
 
 
-def agreement(curves: Mapping[str, Sequence]) -> Picture:
-    """kappa over the steps of long GAN trainings, {what stands in the middle: (steps, lowest, median,
-    highest)}."""
+def agreement() -> Picture:
+    """kappa over the steps of the long GAN trainings, from the stored runs: attention, a wide convolution,
+    or nothing in the middle."""
+    found = {}
+    for middle in ("attention", "wide convolution", "nothing"):
+        rows = [
+            row
+            for row in results("sagan")["rows"]
+            if (row["kind"], row.get("middle"), row.get("noises")) == ("long", middle, "own")
+        ]
+        steps = [report["step"] for report in rows[0]["reports"]]
+        seeds = zip(*([report["kappa"] for report in row["reports"]] for row in rows), strict=True)
+        found[middle] = (steps, *zip(*(sorted(now) for now in seeds), strict=True))
     return lines(
-        {"kappa: how much the halves agree beyond chance": dict(curves)},
+        {"kappa: how much the halves agree beyond chance": found},
         alt=(
-            "Agreement of the two halves beyond chance over the steps of the training: with attention it"
-            " rises towards one, without it stays near zero."
+            "Agreement of the two halves beyond chance over the steps of the training: with attention and"
+            " with a wide convolution it rises towards one, with nothing it stays near zero."
         ),
-        caption=(
-            "Stored runs, own noise at each place. Middle of three seeds, band from lowest to highest. Real"
-            " pictures have 1."
-        ),
+        caption="Median of three seeds, bands from lowest to highest. Chance is 0, real pictures have 1.",
         x_axis="step",
         y_limits=(-0.1, 1.02),
         points=False,
         height=3.2,
     )
+
+
+def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
+    """Real pictures, and what generators have drawn with that in the middle: the stored ones of seed 0."""
+    rows = [row for row in results("sagan")["rows"] if row["kind"] == "shown"]
+    stored = {row["middle"]: torch.tensor(row["canvases"], device="cpu") for row in rows}
+    return generated({"real": real, **{name: stored[name] for name in middles}})
 
 
 @styled
@@ -564,6 +586,14 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
     return Picture(
         figure, "Sheets of small pictures side by side: real ones and those that generators have drawn."
     )
+
+
+def places() -> Picture:
+    """Where two places of the trained generator looked, from the stored run of seed 0."""
+    row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
+    asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
+    tables = dict(zip(asked, torch.tensor(row["maps"], device="cpu")[0], strict=True))
+    return maps(torch.tensor(row["mapped"], device="cpu")[0], tables)
 
 
 @styled

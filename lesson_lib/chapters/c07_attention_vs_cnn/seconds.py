@@ -1,7 +1,7 @@
 """Second problems of chapter 07: other shapes, another distance, and inputs that catch a mistake."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -223,6 +223,145 @@ PADDED_PATCHES = Write(
             "tokens = torch.cat([first, patches * real[..., None]], dim=1)",
             ", mask=may_look[:, None]",
             "",
+        ),
+    },
+)
+
+
+def place_attention_2(
+    x: Float[Tensor, "b c h w"],
+    coarse: Float[Tensor, "b c h2 w2"],
+    w_v: Float[Tensor, "c c"],
+    gamma: float,
+) -> Float[Tensor, "b c h w"]:
+    places, others = x.flatten(2).mT, coarse.flatten(2).mT
+    found = attend(places, others, others @ w_v.T).output
+    return x + gamma * found.mT.reshape(x.shape)
+
+
+def _coarser(seed: int, b: int, c: int, fine: tuple[int, int], coarse: tuple[int, int], gamma: float) -> Case:
+    return {
+        "x": drawn(seed, b, c, *fine),
+        "coarse": drawn(seed + 1, b, c, *coarse),
+        "w_v": drawn(seed + 2, c, c),
+        "gamma": gamma,
+    }
+
+
+KEYS_OF_A_COARSER_MAP = Write(
+    name="place_attention_2",
+    title="Keys from a coarser map",
+    asked=(
+        "to save memory, each place of x asks the places of a coarser map of the same picture: queries are x's"
+        " places, keys the coarse places, values the coarse places times w_v. Give back x + gamma * found"
+    ),
+    stages=(
+        Stage(
+            "two places ask one",
+            lambda: [
+                {
+                    "x": table([[[[2.0, 6.0]]]]),
+                    "coarse": table([[[[3.0]]]]),
+                    "w_v": table([[2.0]]),
+                    "gamma": 0.5,
+                }
+            ],
+            "Both find 2 * 3 = 6, and get half of it: 5 and 9.",
+        ),
+        Stage(
+            "two rows of three ask one row of two",
+            lambda: [_coarser(1, 1, 3, (2, 3), (1, 2), 1.0)],
+            "The table of weights is (b, 6, 2); what is found is one vector for each of the six places.",
+        ),
+        Stage(
+            "two pictures",
+            lambda: [_coarser(11, 2, 2, (3, 4), (2, 1), -0.7)],
+            "Each picture asks its own coarse map.",
+        ),
+    ),
+    hints=(
+        "How many queries are there, and how many keys?",
+        "Which of the three, query, key, value, come from the coarse map?",
+        "What was found has as many rows as there are queries: which map's shape does it take?",
+    ),
+    solution=place_attention_2,
+    remember="queries decide the shape of the output, keys and values what can be found: cross-attention",
+    slips={
+        "the keys come from the coarse map as well; yours are the places of x": (
+            "attend(places, others, others @ w_v.T)",
+            "attend(places, places, places @ w_v.T)",
+        ),
+        "the values are without w_v": ("others @ w_v.T", "others"),
+        "x itself is gone: the block adds to it": ("x + gamma", "gamma"),
+        "on the way back channels and places are mixed: .mT before the reshape": (
+            "found.mT.reshape",
+            "found.reshape",
+        ),
+    },
+)
+
+
+def set_loss_of_kinds_2(
+    logits: Float[Tensor, "q kinds_and_none"],
+    kind: Int[Tensor, " objects"],
+    query: Int[Tensor, " objects"],
+    no_object: float,
+) -> Float[Tensor, ""]:
+    wanted = torch.full_like(logits[:, 0], logits.shape[1] - 1, dtype=torch.long)
+    wanted[query] = kind
+    counts = torch.ones_like(logits[0])
+    counts[-1] = no_object
+    return torch.nn.functional.cross_entropy(logits, wanted, counts)
+
+
+def _counted(logits: Tensor, kind: list[int], query: list[int], no_object: float) -> Case:
+    numbers = {"kind": kind, "query": query}
+    tensors = {name: torch.tensor(row, device="cpu") for name, row in numbers.items()}
+    return {"logits": logits} | tensors | {"no_object": no_object}
+
+
+WITH_WEIGHTS = Write(
+    name="set_loss_of_kinds_2",
+    title="Most queries find nothing",
+    asked=(
+        "with 100 queries and 5 objects 'no object' would drown the rest: a query without an object counts"
+        " `no_object` (DETR takes 0.1), each other query 1. The weighted mean, as cross_entropy gives it with its"
+        " argument `weight`"
+    ),
+    stages=(
+        Stage(
+            "one query with its object: the weight has nothing to weigh",
+            lambda: [_counted(table([[2.0, 0.0, 0.0]]), [0], [0], 0.1)],
+            "0.2395, as before.",
+        ),
+        Stage(
+            "three queries, one object",
+            lambda: [_counted(drawn(1, 3, 3), [0], [1], 0.1)],
+            "Give cross_entropy a weight for each class; the last is no_object.",
+        ),
+        Stage(
+            "five queries, three objects",
+            lambda: [_counted(drawn(2, 5, 5), [3, 0, 3], [4, 0, 1], 0.4)],
+            "cross_entropy divides by the sum of the weights, not by the number of queries.",
+        ),
+    ),
+    hints=(
+        "What shape has the argument `weight` of cross_entropy: a number for each query, or for each class?",
+        "Which class has the weight no_object?",
+        "Does your mean divide by 1 + 0.1 + 0.1, or by 3?",
+    ),
+    solution=set_loss_of_kinds_2,
+    remember="a weight for a class is one argument; without it a detector learns to say 'nothing' first",
+    slips={
+        "'no object' still counts as much as the rest": (", counts)", ")"),
+        "the weight belongs to the last class, 'no object'": ("counts[-1]", "counts[0]"),
+        "divide by the sum of the weights, not by the number of queries": (
+            "cross_entropy(logits, wanted, counts)",
+            'cross_entropy(logits, wanted, counts, reduction="sum") / len(logits)',
+        ),
+        "no_object multiplies the whole loss; it is the weight of one class": (
+            "cross_entropy(logits, wanted, counts)",
+            "cross_entropy(logits, wanted) * no_object",
         ),
     },
 )
