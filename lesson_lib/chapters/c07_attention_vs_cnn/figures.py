@@ -567,7 +567,7 @@ def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
     """Real pictures, and what generators have drawn with that in the middle: the stored ones of seed 0."""
     rows = [row for row in results("sagan")["rows"] if row["kind"] == "shown"]
     stored = {row["middle"]: torch.tensor(row["canvases"], device="cpu") for row in rows}
-    return generated({"real": real, **{name: stored[name] for name in middles}})
+    return generated({"real": real, **{f"with {name}": stored[name] for name in middles}})
 
 
 @styled

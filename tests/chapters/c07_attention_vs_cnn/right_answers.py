@@ -84,6 +84,12 @@ def _block_of_convolutions(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gam
     return x + gamma * torch.einsum("bij,bcj->bci", weights, value).reshape(x.shape)
 
 
+def _query_by_query(logits: Tensor, kind: Tensor, query: Tensor) -> Tensor:
+    answers = dict(zip(query.tolist(), kind.tolist(), strict=True))
+    losses = [-row.log_softmax(-1)[answers.get(k, -1)] for k, row in enumerate(logits)]
+    return torch.stack(losses).mean()
+
+
 def _hungarian(cost: Tensor) -> Tensor:
     from scipy.optimize import linear_sum_assignment  # here, since few checks need it
 
@@ -123,6 +129,29 @@ RIGHT = {
     "edge_heads": ("b", "two"),
     "four_for_four": ("b", "some are found"),
     "all_pixels": ("c", "about 800 times"),
+    "gamma_moves": ("b", "gamma alone"),
+    "who_agrees": ("b", "with attention, and with the wide convolution"),
+    "cheapest_pairs": ("c", "7"),
+    "without_matching": ("b", "objects that stand alone, and hardly any others"),
+    "place_attention": (
+        lambda x, w_q, w_k, w_v, gamma: _block_by_attend(x, w_q / len(w_q) ** 0.5, w_k, w_v, gamma),
+        lambda x, w_q, w_k, w_v, gamma: (
+            x
+            + gamma
+            * torch.nn.functional.scaled_dot_product_attention(
+                *((w @ x.flatten(2)).mT for w in (w_q, w_k, w_v))
+            ).mT.view_as(x)
+        ),
+    ),
+    "set_loss_of_kinds": (
+        _query_by_query,
+        lambda logits, kind, query: (
+            -logits.log_softmax(-1)[
+                torch.arange(len(logits)),
+                (torch.zeros(len(logits), dtype=torch.long) + logits.shape[1] - 1).scatter(0, query, kind),
+            ].mean()
+        ),
+    ),
     "patch_table": ("c", "65,536"),
     "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
     "two_curves": ("b", "was each curve trained to its end?"),
