@@ -1,5 +1,8 @@
 """Second problems of chapter 07: other shapes, another distance, and inputs that catch a mistake."""
 
+import random
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -8,6 +11,7 @@ from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
 from lesson_lib.checks.expose import catch
 from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.short import Number, fresh
 
 
 def _one_row(h: int, w: int, down: int, right: int) -> bool:
@@ -365,3 +369,187 @@ WITH_WEIGHTS = Write(
         ),
     },
 )
+
+
+def pixels_seen(first: Number, n: int) -> Number:
+    """Other kernels, and the stride in another layer."""
+
+    def make(draw: random.Random) -> Number:
+        kernels, strided = [draw.choice([3, 5, 7]) for _ in range(3)], draw.choice([0, 1])
+        side, step, told = 1, 1, []
+        for layer, kernel in enumerate(kernels):
+            side += (kernel - 1) * step
+            told.append(f"{kernel} x {kernel}")
+            step *= 2 if layer == strided else 1
+        plain = 1 + sum(kernel - 1 for kernel in kernels)
+        doubled = 1 + sum(
+            (kernel - 1) * (2 if layer >= strided else 1) for layer, kernel in enumerate(kernels)
+        )
+        return replace(
+            first,
+            asked=(
+                f"three convolutions of {', '.join(told)}, one behind the other, the"
+                f" {('FIRST', 'SECOND')[strided]} with stride 2: how many input pixels can change one output"
+                " pixel?"
+            ),
+            value=side**2,
+            answer=f"{side} ** 2",
+            solution=(
+                "Each layer adds its kernel's side minus 1, times the step of its inputs: 1 before the stride, 2"
+                f" behind it. The side is {side}, the square has {side**2} pixels."
+            ),
+            slips={
+                "that is the side of the square; asked are its pixels": side,
+                "that is without the stride: behind it, one step is two input pixels": plain**2,
+                "the strided layer itself still takes steps of one input pixel; those behind it take two": doubled**2,
+                "a stride doubles the steps of the layers behind it, not the whole side": (2 * plain) ** 2,
+            },
+        )  # fmt: skip
+
+    return fresh(n, make)
+
+
+def _sharp(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> bool:
+    return sharpness >= 16
+
+
+def _alike(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> bool:
+    return bool((pixels == pixels[:1]).all())
+
+
+def nine_heads(first: Write, _n: int) -> Exercise:
+    """A head that is not sharp."""
+    return catch(
+        first,
+        asked=(
+            "somebody replaces the softmax: each head takes the nearest pixel alone. All his tests compare with"
+            " torch's conv2d, at sharpness 50, and pass. Write inputs on which he is wrong"
+        ),
+        slip="each head takes the nearest pixel alone; that is the limit of a sharp head, and a blunt one mixes",
+        inputs={
+            "pixels": "torch.tensor([[1.0], [3.0]])",
+            "d": "torch.tensor([[[0.0, 0.0], [0.0, 1.0]]])",
+            "kernel": "torch.ones(1, 1, 3, 3)",
+            "sharpness": "0.5",
+        },
+        remember="softmax comes near a choice and never is one: a head that learns must start blunt",
+        hints=(
+            "How much weight has the second nearest pixel at sharpness 50, and at 0.5?",
+            "Which pixels must differ, so that a mixture is seen?",
+            "One pixel that asks, and two that are looked at: what are the offsets d of these two?",
+        ),
+        slips={
+            "so sharp a head takes one pixel alone, or nearly: make it blunt": _sharp,
+            "all pixels are alike, so a mixture of them is one of them": _alike,
+        },
+    )
+
+
+def _one_picture(images: Tensor, patch: int) -> bool:
+    return len(images) == 1
+
+
+def _one_patch(images: Tensor, patch: int) -> bool:
+    return tuple(images.shape[-2:]) == (patch, patch)
+
+
+def _same_pictures(images: Tensor, patch: int) -> bool:
+    return bool((images == images[:1]).all())
+
+
+def patch_rows(first: Write, _n: int) -> Exercise:
+    """A batch whose pictures are mixed up."""
+    return catch(
+        first,
+        asked=(
+            "somebody brings the axes in a wrong order, and patches of different pictures change places. He tests"
+            " with one picture. Write a batch on which it is seen"
+        ),
+        slip="pictures of the batch are mixed up: the first axis must stay the first",
+        inputs={"images": "torch.arange(16.0).reshape(2, 1, 2, 4)", "patch": "2"},
+        remember="test with two pictures that differ: a batch of one hides every mistake of the first axis",
+        hints=(
+            "Which axis is the batch, and what happens to it if it has length 1?",
+            "How many patches must a picture have, so that they can change places with another picture's?",
+            "Would you notice it if both pictures were the same?",
+        ),
+        slips={
+            "one picture cannot be mixed with another: take two": _one_picture,
+            "one patch in each picture keeps its place: take two patches at least": _one_patch,
+            "both pictures are alike, so nobody sees that they were mixed": _same_pictures,
+        },
+    )
+
+
+def _no_gamma(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> bool:
+    return gamma == 0
+
+
+def _one_place(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> bool:
+    return x[0, 0].numel() == 1
+
+
+def _equal_scores(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gamma: float) -> bool:
+    return not (w_q.any() and w_k.any())
+
+
+def sagan_block(first: Write, _n: int) -> Exercise:
+    """Inputs on which the axis of the softmax is seen."""
+    return catch(
+        first,
+        asked=(
+            "the function that you have repaired passed its author's tests: gamma was 0, as at the start of the"
+            " training. Write inputs on which it fails"
+        ),
+        slip="this is still the function as it was given",
+        inputs={
+            "x": "torch.tensor([[[[1.0, 2.0]]]])",
+            "w_q": "torch.ones(1, 1)",
+            "w_k": "torch.ones(1, 1)",
+            "w_v": "torch.ones(1, 1)",
+            "gamma": "1.0",
+        },
+        remember="a block that begins as 'nothing' hides its mistakes at the start: test it switched on",
+        hints=(
+            "What does the block give with gamma = 0, whatever the weights are?",
+            "How many pixels are needed, so that rows and columns of the table differ?",
+            "If all scores are equal, over which axis can the softmax run?",
+        ),
+        slips={
+            "gamma is 0: the block is switched off, and its mistake with it": _no_gamma,
+            "one pixel has one weight, 1, over either axis": _one_place,
+            "all scores are 0: both axes give even weights": _equal_scores,
+        },
+    )
+
+
+def _no_spare_query(cost: Tensor) -> bool:
+    return cost.shape[0] == cost.shape[1]
+
+
+def _first_are_cheapest(cost: Tensor) -> bool:
+    few = len(cost)
+    return bool(cost[:, :few].max() <= cost[:, few:].min())
+
+
+def cheapest_match(first: Write, _n: int) -> Exercise:
+    """A later query that is the cheapest."""
+    return catch(
+        first,
+        asked=(
+            "somebody tries the first queries only, as many as there are objects. Nobody notices in scenes that are"
+            " full. Write costs on which he overlooks the best match"
+        ),
+        slip="only the first queries are tried, as many as there are objects; all queries may be chosen",
+        inputs={"cost": "torch.tensor([[5.0, 1.0]])"},
+        remember="there are more queries than objects in nearly every picture: test with spare ones",
+        hints=(
+            "How many queries does he try, if there is one object?",
+            "Which query must be the best, so that he overlooks it?",
+            "Write one object and two queries: what do they cost?",
+        ),
+        slips={
+            "as many queries as objects: there is none to overlook": _no_spare_query,
+            "the first queries are the cheapest here, so he is right": _first_are_cheapest,
+        },
+    )
