@@ -160,7 +160,7 @@ canvas = F.pad(picture, (1, 1, 1, 1)).flatten(1).T  # (84, 3)
 no_query, no_key = torch.zeros(50, 1), torch.zeros(84, 1)
 
 
-def nine_heads(s):
+def edges_by_heads(s):
     total = torch.zeros(50, 1)
     for down in (-1, 0, 1):
         for right in (-1, 0, 1):
@@ -171,8 +171,8 @@ def nine_heads(s):
 
 
 for s in (1, 5, 10):
-    print(f"sharpness {s:2}: off by {(nine_heads(s) - edges).abs().max():.5f}")
-figures.edges(picture, {f"nine heads, s = {s}": nine_heads(s) for s in (1, 10)})
+    print(f"sharpness {s:2}: off by {(edges_by_heads(s) - edges).abs().max():.5f}")
+figures.edges(picture, {f"nine heads, s = {s}": edges_by_heads(s) for s in (1, 10)})
 
 # %% [markdown]
 r"""

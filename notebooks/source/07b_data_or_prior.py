@@ -63,7 +63,9 @@ In the library `patchify` does it for batches. A matrix brings each patch to the
 
 # %%
 strided = nn.Conv2d(1, 64, kernel_size=5, stride=5)
-by_matrix = patchify(shapes, 5) @ strided.weight.flatten(1).T + strided.bias  # (6, 16, 64)
+by_matrix = (
+    patchify(shapes, 5) @ strided.weight.flatten(1).T + strided.bias
+)  # (6, 16, 64)
 assert_close(by_matrix, strided(shapes).flatten(2).mT)
 
 # %% [markdown]

@@ -333,7 +333,7 @@ def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str 
     return picture
 
 
-def _over_pictures(task: str, model: str, budget: str) -> tuple[list[int], ...]:
+def _over_pictures(task: str, model: str, budget: str) -> tuple[list, ...]:
     """Numbers of pictures, and the lowest, the median and the highest test accuracy of three seeds."""
     rows = [
         row

@@ -26,6 +26,8 @@ from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as painting
 from lesson_lib.chapters.c07_attention_vs_cnn.sagan import Generator, noise
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer, patchify
+
+# %%
 from lesson_lib.claims import claim, verdict
 from lesson_lib.convolution import (
     Near,
