@@ -59,16 +59,16 @@ predict("enough_heads")
 # %%
 tokens = picture.flatten(1).T  # (50, 3), row by row
 a, b = 10 * 1 + 5, 10 * 1 + 3  # rows of ten pixels
-x = nn.Linear(3, 36)(tokens)
+x = nn.Linear(3, 36)(tokens)  # wider, so that 36 heads fit
 for n_heads in (1, 9, 36):
     layer = MultiHeadAttention(36, n_heads)
     output = layer(x, x, x).output
-    print(f"{n_heads:2} heads: A - B = {(output[a] - output[b]).abs().max():.4f}")
+    print(f"heads {n_heads:2}: A - B = {(output[a] - output[b]).abs().max():.4f}")
 print(f"edge finder: A {edges[1, 5]:.4f}, B {edges[1, 3]:.4f}")
 
 # %% [markdown]
 r"""
-**"With enough heads, or enough training, it could."** A and B ask the same query of the same keys. Every head gives both the same output, whatever its
+**"With enough heads, or enough training, it could."** The edge finder tells A from B, 0 from −1.1. No number of heads does: A and B ask the same query of the same keys, whatever the
 matrices are. Scores must know where a pixel stands.
 
 ## 2 · What a convolution assumes
@@ -186,7 +186,7 @@ PixelExplorer(conv, picture)
 
 # %% [markdown]
 r"""
-*Do:* raise the sharpness. *Look:* a blur becomes one pixel, and the difference below falls. Then ask from a corner: the head that looks up and left finds the border.
+*Do:* raise the sharpness. *Look:* a blur becomes one pixel, and the difference below falls.
 
 ## 5 · Are nine needed?
 """
@@ -202,10 +202,10 @@ figures.shares(head_0, head_1, finder)
 
 # %% [markdown]
 r"""
-**"Nine pixels need nine heads."** Two do: with values times 18 and times −18 they are the edge finder.
+**"Nine pixels need nine heads."** Two do: 18 times the first table minus 18 times the second is the edge finder, and a value matrix may hold the 18 and the −18.
 
-In general, write each tap as a row of a table with nine rows. Its rank $r$ counts the independent patterns of places. Each pattern is lifted and takes one head; one
-even head takes all lifts off. So $r + 1$ heads do, or nine. Fewer than $r$ never do: a head adds one pattern.
+In general, write the numbers of each tap as one row: a table with nine rows. Its rank $r$ counts the independent patterns of places. Each pattern is lifted and takes one head; one
+even head takes all lifts off. So $r + 1$ heads do, or nine, and `with_few_heads` builds them. Fewer than $r$ never do: a head adds one pattern.
 """
 
 # %%
@@ -224,7 +224,7 @@ This random kernel has rank 9 and needs all nine. The nine heads are a theorem o
 
 ## 6 · The price
 
-A convolution with $C$ channels in and out takes $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels: $9nC$ more.
+Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels: $9nC$ more.
 """
 
 # %%
@@ -245,10 +245,10 @@ sharpness and value matrices.
 predict("four_for_four")
 
 # %%
-learner, _ = fields.train(seed=0, n_heads=8)
+learner, _ = fields.train(seed=0, n_heads=8)  # 300 steps
 start = fields.heads(8, torch.Generator().manual_seed(0)).logits.centres
 end = learner.logits.centres.detach().cpu()
-assert quick() or fields.found(learner) == 4
+assert quick() or fields.found(learner) == 4  # rings with a sharp head
 figures.centres(start.detach(), end, fields.taps())
 
 # %% [markdown]

@@ -72,11 +72,14 @@ Each of $2 \times 6$ places has noise of its own: eight numbers. `coarse`, `firs
 for middle in ("nothing", "attention"):
     generator = sagan.Generator(middle).eval()
     if middle == "attention":
-        nn.init.constant_(generator.middle.gamma, 0.5)  # switched on, see below
+        nn.init.constant_(
+            generator.middle.gamma, 0.5
+        )  # how much attention adds: section 2
     for end, pixels in (("left", slice(8)), ("right", slice(16, 24))):
         z = sagan.noise(1, torch.Generator().manual_seed(0)).requires_grad_()
         (moved_by,) = torch.autograd.grad(generator(z).canvas[..., pixels].sum(), z)
-        columns = (moved_by.abs().amax((0, 1, 2)) > 0).nonzero()[:, 0].tolist()
+        seen = moved_by.abs().amax((0, 1, 2)) > 0  # a gradient that is not 0
+        columns = seen.nonzero()[:, 0].tolist()
         print(f"{middle:9} {end:5} {columns}")
 
 # %% [markdown]
@@ -97,7 +100,7 @@ $q$, $k$ and $v$ are matrices times $x$. $\gamma$ is one learned number.
 
 # %% [markdown]
 r"""
-In the library it is `SelfAttention2d`. It leaves out the root, as its paper does: `score=dot`. And $\gamma$ starts at 0.
+In the library it is `SelfAttention2d`; its matrices are $1 \times 1$ convolutions, and its scores have no root, as in the paper: `score=dot`. And $\gamma$ starts at 0.
 """
 
 # %%
@@ -108,6 +111,11 @@ block, x = sagan.SelfAttention2d(4, d_k=2), torch.randn(1, 4, 2, 3)
 block(x).output.square().sum().backward()
 assert torch.equal(block(x).output, x)  # gamma is 0: nothing is added
 show(gamma=block.gamma.grad, query=block.query.weight.grad.abs().max())  # gradients
+
+q, k, v = (f(x).flatten(2).mT for f in (block.query, block.key, block.value))
+found = attend(q, k, v, score=dot).output
+block.gamma.data.fill_(0.7)  # switched on
+assert_close(block(x).output, x + 0.7 * found.mT.reshape(x.shape))
 
 # %% [markdown]
 r"""
@@ -167,8 +175,8 @@ figures.found_in(given)
 
 # %% [markdown]
 r"""
-Each query gives five scores, for four kinds and "no object", and a box as four shares of the canvas: centre, width, height. After 1,000 steps the queries find 94 to 95 % of the objects, right in kind and place; the numbers are how sure they are. They overlook one disc here. Answers given to the wrong
-scene are right in less than 2 %.
+Each query gives five scores, for four kinds and "no object", and a box as four shares of the canvas: the centre across and down, width, height. After 1,000 steps the queries find 94 to 95 % of the objects, right in kind and place; the numbers are how sure they are. They overlook one disc here. The level of chance: answers given to the wrong
+scene find less than 2 %.
 
 ### Who answers for what?
 
@@ -200,13 +208,13 @@ figures.by_objects()
 
 # %% [markdown]
 r"""
-Without the matching it finds 96 to 98 % of the objects that stand alone, and 2 to 9 % of those in company.
+**Recall** is the share of the objects that are found. Without the matching it is 96 to 98 % for objects that stand alone, and 2 to 9 % for those in company.
 
-And where is nothing gained? The middle curve has no encoder, so cells do not look at each other: 94 %, as before. The stem's convolutions see $17 \times 17$ of $24 \times 24$ pixels. There is reach enough.
+And where is nothing gained? In the curve "no encoder" cells do not look at each other, and recall is 94 %, as before. A likely reason: the convolutions see $17 \times 17$ of $24 \times 24$ pixels, which is reach enough.
 
 ## In real work
 
-scipy solves the matching, picture by picture. Lists of objects are padded, and padding must not be matched, or it takes a query away. Here it takes query 0:
+scipy solves the matching, picture by picture. Lists of objects are padded. The cost of padding means nothing, and matched all the same it takes a query away, here query 0:
 """
 
 # %%
