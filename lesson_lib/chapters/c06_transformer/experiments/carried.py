@@ -1,0 +1,62 @@
+"""Through which words the subject's number travels to the gap, in each seed's BERT of `bert`.
+
+Misleading test sentences with the verb hidden. For each head: the mean weight that the word right behind the
+subject puts on the subject, and right verbs after the subject is hidden from some words there: from the gap
+alone, from itself alone, from the word right behind it alone, and from all words but itself and the gap.
+"""
+
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lesson_lib.chapters.c06_transformer import bert as model_of
+from lesson_lib.chapters.c06_transformer.agreement import Sentences
+from lesson_lib.chapters.c06_transformer.bert import Bert
+from lesson_lib.chapters.c06_transformer.experiments import bert as masked
+from lesson_lib.device import to_device
+
+WAYS = ("gap", "itself", "behind", "others")
+RECIPE = {"model": masked.RECIPE, "every": 2, "ways": list(WAYS), "seeds": masked.RECIPE["seeds"]}
+
+
+def misled() -> Sentences:
+    """Every second misleading test sentence, so many as are judged together."""
+    given = masked.probed()
+    return given.take(given.misleading.nonzero()[:: RECIPE["every"], 0])
+
+
+def blind(given: Sentences, who: str) -> Tensor:
+    """Which queries may not see the subject (b, n, n); who: one of WAYS."""
+    place = torch.arange(given.words.shape[1], device="cpu")
+    itself, gap = (place == at[:, None] for at in (given.subject, given.verb))
+    behind = place == given.subject[:, None] + 1
+    asks = {"gap": gap, "itself": itself, "behind": behind, "others": ~(itself | gap)}[who]
+    return asks[:, :, None] & itself[:, None, :]
+
+
+def _right(model: Bert, given: Sentences, layer: int | None, head: int | None, who: str) -> float:
+    table = to_device(blind(given, who))
+    with ExitStack() as stack:
+        for one in range(len(model.encoder.layers)) if layer is None else (layer,):
+            stack.enter_context(model_of.changed(model, one, head, blind=table))
+        return masked.agrees(masked.at_verb(model, given), given).mean().item()
+
+
+def run(seed: int) -> list[dict[str, Any]]:
+    """A row for each head, and one for all heads (layer None)."""
+    model, _ = masked.train(seed)
+    given = misled()
+    behind = blind(given, "behind").any(2)
+    tables = model.stack(*to_device((given.masked(), given.lengths)), weights=True).weights
+    rows = []
+    for layer, head in ((0, 0), (0, 1), (1, 0), (1, 1), (None, None)):
+        row: dict[str, Any] = {"seed": seed, "layer": layer, "head": head}
+        if layer is not None:
+            looks = (
+                tables[layer][:, head].detach().cpu()[behind]
+            )  # the row of the word behind, for each sentence
+            row["weight"] = looks.gather(1, given.subject[:, None]).mean().item()
+        rows.append(row | {who: _right(model, given, layer, head, who) for who in WAYS})
+    return rows
