@@ -13,13 +13,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import layer
+from lesson_lib.chapters.c06_transformer import layer, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
 
 counted = Number(
     name="decoder_numbers",
+    second=lambda n: seconds.decoder_numbers(counted, n),
     title="One look more: what does it cost?",
     stars=2,
     minutes=7,
@@ -114,6 +115,7 @@ def _more_norm_of_tokens(drawn: Draw) -> list[Case]:
 
 normed = Write(
     name="norm_of_tokens",
+    second=lambda n: seconds.norm_of_tokens(normed, n),
     title="The norm of a much-read tutorial: a repair",
     stars=2,
     minutes=8,
@@ -283,6 +285,7 @@ def _more_pre_norm_stack(drawn: Draw) -> list[Case]:
 
 reordered = Write(
     name="pre_norm_stack",
+    second=lambda n: seconds.pre_norm_stack(reordered, n),
     title="From post-norm to pre-norm",
     stars=2,
     minutes=10,
@@ -573,6 +576,7 @@ def _more_forced_loss(drawn: Draw) -> list[Case]:
 
 forced = Write(
     name="forced_loss",
+    second=lambda n: seconds.forced_loss(forced, n),
     title="A loss too good to be true: a repair",
     stars=3,
     minutes=12,
@@ -916,6 +920,7 @@ def _more_k_best_probabilities(drawn: Draw) -> list[Case]:
 
 narrowed = Write(
     name="k_best_probabilities",
+    second=lambda n: seconds.k_best_probabilities(narrowed, n),
     title="Hot, cold, and the k best",
     stars=2,
     minutes=10,

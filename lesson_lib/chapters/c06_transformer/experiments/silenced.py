@@ -1,7 +1,7 @@
 """The translator of `translation`, trained on single dates, with one attention head silent at a time.
 
-A silent head's columns of W_o are 0. The share of test dates with no wrong character is counted twice: with the
-right characters before each place ("told"), and with the model's own ("written").
+A silent head's columns of W_o are 0. The share of test dates with no wrong character is counted twice: with
+the right characters before each place ("told"), and with the model's own ("written").
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ RECIPE = {
 
 
 def parts(model: TransformerTranslator) -> dict[str, MultiHeadAttention]:
-    """{"encoder, layer 1": its attention, ...}: the attentions in the order in which they run, layer by layer."""
+    """{"encoder, layer 1": its attention, ...}: the attentions, layer by layer."""
     found, inner = {}, model.transformer
     for i, (reads, writes) in enumerate(zip(inner.encoder.layers, inner.decoder.layers, strict=True), 1):
         found[f"encoder, layer {i}"] = reads.attention
