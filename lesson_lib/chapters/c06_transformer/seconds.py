@@ -222,8 +222,7 @@ def decoder_numbers(first: Number, n: int) -> Number:
     """The numbers of another decoder layer."""
 
     def make(draw: random.Random) -> Number:
-        d, wide, heads = draw.choice([12, 20, 24, 28]), draw.choice([3, 5, 6]), draw.choice([2, 4])
-        f = wide * d
+        d, f, heads = (draw.choice(sizes) for sizes in ([8, 12, 16, 20, 24, 28], [50, 70, 90, 110], [2, 4]))
         attention, both_ways, norm = 4 * d * d, 2 * d * f, 2 * d
         right = 2 * attention + both_ways + f + d + 3 * norm
         return replace(

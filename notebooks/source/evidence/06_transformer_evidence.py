@@ -329,10 +329,16 @@ for norm_first in (True, False):
             f"{'pre-norm' if norm_first else 'post-norm':10} {name:10}",
             *(f"{e:.3f}" for e in exact),
         )
+exact = {(r["norm_first"], r["schedule"], r["seed"]): r["exact"] for r in tried}
+assert max(exact[False, "no rise", seed] for seed in (0, 1, 2)) < 0.05
+assert min(exact[False, "published", seed] for seed in (0, 1, 2)) > 0.8
+assert min(exact[True, "no rise", seed] for seed in (0, 1, 2)) > 0.9
+assert all(exact[k, "cosine", s] > exact[k, "published", s] for k, _, s in exact)
 
 # %% [markdown]
 r"""
-SCHEDULES_TEXT
+Here is what the rise is for. Post-norm without it writes hardly a date, 0.002 to 0.027; with it, 0.86 to 0.94. Pre-norm hardly minds: 0.93 to 0.97 without, 0.94 to 0.98 with. The cosine is better than both with either norm, since it ends at a rate of 0. (In the tagger above, with a warm-up of 40 steps, post-norm did not mind
+either; whether it does depends on task, rate and length of training.)
 
 ## 4 · The translator: three seeds
 
@@ -408,15 +414,15 @@ days = [day for _, day, _, _ in examples]
 print(
     f"{len(examples)} of the errors are kept; they fall on {len(set(days))} of the 50 days"
 )
-for text, day, wrote, _ in examples[:8]:
+for text, day, wrote, _ in examples[::3]:
     print(f"{text:38} {day}   it wrote {wrote}")
 
 # %% [markdown]
 r"""
-The statistic 60.7 on 14 degrees of freedom has p = 9e-08: *if errors were independent*, fifteen equally hard languages would hardly ever give such counts. They are not independent. The file keeps up to three errors for each seed and language, 28 in all, and these fall on 12 days. 22 February 2037 alone has seven of them. In nearly all,
-digits of a number with two equal or two near digits are confused: 22 becomes 02, 2002 becomes 2020, 11 becomes 01.
+The statistic 60.7 on 14 degrees of freedom has p = 9e-08: *if errors were independent*, fifteen equally hard languages would hardly ever give such counts. They are not independent. The file keeps up to three errors for each seed and language, 28 in all, and these fall on 12 days. 22 February 2037 alone has seven of them. In those printed,
+digits of one number change places, or a digit takes the place of its neighbour: 22 becomes 02, 2002 becomes 2020.
 
-A test that minds this: the seeds are independent of each other, and the days are the same for all languages. Do the languages that are hard for seed 1 be hard for seed 2, more than shuffled languages would be?
+A test that minds this: the seeds are independent of each other, and the days are the same for all languages. Are the languages that are hard for seed 1 hard for seed 2 as well, more than shuffled languages would be?
 """
 
 # %%
@@ -487,12 +493,12 @@ for seed in (0, 1, 2):
         f"{r['part']}, head {r['head']}: {r['written']:.2f}" for r in mine[:3]
     )
     print(f"seed {seed}, whole {whole[seed]:.3f}. {worst}")
-    assert "layer 1" in mine[0]["part"] and "to the encoder" not in mine[0]["part"]
+    assert mine[0]["part"] == "decoder's own, layer 1"
 assert all(math.isclose(row["told"], row["written"], abs_tol=1e-6) for row in heads)
 
 # %% [markdown]
 r"""
-The head that is missed most stands in layer 1 on every seed, and never among those that look from the decoder to the encoder. Seeds 0 and 2 have one head of the *decoder's own* attention without which 11 and 15 of 100 texts stay right. Seed 1 has none like that: its worst case keeps 75 of 100. So "one own head of the decoder
+The head that is missed most belongs to the *decoder's own* attention in layer 1, on every seed; one would have bet on those that look from the decoder to the encoder. On seeds 0 and 2 only 11 and 15 of 100 texts stay right without it, on seed 1 it is 75 of 100. So "one own head of the decoder
 carries the text" is a fact of two seeds, not of the task. Of the eight heads that look to the encoder none costs more than 20 of 100 texts: others stand in. Why it is so, the table does not say.
 
 One thing in this table can be proved. "Told" gives the model the right characters before each place, "written" its own; the two shares are equal in all 75 rows. If every choice is right when the right characters stand before it, then the model's own characters *are* the right ones; and the other way round. For whole texts teacher forcing and greedy
