@@ -151,7 +151,7 @@ def _optimizer(
     """A step of Adam for a loss: gradients, clipped, at the scheduled rate; it gives the loss's value."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.Adam(parameters, lr=lr)
-    factors = {"one-cycle": lambda step: _one_cycle(step - 1, steps), "constant": lambda step: 1.0}
+    factors = {"one-cycle": lambda step: one_cycle(step, steps), "constant": lambda step: 1.0}
     factor = schedule if callable(schedule) else factors[schedule]
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: factor(done + 1))
 
@@ -183,20 +183,28 @@ def warmup(step: int, d_model: int, warmup_steps: int = 4000) -> float:
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
+def one_cycle(step: int, steps: int) -> float:
+    """Factor on the learning rate at a step (1 for the first): a linear rise to 1 over the first tenth of the
+    steps, then half a cosine down to nearly 0.
+
+    Source: Smith & Topin 2017, arXiv:1708.07120, for the name; the cosine is Loshchilov & Hutter's, 2016,
+    arXiv:1608.03983.
+
+    >>> [round(one_cycle(step, 20), 3) for step in (1, 2, 3, 12, 20)]
+    [0.5, 1.0, 1.0, 0.5, 0.008]
+    """
+    warm = max(1, steps // 10)
+    if step <= warm:
+        return step / warm
+    return 0.5 * (1 + math.cos(math.pi * (step - 1 - warm) / max(1, steps - warm)))
+
+
 def _score(model: nn.Module, validate: Callable[[nn.Module], float]) -> float:
     model.eval()
     with torch.no_grad():
         value = float(validate(model))
     model.train()
     return value
-
-
-def _one_cycle(step: int, steps: int) -> float:
-    """Factor on the learning rate: linear to 1 over the first tenth, then half a cosine down to 0."""
-    warm = max(1, steps // 10)
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from lesson_lib.blocks import DecoderLayer, EncoderLayer, LayerNorm
+from lesson_lib.blocks import FeedForward
 from lesson_lib.chapters.c06_transformer import layer_figures as figures
 from lesson_lib.chapters.c06_transformer.experiments import norms as tagging
 from lesson_lib.chapters.c06_transformer.experiments import residual
@@ -39,7 +39,7 @@ predict("alike")
 
 # %% [markdown]
 r"""
-Each word of the vocabulary gets a random row of 64 numbers; the three attentions are random, too. `F.layer_norm` keeps rows at one length (section 3).
+Each word gets a random row of 64 numbers; the attentions are random, too. `F.layer_norm` brings each row to one length (why: section 3).
 """
 
 # %%
@@ -62,16 +62,16 @@ figures.same_way(cosines)
 
 # %% [markdown]
 r"""
-A cell is the cosine between two words: 1 means the same direction. At the start only a word and itself agree. Behind three attentions *all* do: each output is an average of all eight values, and averages of averages are alike. On
+Cosine 1 means the same direction. At the start only a word and itself agree. Behind three attentions *all* do. With random weights all scores are near 0, so each output is nearly the mean of all eight values, and three times so. On
 the right each attention *added* its output to what came in, and the words stay apart.
 
-What does a row still know? Fit a linear read-out that names each row's own word, and test it on sentences that it has not seen:
+What does a row still know? `remembered` fits a linear read-out on 20,000 rows, to name each row's own word, and tests it on 10,000 others. (Naming the commonest word each time would score .05.)
 """
 
 # %%
 for keep, name in enumerate(("outputs alone", "added to the input")):
     named = [
-        residual.remembered(lambda w, t=times: in_a_row(w, keep, t))
+        residual.remembered(lambda w, k=keep, t=times: in_a_row(w, k, t))
         for times in range(4)
     ]
     print(f"{name:19}", [f"{share:.2f}" for share in named])
@@ -79,7 +79,7 @@ for keep, name in enumerate(("outputs alone", "added to the input")):
 
 # %% [markdown]
 r"""
-From left to right: behind 0, 1, 2, 3 attentions. Without the sum .97 falls to .14: **a token forgets itself.** With the sum .92 remain.
+From left to right: behind 0, 1, 2, 3 attentions. Even at the start 64 numbers do not tell 135 words apart without error. Without the sum .97 falls to .14: **a token forgets itself.** With the sum .92 remain.
 
 ## 1 · The residual connection
 
@@ -87,15 +87,20 @@ $x + \operatorname{sublayer}(x)$ is called a **residual connection**. A **sub-la
 token's own.
 
 The second is the way back. The derivative of $x + f(x)$ is the identity plus the derivative of $f$. For one number: let $f$ have slope .1. Twelve layers without the sum have the slope $.1^{12}$, a millionth of a millionth; with it,
-$1.1^{12} = 3.1$. So a gradient reaches the first layer even while the sub-layers have learned nothing.
+$1.1^{12} = 3.1$. So a gradient can reach the first layer before the sub-layers have learned anything, if nothing else stands in its way. Section 5 asks whether something does.
 
 ## 2 · The other sub-layer
 
 Attention moves information *between* tokens. The **feed-forward network** works *inside* each token, the same for all:
 
-$$\operatorname{FFN}(x) = W_2 \max(0,\, W_1 x + b_1) + b_2$$
+$$\operatorname{FFN}(x) = \max(0,\, x W_1 + b_1)\, W_2 + b_2$$
 
-$W_1$ widens the row from d_model to d_inner numbers, usually four times as many. A **norm** follows each sum. That is an encoder layer.
+$W_1$ widens the row from d_model numbers, its width, to d_inner, usually four times as many. A **norm**, which brings rows to one length, follows each sum. That is an encoder layer:
+
+```
+x --+-- attention --(+)-- norm --+-- feed-forward --(+)-- norm -->
+    +----------------+           +------------------+
+```
 """
 
 # %% [markdown] tags=["exercise:encoder_layer"]
@@ -111,7 +116,7 @@ predict("attention_share")
 
 # %% [markdown]
 r"""
-And the sum? Name each word's part of speech (part 01a) with four layers, with the residual connection and without. Everything else is equal, the first weights, too. (At the best of four learning rates for each.)
+The title is that of the paper of 2017. And the sum? `residual.train` trains the tagger of part 01a, which names each word's part of speech, with four layers of width 32, with the sum and without. Data, steps and first weights are the same.
 """
 
 # %%
@@ -124,11 +129,29 @@ figures.with_and_without(shares)
 
 # %% [markdown]
 r"""
-With the sum four layers tag .83 of the words that can be two parts of speech. Without it they reach .52: for each word its commonest tag would be worth as much. The title of the paper is a good title.
+With the sum four layers tag .83 of the words that can be two parts of speech. Without it they reach .52. That is what giving each word its commonest tag would score: nothing was learned from the sentence. (Each has its best of four learning rates, chosen on a validation set.)
 
 ## 3 · The norm
 
-Sums grow. **LayerNorm** takes one token's d_model numbers, subtracts their mean, divides by the root of their variance, then scales and shifts each column by learned numbers $g$ and $b$:
+**"A norm is cosmetics."** Send the sentence through twelve random layers, without any norm:
+"""
+
+# %%
+x = table[words]
+for layer in range(12):
+    attention, inner = MultiHeadAttention(64, n_heads=4), FeedForward(64, d_inner=256)
+    looked = attention(x, x, x)
+    x = x + looked.output
+    x = x + inner(x)
+    if layer in (0, 3, 11):
+        length, largest = x.norm(dim=-1).mean(), looked.weights.max(-1).values.mean()
+        print(f"layer {layer:2}: rows {length:6.0f} long, largest weight {largest:.2f}")
+
+# %% [markdown]
+r"""
+Sums grow. Scores are products of two rows, so they grow with the square. By layer 11 each head puts all weight on one word; there softmax is flat, and gradients through it vanish (part 02b).
+
+**LayerNorm** takes one token's d_model numbers, subtracts their mean, divides by the root of their variance, then scales and shifts each column by learned numbers $g$ and $b$. (The tiny $\varepsilon$ keeps the division possible where all are equal.)
 
 $$\operatorname{LayerNorm}(x) = g \cdot \frac{x - \operatorname{mean}(x)}{\sqrt{\operatorname{variance}(x) + \varepsilon}} + b$$
 """
@@ -142,20 +165,7 @@ show(plain(torch.tensor([1.0, 3.0, 5.0, 7.0])))
 
 # %% [markdown]
 r"""
-**"Behind a norm every token has variance 1."**
-"""
-
-# %%
-predict("tiny_tokens")
-
-# %%
-tiny = 1e-4 * torch.randn(1000, 512)  # variance 1e-8; epsilon is 1e-5
-show(variance=LayerNorm(512)(tiny).var(-1).mean())
-
-# %% [markdown]
-r"""
-**Why not BatchNorm**, which image networks use? It standardizes each *column* over all tokens of the batch. Then your sentence's result depends on its neighbours and on their padding, and needs stored means at test time. It trains as well here ([evidence](evidence/06_transformer_evidence.ipynb)); it is the dependence that
-speaks against it.
+**Why not BatchNorm**, which image networks use? It standardizes each *column* over all tokens of the batch. It trains as well here ([evidence](evidence/06_transformer_evidence.ipynb)). But then your sentence's result depends on who shares its batch.
 
 ## 4 · The decoder layer
 
@@ -167,20 +177,6 @@ A **decoder** writes. Its tokens are what it has written; the encoder's last out
 
 # %% [markdown]
 r"""
-Both layers of the library give torch's numbers:
-"""
-
-# %%
-sizes = {"dim_feedforward": 32, "batch_first": True}
-x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)  # (b, n, d_model)
-encoder = nn.TransformerEncoderLayer(16, 4, **sizes).eval()
-assert_close(EncoderLayer.from_torch(encoder)(x).output, encoder(x))
-decoder = nn.TransformerDecoderLayer(16, 4, **sizes).eval()
-ours = DecoderLayer.from_torch(decoder)(x, memory).output
-assert_close(ours, decoder(x, memory))
-
-# %% [markdown]
-r"""
 ## 5 · The norm behind, or before?
 
 | | one sub-layer |
@@ -188,7 +184,7 @@ r"""
 | **post-norm** (2017) | x ← norm(x + sublayer(x)) |
 | **pre-norm** | x ← x + sublayer(norm(x)), and one norm behind the last layer |
 
-In pre-norm nothing but sums stands between the first x and the last.
+Follow x, the **residual stream**, in pre-norm: only sums, until the one norm at the end.
 """
 
 # %%
@@ -199,12 +195,12 @@ figures.twelve_layers()
 
 # %% [markdown]
 r"""
-At two layers pre-norm is slightly ahead. At twelve pre-norm has .83, and post-norm .52: nothing learned. In post-norm the way back leads through a norm at each of 24 sums, and the first layers get the smallest gradients. The paper's remedy is a slow start (part
-06b); it had six layers and 100,000 steps, not 400.
+Stored runs, three seeds. Both lose with depth in so short a training. At two layers pre-norm is slightly ahead; at twelve it has .83, and post-norm .52, the commonest tag. In post-norm the way back meets a norm at each of 24 sums, and the first layers get the smallest gradients (drawn in the evidence). The paper had six layers, 100,000 steps, and a slow start (part
+06b).
 
 ## In real work
 
-Most of today's large models are pre-norm, use **RMSNorm** (no mean is subtracted, no $b$), a *gated* feed-forward network, no biases and little dropout. A whole layer in plain torch:
+Most of today's large models are pre-norm, use **RMSNorm** (no mean is subtracted, no $b$), no biases, and a **gated** feed-forward network: a second product, through a smooth step (`silu`), says how much of each inner number passes. A whole layer in plain torch:
 """
 
 
@@ -230,30 +226,26 @@ assert_close(block(batch, hidden)[1, :5], block(batch[1:, :5])[0])
 
 # %% [markdown]
 r"""
-The last line compares the padded text with the text alone. **Dropout** sets a share of numbers to 0 while a model trains. The paper drops each sub-layer's output and the sum of embedding and position. torch's layer has the same argument and drops in two places more:
+The last line compares a padded text with the text alone. A bug that people meet is **dropout**: while a model trains, a share $p$ of numbers becomes 0, and the rest is scaled by $1/(1-p)$. Without `eval()` this goes on:
 """
 
 # %%
-parts = nn.TransformerEncoderLayer(16, 4, dropout=0.3).named_modules()
-print("dropout:", [name for name, part in parts if isinstance(part, nn.Dropout)])
 layer = nn.TransformerEncoderLayer(16, 4, dropout=0.3, batch_first=True)
-print("and attention's weights:", layer.self_attn.dropout)
-print("twice the same?", torch.equal(layer(x), layer(x)), end=", ")
-print("after eval():", torch.equal(layer.eval()(x), layer(x)))
+print("twice the same?", torch.equal(layer(batch), layer(batch)), end=", ")
+print("after eval():", torch.equal(layer.eval()(batch), layer(batch)))
 
 # %% [markdown]
 r"""
-`dropout` sits inside the feed-forward network, `dropout1` and `dropout2` on the outputs. The bug that people meet: without `eval()` a trained model answers at random.
+The paper drops each sub-layer's output, and the sum of embedding and position. torch's layer also drops attention weights and the inner numbers of the feed-forward network.
 
 ## The sentence once more
 
-*saw*, behind three attentions, knew itself in one case of seven. One plus sign brought it back.
+Behind three attentions one word of seven could still be named. One plus sign brought the others back.
 
 **To remember.** Attention brings the news; the sum keeps who you are.
 
 - A layer: attention between tokens, a network inside each; around both a sum and a norm.
-- Two thirds of an encoder layer's weights are not attention's.
-- LayerNorm: each token by its own numbers; epsilon under the root.
+- LayerNorm keeps lengths, and so scores, in bounds: each token by its own numbers.
 - A decoder layer asks the memory: queries from itself, keys and values from there.
 - Pre-norm keeps a clear path, and trains deep.
 

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import layer, seconds
+from lesson_lib.chapters.c06_transformer import layer, seconds, translator, writing
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -706,193 +706,6 @@ forced = Write(
 )
 
 
-def greedy_words(
-    score_next,  # a function: words (n,) to logits (words,) of the next one
-    begin: Int[Tensor, " n"],
-    end: int,
-    most: int,
-) -> Int[Tensor, " written"]:
-    words = begin
-    for _ in range(most):
-        best = score_next(words).argmax()
-        words = torch.cat([words, best[None]])
-        if best == end:
-            break
-    return words[len(begin) :]
-
-
-def _writes(
-    *,
-    reads: Callable[[Tensor, int], Tensor] = lambda words, n: words,
-    best: Callable[[Tensor], Tensor] = torch.argmax,
-    stops: bool = True,
-    more: int = 0,
-) -> Callable[..., Tensor]:
-    """A writer that hands `reads(words, len(begin))` to score_next, takes `best` of the scores, and writes
-    `more` words than allowed."""
-
-    def written(score_next: Any, begin: Tensor, end: int, most: int) -> Tensor:
-        words = begin
-        for _ in range(most + more):
-            words = torch.cat([words, best(score_next(reads(words, len(begin))))[None]])
-            if stops and words[-1] == end:
-                break
-        return words[len(begin) :]
-
-    return written
-
-
-def _likes(choose: Callable[[Tensor], Any], words: int) -> Sublayer:
-    """A function that gives word `choose(words so far)` the highest score and others lower ones, all
-    different."""
-
-    def scored(sofar: Tensor) -> Tensor:
-        if not isinstance(sofar, Tensor):
-            raise TypeError(f"score_next reads a tensor of words, got a {type(sofar).__name__}")
-        places = torch.arange(words, device=sofar.device)
-        return -((places - choose(sofar)) % words).float()
-
-    return scored
-
-
-def _writing(choose: Callable[[Tensor], Any], begin: list[int], end: int, most: int, words: int = 10) -> Case:
-    return {
-        "score_next": _likes(choose, words),
-        "begin": torch.tensor(begin, device="cpu"),
-        "end": end,
-        "most": most,
-    }
-
-
-def _more_greedy_words(drawn: Draw) -> list[Case]:
-    logits = drawn(1, 13, 13)
-    begin = (3 * drawn(2, 4).abs()).long().clamp(max=12)
-    return [
-        {
-            "score_next": lambda words: logits[words].cumsum(0)[-1],
-            "begin": begin,
-            "end": end,
-            "most": 9,
-        }
-        for end in (0, 5)
-    ]
-
-
-greedy = Write(
-    name="greedy_words",
-    title="Word by word",
-    stars=2,
-    minutes=10,
-    why="this loop is how every such model writes; a better choice of the next word is one line of it",
-    asked=(
-        "write: take the best next word, append it, ask again; stop after the end sign or after `most` words;"
-        " give back the new words alone"
-    ),
-    stages=(
-        Stage(
-            "score_next's favourite is the last word plus 1; begin with 1, two words allowed",
-            lambda: [_writing(lambda words: words[-1] + 1, [1], 9, 2)],
-            "After 1 comes 2, and after 2 comes 3: the result is (2, 3).",
-        ),
-        Stage(
-            "the same, four words allowed, and the end sign is out of reach",
-            lambda: [_writing(lambda words: words[-1] + 1, [1], 9, 4)],
-            "2, 3, 4, 5: `most` new words, and each word is appended before score_next is asked again.",
-        ),
-        Stage(
-            "the same with the end sign 4",
-            lambda: [_writing(lambda words: words[-1] + 1, [1], 4, 7)],
-            "2, 3, 4: the end sign is written, too, and nothing after it.",
-        ),
-        Stage(
-            "score_next's favourite depends on ALL words: their sum, modulo 10; a beginning of three words",
-            lambda: [
-                _writing(lambda words: words.sum() % 10, [3, 1, 7], 8, 6),
-                _writing(lambda words: words.sum() % 7, [1, 2, 2], 6, 5, 7),
-            ],
-            "score_next is handed the beginning and everything written so far.",
-        ),
-        Stage(
-            "the end sign (0) stands in the beginning",
-            lambda: [
-                _writing(lambda words: words[-1] + 2, [1, 0, 3], 0, 3),
-                _writing(lambda words: words[-1] + 5, [4, 0], 0, 6),
-            ],
-            "Only a NEW word can end the text; `most` counts new words.",
-        ),
-    ),
-    reference=_writes(),
-    hints=(
-        (
-            "How do you get the number of the word with the highest score? And with torch.cat, what shape"
-            " must one word have?"
-        ),
-        "What must be handed to score_next in the second round that was not there in the first?",
-        (
-            "Two things end the loop. Which of them must be tested only after the new word has been appended,"
-            " and why?"
-        ),
-    ),
-    solution=greedy_words,
-    remember=(
-        "ask, choose, append, ask again: each word costs one call of the decoder, and it reads all that"
-        " stands before"
-    ),
-    slips={
-        "the end sign is missing in the result: append first, then stop": (
-            (
-                "        words = torch.cat([words, best[None]])\n        if best == end:\n            break\n",
-                "        if best == end:\n            break\n        words = torch.cat([words, best[None]])\n",
-            )
-        ),
-        "the beginning is in the result: give back the new words alone": (("words[len(begin) :]", "words")),
-        "you hand score_next the last word only; it must read all words": (
-            "score_next(words)",
-            "score_next(words[-1:])",
-        ),
-        "the row that score_next reads does not end with the new words: append each behind the beginning": (
-            "score_next(words)",
-            "score_next(begin)",
-        ),
-        "you hand score_next the new words without the beginning": (
-            "score_next(words)",
-            "score_next(words[len(begin) :])",
-        ),
-        "you write on after the end sign": ("        if best == end:\n            break\n", ""),
-        "you take the word with the LOWEST score": ("argmax", "argmin"),
-        "one word too many: most is how many new words there may be": ("range(most)", "range(most + 1)"),
-        "one word too few: most is how many new words there may be": ("range(most)", "range(most - 1)"),
-        "most counts new words; you counted the beginning as well": (
-            "range(most)",
-            "range(most - len(begin))",
-        ),
-        "you stop because the end sign stands in the beginning; only a new word ends the text": (
-            ("        best = ", "        if end in words:\n            break\n        best = ")
-        ),
-        "you stop because the beginning ends with the end sign; only a new word ends the text": (
-            ("        best = ", "        if words[-1] == end:\n            break\n        best = ")
-        ),
-        "the words are in the wrong order: the new one goes to the end": (
-            ("words[len(begin) :]", "words[len(begin) :].flip(0)")
-        ),
-        "only one word is written: is your return inside the loop?": ("return words", "    return words"),
-        "the model reads its newest word alone; hand it the whole row": (
-            "        best = score_next(words)",
-            "        best = score_next(words[-1:] if len(words) > len(begin) else words)",
-        ),
-        "you ask once and take the best words of one answer; each new word needs a new question": (
-            "    words = begin\n",
-            "    words = begin\n    return score_next(begin).topk(most).indices\n",
-        ),
-        "you append the highest logit; the word is its place: argmax": (
-            "words = torch.cat([words, best[None]])",
-            "words = torch.cat([words, score_next(words).max().long()[None]])",
-        ),
-    },
-    hidden=_more_greedy_words,
-)
-
-
 def k_best_probabilities(
     logits: Float[Tensor, "*b words"], temperature: float, k: int
 ) -> Float[Tensor, "*b words"]:
@@ -1119,4 +932,16 @@ differs = Open(
 )
 
 
-EXERCISES = (*layer.ASKED, counted, normed, reordered, stream, forced, greedy, narrowed, differs)
+EXERCISES = (
+    *layer.ASKED,
+    *translator.ASKED,
+    *writing.ASKED,
+    counted,
+    normed,
+    reordered,
+    stream,
+    translator.write_learning_rates,
+    forced,
+    narrowed,
+    differs,
+)

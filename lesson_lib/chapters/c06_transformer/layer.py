@@ -18,18 +18,18 @@ PART = "06a_layer"
 alike = Choice(
     name="alike",
     notebook=PART,
-    title="Three averages of averages",
-    asked="Behind three attentions in a row: how do the eight tokens point?",
+    title="Three means",
+    asked="Behind three random attentions in a row: how do the eight rows point?",
     options={
         "a": "each its own way, as before",
         "b": "nearly all the same way",
         "c": "in opposite ways, in two groups",
     },
     answer="b",
-    remember="averages of averages are alike",
+    remember="with random weights each output is nearly the mean of all values",
     slips={
-        "each output is an average over all eight; what do eight averages of the same eight share?": "a",
-        "averages move tokens towards each other, never apart": "c",
+        "scores near 0: each output is about the mean of all eight, and that is one and the same": "a",
+        "nothing tells one group from another: each output is about the mean of all eight": "c",
     },
 )
 
@@ -68,28 +68,14 @@ twelve_layers = Choice(
     name="twelve_layers",
     notebook=PART,
     title="Twelve layers, 400 steps",
-    asked="The norm behind the sum, or before the sub-layer: what has learned the tags with twelve layers?",
-    options={"a": "both", "b": "behind only", "c": "before only", "d": "neither"},
+    asked="The tagger with twelve layers, after 400 steps: where must the norm stand for it to learn?",
+    options={"a": "either way", "b": "behind the sum", "c": "before the sub-layer", "d": "neither learns"},
     answer="c",
     remember="with the norm inside the branch, the sum runs from end to end untouched",
     slips={
         "on the way back, the gradient meets a norm at every sum, twenty-four times": "a",
         "that is the published one, of six layers, trained far longer": "b",
         "one of them leaves a clear way from the last layer to the first": "d",
-    },
-)
-
-tiny_tokens = Choice(
-    name="tiny_tokens",
-    notebook=PART,
-    title="Tokens that are nearly nothing",
-    asked="A token's numbers have variance 0.00000001, a thousandth of epsilon. And behind the norm?",
-    options={"a": "1", "b": "about 0.001", "c": "about 1000"},
-    answer="b",
-    remember="the norm divides by variance + epsilon, under one root",
-    slips={
-        "epsilon stands beside the variance under the root, and here epsilon is the larger": "a",
-        "epsilon makes what we divide by larger, so the result smaller": "c",
     },
 )
 
@@ -470,5 +456,4 @@ ASKED = (
     attention_share,
     write_decoder_layer,
     twelve_layers,
-    tiny_tokens,
 )

@@ -263,8 +263,7 @@ def transformer_diagram(*, norm_first: bool = False) -> Picture:
         " encoder layer's output goes to every decoder layer, and one table serves both embeddings and the"
         " logits.",
         "Blue: the residual streams. Orange: the memory, the encoder's output behind its last layer; every"
-        " decoder layer reads the same one. Dashed: one table with three uses. Dropout falls on each branch"
-        " before it is added, and on the embeddings.",
+        " decoder layer reads the same one. Dashed: one table with three uses.",
     )
 
 

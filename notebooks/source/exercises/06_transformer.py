@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 06 · The Transformer: exercises
 #
-# Eight exercises, about 70 minutes. They follow the lesson `06_transformer`; best in this order.
+# Eight exercises, about 70 minutes. They follow the parts `06a_layer` to `06e_gpt`; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -45,25 +45,23 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # model at the start of its training, roughly. You draw the size of the numbers in $x$ (the root of their mean square) after each sub-layer: once for pre-norm, before its last norm, and once
 # for post-norm. **What do you see?**
 
+# %% [markdown] tags=["exercise:learning_rates"]
+# `step` holds step numbers, 1 for the first of `steps`. **Write the rate of each:** it rises evenly during the first `warm` steps, reaches `peak`, and falls along half a cosine to 0 at the last step.
+
+
 # %% [markdown] tags=["exercise:forced_loss"]
 # One step of training. `target` holds the right sentences, one per row, with filler behind the short ones. `decode` is a whole decoder: from words (b, n) it makes logits (b, n, words),
 # and its causal mask lets position $i$ read positions 0 to $i$, **itself included**. From what it reads at position $i$ it must guess `target[:, i]`. Two things are wrong below: what the
 # decoder reads, and what is counted. **Repair it.** The loss is the mean over all real words of the batch. `torch.nn.functional.cross_entropy` takes logits (k, words) and words (k,), and returns the mean.
 
 
-# %% [markdown] tags=["exercise:greedy_words"]
-# When it writes, a decoder has no right sentence to read. `score_next(words)` reads a row of words and returns the logits of the next one. **Write the loop:** begin with `begin`, take the word
-# with the highest logit, append it, ask again. Stop when the end sign has been written, or `most` new words. The result holds the new words alone, the end sign included.
-# Such a search is called *greedy*: it never takes a word back.
-
-
 # %% [markdown] tags=["exercise:k_best_probabilities"]
-# A greedy text soon goes round in circles, so words are drawn by chance. From which probabilities? Two numbers change them. The **temperature** divides the logits before the softmax. **Top-k** keeps the
+# A greedy text (part 06c) soon goes round in circles, so words are drawn by chance. From which probabilities? Two numbers change them. The **temperature** divides the logits before the softmax. **Top-k** keeps the
 # k words with the highest logits; all others get the probability 0, exactly. **Write both.** There is one row per text; the rows do not know of each other. No two logits of a row are equal.
 
 
 # %% [markdown] tags=["exercise:why_training_differs"]
-# You repaired the training of a decoder, and you wrote the loop with which it writes. **Which earlier words does it read while it trains, and which while it writes? What can be done at once, and what
+# You repaired the training of a decoder; part 06c has the loop with which it writes. **Which earlier words does it read while it trains, and which while it writes? What can be done at once, and what
 # must wait? And what can go wrong?** Two or three sentences. The check shows a model answer and a few points: you judge your own, point by point.
 
 # %% [markdown]
@@ -75,8 +73,8 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 2. LayerNorm divides by √(variance + ε), with ε under the root, and the variance divides by d. One token at a time.
 # 3. Pre-norm: x = x + sublayer(norm(x)). x itself meets a norm only once, behind the last sub-layer.
 # 4. Pre-norm normalizes what a sub-layer reads, post-norm what it leaves: pre-norm's stream grows like a square root.
-# 5. The decoder reads the target shifted right by one, start sign first. Filler counts neither in the sum nor in the divisor.
-# 6. Ask, choose, append, ask again: each word costs one call of the decoder.
+# 5. The learning rate: warm-up, then half a cosine.
+# 6. The decoder reads the target shifted right by one, start sign first. Filler counts neither in the sum nor in the divisor.
 # 7. Divide the logits by the temperature, set all but the k best to −∞, then softmax.
 # 8. Training reads the right words, writing its own, mistakes included.
 #

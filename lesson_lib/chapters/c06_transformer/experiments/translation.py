@@ -67,6 +67,11 @@ def train(
     return model, history
 
 
+def single(generator: torch.Generator, count: int) -> list[data.Pair]:
+    """`count` pairs of training days, a date each."""
+    return mixed(generator, count, dates=(1,))
+
+
 def mixed(generator: torch.Generator, count: int, *, dates: Sequence[int]) -> list[data.Pair]:
     """`count` pairs of training days, about equally many of each number of dates in a row."""
     shares = [count // len(dates) + (i < count % len(dates)) for i in range(len(dates))]

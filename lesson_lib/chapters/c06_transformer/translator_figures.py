@@ -1,0 +1,62 @@
+"""The figures of part 06b, the translator and its training."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import Picture
+from lesson_lib.training import one_cycle, warmup
+
+
+def schedules(steps: int, d_model: int, peak: float = 6e-3, warm: int = 400) -> Picture:
+    """Learning rates over the steps: warm-up and half a cosine, and the published schedule."""
+    at = list(range(1, steps + 1, 5))
+    curves = {
+        "warm-up, half a cosine": (at, [peak * one_cycle(step, steps) for step in at]),
+        "2017, 400 steps of warm-up": (at, [warmup(step, d_model, warm) for step in at]),
+    }
+    return lines(
+        {"learning rate": curves},
+        alt=(
+            "Learning rate over 1,000 steps. One curve rises for 100 steps and falls along half a cosine to 0;"
+            " the other, dashed, rises for 400 steps and falls slowly."
+        ),
+        x_axis="step",
+        points=False,
+    )
+
+
+def losses(curves: Mapping[str, Sequence[float]], every: int = 5) -> Picture:
+    """Training loss over the steps, a curve for each model; each point the mean of `every` steps."""
+    panel = {
+        name: (
+            [every * (i + 1) for i in range(len(values) // every)],
+            [sum(values[every * i : every * (i + 1)]) / every for i in range(len(values) // every)],
+        )
+        for name, values in curves.items()
+    }
+    return lines(
+        {"training loss": panel},
+        alt=(
+            "Training loss, logarithmic. Without the mask it falls fast within 150 steps; with the mask it"
+            " needs several times as many steps to get there."
+        ),
+        caption="Mean of five steps each; the machine without the mask trains for 150 steps only.",
+        x_axis="step",
+        log="y",
+        points=False,
+    )
+
+
+def ahead(moved: Mapping[str, Tensor]) -> Picture:
+    """How far the places before each place move when its sign is replaced, {model: values by place}."""
+    curves = {name: (list(range(len(values))), values.tolist()) for name, values in moved.items()}
+    return lines(
+        {"how far the places before it move": curves},
+        alt=(
+            "Movement of earlier logits over the replaced place: 0 everywhere with the mask; without the mask"
+            " above 0 from place 1 on."
+        ),
+        x_axis="place whose sign is replaced",
+    )

@@ -1,0 +1,327 @@
+# %% [markdown]
+r"""
+# 06b · Can the whole machine translate?
+
+*mercredi 3 mars 2021* goes in, and *2021-03-03* shall come out. You have attention, heads, positions and layers. Now they become one machine.
+
+**Afterwards you can** follow a text through every shape of a Transformer; write the loss of its training; test whether a model reads ahead.
+
+**Time** about 45 minutes. **You need** part [06a](06a_layer.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+
+<details><summary>中文摘要</summary>
+一个日期从字符编号走到每个字符的得分:每一步的形状都打印出来。训练时,解码器一次算出所有位置,输入是正确答案右移一位(teacher forcing);损失不计填充。
+最后训练两台机器,其中一台没有因果遮罩,并用一个测试来检查谁偷看了后面的字符。
+</details>
+"""
+
+# %%
+import copy
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from lesson_lib.chapters.c06_transformer import machine_figures, translator_figures
+from lesson_lib.chapters.c06_transformer.experiments import translation
+from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
+from lesson_lib.chapters.c06_transformer.translator import ahead_of, loss_of
+from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.device import quick, to_device
+from lesson_lib.experiments import dates
+from lesson_lib.masks import causal, padding
+from lesson_lib.models.translator import Batches, opened, translate
+from lesson_lib.training import one_cycle, progress_bar
+
+_ = torch.manual_seed(0)
+warm_up()
+
+# %% [markdown]
+r"""
+## 1 · The machine
+
+The **encoder**, a stack of layers, reads the input; the **decoder** writes. In pre-norm:
+"""
+
+# %%
+machine_figures.transformer_diagram(norm_first=True)
+
+# %% [markdown]
+r"""
+From the left: characters become rows of a table, positions are added, layers add to them. What the *last* encoder layer leaves is the **memory**, in orange. Every decoder layer asks it. At the end each place gets
+**logits**, a score for every sign of the vocabulary: the products of its row with all rows of the table.
+"""
+
+# %%
+predict("who_looks")
+
+# %% [markdown]
+r"""
+One date, every shape. Ours is small: two layers on each side, d_model = 64, four heads.
+"""
+
+# %%
+model = translation.make()  # untrained
+batch = model.vocabulary.batch([("mercredi 3 mars 2021", "2021-03-03")])
+machine, before = model.transformer, batch.target[:, :-1]
+x = machine.embedding(batch.source)
+memory = machine.encoder(x).output
+y = machine.embedding(before)
+decoded = machine.decoder(y, memory, mask=causal(11), weights=True)
+shapes = {
+    "characters in, as numbers": batch.source,
+    "their rows, with positions": x,
+    "memory": memory,
+    "written so far, with start": before,
+    "decoder layer 0 looks at itself": decoded.weights[0].own,
+    "and at the memory": decoded.weights[0].cross,
+    "out of the decoder": decoded.output,
+    "logits": machine.embedding.logits(decoded.output),
+}
+for name, tensor in shapes.items():
+    print(f"{name:33}{tuple(tensor.shape)}")
+
+# %% [markdown]
+r"""
+20 characters keep their 20 rows to the end of the encoder. The decoder's 11 places are *start* and ten characters. Its four heads look at the 11 places, then at the 20. At the end, each place scores 74 signs: 71 characters, start, end and padding.
+
+**"Encoder layer 0 feeds decoder layer 0, and so on."** A picture with two towers side by side suggests it. Look at what each decoder layer is given:
+"""
+
+# %%
+given = []
+for layer in machine.decoder.layers:
+    layer.register_forward_pre_hook(lambda layer, inputs: given.append(inputs[1]))
+machine.decoder(y, memory, mask=causal(11))
+print("given the last layer's output:", [table is memory for table in given])
+
+# %% [markdown]
+r"""
+Both are given what the *last* encoder layer left.
+
+One detail of the table. Its rows are drawn with variance $1/d_{model}$, so that logits, which are products with them, begin around 0 with a spread of 1. So a row is about 1 long; the code of a place (part 05a) is $\sqrt{64/2} = 5.7$ long.
+"""
+
+# %%
+predict("word_or_place")
+
+# %% [markdown]
+r"""
+So rows are multiplied by $\sqrt{d_{model}} = 8$ on their way in, and character and place have about equal parts.
+
+## 2 · The training step
+
+The decoder predicts the next character at each place. What goes in is the *right* text up to there, even where the model would have written a wrong one. This is called **teacher forcing**:
+"""
+
+# %%
+answer = ["start", *"2021-03-03", "end"]
+print("goes in   ", " ".join(f"{sign:>5}" for sign in answer[:-1]))
+print("must say  ", " ".join(f"{sign:>5}" for sign in answer[1:]))
+
+# %% [markdown]
+r"""
+Our answers all have eleven signs. Other texts do not; then the shorter ones are padded with the number 0, and a loss must leave these places out.
+"""
+
+# %% [markdown] tags=["exercise:next_character_loss"]
+# Write the loss: cut `target` into what goes in and what must be said, and average the cross-entropy over real signs.
+
+# %%
+predict("padded_loss")
+
+# %%
+predict("passes")
+
+# %% [markdown]
+r"""
+An RNN must finish one character before it begins the next. Here no place waits for another, in training: this is what a Transformer gained in 2017.
+
+How large a step? Early gradients are large, and Adam, which scales steps by the gradients that it has seen, has seen few. So the learning rate begins small (**warm-up**), and ends small, to settle:
+"""
+
+# %%
+translator_figures.schedules(1000, d_model=64)
+
+# %% [markdown]
+r"""
+Dashed is the schedule of 2017, which falls with one over the root of the step. Ours falls along half a cosine, as most do today.
+
+Now the loop. It stands here once. Your loss runs in it, in the library's version; other parts call the whole `fit`.
+"""
+
+
+# %%
+def scores(model, source, lengths, before, mask):
+    """The whole machine: logits of all places at once."""
+    machine, hide = model.transformer, padding(lengths, source.shape[1])
+    memory = machine.encoder(machine.embedding(source), mask=hide).output
+    y = machine.embedding(before)
+    y = machine.decoder(y, memory, mask=mask, memory_mask=hide).output
+    return machine.embedding.logits(y)
+
+
+def train(model, steps, mask_of, planned=1000, peak=6e-3):
+    """Train in place, for so many of the planned steps; the loss of each."""
+    draw = Batches(model.vocabulary, translation.single, batch=64, pool=8)
+    generator, losses = torch.Generator("cpu").manual_seed(0), []
+    optimizer = torch.optim.Adam(model.parameters())
+    with progress_bar(steps, "translator") as bar:
+        for step in range(1, steps + 1):
+            source, lengths, target = to_device(draw(generator))
+            mask = mask_of(target.shape[1] - 1)
+            machine = partial(scores, model, mask=mask)
+            loss = loss_of(machine, source, lengths, target)
+            optimizer.param_groups[0]["lr"] = peak * one_cycle(step, planned)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.item())
+            bar.update()
+    return losses
+
+
+# %% [markdown]
+r"""
+`Batches` draws pairs, 64 at a time. `clip_grad_norm_` shortens a gradient that is longer than 1.
+
+## 3 · Two machines
+
+They have the same first weights, data and rates. One has no causal mask; it gets 150 steps, the other 1,000.
+"""
+
+# %%
+predict("without_mask")
+
+# %%
+_ = torch.manual_seed(0)
+honest = to_device(translation.make())
+device, other = honest.transformer.embedding.table.device, copy.deepcopy(honest)
+few, many = (20, 20) if quick() else (150, 1000)
+losses = {
+    "without the mask": train(other, few, lambda n: None),
+    "with the causal mask": train(honest, many, partial(causal, device=device)),
+}
+assert (
+    quick() or losses["without the mask"][-1] < losses["with the causal mask"][149] / 5
+)
+translator_figures.losses(losses)
+
+# %%
+pairs, right = dates.texts(1, "test"), {}  # 1,000 dates of days never trained on
+for name, trained in {"without the mask": other, "with": honest}.items():
+    made = translate(trained, [pair.source for pair in pairs])
+    hits = [one.text == pair.target for one, pair in zip(made, pairs, strict=True)]
+    right[name] = sum(hits) / len(hits), made[0].text
+assert quick() or (right["without the mask"][0] < 0.01 and right["with"][0] > 0.95)
+
+# %% tags=["nbval-ignore-output"]
+print(pairs[0].source)
+for name, (share, text) in right.items():
+    print(f"{name:17} {share:.3f} right   {text}")
+
+# %% [markdown]
+r"""
+**"A low loss means a good translator."** At step 150 the machine without the mask has less than a fifth of the other's loss. It does not get a single date right, and never writes *end*.
+
+Can you find out why, from outside? Replace one character of what goes in. Which places *before* it move?
+"""
+
+# %% [markdown] tags=["exercise:reads_ahead"]
+# Write that test. For each place i: how far do the logits of the places before i move, summed, when the sign at i becomes `other`?
+
+# %%
+_, lengths, target = given = to_device(honest.vocabulary.batch(pairs[:1]))
+with torch.no_grad():
+    moved = {
+        name: ahead_of(
+            lambda before, m=trained, k=mask: scores(
+                m, given.source, lengths, before, k
+            ),
+            target[:, :-1],
+            other=20,
+        ).cpu()
+        for name, trained, mask in (
+            ("without", other, None),
+            ("with", honest, causal(11, device=device)),
+        )
+    }
+assert moved["with"].max() == 0 < moved["without"][1:].min()
+translator_figures.ahead(moved)
+
+# %% [markdown]
+r"""
+With the mask nothing moves. Without it every later sign moves the places before it: it learned to copy from the future, and when it writes there is no future. Run this test on any model that shall predict what comes next.
+
+The honest machine gets .999 of the dates right, on days that it never saw.
+
+Look inside. Choose *decoder to encoder*, layer 1, and step through the places with *query*: where does each head look while the year, the month, the day are written? Type a date of your own.
+"""
+
+# %%
+MachineExplorer(
+    lambda text: opened(honest, " ".join(text.lower().split())),
+    ["mercredi 3 mars 2021", "14 juillet 1989"],
+)
+
+# %% [markdown]
+r"""
+Mostly the heads follow what is written: in stored runs .89 to .92 of this layer's weights lie on the year's digits while the year is written. (Layers count from 1 in this picture.)
+
+## In real work
+
+A near relative in plain torch, whole: post-norm, learned places, a read-out of its own. torch's masks say True = hidden:
+"""
+
+
+# %%
+class Seq2Seq(nn.Module):
+    def __init__(self, n_signs, d=64):
+        super().__init__()
+        self.sign, self.place = nn.Embedding(n_signs, d), nn.Embedding(100, d)
+        self.core = nn.Transformer(d, 4, 2, 2, 256, dropout=0.0, batch_first=True)
+        self.read = nn.Linear(d, n_signs)
+
+    def rows(self, tokens):
+        return self.sign(tokens) + self.place.weight[: tokens.shape[1]]
+
+    def forward(self, source, before, hide_memory=True):
+        n, hidden = before.shape[1], source == 0
+        ahead = torch.ones(n, n, dtype=torch.bool, device=source.device).triu(1)
+        out = self.core(
+            self.rows(source), self.rows(before), tgt_mask=ahead,
+            src_key_padding_mask=hidden,
+            memory_key_padding_mask=hidden if hide_memory else None,
+        )  # fmt: skip
+        return self.read(out)
+
+
+plain = Seq2Seq(40)
+source, before = torch.randint(3, 40, (1, 9)), torch.randint(3, 40, (1, 5))
+alone, padded = plain(source, before), F.pad(source, (0, 4))
+assert_close(plain(padded, before), alone)
+moved = plain(padded, before, hide_memory=False) - alone
+print(f"memory_key_padding_mask forgotten: off by {moved.abs().max():.2f}")
+
+# %% [markdown]
+r"""
+The forgotten mask is the bug that people meet: three masks, and the third is easily left out. Then the decoder looks at padding, and a text's logits depend on how long its neighbours are.
+
+## The date once more
+
+*mercredi 3 mars 2021* became 20 rows, a memory, 11 places, and the right ten characters. It learned them all at once. How does it write them one by one, when nobody knows the right ones?
+
+**To remember.** Train all places at once, under the causal mask; a loss that is too good reads ahead.
+
+- In goes `target[:, :-1]`, wanted is `target[:, 1:]`, without padding.
+- Every decoder layer asks the last encoder layer's output.
+- Rows times $\sqrt{d_{model}}$, so that a place does not drown a character.
+- Warm-up, then half a cosine.
+
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 5.3; Press & Wolf 2016 (arXiv:1608.05859), for the one table. Three seeds, errors by language: [evidence](evidence/06_transformer_evidence.ipynb).
+
+**Next**: [06c · Writing](06c_writing.ipynb), or on the core path [06d · BERT](06d_bert.ipynb).
+"""
