@@ -729,6 +729,7 @@ class S2DecoderLayer(nn.Module):
         return self.pos_ffn(made), own, cross  # the text ends before this line
 
 
+# %%
 def taken_over(theirs, ours):
     """Our layer with S2's weights, by the dictionary."""
     matrices = {"w_qs": "w_query", "w_ks": "w_key", "w_vs": "w_value", "fc": "w_output"}
@@ -796,6 +797,8 @@ try:
     refused = False
 except RuntimeError:
     refused = True
+
+# %%
 print("tokens of size 0.0001 leave with variance", *(f"{v:.4f}" for v in by_eps))
 verdict(
     "S2: a row that may see nothing sees all alike, 1/5",
@@ -1209,7 +1212,7 @@ claim(
     },
 )
 
-# %% tags=["claim:bert-1"]
+# %%
 from lesson_lib.chapters.c06_transformer.bert import Bert, changed
 
 _ = torch.manual_seed(0)
@@ -1223,6 +1226,8 @@ with torch.no_grad():
     free = [bert(words, lengths)[0, 0] for words in (seen, other)]
     with changed(bert, 0, blind=blind), changed(bert, 1, blind=blind):
         apart = [bert(words, lengths)[0, 0] for words in (seen, other)]
+
+# %% tags=["claim:bert-1"]
 claim(
     "bert-1",
     {
