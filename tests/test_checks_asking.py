@@ -331,6 +331,7 @@ def test_a_wrong_function_is_caught_by_the_inputs_of_the_solution(posed):
 
 
 CAUGHT = {
+    "best_continuations_2": [{"total": torch.tensor([-0.5]), "logs": torch.tensor([[-0.1, -2.5]])}],
     "stable_weights_2": [{"scores": torch.tensor([[500.0, 501.0]])}],
     "scaled_attention_2": [
         {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.eye(2)},

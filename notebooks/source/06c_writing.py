@@ -125,7 +125,7 @@ for pair, text in wrong[:5]:
 
 # %% [markdown]
 r"""
-Both curves dip at the same places. On its own it has a few signs fewer: where 2031 became 2013, the swapped second digit is one more mistake, made right by the first. Month and day hardly suffer. What it gets wrong is mostly an order of two digits.
+What it gets wrong is mostly the order of two digits. Look at places 4, 7 and 10, the second digits. Behind the right sign the second digit is right as well. On its own, where 2031 became 2013, both are wrong. The month does not suffer from a wrong year, nor the day from a wrong month.
 
 ## 2 · The cache
 """
@@ -140,10 +140,10 @@ A row in a decoder is a token's pass through all layers. Under the causal mask t
 
 # %%
 before = batch.target[:1, :-1]  # start and ten characters
-state = model.start(batch.source[:1], batch.lengths[:1])  # the encoder runs once
+state = model.start(source, lengths)  # the encoder runs once
 with torch.no_grad():
     one_by_one = [model.step(sign, state).logits for sign in before[0, :, None]]
-    whole = model(batch.source[:1], batch.lengths[:1], before).logits[0]
+    whole = model(source, lengths, before).logits[0]
 assert_close(torch.cat(one_by_one), whole, atol=1e-4, rtol=1e-4)
 print("kept of its own:", len(state.caches[0].own), end=", ")
 print("of the memory:", len(state.caches[0].cross))

@@ -356,7 +356,7 @@ write_decoder_layer = Write(
                     "cross_attention": _mean_value,
                     "feed_forward": _tripled,
                     "norms": (_halved,) * 3,
-                }  # fmt: skip
+                }
             ],
             "(8 + 8) / 2 = 8; then (8 + 4) / 2 = 6; then (6 + 18) / 2 = 12.",
         ),

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -95,13 +94,14 @@ padded_loss = Choice(
 
 
 def next_character_loss(
-    model,  # a function: model(source, lengths, before) gives logits (b, n - 1, characters)
+    model,  # a function: model(source, lengths, before) gives logits
     source: Int[Tensor, "b m"],
     lengths: Int[Tensor, " b"],
     target: Int[Tensor, "b n"],  # start, the answer, end; then padding, which is 0
 ) -> Float[Tensor, ""]:
-    logits = model(source, lengths, target[:, :-1])
-    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+    logits = model(source, lengths, target[:, :-1]).flatten(0, 1)
+    wanted = target[:, 1:].flatten()
+    return torch.nn.functional.cross_entropy(logits, wanted, ignore_index=0)
 
 
 Model = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -182,7 +182,7 @@ write_next_character_loss = Write(
         Stage(
             "two characters",
             lambda: [_case(_last_only(table(CHANCES)), [[3]], [1], [[1, 3, 4, 2]])],
-            "What goes in is the target without its last column; what is wanted is the target without its first.",
+            "What goes in is the target without its last column; wanted is the target without its first.",
         ),
         Stage(
             "a batch: the second answer is shorter, and padded with 0",
@@ -205,7 +205,7 @@ write_next_character_loss = Write(
     reference=_right_loss,
     hints=(
         "Which column of target may the model not read? Which need it not predict?",
-        "F.cross_entropy wants logits (places, classes) and classes (places,): how do you flatten (b, n, ...)?",
+        "F.cross_entropy wants logits (places, classes) and classes (places,): how do you flatten?",
         "Which argument of F.cross_entropy takes the class that is to be left out?",
     ),
     solution=next_character_loss,
@@ -222,25 +222,26 @@ write_next_character_loss = Write(
         ),
         "padding counts: leave it out by ignore_index=0": (", ignore_index=0", ""),
         "padding adds nothing, but is counted in the mean": (
-            "    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)",
-            "    wanted = target[:, 1:].flatten()\n"
-            "    losses = F.cross_entropy(logits.flatten(0, 1), wanted, reduction='none')\n"
+            "    return torch.nn.functional.cross_entropy(logits, wanted, ignore_index=0)",
+            "    losses = torch.nn.functional.cross_entropy(logits, wanted, reduction='none')\n"
             "    return (losses * (wanted != 0)).mean()",
         ),
         "ignore_index is padding, 0; you leave out another sign": ("ignore_index=0", "ignore_index=2"),
-        "F.cross_entropy takes logits; it applies the softmax itself": (
-            "logits.flatten(0, 1)",
-            "logits.softmax(-1).flatten(0, 1)",
+        "cross_entropy takes logits; it applies the softmax itself": (
+            "cross_entropy(logits",
+            "cross_entropy(logits.softmax(-1)",
         ),
         "the loss is the mean, not the sum": ("ignore_index=0", "ignore_index=0, reduction='sum'"),
         "the model reads the whole target, and its first logits are compared: the places no longer fit": (
-            "    logits = model(source, lengths, target[:, :-1])\n",
-            "    logits = model(source, lengths, target)[:, 1:]\n",
+            "target[:, :-1]).flatten(0, 1)",
+            "target)[:, 1:].flatten(0, 1)",
         ),
         "the characters before each place run backwards": ("target[:, :-1])", "target[:, :-1].flip(1))"),
         "you average each text first; every real character is to count alike": (
-            "    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)",
-            "    each = [F.cross_entropy(a, b, ignore_index=0) for a, b in zip(logits, target[:, 1:])]\n"
+            "    return torch.nn.functional.cross_entropy(logits, wanted, ignore_index=0)",
+            "    rows = wanted.view(len(target), -1)\n"
+            "    loss = torch.nn.functional.cross_entropy\n"
+            "    each = [loss(a, b, ignore_index=0) for a, b in zip(logits.split(rows.shape[1]), rows)]\n"
             "    return torch.stack(each).mean()",
         ),
     },
@@ -255,7 +256,7 @@ def learning_rates(
 ) -> Float[Tensor, " n"]:
     rise = peak * step / warm
     done = (step - warm) / (steps - warm)
-    fall = peak * (1 + torch.cos(math.pi * done)) / 2
+    fall = peak * (1 + torch.cos(torch.pi * done)) / 2
     return torch.where(step <= warm, rise, fall)
 
 
@@ -284,7 +285,7 @@ write_learning_rates = Write(
     minutes=6,
     why="nearly every model of today was trained on this curve",
     asked=(
-        "up to step `warm` the rate rises evenly to peak: peak * step / warm; then it falls along half a cosine:"
+        "up to step `warm` the rate rises evenly to peak: peak * step / warm; then it falls by half a cosine:"
         " peak * (1 + cos(pi * done)) / 2, where done goes from 0 at `warm` to 1 at `steps`"
     ),
     stages=(
@@ -331,14 +332,14 @@ write_learning_rates = Write(
             "/ steps",
         ),
         "rise and fall have changed places": ("warm, rise, fall)", "warm, fall, rise)"),
-        "that is a whole cosine: it falls and rises again": ("math.pi * done", "2 * math.pi * done"),
+        "that is a whole cosine: it falls and rises again": ("torch.pi * done", "2 * torch.pi * done"),
         "the cosine goes from 1 to -1; add 1 and halve it": (
-            "peak * (1 + torch.cos(math.pi * done)) / 2",
-            "peak * torch.cos(math.pi * done)",
+            "peak * (1 + torch.cos(torch.pi * done)) / 2",
+            "peak * torch.cos(torch.pi * done)",
         ),
         "you forgot to halve: the fall begins at twice the peak": ("done)) / 2", "done))"),
         "that is a straight line down; half a cosine is asked for": (
-            "peak * (1 + torch.cos(math.pi * done)) / 2",
+            "peak * (1 + torch.cos(torch.pi * done)) / 2",
             "peak * (1 - done)",
         ),
         "the rise ends at 1; it must end at peak": ("rise = peak * step", "rise = step"),
@@ -401,7 +402,7 @@ write_reads_ahead = Write(
     minutes=8,
     why="ten lines that have found leaks in published code",
     asked=(
-        "for each place i: replace the sign at i by other, run the model again, and sum the absolute change of"
+        "for each place i: replace the sign at i by other, run the model again, sum the absolute change of"
         " all logits at the places BEFORE i"
     ),
     stages=(
@@ -439,9 +440,11 @@ write_reads_ahead = Write(
         "all places count; those from i on may move": ("difference[:, :i]", "difference"),
         "you sum the places behind i: they may move": ("[:, :i]", "[:, i + 1 :]"),
         "changes up and down cancel: take absolute values": (".abs()", ""),
-        "you change `before` itself, so each round changes one sign more": (
-            "changed = before.clone()",
-            "changed = before",
+        "you copy `before` once, so each round changes one sign more": (
+            "logits, moved = model(before), []",
+            "logits, moved, changed = model(before), [], before.clone()",
+            "        changed = before.clone()\n",
+            "",
         ),
         "the mean is over all numbers; the sum is asked for": (
             "difference[:, :i].abs().sum()",

@@ -19,7 +19,7 @@ def schedules(steps: int, d_model: int, peak: float = 6e-3, warm: int = 400) -> 
     return lines(
         {"learning rate": curves},
         alt=(
-            "Learning rate over 1,000 steps. One curve rises for 100 steps and falls along half a cosine to 0;"
+            "Learning rate over 1,000 steps. One curve rises for 100 steps, then falls by half a cosine to 0;"
             " the other, dashed, rises for 400 steps and falls slowly."
         ),
         x_axis="step",

@@ -77,7 +77,7 @@ CHAT = Write(
         Stage(
             "prompt 1, answer 2, 3: the chance of 2 after 1 is .3, of 3 after 2 is .6",
             lambda: [_chat(_after(table(CHANCES)), [[1, 2, 3]], [1])],
-            "The first answer token is predicted from the last one of the prompt: (-ln .3 - ln .6) / 2 = 0.86.",
+            "The first answer token is predicted from the prompt's last: (-ln .3 - ln .6) / 2 = 0.86.",
         ),
         Stage(
             "a prompt of two tokens",
@@ -142,7 +142,7 @@ PUBLISHED = Write(
     name="learning_rates_2",
     title="The schedule of 2017",
     asked=(
-        "the Transformer's paper: d_model to the power -1/2, times the smaller of two: step to the power -1/2,"
+        "the Transformer's paper: d_model to the power -1/2 times the smaller of two: step to the power -1/2,"
         " and step * warm to the power -3/2"
     ),
     stages=(
@@ -165,7 +165,7 @@ PUBLISHED = Write(
     ),
     solution=learning_rates_2,
     reference=lambda step, d_model, warm: torch.tensor(
-        [warmup(s, d_model, warm) for s in step.tolist()], device=step.device
+        [warmup(int(s), d_model, warm) for s in step.tolist()], device=step.device
     ),
     remember="up to `warm` a straight line, then the root: the peak is 1 / sqrt(d_model * warm)",
     tolerance=1e-6,
@@ -227,7 +227,7 @@ PAST = Write(
     name="reads_ahead_2",
     title="The same test by gradients",
     asked=(
-        "a sign cannot be changed a little, a row can: give back (n, n), in row i and column j the sum over x[j]'s"
+        "signs cannot be changed a little, rows can: give back (n, n), in row i, column j the sum over x[j]'s"
         " numbers of the absolute slope of output i's sum"
     ),
     stages=(

@@ -71,7 +71,7 @@ which_rows = Choice(
     name="which_rows",
     notebook=PART,
     title="A mask with one query",
-    asked="One query, the newest of six; six keys; is_causal=True. Which keys does torch's function let it see?",
+    asked="One query, the newest of six; six keys; is_causal=True. Which keys does torch let it see?",
     options={"a": "all six", "b": "the first only", "c": "the last only"},
     answer="b",
     remember="torch lines query 0 up with key 0; the newest query must see everything: leave is_causal out",
@@ -222,8 +222,10 @@ write_greedy_words = Write(
     slips={
         "the end sign is missing in the result: append first, then stop": (
             (
-                "        words = torch.cat([words, best[None]])\n        if best == end:\n            break\n",
-                "        if best == end:\n            break\n        words = torch.cat([words, best[None]])\n",
+                "        words = torch.cat([words, best[None]])\n        if best == end:\n"
+                "            break\n",
+                "        if best == end:\n            break\n"
+                "        words = torch.cat([words, best[None]])\n",
             )
         ),
         "the beginning is in the result: give back the new words alone": (("words[len(begin) :]", "words")),
@@ -312,12 +314,12 @@ write_best_continuations = Write(
     minutes=7,
     why="the same four lines choose the answers of most translators and speech recognisers",
     asked=(
-        "of all width * signs continuations find the width with the highest sums total + logs, best first; each as"
-        " (which beginning, which sign)"
+        "of all width * signs continuations find the width with the highest sums total + logs, best first;"
+        " each as (which beginning, which sign)"
     ),
     stages=(
         Stage(
-            "two beginnings, two signs: A (log-probability -0.5), then -0.9 or -1.2; B (-0.9), then -0.1 or -3",
+            "two beginnings, two signs: A (total -0.5), then -0.9 or -1.2; B (-0.9), then -0.1 or -3",
             lambda: [_beams([-0.5, -0.9], [[-0.9, -1.2], [-0.1, -3.0]])],
             "Sums: -1.4 and -1.7 behind A, -1.0 and -3.9 behind B. Best: (1, 0), then (0, 0).",
         ),

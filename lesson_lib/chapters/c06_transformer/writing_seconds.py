@@ -134,7 +134,7 @@ def best_continuations(first: Write, n: int) -> Exercise:
     return catch(
         first,
         asked=(
-            "somebody's beam lets each beginning keep its own best sign. Often that is right. Write totals and"
+            "somebody's beam lets each beginning keep its own best sign. Mostly that works. Write totals and"
             " logs for two beginnings and two signs on which it fails"
         ),
         slip="each beginning keeps its own best; all continuations must compete",

@@ -13,8 +13,16 @@ from lesson_lib.chapters.c06_transformer.exercises import (
     _of_the_sorted,
     _over,
     _stack,
-    _writes,
 )
+from lesson_lib.chapters.c06_transformer.layer import _right_decoder, _right_encoder
+from lesson_lib.chapters.c06_transformer.translator import _right_ahead, _right_loss, _right_rates
+from lesson_lib.chapters.c06_transformer.writing import _right_continuations, _writes
+
+
+def _through(x: Tensor, sublayers: tuple, norms: tuple) -> Tensor:
+    for sublayer, norm in zip(sublayers, norms, strict=True):
+        x = norm(x + sublayer(x))
+    return x
 
 
 def _best(logits: Tensor, k: int) -> Tensor:
@@ -64,6 +72,84 @@ def _chosen_after(logits: Tensor, temperature: float, k: int) -> Tensor:
 
 
 RIGHT = {
+    "alike": ("b", "nearly all the same way"),
+    "standard_token": ("-3 / sqrt(5)", -1.34, "-1.3416"),
+    "attention_share": ("a", "a third"),
+    "twelve_layers": ("c", "before the sub-layer"),
+    "encoder_layer": (
+        _right_encoder,
+        lambda x, attention, feed_forward, norms: norms[1](
+            feed_forward(norms[0](attention(x, x, x) + x)) + norms[0](attention(x, x, x) + x)
+        ),
+    ),
+    "decoder_layer": (
+        _right_decoder,
+        lambda x, memory, attention, cross_attention, feed_forward, norms: _through(
+            x,
+            (
+                lambda y: attention(y, y, y),
+                lambda y: cross_attention(y, key=memory, value=memory),
+                feed_forward,
+            ),
+            norms,
+        ),
+    ),
+    "who_looks": ("c", "(11, 20)"),
+    "word_or_place": ("b", "the place"),
+    "padded_loss": ("b", "too low"),
+    "passes": (1, "1", "2 - 1"),
+    "without_mask": ("c", "lower loss, and no translation at all"),
+    "next_character_loss": (
+        _right_loss,
+        lambda model, source, lengths, target: torch.nn.functional.cross_entropy(
+            model(source, lengths, target[:, :-1]).mT, target[:, 1:], ignore_index=0
+        ),
+        lambda model, source, lengths, target: (
+            -(
+                torch.distributions.Categorical(logits=model(source, lengths, target[:, :-1]))
+                .log_prob(target[:, 1:])[target[:, 1:] != 0]
+                .mean()
+            )
+        ),
+    ),
+    "reads_ahead": (
+        _right_ahead,
+        lambda model, before, other: torch.stack(
+            [
+                (model(before.index_fill(1, torch.tensor([i], device=before.device), other)) - model(before))
+                .abs()[:, :i]
+                .sum()
+                for i in range(before.shape[1])
+            ]
+        ),
+    ),
+    "learning_rates": (
+        _right_rates,
+        lambda step, steps, warm, peak: (
+            peak
+            * torch.minimum(
+                step / warm,
+                0.5 + 0.5 * torch.cos(torch.pi * ((step - warm) / (steps - warm)).clamp(min=0)),
+            )
+        ),
+    ),
+    "wrong_start": ("b", "a year that begins with 1, then the right month and day"),
+    "rows_of_a_date": (66, "11 * 12 / 2"),
+    "likeliest": (0.24, "0.6 * 0.4"),
+    "which_rows": ("b", "the first only"),
+    "best_continuations": (
+        _right_continuations,
+        lambda total, logs: torch.stack(
+            torch.unravel_index((total[:, None] + logs).flatten().topk(len(total)).indices, logs.shape), 1
+        ),
+        lambda total, logs: torch.stack(
+            [
+                (total[:, None] + logs).flatten().argsort(descending=True)[: len(total)] // logs.shape[1],
+                (total[:, None] + logs).flatten().argsort(descending=True)[: len(total)] % logs.shape[1],
+            ],
+            -1,
+        ),
+    ),
     "norm_of_tokens": (
         lambda x, weight, bias, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps),
         lambda x, weight, bias, eps: (

@@ -106,8 +106,8 @@ def run(seed: int) -> list[dict]:
 
 
 def best(rows: list[dict[str, Any]]) -> dict[tuple[bool, int], list[float]]:
-    """{(residual, layers): test accuracies, one per seed, sorted}, each at the rate that is best on that seed's
-    VALIDATION sentences."""
+    """{(residual, layers): test accuracies, one per seed, sorted}, each at the rate that is best on that
+    seed's VALIDATION sentences."""
     found: dict[tuple[bool, int], list[float]] = {}
     for row in summary.best(rows, ("residual", "layers", "seed"), by=itemgetter("validation")):
         found.setdefault((row["residual"], row["layers"]), []).append(row["accuracy"])
