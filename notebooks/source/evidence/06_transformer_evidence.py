@@ -274,7 +274,7 @@ verdict("post-norm: the last gradient is larger than the first, on one seed over
 
 # %% [markdown]
 r"""
-The picture of section 1 has both curves of the gradients. Post-norm's rise towards the last layer: eight times on seed 0, less than twice on the two others. One seed would have told another story. Xiong et al. 2020 prove for random weights that post-norm's last layer
+The first picture of section 1 has both curves of the gradients. Post-norm's last layer has the larger gradient: eight times the first one's on seed 0, less than twice on the two others, where layers in between have less than the first. One seed would have told another story. Xiong et al. 2020 prove for random weights that post-norm's last layer
 gets large gradients; the fall towards the first they argue and measure. Adam, with which we train, rescales each number's steps.
 
 Stored: 2, 6 and 12 layers, 400 steps, with a warm-up of 40 steps and without, three seeds, the best of six rates on validation sentences.
@@ -441,6 +441,20 @@ assert 0.001 < chance < 0.05
 r"""
 They agree more than chance would have it: English and Latvian are hard for both. So the order is not all chance, as the first edition of this course had guessed; with 37 errors it is no ranking either.
 
+### Where it looks while it writes
+
+For each seed, on validation days: the share of the decoder's weights (the mean of the heads of a layer) that lies on the year's digits while the year is written, and on the day's while the day is. Layers count from 1.
+"""
+
+# %%
+for row in (row for row in stored if row["kind"] == "alignment"):
+    place = f"seed {row['seed']}, layer {row['layer'] + 1}"
+    print(f"{place}: year {row['on_year']:.2f}, day {row['on_day']:.2f}")
+
+# %% [markdown]
+r"""
+In layer 1 the year has 0.89 to 0.92 of the weights. In layer 2 the year has 0.69 to 0.76. These are weights; what silencing a head does is section 5.
+
 ### Beam search
 
 Keep the four likeliest beginnings in the place of one. Stored, on the same texts:
@@ -536,7 +550,7 @@ A *nat* is the unit of −ln of a probability, a *bit* that of −log₂. Left: 
 
 ### Which head looks at the subject, and does it matter?
 
-2,800 test sentences with a noun between, the verb hidden. Layers count from 1 here, heads from 0. Hatched: how often a head would hit the subject if it looked at its favourite fixed distance.
+2,800 test sentences with a noun between, the verb hidden. Layers count from 1 in these pictures (from 0 in part 06d), heads from 0. Hatched: how often a head would hit the subject if it looked at its favourite fixed distance.
 """
 
 # %%
