@@ -17,6 +17,7 @@ from lesson_lib.chapters.c06_transformer import (
     hidden_words,
     layer,
     next_characters,
+    seconds,
     translator,
     writing,
 )
@@ -26,6 +27,7 @@ from lesson_lib.checks.short import Choice, Number, Open
 
 counted = Number(
     name="decoder_numbers",
+    second=lambda n: seconds.decoder_numbers(counted, n),
     title="One look more: what does it cost?",
     stars=2,
     minutes=7,
@@ -120,6 +122,7 @@ def _more_norm_of_tokens(drawn: Draw) -> list[Case]:
 
 normed = Write(
     name="norm_of_tokens",
+    second=lambda n: seconds.norm_of_tokens(normed, n),
     title="The norm of a much-read tutorial: a repair",
     stars=2,
     minutes=8,
@@ -289,6 +292,7 @@ def _more_pre_norm_stack(drawn: Draw) -> list[Case]:
 
 reordered = Write(
     name="pre_norm_stack",
+    second=lambda n: seconds.pre_norm_stack(reordered, n),
     title="From post-norm to pre-norm",
     stars=2,
     minutes=10,
@@ -579,6 +583,7 @@ def _more_forced_loss(drawn: Draw) -> list[Case]:
 
 forced = Write(
     name="forced_loss",
+    second=lambda n: seconds.forced_loss(forced, n),
     title="A loss too good to be true: a repair",
     stars=3,
     minutes=12,
@@ -735,6 +740,7 @@ def _more_k_best_probabilities(drawn: Draw) -> list[Case]:
 
 narrowed = Write(
     name="k_best_probabilities",
+    second=lambda n: seconds.k_best_probabilities(narrowed, n),
     title="Hot, cold, and the k best",
     stars=2,
     minutes=10,

@@ -1,0 +1,74 @@
+"""One head silent at a time: what is silenced, that it comes back, and what the stored rows promise."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.chapters.c06_transformer import proof_figures
+from lesson_lib.chapters.c06_transformer.experiments import silenced, translation
+from lesson_lib.device import to_device
+from lesson_lib.experiments import dates, results
+
+ROWS = results("silenced")["rows"]
+
+
+def test_a_silent_head_says_nothing_and_comes_back():
+    attention = next(iter(silenced.parts(translation.make()).values()))
+    x = torch.randn(2, 5, 64)
+    before = attention(x, x, x).output
+    heads = []
+    for head in range(attention.n_heads):
+        with silenced.silent(attention, head):
+            heads.append(before - attention(x, x, x).output)
+    assert_close(sum(heads), before, atol=1e-5, rtol=1e-5)  # the heads' shares add up to the whole
+    assert torch.equal(attention(x, x, x).output, before)
+
+
+def test_a_head_comes_back_after_an_error():
+    attention = next(iter(silenced.parts(translation.make()).values()))
+    weight = attention.w_output.weight.detach().clone()
+    with pytest.raises(KeyError), silenced.silent(attention, 1):
+        raise KeyError
+    assert torch.equal(attention.w_output.weight, weight)
+
+
+def test_the_attentions_are_named_layer_by_layer():
+    assert list(silenced.parts(translation.make())) == [
+        f"{part}, layer {i}" for i in (1, 2) for part in ("encoder", "decoder's own", "to the encoder")
+    ]
+
+
+def test_an_untrained_model_has_no_text_right():
+    model = to_device(translation.make()).eval()
+    pairs = dates.texts(1, "test")[:7]
+    assert silenced.told(model, pairs) == silenced.written(model, pairs) == 0
+
+
+def test_the_stored_rows_are_complete():
+    keys = {(row["seed"], row["part"], row["head"]) for row in ROWS}
+    assert len(keys) == len(ROWS) == 3 * (1 + 6 * 4)
+    assert {row["head"] for row in ROWS} == {None, 0, 1, 2, 3}
+
+
+def test_a_text_told_right_everywhere_is_written_right():
+    """With the right characters before each place every choice is right, so they are its own characters."""
+    assert all(row["told"] == pytest.approx(row["written"], abs=1e-6) for row in ROWS)
+
+
+def test_the_whole_model_is_the_one_of_the_translation():
+    for row in ROWS:
+        if row["head"] is None:
+            assert row["written"] > 0.98
+
+
+def test_the_figure_has_a_table_for_each_seed():
+    picture = proof_figures.silenced_heads()
+    titles = [axes.get_title() for axes in picture.figure.axes]
+    assert {"seed 0", "seed 1", "seed 2"} <= set(titles)
+    assert "layer 1" in picture.alt
+
+
+def test_what_a_stack_is_at_the_start_is_drawn_from_the_lowest_seed_to_the_highest():
+    picture = proof_figures.at_the_start({"one": [[1, 5], [3, 4], [2, 9]]}, title="size")
+    (line, *_) = picture.figure.axes[0].lines
+    assert list(line.get_ydata()) == [2, 5] and list(line.get_xdata()) == [1, 2]
