@@ -245,5 +245,5 @@ The same score twice: two words, five places apart. In added codes distance coul
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), section 3.5; Su et al. 2021, RoFormer (arXiv:2104.09864). The sources' claims: [evidence](evidence/05_positional_encoding_evidence.ipynb).
 
-**Next**: [05c · Beyond training](05c_beyond_training.ipynb): which positions survive longer texts? Or [06 · Transformer](06_transformer.ipynb).
+**Next**: [05c · Beyond training](05c_beyond_training.ipynb): which positions survive longer texts? Or [06a · Layer](06a_layer.ipynb).
 """

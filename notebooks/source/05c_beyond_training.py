@@ -228,5 +228,5 @@ Five systems were right at 32 tokens, FLOATER one of them, and one at 128. Ask o
 **Sources.** Shaw et al. 2018 (arXiv:1803.02155); Liu et al. 2020, FLOATER (arXiv:2003.09229); Press et al. 2021, ALiBi (arXiv:2108.12409); Chen et al. 2023 (arXiv:2306.15595); Peng et al. 2023, YaRN (arXiv:2309.00071). Rates, seeds, FLOATER's run, and the
 sources' claims: [evidence](evidence/05_positional_encoding_evidence.ipynb).
 
-**Next**: [06 · Transformer](06_transformer.ipynb): what stands around attention?
+**Next**: [06a · Layer](06a_layer.ipynb): what stands around attention?
 """

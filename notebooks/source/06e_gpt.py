@@ -249,7 +249,7 @@ assert not torch.allclose(rotary(newest), rotary(q)[:, :, -1:])
 
 # %% [markdown]
 r"""
-## *The* once more
+## The first word once more
 """
 
 # %% tags=["nbval-ignore-output"]

@@ -14,7 +14,7 @@ did without. What did the recurrent network lack? Is there anything that it has 
 - turn attention into a recurrent network, prove that it is one, and say what that costs.
 
 **Time** about 130 minutes; good places to stop are before sections 4 and 7. **You need** lessons [02a](02a_soft_look_up.ipynb), [03](03_matrix_form.ipynb)
-and [06](06_transformer.ipynb); of RNNs you need to know nothing. **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
+and [06a](06a_layer.ipynb); of RNNs you need to know nothing. **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 """
 
 # %%

@@ -13,7 +13,7 @@ r"""
 - compute softmax in pieces, by hand, and explain with it how a GPU's fast kernel and a ring of machines work;
 - work out what fits: the cache of a language model, a billion tokens, and how many machines that takes.
 
-**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb), and for section 7 the cache and the GPT of [06](06_transformer.ipynb).
+**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb), and for section 7 the cache of [06c](06c_writing.ipynb) and the GPT of [06e](06e_gpt.ipynb).
 **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 """
 

@@ -55,11 +55,11 @@ without_mask = Choice(
         "d": "the same of both",
     },
     answer="c",
-    remember="it copies the next character instead of predicting it; when it writes, there is none to copy",
+    remember="a low loss is no translation; why, you will find out below",
     slips={
-        "what it must say at a place goes in one place later, and it may look there": "a",
-        "when it writes, the next character does not exist yet: what has it learned?": "b",
-        "the answer at place i goes in at place i + 1": "d",
+        "a mask only forbids; without it the training task is no harder": "a",
+        "lower, yes; but when it writes, the characters that come later do not exist yet": "b",
+        "the mask changes what each place can see": "d",
     },
 )
 
