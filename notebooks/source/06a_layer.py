@@ -43,7 +43,7 @@ Each word gets a random row of 64 numbers; the attentions are random, too. `F.la
 """
 
 # %%
-table = torch.randn(len(VOCABULARY), 64)  # (135 words, d_model)
+table = torch.randn(len(VOCABULARY), 64)  # (135, 64)
 attentions = [MultiHeadAttention(64, n_heads=4) for _ in range(3)]
 
 
@@ -62,7 +62,7 @@ figures.same_way(cosines)
 
 # %% [markdown]
 r"""
-Cosine 1 means the same direction. At the start only a word and itself agree. Behind three attentions *all* do. With random weights all scores are near 0, so each output is nearly the mean of all eight values, and three times so. On
+Cosine 1 means the same direction. At the start only a word and itself agree. Behind three attentions *all* do: each output mixes all eight values, so the rows draw closer; three times, and they are one. On
 the right each attention *added* its output to what came in, and the words stay apart.
 
 What does a row still know? `remembered` fits a linear read-out on 20,000 rows, to name each row's own word, and tests it on 10,000 others. (Naming the commonest word each time would score .05.)
@@ -79,7 +79,7 @@ for keep, name in enumerate(("outputs alone", "added to the input")):
 
 # %% [markdown]
 r"""
-From left to right: behind 0, 1, 2, 3 attentions. Even at the start 64 numbers do not tell 135 words apart without error. Without the sum .97 falls to .14: **a token forgets itself.** With the sum .92 remain.
+From left to right: behind 0, 1, 2, 3 attentions. The fit itself misses 3 in 100. Without the sum one attention costs most, .38, and three leave .14, hardly better than guessing among the sentence's words: **a token forgets itself.** With the sum .92 remain.
 
 ## 1 · The residual connection
 
@@ -91,7 +91,7 @@ $1.1^{12} = 3.1$. So a gradient can reach the first layer before the sub-layers 
 
 ## 2 · The other sub-layer
 
-Attention moves information *between* tokens. The **feed-forward network** works *inside* each token, the same for all:
+Attention moves information *between* tokens; all that it can do is mix. What was mixed must be computed with: the **feed-forward network** works *inside* each token, the same for all:
 
 $$\operatorname{FFN}(x) = \max(0,\, x W_1 + b_1)\, W_2 + b_2$$
 
@@ -116,7 +116,7 @@ predict("attention_share")
 
 # %% [markdown]
 r"""
-The title is that of the paper of 2017. And the sum? `residual.train` trains the tagger of part 01a, which names each word's part of speech, with four layers of width 32, with the sum and without. Data, steps and first weights are the same.
+The title is that of the paper of 2017. And the sum? `residual.train` trains the tagger of part 01a, which names each word's part of speech, with four such layers of width 32, with the sum and without. Data, steps and first weights are the same.
 """
 
 # %%
@@ -129,7 +129,7 @@ figures.with_and_without(shares)
 
 # %% [markdown]
 r"""
-With the sum four layers tag .83 of the words that can be two parts of speech. Without it they reach .52. That is what giving each word its commonest tag would score: nothing was learned from the sentence. (Each has its best of four learning rates, chosen on a validation set.)
+With the sum four layers tag .83 of the words that can be two parts of speech. Without it they reach .52, no more than giving each word its commonest tag, without the sentence. (Each has its best of four learning rates, chosen on a validation set.)
 
 ## 3 · The norm
 
@@ -144,12 +144,13 @@ for layer in range(12):
     x = x + looked.output
     x = x + inner(x)
     if layer in (0, 3, 11):
-        length, largest = x.norm(dim=-1).mean(), looked.weights.max(-1).values.mean()
+        length = torch.linalg.vector_norm(x, dim=-1).mean()
+        largest = looked.weights.max(-1).values.mean()
         print(f"layer {layer:2}: rows {length:6.0f} long, largest weight {largest:.2f}")
 
 # %% [markdown]
 r"""
-Sums grow. Scores are products of two rows, so they grow with the square. By layer 11 each head puts all weight on one word; there softmax is flat, and gradients through it vanish (part 02b).
+They began 8 long, and even weights would be .12. A longer row makes a longer output, which is added: the growth feeds itself. Scores are products of two rows, so they grow with the square. By layer 11 each query puts all its weight on one key; there softmax is flat, and gradients through it vanish (part 02b).
 
 **LayerNorm** takes one token's d_model numbers, subtracts their mean, divides by the root of their variance, then scales and shifts each column by learned numbers $g$ and $b$. (The tiny $\varepsilon$ keeps the division possible where all are equal.)
 
@@ -165,7 +166,7 @@ show(plain(torch.tensor([1.0, 3.0, 5.0, 7.0])))
 
 # %% [markdown]
 r"""
-**Why not BatchNorm**, which image networks use? It standardizes each *column* over all tokens of the batch. It trains as well here ([evidence](evidence/06_transformer_evidence.ipynb)). But then your sentence's result depends on who shares its batch.
+**Why not BatchNorm**, which image networks use? It standardizes each *column* over all tokens of the batch. It trains as well here ([evidence](evidence/06_transformer_evidence.ipynb)). But while it trains, your sentence's result depends on who shares its batch.
 
 ## 4 · The decoder layer
 
@@ -184,7 +185,7 @@ r"""
 | **post-norm** (2017) | x ← norm(x + sublayer(x)) |
 | **pre-norm** | x ← x + sublayer(norm(x)), and one norm behind the last layer |
 
-Follow x, the **residual stream**, in pre-norm: only sums, until the one norm at the end.
+Follow x, the **residual stream**, with a finger: where does it meet a norm?
 """
 
 # %%
@@ -195,12 +196,12 @@ figures.twelve_layers()
 
 # %% [markdown]
 r"""
-Stored runs, three seeds. Both lose with depth in so short a training. At two layers pre-norm is slightly ahead; at twelve it has .83, and post-norm .52, the commonest tag. In post-norm the way back meets a norm at each of 24 sums, and the first layers get the smallest gradients (drawn in the evidence). The paper had six layers, 100,000 steps, and a slow start (part
-06b).
+Stored runs, three seeds. Both lose with depth in so short a training. At two layers pre-norm is slightly ahead; at twelve it has .83, and post-norm .52, the commonest tag. In pre-norm the stream meets one norm, at its end. In post-norm each of 24 norms divides the sum by its deviation, some 1.4, and so the gradient on its way back; the first layers get least (drawn in the evidence). The paper had six layers, 100,000 steps, and learning rates that
+begin small (part 06b).
 
 ## In real work
 
-Most of today's large models are pre-norm, use **RMSNorm** (no mean is subtracted, no $b$), no biases, and a **gated** feed-forward network: a second product, through a smooth step (`silu`), says how much of each inner number passes. A whole layer in plain torch:
+Most of today's large models are pre-norm, use **RMSNorm** (no mean is subtracted, no $b$), no biases, and a **gated** feed-forward network: its inner numbers are $\operatorname{silu}(x G) \cdot (x U)$, one product scaled by another, with $\operatorname{silu}(z) = z / (1 + e^{-z})$. A whole layer in plain torch:
 """
 
 
@@ -236,16 +237,16 @@ print("after eval():", torch.equal(layer.eval()(batch), layer(batch)))
 
 # %% [markdown]
 r"""
-The paper drops each sub-layer's output, and the sum of embedding and position. torch's layer also drops attention weights and the inner numbers of the feed-forward network.
+The paper applies it to each sub-layer's output and to the rows that go in; torch's layer also to attention weights and inside the feed-forward network.
 
 ## The sentence once more
 
-Behind three attentions one word of seven could still be named. One plus sign brought the others back.
+Behind three attentions the row of *saw* was the row of all. One plus sign brought it back.
 
 **To remember.** Attention brings the news; the sum keeps who you are.
 
 - A layer: attention between tokens, a network inside each; around both a sum and a norm.
-- LayerNorm keeps lengths, and so scores, in bounds: each token by its own numbers.
+- The norm bounds what a sub-layer sees: each token by its own numbers.
 - A decoder layer asks the memory: queries from itself, keys and values from there.
 - Pre-norm keeps a clear path, and trains deep.
 

@@ -18,7 +18,7 @@ PART = "06a_layer"
 alike = Choice(
     name="alike",
     notebook=PART,
-    title="Three means",
+    title="Three mixtures",
     asked="Behind three random attentions in a row: how do the eight rows point?",
     options={
         "a": "each its own way, as before",
@@ -26,10 +26,10 @@ alike = Choice(
         "c": "in opposite ways, in two groups",
     },
     answer="b",
-    remember="with random weights each output is nearly the mean of all values",
+    remember="mixtures of mixtures are alike",
     slips={
-        "scores near 0: each output is about the mean of all eight, and that is one and the same": "a",
-        "nothing tells one group from another: each output is about the mean of all eight": "c",
+        "each output mixes all eight values: what they share stays, what differs shrinks": "a",
+        "a mixture of all eight moves towards the others, never away from them": "c",
     },
 )
 
@@ -71,7 +71,7 @@ twelve_layers = Choice(
     asked="The tagger with twelve layers, after 400 steps: where must the norm stand for it to learn?",
     options={"a": "either way", "b": "behind the sum", "c": "before the sub-layer", "d": "neither learns"},
     answer="c",
-    remember="with the norm inside the branch, the sum runs from end to end untouched",
+    remember="with the norm before the sub-layer, the sum runs from end to end untouched",
     slips={
         "on the way back, the gradient meets a norm at every sum, twenty-four times": "a",
         "that is the published one, of six layers, trained far longer": "b",
