@@ -333,6 +333,34 @@ def test_a_wrong_function_is_caught_by_the_inputs_of_the_solution(posed):
 CAUGHT = {
     "best_continuations_2": [{"total": torch.tensor([-0.5]), "logs": torch.tensor([[-0.1, -2.5]])}],
     "stable_weights_2": [{"scores": torch.tensor([[500.0, 501.0]])}],
+    "nine_heads_2": [
+        {"pixels": torch.eye(2), "d": torch.zeros(1, 2, 2), "kernel": torch.ones(1, 2, 3, 3)}
+        | {"sharpness": 50.0, "d": torch.tensor([[[0.0, 0.0], [0.0, 1.0]]])},
+        {"pixels": torch.ones(2, 1), "d": torch.tensor([[[0.0, 0.0], [0.0, 1.0]]])}
+        | {"kernel": torch.ones(1, 1, 3, 3), "sharpness": 0.5},
+    ],
+    "patch_rows_2": [
+        {"images": torch.rand(1, 1, 4, 4), "patch": 2},
+        {"images": torch.rand(2, 1, 2, 2), "patch": 2},
+        {"images": torch.ones(2, 1, 4, 4), "patch": 2},
+    ],
+    "sagan_block_2": [
+        {name: torch.ones(1, 1) for name in ("w_q", "w_k", "w_v")}
+        | {"x": torch.tensor([[[[1.0, 2.0]]]]), "gamma": 0.0},
+        {name: torch.ones(1, 1) for name in ("w_q", "w_k", "w_v")}
+        | {"x": torch.ones(1, 1, 1, 1), "gamma": 1.0},
+        {name: torch.zeros(1, 1) for name in ("w_q", "w_k", "w_v")}
+        | {"x": torch.tensor([[[[1.0, 2.0]]]]), "gamma": 1.0},
+    ],
+    "cheapest_match_2": [
+        {"cost": torch.tensor([[1.0, 2.0], [2.0, 9.0]])},
+        {"cost": torch.tensor([[1.0, 2.0, 3.0]])},
+    ],
+    "shift_weights_2": [
+        {"h": 1, "w": 3, "down": 0, "right": 1},
+        {"h": 3, "w": 2, "down": 1, "right": 0},
+        {"h": 2, "w": 2, "down": 5, "right": 5},
+    ],
     "scaled_attention_2": [
         {"query": torch.ones(1, 2), "key": torch.eye(2), "value": torch.eye(2)},
         {"query": torch.ones(1, 2), "key": torch.ones(1, 2), "value": torch.ones(1, 3)},
@@ -447,6 +475,31 @@ CAUGHT = {
     "shift_matrix_2": [
         {"delta": 2.0, "frequencies": torch.ones(1)},
         {"delta": 0.0, "frequencies": torch.tensor([1.0, 0.1])},
+    ],
+    "hide_words_2": [
+        {
+            "words": torch.tensor([[5]]),
+            "chosen": torch.tensor([[chosen]]),
+            "fate": torch.tensor([[fate]]),
+            "other": torch.tensor([[6]]),
+        }
+        for chosen, fate in ((False, 0.95), (True, 0.5))
+    ],
+    "next_loss_2": [
+        {"logits": torch.zeros(1, 2, 2), "tokens": torch.tensor([[0, 1]])},
+        {"logits": torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), "tokens": torch.tensor([[1, 1]])},
+    ],
+    "tempered_2": [
+        {"logits": torch.tensor([1.0, 0.0]), "temperature": 1.0},
+        {"logits": torch.tensor([1.0, 1.0]), "temperature": 2.0},
+    ],
+    "hidden_loss_2": [
+        {
+            "logits": torch.tensor([[[0.0, last], [0.0, 0.0]]]),
+            "words": torch.tensor([[0, 1]]),
+            "chosen": torch.tensor([[True, chosen]]),
+        }
+        for last, chosen in ((1.0, True), (0.0, False))
     ],
 }
 

@@ -40,6 +40,8 @@ SESSION = {
     "feature_map": feature_map,
     "attend": attend,
     "pad": pad,
+    "F": torch.nn.functional,
+    "MASK": 1,
 }
 ANSWERS = [(name, i) for name in EXERCISES for i in range(len(RIGHT[name]))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]

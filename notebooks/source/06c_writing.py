@@ -9,8 +9,8 @@ In training the machine read the right characters and never its own. Now it tran
 **Time** about 45 minutes. **You need** part [06b](06b_translator.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
 
 <details><summary>中文摘要</summary>
-写的时候没有正确答案可读:模型读自己写过的字符,一个接一个。把第一个字符换成错的,它会接着错的往下写。缓存保存已算过的键和值,结果不变,行数从 66 降到 11。
-贪心不一定得到最可能的文本;束搜索同时保留几个开头。在这个规模上,Transformer 并不比 01b 的循环网络更准,但训练时所有位置同时计算。
+写的时候没有正确答案可读:模型读自己写过的字符,一个接一个。本课写出这个循环,看它如何对待自己的错误,再用缓存避免重复计算,
+用束搜索寻找更可能的文本,最后与 01b 的循环网络相比。
 </details>
 """
 
@@ -21,12 +21,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.testing import assert_close
 
+from lesson_lib.attention import attend
 from lesson_lib.chapters.c06_transformer import writing_figures as figures
 from lesson_lib.chapters.c06_transformer.experiments import translation
+from lesson_lib.chapters.c06_transformer.writing import greedy_of, step_of
 from lesson_lib.checks import check, hint, predict, solution, warm_up
 from lesson_lib.device import quick, to_device
 from lesson_lib.experiments import dates
+from lesson_lib.masks import causal
 from lesson_lib.models.translator import translate
+from lesson_lib.show import show
 from lesson_lib.widgets import AlignmentExplorer
 
 _ = torch.manual_seed(0)
@@ -34,45 +38,42 @@ warm_up()
 
 # %% [markdown]
 r"""
-Train the translator of part 06b by the same loop, `fit`, for 500 steps instead of 1,000. It shall still make mistakes.
+A **sign** is a character, *start* or *end*. Train the translator of part 06b by its loop, `fit`, but stop after 500 steps, so that it still errs:
 """
 
 # %%
 model, _ = translation.train(seed=0, steps=500)
-source, lengths, _ = to_device(model.vocabulary.batch([("3. märz 2021", "-")]))
-start = torch.ones_like(source[:, :1])  # (1, 1): the number of start is 1
+source, lengths = to_device(model.vocabulary.encode(["3. märz 2021"]))
+start, end = to_device(torch.tensor([1])), 2  # their numbers in the vocabulary
 
 
 @torch.no_grad()
-def score_next(words):
-    """Logits of the sign after words (n,), which begin with start."""
-    return model(source, lengths, words[None]).logits[0, -1]
+def score_next(signs):
+    """A logit for each possible sign after these, (n,), which begin with start."""
+    return model(source, lengths, signs[None]).logits[0, -1]
 
 
 # %% [markdown]
 r"""
-## 1 · Word by word
+## 1 · Sign by sign
 
-Which sign is likeliest, is appended, and goes in with all the others for the next one. So it goes until *end* is written. This is called **greedy** decoding.
+Append the likeliest sign, feed everything back, repeat until *end*. This is called **greedy** decoding.
 """
 
 # %% [markdown] tags=["exercise:greedy_words"]
-# Write the loop, for signs or words of any kind.
+# Write the loop, for words of any kind. `begin` is what stands there already.
 
 # %%
-words = start[0]
-for _ in range(11):
-    chances = score_next(words).softmax(-1)
-    words = torch.cat([words, chances.argmax()[None]])
-(text,) = model.vocabulary.decode(words[None, 1:])
+written = greedy_of(score_next, start, end, most=20)  # the library's version
+(text,) = model.vocabulary.decode(written[None])
 assert quick() or text == "2021-03-03"
 
 # %% tags=["nbval-ignore-output"]
-print(text)
+print(written.tolist(), "->", text)
 
 # %% [markdown]
 r"""
-An RNN also writes one by one. It hands on a state. Here *everything* written so far goes in again.
+The recurrent decoder of part 01b also writes one by one; it hands on a state. Here *everything* written so far goes in again.
 """
 
 # %%
@@ -81,10 +82,9 @@ predict("wrong_start")
 # %%
 behind = {}
 for first in ("2", "1", "9"):
-    words = torch.cat([start[0], to_device(model.vocabulary.encode([first])[0])[0]])
-    for _ in range(10):
-        words = torch.cat([words, score_next(words).argmax()[None]])
-    behind[first] = model.vocabulary.decode(words[None, 1:])[0]
+    begun = torch.cat([start, to_device(model.vocabulary.encode([first])[0][0])])
+    written = greedy_of(score_next, begun, end, most=20)
+    behind[first] = first + model.vocabulary.decode(written[None])[0]
 assert quick() or (behind["1"].startswith("19") and behind["1"].endswith("-03-03"))
 
 # %% tags=["nbval-ignore-output"]
@@ -93,9 +93,10 @@ for first, text in behind.items():
 
 # %% [markdown]
 r"""
-Behind 1 it writes a year that begins with 19, as all such years in its training did, then the right month and day. It goes on from what stands there. It cannot take a sign back. This is the price of teacher forcing: its own mistakes were never among its inputs.
+Behind 1 it writes a year that begins with 19, as all such years in its training did, then the right month and day. Behind 9, which begins no year of its training, it copies 201 from 2021. It goes on from what stands there, and cannot take a sign back. In training it
+never saw a mistake of its own.
 
-**"A wrong character spoils the rest."** Count both, on 1,000 dates never trained on: signs right when the right ones stand before them, and when its own do.
+**"A wrong sign spoils the rest."** On 1,000 dates never trained on, count the right signs, once behind the right ones (teacher forcing), once behind its own:
 """
 
 # %%
@@ -103,29 +104,29 @@ pairs = dates.texts(1, "test")
 batch = to_device(model.vocabulary.batch(pairs))
 with torch.no_grad():
     logits = model(batch.source, batch.lengths, batch.target[:, :-1]).logits
-forced = (logits.argmax(-1) == batch.target[:, 1:])[:, :10].float()  # without end
-made = [answer.text.ljust(10) for answer in translate(model, [p.source for p in pairs])]
-own = torch.tensor(
-    [
-        [a == b for a, b in zip(text, pair.target, strict=False)]
-        for text, pair in zip(made, pairs, strict=True)
-    ]
-).float()
+wanted = batch.target[:, 1:11]  # ten characters, without end
+forced = (logits[:, :10].argmax(-1) == wanted).float()
+made = [answer.text for answer in translate(model, [pair.source for pair in pairs])]
+texts = [text[:10].ljust(10, "-") for text in made]
+own = (to_device(model.vocabulary.encode(texts)[0]) == wanted).float()
 exact = own.all(1).float().mean().item()
 assert quick() or (exact > 0.85 and forced.mean() >= own.mean() > 0.95)
-figures.by_place(forced.mean(0), own.mean(0))
+figures.by_place(forced.mean(0).cpu(), own.mean(0).cpu())
 
 # %%
 wrong = [(p, text) for p, text in zip(pairs, made, strict=True) if text != p.target]
+swapped = sum(sorted(text) == sorted(pair.target) for pair, text in wrong)
+assert quick() or swapped > len(wrong) / 2
 
 # %% tags=["nbval-ignore-output"]
-print(f"{exact:.3f} of the dates without a wrong sign; some of the others:")
-for pair, text in wrong[:5]:
+print(f"signs right: forced {forced.mean():.3f}, its own {own.mean():.3f}")
+print(f"{len(wrong)} dates wrong, {swapped} of them by the order of their digits:")
+for pair, text in wrong[:4]:
     print(f"{pair.source:34} {pair.target}   it wrote {text}")
 
 # %% [markdown]
 r"""
-What it gets wrong is mostly the order of two digits. Look at places 4, 7 and 10, the second digits. Behind the right sign the second digit is right as well. On its own, where 2031 became 2013, both are wrong. The month does not suffer from a wrong year, nor the day from a wrong month.
+Most of the wrong dates have the right digits in a wrong order. Look at places 4, 7 and 10, where a number ends. Behind right signs no mistake begins there. On its own, having written 1 where 3 belongs, it writes 3 where 1 belongs: one swap is two wrong signs. It does not spoil what follows: after a number comes the next one, read off the input.
 
 ## 2 · The cache
 """
@@ -135,22 +136,44 @@ predict("rows_of_a_date")
 
 # %% [markdown]
 r"""
-A row in a decoder is a token's pass through all layers. Under the causal mask the keys and values of a sign never change, whatever follows. So keep them: this is a **cache**, one for each layer, and one for the keys and values of the memory.
+A row is one sign's way through all layers. Under the causal mask the keys and values of a sign never change, whatever follows. So each layer keeps two tables: its own signs' keys and values, a **cache** that grows, and the memory's, which do not. By hand, for one attention:
+"""
+
+# %%
+q, k, v = torch.randn(3, 6, 8)  # six signs; queries, keys, values of width 8
+whole = attend(q, k, v, mask=causal(6)).output  # all at once
+keys, values, outputs = k[:0], v[:0], []  # an empty cache
+for i in range(6):
+    keys = torch.cat([keys, k[i : i + 1]])
+    values = torch.cat([values, v[i : i + 1]])
+    outputs.append(attend(q[i : i + 1], keys, values).output)
+assert_close(torch.cat(outputs), whole)
+
+# %% [markdown]
+r"""
+**"With a cache the model computes something else."** The outputs are the same. No mask is needed: what comes later is not in the cache yet. And in the whole machine:
 """
 
 # %%
 before = batch.target[:1, :-1]  # start and ten characters
-state = model.start(source, lengths)  # the encoder runs once
+one = to_device(model.vocabulary.encode([pairs[0].source]))
+state = model.start(*one)  # the encoder runs once; the caches are empty
 with torch.no_grad():
-    one_by_one = [model.step(sign, state).logits for sign in before[0, :, None]]
-    whole = model(source, lengths, before).logits[0]
-assert_close(torch.cat(one_by_one), whole, atol=1e-4, rtol=1e-4)
-print("kept of its own:", len(state.caches[0].own), end=", ")
-print("of the memory:", len(state.caches[0].cross))
+    steps = [model.step(sign, state).logits for sign in before[0, :, None]]
+    whole = model(*one, before).logits[0]
+assert_close(torch.cat(steps), whole, atol=1e-4, rtol=1e-4)
+cache = state.caches[0]
+print(
+    "decoder layer 0 keeps",
+    len(cache.own),
+    "signs and",
+    len(cache.cross),
+    "of the memory",
+)
 
 # %% [markdown]
 r"""
-**"With a cache the model computes something else."** The logits are the same, to within rounding. It computed 11 rows, not 66. What does this save in seconds?
+It computed 11 rows, not 66, and gave the same logits. What does this save in seconds?
 """
 
 # %%
@@ -158,7 +181,7 @@ figures.cost_of_writing()
 
 # %% [markdown]
 r"""
-At 10 signs hardly anything, since one small pass costs nearly as much as a larger one. At 200 signs five sixths.
+At 10 signs hardly anything, since one small pass costs nearly as much as a larger one; at 200 signs five sixths. It costs memory: two rows for each sign in each layer.
 
 ## 3 · Greedy is not the likeliest
 """
@@ -168,30 +191,46 @@ predict("likeliest")
 
 # %% [markdown]
 r"""
-**Beam search** keeps several beginnings side by side, the *width*. Each is continued by every sign; of all these continuations the likeliest are kept. Log-probabilities of signs add up.
+**Beam search** keeps the best few beginnings; their number is the **width**. Each is continued by every sign; of all these continuations the likeliest are kept. Log-probabilities add up. A beginning that has reached *end* stays as it is, and competes.
 """
 
 # %% [markdown] tags=["exercise:best_continuations"]
 # Write one step.
 
 # %%
-shares = {}
-for width in (1, 4):
-    made = translate(model, [p.source for p in pairs], width=width)
-    hits = [answer.text == p.target for answer, p in zip(made, pairs, strict=True)]
-    shares[width] = sum(hits) / len(hits)
-assert quick() or abs(shares[4] - shares[1]) < 0.02
-
-# %% tags=["nbval-ignore-output"]
-print({f"width {width}": round(share, 3) for width, share in shares.items()})
+total = torch.tensor([0.6, 0.4]).log()  # A and B
+logs = torch.tensor([[0.4, 0.35, 0.25], [1.0, 0.0, 0.0]]).log()  # what follows each
+for beginning, sign in step_of(total, logs).tolist():
+    chance = (total[beginning] + logs[beginning, sign]).exp()
+    print(f"{'AB'[beginning]}, then sign {sign}: {chance:.2f}")
 
 # %% [markdown]
 r"""
-Here four beginnings bring almost nothing: where this model is wrong, it is mostly sure of it. On rows of three dates, in stored runs, they brought 12 to 24 texts of 1,000.
+The beam finds the text of .40. And on our dates?
+"""
+
+# %%
+four = [a.text for a in translate(model, [p.source for p in pairs], width=4)]
+right = {
+    1: exact,
+    4: sum(a == p.target for a, p in zip(four, pairs, strict=True)) / 1000,
+}
+assert quick() or abs(right[4] - right[1]) < 0.02
+surer = figures.surer(model, wrong)  # wrong dates that are likelier than the right ones
+
+# %% tags=["nbval-ignore-output"]
+print("dates right, by width:", {w: round(share, 3) for w, share in right.items()})
+print(
+    f"of {len(wrong)} wrong dates {surer} are likelier, to the model, than the right ones"
+)
+
+# %% [markdown]
+r"""
+Four beginnings bring three dates of 1,000. Nearly all wrong dates are likelier than the right ones, so no search for the likeliest can help. On rows of three dates, in stored runs, a beam brought 12 to 24 texts of 1,000.
 
 ## 4 · Why then the Transformer?
 
-Where does it look while it writes? Compare with the machine of part 01b.
+Where does it look while it writes (first decoder layer, mean of the heads)?
 """
 
 # %%
@@ -199,7 +238,7 @@ AlignmentExplorer(model, ["3. märz 2021", "14 juillet 1989", "december 31, 2049
 
 # %% [markdown]
 r"""
-It looks much alike: the year's digits, then the month, then the day. And how good is it? Trained on rows of one to three dates, beside the recurrent machine of 01b, which looks back as well:
+At the year's digits, then the month, then the day, much as the recurrent machine of part 01b. And how good are both on several dates in a row?
 """
 
 # %%
@@ -207,44 +246,42 @@ figures.beside_the_recurrent()
 
 # %% [markdown]
 r"""
-Of three dates the recurrent machine has .98 right, the Transformer .51. The recurrent one was trained on rows of three alone, and on fewer texts. **At this size the Transformer is no improvement.** What was gained in 2017 does not show in this picture: in training all places are computed at once. For one date the recurrent decoder takes 11
-steps, each waiting for the last; ours takes one. On a machine that computes in parallel, much more text could be read in the same time, by much larger models (part [08b](08_attention_vs_rnn.ipynb)).
+Trained on one date it has none of two. Trained on one to three it has .89 of two, .51 of three, and none of four: places that it never met (part 05c shows why). The recurrent machine, trained on each count alone and on fewer texts, has .98 of three. **Here the Transformer is no improvement.**
+
+The gain of 2017 is another, and this picture shows no time: for one date the recurrent decoder takes 11 steps in training, each waiting for the last; ours takes one. What parallel machines make of that is measured in [lesson 08](08_attention_vs_rnn.ipynb).
 
 ## In real work
 
-A cache in plain torch, with the bug that people meet:
+torch's function with a cache, and the bug that people meet:
 """
 
 # %%
 predict("which_rows")
 
 # %%
-q, k, v = torch.randn(3, 1, 2, 6, 8)  # (batch, heads, tokens, width), each
 look = F.scaled_dot_product_attention
-whole = look(q, k, v, is_causal=True)[:, :, -1:]  # the last place, all at once
-newest = q[:, :, -1:]  # the same place alone; k and v come from the cache
-assert_close(look(newest, k, v), whole)
-assert_close(look(newest, k, v, is_causal=True), v[:, :, :1])
-off = (look(newest, k, v, is_causal=True) - whole).abs().max()
-print(f"with is_causal=True: off by {off:.2f}")
+right = attend(q[-1:], k, v).output  # the newest of six signs; k, v: the cache
+assert_close(look(q[-1:], k, v), right)
+buggy = look(q[-1:], k, v, is_causal=True)
+show(right=right[0, :3], buggy=buggy[0, :3], value_of_sign_0=v[0, :3])
 
 # %% [markdown]
 r"""
-With one query the mask has one row, the first: the newest sign sees key 0 alone. No error is raised. For a single new sign leave the mask out; for several, hand in a mask whose *last* row sees everything.
+With one query the mask has one row, the first: the newest sign sees key 0 alone, and gets its value. No error is raised. For a single new sign leave the mask out; for $r$ new ones hand in the last $r$ rows of the causal mask.
 
-Language models write in the same loop, with chances drawn instead of the likeliest sign (part [06e](06e_gpt.ipynb)); translators and speech recognisers mostly use beams of 4 to 10.
+Language models write in the same loop, but draw the next sign by its probability (part [06e](06e_gpt.ipynb)).
 
 ## The date once more
 
-*3. märz 2021* went in once. Eleven times the decoder read what it had written. What it wrote wrong stayed.
+*3. märz 2021* became eleven questions, each with all that was written before. When we put a wrong sign in its mouth, it went on from there.
 
-**To remember.** It writes by reading itself; a cache makes this cheap, and changes nothing.
+**To remember.** It writes by reading itself; a cache makes this cheap and gives the same text.
 
 - Ask, choose, append, ask again, until *end*.
 - Under a causal mask, keys and values can be kept.
 - Greedy takes the best sign, a beam looks for the best text.
 - `is_causal` lines up the first query with the first key.
-- At this size not better than a recurrent net: only all at once.
+- Here no more accurate than a recurrent net; but it learns all places at once.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762); Sutskever, Vinyals & Le 2014 (arXiv:1409.3215), for beams; Bengio et al. 2015 (arXiv:1506.03099), on reading one's own mistakes. Three seeds, errors by language: [evidence](evidence/06_transformer_evidence.ipynb).
 

@@ -13,7 +13,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import layer, seconds, translator, writing
+from lesson_lib.chapters.c06_transformer import (
+    hidden_words,
+    layer,
+    next_characters,
+    seconds,
+    translator,
+    writing,
+)
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -936,6 +943,8 @@ EXERCISES = (
     *layer.ASKED,
     *translator.ASKED,
     *writing.ASKED,
+    *hidden_words.ASKED,
+    *next_characters.ASKED,
     counted,
     normed,
     reordered,

@@ -154,7 +154,7 @@ PUBLISHED = Write(
         Stage("steps 4 to 16", lambda: [_published(4, 16, 4, 4)], "At step 16: 1/2 * 1/4 = 1/8."),
         Stage(
             "the base model's peak: d_model 512, warm 4000",
-            lambda: [_published(3990, 4010, 512, 4000)],
+            lambda: [_published(3998, 4002, 512, 4000)],
             "1 / sqrt(512 * 4000) = 0.0007 at step 4000.",
         ),
     ),

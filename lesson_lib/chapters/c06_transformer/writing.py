@@ -38,7 +38,7 @@ rows_of_a_date = Number(
     name="rows_of_a_date",
     notebook=PART,
     title="Rows for eleven characters",
-    asked="Eleven passes over a growing text: 1 row, then 2, ... then 11. How many rows is that?",
+    asked="To write 11 signs, the decoder reads all signs so far, again and again. How many rows is that?",
     answer="11 * 12 / 2",
     value=66,
     remember="1 + 2 + ... + 11 = 66, and 55 of them were computed before",
@@ -86,7 +86,7 @@ Scorer = Callable[[Tensor], Tensor]
 
 
 def greedy_words(
-    score_next,  # a function: words (n,) to logits (words,) of the next one
+    score_next,  # a function: words (n,) to a logit for each possible next word
     begin: Int[Tensor, " n"],
     end: int,
     most: int,
@@ -371,6 +371,9 @@ write_best_continuations = Write(
         ),
     },
 )
+
+# the library's versions of what the part lets its learner write
+greedy_of, step_of = greedy_words, best_continuations
 
 ASKED = (
     write_greedy_words,

@@ -1,12 +1,19 @@
 """The figures of part 06c, how a translator writes."""
 
-from torch import Tensor
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from lesson_lib.chapters.c06_transformer import figures
 from lesson_lib.chapters.c06_transformer.experiments import translation
 from lesson_lib.charts.basic import lines
 from lesson_lib.charts.picture import Picture
+from lesson_lib.data.dates import Pair
+from lesson_lib.device import to_device
 from lesson_lib.experiments import dates, results
+from lesson_lib.models.translator import PAD
 
 
 def by_place(forced: Tensor, own: Tensor) -> Picture:
@@ -22,6 +29,20 @@ def by_place(forced: Tensor, own: Tensor) -> Picture:
         caption="1,000 test dates. Places 1 to 4 are the year, 6 and 7 the month, 9 and 10 the day.",
         x_axis="place in the answer",
     )
+
+
+@torch.no_grad()
+def surer(model: nn.Module, wrong: Sequence[tuple[Pair, str]]) -> int:
+    """Of the wrong answers (pair, text written), how many the model finds likelier than the right ones."""
+    scores = []
+    for texts in ([pair.target for pair, _ in wrong], [text for _, text in wrong]):
+        batch = to_device(
+            model.vocabulary.batch([(p.source, t) for (p, _), t in zip(wrong, texts, strict=True)])
+        )
+        logits = model(batch.source, batch.lengths, batch.target[:, :-1]).logits
+        losses = cross_entropy(logits.mT, batch.target[:, 1:], ignore_index=PAD, reduction="none")
+        scores.append(losses.sum(1))
+    return int((scores[1] < scores[0]).sum())
 
 
 def cost_of_writing() -> Picture:

@@ -28,7 +28,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from lesson_lib import require
@@ -234,6 +233,8 @@ def match(
 
     Raises ValueError as `costs` does, and where a cost is not finite.
     """
+    from scipy.optimize import linear_sum_assignment  # here, since it is large and only training needs it
+
     tables = costs(found, kind, boxes).cpu()  # all of them at once: the Hungarian method runs on the CPU
     there = (kind != NONE).cpu()
     if not tables.transpose(1, 2)[there].isfinite().all():

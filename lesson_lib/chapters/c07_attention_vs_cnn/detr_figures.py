@@ -15,8 +15,11 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     draw_rectangle,
     row_of_panels,
 )
+from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, Objects
+from lesson_lib.charts.basic import lines
 from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
+from lesson_lib.experiments import results
 
 
 @styled
@@ -44,6 +47,47 @@ def detections(
         "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
         " found one.",
         "White, dashed: the true boxes. Orange: what was found.",
+    )
+
+
+def found_in(scenes: Objects, *, seed: int = 0) -> Picture:
+    """What the stored DETR of that seed found in the first test scenes."""
+    row = next(row for row in results("found")["rows"] if row["seed"] == seed)
+    told = row["scenes"]
+    return detections(
+        scenes.canvas[: len(told)],
+        list(scenes.box[: len(told)]),
+        [torch.tensor([one["box"] for one in each], device="cpu").reshape(-1, 4) for each in told],
+        [[f"{KINDS[one['kind']]} {one['confidence']:.2f}" for one in each] for each in told],
+    )
+
+
+def looked_from(scenes: Objects, *, seed: int = 0) -> Picture:
+    """Where the surest query of the stored DETR looked in a scene with three objects, a map for each head."""
+    looked = next(row for row in results("found")["rows"] if row["seed"] == seed)["looked"]
+    tables = torch.tensor(looked["weights"], device="cpu")
+    heads = {f"head {k}, up to {table.max():.2f}": table for k, table in enumerate(tables)}
+    return query_maps(scenes.canvas[looked["scene"]], torch.tensor(looked["box"], device="cpu"), heads)
+
+
+def by_objects() -> Picture:
+    """Recall over the number of objects in a scene, for DETR and both ablations, from the stored runs."""
+    found = {}
+    for system in ("DETR", "no encoder", "no matching"):
+        rows = [row for row in results("detr")["rows"] if row["system"] == system]
+        counts = [part["objects"] for part in rows[0]["by_objects"]]
+        seeds = zip(*([part["recall"] for part in row["by_objects"]] for row in rows), strict=True)
+        found[system] = (counts, *zip(*(sorted(now) for now in seeds), strict=True))
+    return lines(
+        {"recall": found},
+        alt=(
+            "Recall over the number of objects in a scene: DETR with and without its encoder stay near one;"
+            " without the matching only scenes with one object are solved."
+        ),
+        caption="Median of three seeds, bands from lowest to highest.",
+        x_axis="objects in the scene",
+        y_limits=(0, 1.05),
+        height=3.0,
     )
 
 

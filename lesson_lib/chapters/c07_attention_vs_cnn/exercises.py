@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d, interpolate
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c07_attention_vs_cnn import convolution, data_or_prior, reach, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -22,6 +23,7 @@ from lesson_lib.scores import dot
 
 seen = Number(
     name="pixels_seen",
+    second=lambda n: seconds.pixels_seen(seen, n),
     title="What does one number see?",
     stars=1,
     minutes=5,
@@ -164,6 +166,7 @@ def _more_nine_heads(drawn: Draw) -> list[Case]:
 
 nine = Write(
     name="nine_heads",
+    second=lambda n: seconds.nine_heads(nine, n),
     title="Nine heads are a convolution",
     stars=3,
     minutes=15,
@@ -328,6 +331,7 @@ def _more_patch_rows(drawn: Draw) -> list[Case]:
 
 patches = Write(
     name="patch_rows",
+    second=lambda n: seconds.patch_rows(patches, n),
     title="A picture becomes a sequence",
     stars=2,
     minutes=10,
@@ -594,6 +598,7 @@ def _more_sagan_block(drawn: Draw) -> list[Case]:
 
 sagan = Write(
     name="sagan_block",
+    second=lambda n: seconds.sagan_block(sagan, n),
     title="A square table hides it: a repair",
     stars=2,
     minutes=8,
@@ -765,6 +770,7 @@ def _more_cheapest_match(drawn: Draw) -> list[Case]:
 
 match_a_set = Write(
     name="cheapest_match",
+    second=lambda n: seconds.cheapest_match(match_a_set, n),
     title="Who answers for which object?",
     stars=2,
     minutes=10,
@@ -941,4 +947,15 @@ without = Open(
 )
 
 
-EXERCISES = (seen, nine, patches, view, sagan, match_a_set, without)
+EXERCISES = (
+    *convolution.ASKED,
+    *data_or_prior.ASKED,
+    *reach.ASKED,
+    seen,
+    nine,
+    patches,
+    view,
+    sagan,
+    match_a_set,
+    without,
+)

@@ -5,6 +5,7 @@ A pixel is (row, column), counted from 0 at the top left. A box is (left, top, r
 and not centres.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +15,15 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import centres, detections, queries, query_maps  # noqa: F401
+from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F401
+    by_objects,
+    centres,
+    detections,
+    found_in,
+    looked_from,
+    queries,
+    query_maps,
+)
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     QUERY,
     Pixel,
@@ -25,9 +34,10 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     draw_rectangle,
     row_of_panels,
 )
-from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.basic import bars, heatmap, lines
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
+from lesson_lib.experiments import results
 
 CHANCE = {"digits": 0.1, "pairs": 0.5}
 ACROSS = 6  # canvases side by side
@@ -96,6 +106,76 @@ def _vector(axes: Axes, column: int, line: int, number: int, vector: Tensor) -> 
     place = {"va": "center", "fontsize": 8.5}
     axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **place)
     axes.text(column + 0.42, line + 0.5, text, ha="left", **place)
+
+
+@styled
+def edges(
+    picture: Float[Tensor, "3 h w"],
+    found: Mapping[str, Float[Tensor, "h w"]],
+    marked: Mapping[str, Pixel] | None = None,
+) -> Picture:
+    """A picture, and what edge finders make of it: orange where the left is brighter, violet where the right
+    is; `marked` pixels have a letter in every panel."""
+    across = 1 + len(found)
+    figure, grid = sheet(1, across, width=7.6, height=2.2)
+    most = max(map.abs().max().item() for map in found.values())
+    panels = {"the picture": None, **found}
+    for axes, (name, map) in zip(grid.flat, panels.items(), strict=False):
+        if map is None:
+            draw_picture(axes, picture)
+        else:
+            image = draw_picture(axes, map, low=-most, high=most, shades="PuOr_r")
+            axes.spines[:].set(visible=True, color="0.6")
+        axes.set_title(name, fontsize=9.5)
+        for letter, (row, column) in (marked or {}).items():
+            axes.text(column, row, letter, ha="center", va="center", fontsize=11, fontweight="bold")
+    figure.colorbar(image, ax=grid, label="left - right", fraction=0.03, shrink=0.9)
+    trim(figure)
+    return Picture(
+        figure,
+        "A small picture of a house, and beside it where its brightness changes from left to right: the"
+        " sides of roof, wall and tree stand out, the plain sky and the ground do not.",
+    )
+
+
+def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float[Tensor, "3 3"]) -> Picture:
+    """How two heads make an edge finder: their shares over the nine pixels, and 18 times the difference."""
+    return heatmap(
+        {"head 0": head, "head 1": even, "18 (head 0 - head 1)": kernel},
+        alt="The shares of two heads over nine pixels, and a kernel that is their scaled difference.",
+        caption="",
+        row_axis="",
+        column_axis="",
+        rows=("up", "", "down"),
+        columns=("left", "", "right"),
+    )
+
+
+@styled
+def searched() -> Picture:
+    """What is missed of the hidden convolution: a dot for each seed of each system, from the stored runs of
+    "fields"."""
+    names = {
+        "3 x 3 kernel": ("kernel", 3),
+        "4 heads": ("n_heads", 4),
+        "8 heads": ("n_heads", 8),
+        "7 x 7 kernel": ("kernel", 7),
+    }
+    figure, grid = sheet(width=6.4, height=2.9)
+    axes = grid[0][0]
+    for k, (key, value) in enumerate(names.values()):
+        missed = sorted(row["unexplained"] for row in results("fields")["rows"] if row.get(key) == value)
+        places = [k + 0.09 * (i - (len(missed) - 1) / 2) for i in range(len(missed))]
+        axes.plot(places, missed, MARKERS[k], color=color(k), markersize=6, linestyle="none")
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(names)), list(names))
+    axes.set_ylabel("missed")
+    return Picture(
+        figure,
+        "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
+        " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
+        "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
+    )
 
 
 def offset_name(down: int, right: int) -> str:
@@ -253,6 +333,148 @@ def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str 
     return picture
 
 
+def _over_pictures(task: str, model: str, budget: str) -> tuple[list, ...]:
+    """Numbers of pictures, and the lowest, the median and the highest test accuracy of three seeds."""
+    rows = [
+        row
+        for row in results("vit")["rows"]
+        if row["kind"] == "point"
+        and (row["task"], row["model"], row["budget"], row["fresh"]) == (task, model, budget, False)
+    ]
+    sizes = sorted({row["n"] for row in rows})
+    seeds = [sorted(row["accuracy"] for row in rows if row["n"] == n) for n in sizes]
+    return sizes, *(list(band) for band in zip(*seeds, strict=True))
+
+
+def crossing() -> Picture:
+    """Two curves that cross, digits: the names of the models, and not how long they were trained."""
+    return lines(
+        {
+            "right on new digits": {
+                "CNN": _over_pictures("digit", "cnn", "tiny"),
+                "ViT": _over_pictures("digit", "vit", "long"),
+            }
+        },
+        alt=(
+            "Share of digits that are right over the number of training pictures: the CNN's curve begins"
+            " higher, the ViT's is higher at the right end."
+        ),
+        caption="Median of three seeds; bands from lowest to highest.",
+        x_axis="training pictures",
+        log="x",
+        y_limits=(0, 1.02),
+        height=3.2,
+    )
+
+
+def right(shares: Mapping[str, float], guess: float) -> Picture:
+    """Share of right answers, a bar for each model and kind of pictures."""
+    return bars(
+        {name.replace(", ", "\n"): share for name, share in shares.items()},
+        alt="Share of right answers: both models at the top on known pictures, only the CNN on new ones.",
+        y_axis="right",
+        marks={"a guess": guess},
+        limits=(0, 1.12),
+        kinds=2,
+    )
+
+
+def uncovered() -> Picture:
+    """Both tasks, every model at every number of steps: medians."""
+    steps = {"tiny": 50, "short": 200, "long": 800}
+    panels = {}
+    for task in ("digit", "pair"):
+        panels[f"right on new {task}s"] = {
+            f"{name}, {steps[budget]} steps": _over_pictures(task, model, budget)[::2]
+            for model, name, budgets in (
+                ("cnn", "CNN", ("tiny", "short", "long")),
+                ("vit", "ViT", ("short", "long")),
+            )
+            for budget in budgets
+            if (task, budget) != ("pair", "tiny")
+        }
+    return lines(
+        panels,
+        alt=(
+            "Two panels, digits and pairs, over the number of training pictures: with few steps the curves of"
+            " either model lie low, and with the same steps the CNN's curve is above the ViT's."
+        ),
+        caption="Medians of three seeds. A guess is right in 0.1 of the digits and 0.5 of the pairs.",
+        x_axis="training pictures",
+        log="x",
+        y_limits=(0, 1.02),
+        height=3.8,
+    )
+
+
+@styled
+def class_token_path(canvas: Float[Tensor, "h w"], patch: int) -> Picture:
+    """How a picture becomes an answer: patches, tokens with the class token in front, layers, and the row
+    that is read."""
+    figure, grid = sheet(width=7.8, height=3.0)
+    axes = grid[0][0]
+    canvas = canvas.detach().cpu()
+    side = canvas.shape[0]
+    rows = side // patch
+    axes.imshow(canvas.numpy(), cmap=HEAT, extent=(0, 4, 0, 4))
+    for k in range(rows + 1):
+        axes.plot([0, 4], [4 * k / rows] * 2, color="white", linewidth=1)
+        axes.plot([4 * k / rows] * 2, [0, 4], color="white", linewidth=1)
+    axes.text(2, -0.35, f"{rows * rows} patches of {patch} x {patch}", ha="center", va="top", fontsize=9)
+    count, high = rows * rows + 1, 4 / (rows * rows + 1)
+    columns = {"tokens": 6.4, "after layer 1": 9.6, "after layer 2": 12.8}
+    for x, name in zip(columns.values(), columns, strict=True):
+        for i in range(count):
+            shade = CURVES[1] if i == 0 else CURVES[5]
+            corner = (x, 4 - (i + 1) * high)
+            draw_rectangle(axes, corner, 1.1, 0.8 * high, fill=True, facecolor=shade, edgecolor="none")
+        axes.text(x + 0.55, -0.35, name, ha="center", va="top", fontsize=9)
+    arrow = {"arrowstyle": "-|>", "color": "0.25"}
+    axes.annotate("", (6.3, 1.9), (4.1, 1.9), arrowprops=arrow)
+    axes.text(5.2, 2.05, "one\nmatrix", ha="center", va="bottom", fontsize=9)
+    places = list(columns.values())
+    for left, right in itertools.pairwise(places):
+        for i in range(count):
+            y = 4 - (i + 0.6) * high
+            axes.plot(
+                [left + 1.15, right - 0.05], [y, 4 - 0.6 * high], color=CURVES[1], linewidth=0.5, alpha=0.7
+            )
+    axes.text(6.95, 4.15, "class token", ha="center", va="bottom", fontsize=9, color=CURVES[1])
+    axes.annotate("", (15.3, 4 - 0.6 * high), (14.0, 4 - 0.6 * high), arrowprops=arrow)
+    axes.text(15.4, 4 - 0.6 * high, "answer", ha="left", va="center", fontsize=10)
+    axes.set(xlim=(-0.1, 17), ylim=(-0.8, 4.7), aspect="equal")
+    bare(axes)
+    trim(figure)
+    return Picture(
+        figure,
+        "A picture in patches; a column of tokens with the class token on top; two layers, with lines"
+        " from all tokens to the class token; an arrow from its last row to the answer.",
+        "Lines: what the class token reads in each layer. The patches read each other, too (not drawn).",
+    )
+
+
+@styled
+def judged(
+    canvases: Float[Tensor, "b h w"], labels: Sequence[str], said: Mapping[str, Sequence[str]]
+) -> Picture:
+    """Canvases with what they show, and below what each model says; what is wrong stands in orange."""
+    figure, grid = row_of_panels(len(canvases), ACROSS)
+    for k, (axes, pixels, label) in enumerate(zip(grid.flat, canvases, labels, strict=False)):
+        draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
+        axes.set_title(label, fontsize=9.5)
+        for line, (name, answers) in enumerate(said.items()):
+            shade = "0.25" if answers[k] == label else CURVES[1]
+            weight = "normal" if answers[k] == label else "bold"
+            axes.text(
+                0.5, -0.06 - 0.13 * line, f"{name}: {answers[k]}", transform=axes.transAxes, ha="center",
+                va="top", fontsize=8.5, color=shade, fontweight=weight,
+            )  # fmt: skip
+    trim(figure)
+    return Picture(
+        figure, "Canvases with two shapes, what each shows above it, and what two models say of it below."
+    )
+
+
 @styled
 def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequence[float]]) -> Picture:
     """How far each head looks, {layer: a distance in pixels for each head}, without training and with it."""
@@ -314,24 +536,38 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
     return picture
 
 
-def agreement(curves: Mapping[str, Sequence]) -> Picture:
-    """kappa over the steps of long GAN trainings, {what stands in the middle: (steps, lowest, median,
-    highest)}."""
+def agreement() -> Picture:
+    """kappa over the steps of the long GAN trainings, from the stored runs: attention, a wide convolution,
+    or nothing in the middle."""
+    found = {}
+    for middle in ("attention", "wide convolution", "nothing"):
+        rows = [
+            row
+            for row in results("sagan")["rows"]
+            if (row["kind"], row.get("middle"), row.get("noises")) == ("long", middle, "own")
+        ]
+        steps = [report["step"] for report in rows[0]["reports"]]
+        seeds = zip(*([report["kappa"] for report in row["reports"]] for row in rows), strict=True)
+        found[middle] = (steps, *zip(*(sorted(now) for now in seeds), strict=True))
     return lines(
-        {"kappa: how much the halves agree beyond chance": dict(curves)},
+        {"kappa: how much the halves agree beyond chance": found},
         alt=(
-            "Agreement of the two halves beyond chance over the steps of the training: with attention it"
-            " rises towards one, without it stays near zero."
+            "Agreement of the two halves beyond chance over the steps of the training: with attention and"
+            " with a wide convolution it rises towards one, with nothing it stays near zero."
         ),
-        caption=(
-            "Stored runs, own noise at each place. Middle of three seeds, band from lowest to highest. Real"
-            " pictures have 1."
-        ),
+        caption="Median of three seeds, bands from lowest to highest. Chance is 0, real pictures have 1.",
         x_axis="step",
         y_limits=(-0.1, 1.02),
         points=False,
         height=3.2,
     )
+
+
+def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
+    """Real pictures, and what generators have drawn with that in the middle: the stored ones of seed 0."""
+    rows = [row for row in results("sagan")["rows"] if row["kind"] == "shown"]
+    stored = {row["middle"]: torch.tensor(row["canvases"], device="cpu") for row in rows}
+    return generated({"real": real, **{f"with {name}": stored[name] for name in middles}})
 
 
 @styled
@@ -350,6 +586,14 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
     return Picture(
         figure, "Sheets of small pictures side by side: real ones and those that generators have drawn."
     )
+
+
+def places() -> Picture:
+    """Where two places of the trained generator looked, from the stored run of seed 0."""
+    row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
+    asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
+    tables = dict(zip(asked, torch.tensor(row["maps"], device="cpu")[0], strict=True))
+    return maps(torch.tensor(row["mapped"], device="cpu")[0], tables)
 
 
 @styled

@@ -71,6 +71,28 @@ def _chosen_after(logits: Tensor, temperature: float, k: int) -> Tensor:
     return shares / shares.sum(-1, keepdim=True)
 
 
+def _one_by_one(words: Tensor, chosen: Tensor, fate: Tensor, other: Tensor) -> Tensor:
+    seen = words.clone()
+    for place in chosen.nonzero().tolist():
+        at = tuple(place)
+        if fate[at] < 0.9:
+            seen[at] = 1 if fate[at] < 0.8 else other[at]
+    return seen
+
+
+def _one_true_each(gap: Tensor, subject: Tensor, n: int) -> Tensor:
+    table = torch.zeros(len(gap), n, n, dtype=torch.bool)
+    table[torch.arange(len(gap)), gap, subject] = True
+    return table
+
+
+def _powers(logits: Tensor, temperature: float) -> Tensor:
+    if temperature == 0:
+        return torch.zeros_like(logits).scatter(-1, logits.argmax(-1, keepdim=True), 1.0)
+    p = logits.softmax(-1) ** (1 / temperature)
+    return p / p.sum(-1, keepdim=True)
+
+
 RIGHT = {
     "alike": ("b", "nearly all the same way"),
     "standard_token": ("-3 / sqrt(5)", -1.34, "-1.3416"),
@@ -149,6 +171,60 @@ RIGHT = {
             ],
             -1,
         ),
+    ),
+    "questions_at_once": ("b", "64"),
+    "no_positions": ("c", "about 3.5"),
+    "which_heat": ("c", "none"),
+    "at_zero": ("b", "the same words again and again"),
+    "one_query": ("b", "the first key only"),
+    "next_loss": (
+        lambda logits, tokens: torch.nn.functional.cross_entropy(
+            logits[:, :-1].transpose(1, 2), tokens[:, 1:]
+        ),
+        lambda logits, tokens: -logits[:, :-1].log_softmax(-1).gather(-1, tokens[:, 1:, None]).mean(),
+        lambda logits, tokens: torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), torch.nn.functional.pad(tokens[:, 1:], (0, 1), value=-100)
+        ),
+    ),
+    "tempered": (
+        lambda logits, t: (
+            (logits / t).softmax(-1) if t else (logits == logits.max(-1, keepdim=True).values).float()
+        ),
+        lambda logits, t: ((logits - logits.max(-1, keepdim=True).values) / max(t, 1e-9)).softmax(-1),
+        _powers,
+    ),
+    "two_neighbours": ("a", "is"),
+    "how_many_masks": ("c", "120 and 150"),
+    "blind_one_head": ("c", "about 10"),
+    "second_seed": ("c", "about 65"),
+    "third_seed": ("c", "about 95"),
+    "hide_words": (
+        lambda words, chosen, fate, other: torch.where(
+            chosen & (fate < 0.8), 1, torch.where(chosen & (fate >= 0.8) & (fate < 0.9), other, words)
+        ),
+        _one_by_one,
+        lambda w, c, f, o: (
+            w.masked_fill(c & (f < 0.8), 1) * ~(c & (f >= 0.8) & (f < 0.9)) + o * (c & (f >= 0.8) & (f < 0.9))
+        ),
+    ),
+    "hidden_loss": (
+        lambda logits, words, chosen: (
+            -logits.log_softmax(-1).gather(-1, words[..., None])[..., 0][chosen].mean()
+        ),
+        lambda logits, words, chosen: torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), words.masked_fill(~chosen, -100)
+        ),
+        lambda logits, words, chosen: (
+            (torch.nn.functional.cross_entropy(logits.mT, words, reduction="none") * chosen).sum()
+            / chosen.sum()
+        ),
+    ),
+    "hidden_from_gap": (
+        _one_true_each,
+        lambda gap, subject, n: (
+            torch.nn.functional.one_hot(gap, n)[:, :, None] * torch.nn.functional.one_hot(subject, n)[:, None]
+        ).bool(),
+        lambda gap, subject, n: (torch.arange(n * n) == (gap * n + subject)[:, None]).view(-1, n, n),
     ),
     "norm_of_tokens": (
         lambda x, weight, bias, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps),

@@ -17,6 +17,8 @@ from lesson_lib.chapters.c07_attention_vs_cnn.exercises import (
     _taps,
     _unfolded,
 )
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
+from lesson_lib.convolution import offsets
 from lesson_lib.scores import dot
 
 
@@ -82,6 +84,12 @@ def _block_of_convolutions(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, gam
     return x + gamma * torch.einsum("bij,bcj->bci", weights, value).reshape(x.shape)
 
 
+def _query_by_query(logits: Tensor, kind: Tensor, query: Tensor) -> Tensor:
+    answers = dict(zip(query.tolist(), kind.tolist(), strict=True))
+    losses = [-row.log_softmax(-1)[answers.get(k, -1)] for k, row in enumerate(logits)]
+    return torch.stack(losses).mean()
+
+
 def _hungarian(cost: Tensor) -> Tensor:
     from scipy.optimize import linear_sum_assignment  # here, since few checks need it
 
@@ -103,7 +111,79 @@ def _recursively(cost: Tensor) -> Tensor:
     return torch.tensor(cheapest(0, tuple(range(cost.shape[1])))[1], device=cost.device)
 
 
+def _by_offsets(h: int, w: int, down: int, right: int) -> Tensor:
+    return (offsets(h, w) == torch.tensor([down, right])).all(-1).float()
+
+
+def _by_two_moves(h: int, w: int, down: int, right: int) -> Tensor:
+    """A move down and a move to the right, as one product of Kronecker."""
+    moves = (
+        torch.diag(torch.ones(max(0, n - abs(far))), far)[:n, :n] if abs(far) < n else torch.zeros(n, n)
+        for n, far in ((h, down), (w, right))
+    )
+    return torch.kron(*moves)
+
+
 RIGHT = {
+    "enough_heads": ("c", "no number is enough"),
+    "edge_heads": ("b", "two"),
+    "four_for_four": ("b", "some are found"),
+    "all_pixels": ("c", "about 800 times"),
+    "gamma_moves": ("b", "gamma alone"),
+    "who_agrees": ("b", "with attention, and with the wide convolution"),
+    "cheapest_pairs": ("c", "7"),
+    "without_matching": ("b", "objects that stand alone, and hardly any others"),
+    "place_attention": (
+        lambda x, w_q, w_k, w_v, gamma: _block_by_attend(x, w_q / len(w_q) ** 0.5, w_k, w_v, gamma),
+        lambda x, w_q, w_k, w_v, gamma: (
+            x
+            + gamma
+            * torch.nn.functional.scaled_dot_product_attention(
+                *((w @ x.flatten(2)).mT for w in (w_q, w_k, w_v))
+            ).mT.view_as(x)
+        ),
+    ),
+    "set_loss_of_kinds": (
+        _query_by_query,
+        lambda logits, kind, query: (
+            -logits.log_softmax(-1)[
+                torch.arange(len(logits)),
+                (torch.zeros(len(logits), dtype=torch.long) + logits.shape[1] - 1).scatter(0, query, kind),
+            ].mean()
+        ),
+    ),
+    "patch_table": ("c", "65,536"),
+    "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
+    "two_curves": ("b", "was each curve trained to its end?"),
+    "shuffled_rule": ("c", "no number is enough"),
+    "cut_patches": (
+        lambda picture, side: _unfolded(picture[None, None], side)[0],
+        lambda picture, side: patchify(picture[None, None], side)[0],
+    ),
+    "class_answer": (
+        lambda patches, class_token: torch.stack(
+            [
+                attend(
+                    class_token[None], torch.stack([class_token, *some]), torch.stack([class_token, *some])
+                ).output[0]
+                for some in patches
+            ]
+        ),
+        lambda patches, class_token: torch.nn.functional.scaled_dot_product_attention(
+            *[
+                torch.nn.functional.pad(patches, (0, 0, 1, 0)).index_fill(1, torch.tensor([0]), 0.0)
+                + torch.nn.functional.pad(class_token[None, None], (0, 0, 0, patches.shape[1]))
+            ]
+            * 3
+        )[:, 0],
+    ),
+    "shift_weights": (_by_offsets, _by_two_moves),
+    "head_vector": (
+        lambda centre, sharpness: torch.tensor(
+            [-sharpness, *(2 * sharpness * place for place in centre.tolist())]
+        ),
+        lambda centre, sharpness: sharpness * torch.cat([-torch.ones(1), 2 * centre]),
+    ),
     "nine_heads": (_heads(), _as_products, _by_attend),
     "patch_rows": (_unfolded, _slice_by_slice, _by_convolution),
     "sagan_block": (_block(), _block_by_attend, _block_of_columns, _block_of_convolutions),

@@ -25,6 +25,7 @@ from lesson_lib.convolution import (
 from lesson_lib.data.milestones import MILESTONES
 from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
+from lesson_lib.positions import frequencies, rotation, sinusoidal
 
 B, C, H, W = 2, 3, 7, 11
 
@@ -253,6 +254,17 @@ def test_cnn_6():
     assert number == "1911.03584"
     dates = {n: (2000 + int(n[:2]), int(n[2:4])) for n in (number, "2008.02445")}
     assert dates == {number: (2019, 11), "2008.02445": (2020, 8)}
+
+
+def test_cnn_1_absolute_sinusoids_with_a_rotation_between_them_do_as_well():
+    codes = sinusoidal(W + 2, 64, dtype=torch.float64)
+    d = torch.arange(W + 2) - torch.arange(W + 2)[:, None]  # along one axis; the other adds its own cosines
+    for c in (-1, 0, 1):
+        scores = codes @ rotation(c, 64, dtype=torch.float64).mT @ codes.mT
+        clocks = frequencies(64)
+        assert_close(scores, ((d - c)[..., None] * clocks).cos().sum(-1))
+        inside = slice(1, -1)  # queries that have both neighbours
+        assert (30 * scores).softmax(-1)[inside][(d == c)[inside]].min() > 1 - 1e-12
 
 
 def test_cnn_7():

@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from lesson_lib.chapters.c07_attention_vs_cnn import figures
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import detr as detecting
 from lesson_lib.charts.picture import CURVES
 from lesson_lib.convolution import as_attention
+from lesson_lib.experiments import results
 
 C, H, W = 3, 5, 7
 
@@ -199,10 +201,69 @@ def test_generated_pictures_stand_row_by_row(h, w, across):
     assert tiles[h].isnan().all() and tiles[:, w].isnan().all()
 
 
-def test_agreement_over_the_steps():
-    curves = {"attention": ([0, 5], [0.0, 0.5], [0.1, 0.6], [0.2, 0.7]), "nothing": ([0, 5], [0.0, 0.0])}
-    (axes,) = figures.agreement(curves).figure.axes
-    assert [list(line.get_ydata()) for line in axes.lines] == [[0.1, 0.6], [0.0, 0.0]]
+def test_agreement_over_the_steps_is_the_stored_runs():
+    (axes,) = figures.agreement().figure.axes
+    rows = [row for row in results("sagan")["rows"] if (row["kind"], row.get("noises")) == ("long", "own")]
+    for line, middle in zip(axes.lines, ("attention", "wide convolution", "nothing"), strict=True):
+        ended = sorted(row["reports"][-1]["kappa"] for row in rows if row["middle"] == middle)
+        assert line.get_ydata()[-1] == ended[1] and line.get_xdata()[-1] == 2400
+
+
+def test_edges_have_one_scale_for_both_signs_and_letters_in_every_panel():
+    found = torch.tensor([[-3.0, 1.0], [0.0, 2.0]])
+    picture = figures.edges(torch.rand(3, 2, 2), {"edges": found}, {"A": (1, 0)})
+    whole, drawn = panels(picture)
+    assert [text.get_text() for axes in (whole, drawn) for text in axes.texts] == ["A", "A"]
+    assert drawn.texts[0].get_position() == (0, 1) and drawn.images[0].get_clim() == (-3, 3)
+
+
+def test_what_was_missed_has_a_dot_for_each_seed():
+    (axes,) = figures.searched().figure.axes
+    assert [len(line.get_ydata()) for line in axes.lines] == [5, 5, 5, 5]
+    names = [text.get_text() for text in axes.get_xticklabels()]
+    by_name = dict(zip(names, (line.get_ydata() for line in axes.lines), strict=True))
+    assert min(by_name["3 x 3 kernel"]) > 1 and max(by_name["7 x 7 kernel"]) < 1e-4
+    assert sum(y < 0.01 for y in by_name["8 heads"]) == 4 and min(by_name["4 heads"]) > 0.1
+
+
+def test_two_curves_cross_and_the_next_figure_says_why():
+    def stored(model, budget, n):
+        return sorted(
+            row["accuracy"]
+            for row in results("vit")["rows"]
+            if row["kind"] == "point"
+            and (row["task"], row["model"], row["budget"], row["n"]) == ("digit", model, budget, n)
+        )[1]
+
+    (axes,) = figures.crossing().figure.axes
+    cnn, vit = (line.get_ydata() for line in axes.lines)
+    assert cnn[0] > vit[0] and vit[-1] > cnn[-1]
+    assert (cnn[-1], vit[-1]) == (stored("cnn", "tiny", 25_000), stored("vit", "long", 25_000))
+    digits, pairs = figures.uncovered().figure.axes
+    assert [line.get_label() for line in digits.lines] == [
+        "CNN, 50 steps", "CNN, 200 steps", "CNN, 800 steps", "ViT, 200 steps", "ViT, 800 steps",
+    ]  # fmt: skip
+    assert len(pairs.lines) == 4 and digits.lines[2].get_ydata()[-1] == stored("cnn", "long", 25_000)
+
+
+def test_wrong_answers_are_orange_and_right_ones_are_not():
+    picture = figures.judged(torch.rand(2, 4, 4), ["same", "different"], {"CNN": ["same", "same"]})
+    first, second = panels(picture)
+    assert [axes.texts[0].get_text() for axes in (first, second)] == ["CNN: same", "CNN: same"]
+    assert first.texts[0].get_color() != CURVES[1] == second.texts[0].get_color()
+
+
+def test_the_class_token_reads_every_token_of_two_layers():
+    (axes,) = figures.class_token_path(torch.rand(6, 6), patch=3).figure.axes
+    assert len(axes.patches) == 3 * 5  # four patches and the class token, three times
+    assert sum(line.get_color() == CURVES[1] for line in axes.lines) == 2 * 5
+
+
+def test_recall_by_objects_is_the_stored_runs():
+    (axes,) = figures.by_objects().figure.axes
+    ended = [line.get_ydata() for line in axes.lines]
+    assert [len(row) for row in ended] == [3, 3, 3]
+    assert ended[2][0] > 0.95 and max(ended[2][1:]) < 0.1 and min(ended[0]) > 0.9
 
 
 def test_queries_are_drawn_where_they_were_sure():
@@ -324,7 +385,20 @@ def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
         lambda: figures.scenes(torch.rand(6, H, H), "abcdef"),
         lambda: figures.gamma({"generator": ([0, 1], [0.0, 0.1])}),
         lambda: figures.generated({name: torch.rand(16, 8, 24) for name in "abcd"}),
-        lambda: figures.agreement({"attention": ([0, 1], [0.0, 0.1])}),
+        figures.agreement,
+        figures.searched,
+        figures.crossing,
+        figures.uncovered,
+        figures.by_objects,
+        figures.places,
+        lambda: figures.drawn(torch.rand(16, 8, 24), "attention", "wide convolution"),
+        lambda: figures.edges(torch.rand(3, 5, 10), {"one": torch.randn(5, 10), "two": torch.randn(5, 10)}),
+        lambda: figures.shares(*torch.rand(3, 3, 3)),
+        lambda: figures.class_token_path(torch.rand(20, 20), patch=5),
+        lambda: figures.right({"CNN, new": 1.0, "ViT, new": 0.7}, guess=0.5),
+        lambda: figures.judged(torch.rand(6, 20, 20), ["same"] * 6, {"ViT": ["different"] * 6}),
+        lambda: figures.found_in(detecting.scenes("test")),
+        lambda: figures.looked_from(detecting.scenes("test")),
         lambda: figures.queries(
             [{"system": "DETR", "queries": [{"query": 0, "x": [1.0], "y": [1.0], "sure": [1]}] * 5}]
         ),

@@ -1,0 +1,138 @@
+"""Figures of part 06d: where the gap looks, and what happens when a head may not see the subject."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from lesson_lib.charts.basic import bars, draw_table, lines
+from lesson_lib.charts.picture import Picture, canvas, color, styled, trim
+from lesson_lib.experiments import results
+
+
+@styled
+def gap(words: Sequence[str], weights: Tensor) -> Picture:
+    """The row of [mask] in every head, from a sentence's weights (layers, heads, n, n)."""
+    n_layers, n_heads = weights.shape[:2]
+    rows = weights[:, :, list(words).index("[mask]")].flatten(0, 1)
+    heads = [f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)]
+    figure, grid = canvas(width=7.2, height=3.6)
+    axes = grid[0][0]
+    draw_table(axes, rows, low=0.0, high=1.0, decimals=2)
+    axes.set_yticks(range(len(heads)), heads)
+    axes.set_xticks(range(len(words)), words)
+    axes.set_xlabel("the words that [mask] looks at")
+    trim(figure)
+    return Picture(
+        figure,
+        (
+            "A heat map with a row for each of four heads and a column for each word: the row of layer 1,"
+            " head 1 is bright at the word keys; in the other rows that word is dark."
+        ),
+        "Each row sums to 1.",
+    )
+
+
+def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Picture:
+    """How often each head's largest weight lies on the subject, from shares (layers, heads)."""
+    n_layers, n_heads = shares.shape
+    return bars(
+        {
+            f"layer {layer},\nhead {head}": shares[layer, head].item()
+            for layer in range(n_layers)
+            for head in range(n_heads)
+        },
+        kinds=1,
+        y_axis="largest weight on the subject",
+        marks={"best fixed distance": by_distance},
+        limits=(0, 1.12),
+        alt=(
+            "Bars for four heads, and a line across for the best fixed distance: only layer 1, head 1 has a"
+            " bar that stands out; the other three are low."
+        ),
+        caption="Stored run." if stored else "Sentences with a noun between.",
+    )
+
+
+def stored_looks(seed: int) -> Picture:
+    """`looks` of the stored run with this seed."""
+    rows = [row for row in results("bert")["rows"] if row["seed"] == seed]
+    (trained,) = [row for row in rows if row["kind"] == "trained"]
+    shares = [row["largest"] for row in rows if row["kind"] == "probe"]
+    return looks(Tensor(shares).view(2, 2), trained["best_offset"], stored=True)
+
+
+def by_nouns_between() -> Picture:
+    """Verbs in the right number over the number of nouns between, all of which mislead: the stored models and
+    the count of both neighbours."""
+    rows = [row for row in results("bert")["rows"] if row["kind"] == "trained"]
+    curves = {}
+    for who, name in {"model": "BERT", "both": "count of both neighbours"}.items():
+        found = [row["agreement"][who]["misleading_by_attractors"] for row in rows]
+        ranked = [sorted(shares[i][2] for shares in found) for i in range(len(found[0]))]
+        curves[name] = (
+            [kind for kind, _, _ in found[0]],
+            *([values[k] for values in ranked] for k in (0, 1, 2)),
+        )
+    return lines(
+        {"verbs in the right number": curves},
+        alt=(
+            "Verbs in the right number over the number of misleading nouns: BERT stays near 1, the count of"
+            " both neighbours lies far below a half."
+        ),
+        caption="Stored, three seeds: misleading sentences.",
+        x_axis="nouns between subject and verb",
+        y_limits=(0, 1.05),
+        height=2.8,
+    )
+
+
+def blinded(shares: Mapping[str, float]) -> Picture:
+    """Verbs in the right number after each change, beside a coin."""
+    return bars(
+        shares,
+        kinds=1,
+        y_axis="verbs in the right number",
+        marks={"a coin": 0.5},
+        limits=(0, 1.12),
+        alt=(
+            "Bars of right verbs: as it is, with another word hidden, and with the subject hidden from the"
+            " other head they are close to 1; with the subject hidden from layer 1, head 1 the bar is far"
+            " below a coin's half."
+        ),
+        caption="Misleading sentences.",
+    )
+
+
+@styled
+def stored_blinded(seed: int) -> Picture:
+    """Verbs in the right number in the stored run with this seed after the subject is hidden from the gap,
+    and from the word right behind the subject: in each head, and in all four."""
+    rows = [row for row in results("carried")["rows"] if row["seed"] == seed]
+    names = [
+        "all four\nheads" if row["layer"] is None else f"layer {row['layer']},\nhead {row['head']}"
+        for row in rows
+    ]
+    figure, grid = canvas(1, 1, width=7.0, height=3.2)
+    axes = grid[0][0]
+    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word behind"}.items()):
+        drawn = axes.bar(
+            [i + 0.4 * k - 0.2 for i in range(len(rows))],
+            [row[who] for row in rows],
+            width=0.36,
+            color=color(k),
+            hatch="//" * k,
+            label=f"subject hidden from {label}",
+        )
+        axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
+    axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
+    axes.set_xticks(range(len(names)), names)
+    axes.set_ylim(0, 1.12)
+    axes.set_ylabel("verbs in the right number")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return Picture(
+        figure,
+        "Pairs of bars for each of four heads and for all four together: right verbs with the subject hidden"
+        " from the gap, and from the word right behind the subject. Most pairs are close to 1; in some the"
+        " first bar is lower, in others the second.",
+        "Stored run.",
+    )

@@ -1,0 +1,99 @@
+"""Figures of part 06e: what positions are worth, what a temperature does, how far a prompt reaches."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from lesson_lib.charts.basic import bars, lines
+from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib.experiments import results
+
+
+def stored_bits() -> Picture:
+    """Bits per character of the test topics: the short GPT with each kind of positions, the median of three
+    seeds, the long GPT, and the 5-gram count beside them."""
+    rows, more = results("placed")["rows"], results("gpt")["rows"]
+    found = {
+        name: median(row["bits"] for row in rows if row["kind"] == kind)
+        for kind, name in {
+            "none": "causal mask\nalone",
+            "learned": "learned\ntable",
+            "rotary": "rotary",
+        }.items()
+    }
+    (found["5-gram\ncount"],) = [row["bits"] for row in more if row["kind"] == "n-gram" and row["n"] == 5]
+    (found["long GPT,\nrotary"],) = [
+        row["bits"] for row in more if row.get("size") == "long" and row["kind"] == "trained"
+    ]
+    return bars(
+        found,
+        kinds=1,
+        y_axis="bits per character",
+        limits=(0, 4),
+        alt=(
+            "Bars of bits per character: by far the highest without positions, then the learned table; rotary"
+            " and the 5-gram count are lower and alike, the long GPT is the lowest."
+        ),
+        caption="Stored runs, test topics; lower is better.",
+    )
+
+
+@styled
+def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most: int = 8) -> Picture:
+    """The likeliest characters at each temperature, in the first one's order; titles give the entropy."""
+    figure, grid = canvas(1, len(shares), width=7.4, height=2.8, sharey=True)
+    first = next(iter(shares.values()))
+    best = first.argsort(descending=True)[:most].tolist()
+    for axes, (temperature, p) in zip(grid[0], shares.items(), strict=True):
+        axes.bar(range(most), p[best].tolist(), color=color(0), width=0.7)
+        axes.set_xticks(range(most), [characters[i].replace("\n", "⏎").replace(" ", "␣") for i in best])
+        axes.set_title(f"temperature {temperature:g}: {entropy(p):.1f} bits", loc="left", fontsize=9.5)
+    grid[0][0].set_ylabel("probability")
+    return Picture(
+        figure,
+        "Bars of the likeliest characters under three temperatures: the same order in each, steep at the low"
+        " temperature, nearly even at the high one.",
+        "The same logits three times.",
+    )
+
+
+def entropy(p: Tensor) -> float:
+    """The mean surprise in bits, -sum p log2 p, of a draw with these probabilities.
+
+    >>> entropy(torch.tensor([0.5, 0.25, 0.25, 0.0]))
+    1.5
+    """
+    return -torch.xlogy(p, p).sum().item() / torch.tensor(2.0, dtype=torch.float64).log().item()
+
+
+def known_words(shares: Mapping[float, float]) -> Picture:
+    """Which share of the words that were written stands in the training text, by temperature."""
+    return bars(
+        {f"temperature\n{temperature:g}": share for temperature, share in shares.items()},
+        kinds=1,
+        y_axis="words that the manual has",
+        limits=(0, 1.12),
+        alt=(
+            "Bars of the share of known words by temperature: all at 0, nearly all at a half, and fewer and"
+            " fewer as it rises."
+        ),
+        caption="600 characters behind 'The '.",
+    )
+
+
+def prompts(lengths: Sequence[int], bits: Sequence[float]) -> Picture:
+    """Bits of a character over how many characters before it the model is given."""
+    return lines(
+        {"bits of the next character": {"GPT": (list(lengths), list(bits))}},
+        log="x",
+        height=2.8,
+        x_axis="characters of prompt",
+        y_limits=(0, None),
+        alt=(
+            "Bits over the length of the prompt, on a logarithmic axis: a steep fall up to eight characters,"
+            " then hardly any."
+        ),
+        caption="Test topics, the same characters each time.",
+    )

@@ -1,0 +1,289 @@
+# %% [markdown]
+r"""
+# 07b · Who needs how much data?
+
+Below are six canvases. Are the two shapes on each of the same kind? You need no training. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from
+examples. How many does each need, and why?
+
+**Afterwards you can** write a ViT; name what a CNN assumes before it has seen anything; read a figure with two learning curves without being fooled.
+
+**Time** about 45 minutes. **You need** parts [05a](05a_order.ipynb) and [07a](07a_convolution.ipynb). **Exercises**:
+[exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
+
+<details><summary>中文摘要</summary>
+ViT 把图片切成小块,每块一个词元,前面再放一个类别词元,答案从它读出。CNN 事先假定“近处才重要,处处一样”,所以少量图片就够;ViT 要自己学到这一点。
+两条学习曲线相交,可能只是其中一条没训练完:先问训练了多久。先验若是对的,就能省下数据;若是错的,再多数据也没用。
+</details>
+"""
+
+# %%
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.blocks import Encoder
+from lesson_lib.chapters.c07_attention_vs_cnn import figures
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import vit as seeing
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
+from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.device import quick, to_device
+from lesson_lib.positions import Learned
+
+_ = torch.manual_seed(0)
+warm_up()
+
+# %%
+shapes, same = seeing.draw("pair", 6, torch.Generator().manual_seed(24), "test")
+names = ("different", "same")
+labels = [names[k] for k in same.tolist()]
+figures.scenes(shapes[:, 0], labels)
+
+# %% [markdown]
+r"""
+Each canvas has $20 \times 20$ pixels and two shapes, squares or crosses, on noise. One shape alone says nothing. In the second task, *digits*, one handwritten digit lies somewhere on such a canvas.
+
+## 1 · Patches
+
+Attention among pixels is dear: a table of weights has a row and a column for each. So the ViT cuts the picture into squares, **patches**, and makes each a token.
+"""
+
+# %%
+predict("patch_table")
+
+# %% [markdown] tags=["exercise:cut_patches"]
+# Cut a grey picture.
+
+# %% [markdown]
+r"""
+In the library `patchify` does it for batches. A matrix brings each patch to the model's width. **"A ViT has no convolution in it."** Cut, then multiply: that is a convolution that moves by a whole patch, its **stride**.
+"""
+
+# %%
+strided = nn.Conv2d(1, 64, kernel_size=5, stride=5)
+rows = patchify(shapes, 5)  # (6, 16, 25): 16 patches of 25 pixels
+by_matrix = rows @ strided.weight.flatten(1).T + strided.bias  # (6, 16, 64)
+assert_close(by_matrix, strided(shapes).flatten(2).mT)
+
+# %% [markdown]
+r"""
+## 2 · One token more
+
+Sixteen tokens, one answer: who speaks for the picture? A learned vector that stands for no patch, the **class token**. It goes in front, looks at the patches, and the answer is read from it.
+"""
+
+# %%
+figures.class_token_path(shapes[0, 0], patch=5)
+
+# %% [markdown] tags=["exercise:class_answer"]
+# One layer of it, without projections.
+
+# %% [markdown]
+r"""
+The whole ViT. `Learned` is a table of learned codes for the places (part 05a). An `Encoder` layer is attention with four heads, then a small network for each token alone, each added to its input (chapter 06).
+"""
+
+
+# %%
+class SmallViT(nn.Module):
+    def __init__(self, d_model=64, classes=2):
+        super().__init__()
+        self.patches = nn.Conv2d(1, d_model, kernel_size=5, stride=5)
+        self.class_token = nn.Parameter(torch.zeros(d_model))
+        self.positions = Learned(17, d_model)
+        self.encoder = Encoder(
+            2, d_model, 4, 128, dropout=0.0, norm_first=True, activation=F.gelu
+        )
+        self.classify = nn.Linear(d_model, classes)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).mT  # (b, 16, 64)
+        first = self.class_token.expand(len(x), 1, -1)
+        x = torch.cat([first, x], dim=1) + self.positions(17)  # (b, 17, 64)
+        return self.classify(self.encoder(x).output[:, 0])  # (b, classes)
+
+
+# %% [markdown]
+r"""
+And the CNN. After each convolution `BatchNorm2d` brings a channel to mean 0 and deviation 1, and `ReLU` cuts what is negative. `MaxPool2d` keeps the largest of $2 \times 2$ neighbours. At the end stands the mean over all places.
+"""
+
+
+# %%
+class SmallCNN(nn.Module):
+    def __init__(self, channels=(1, 8, 32, 64, 84), classes=2):
+        super().__init__()
+        layers = []
+        for i in range(4):
+            conv = nn.Conv2d(channels[i], channels[i + 1], 3, padding=1, bias=False)
+            layers += [conv, nn.BatchNorm2d(channels[i + 1]), nn.ReLU()]
+            layers += [nn.MaxPool2d(2)] * (i < 2)
+        self.layers = nn.Sequential(*layers)
+        self.classify = nn.Linear(channels[-1], classes)
+
+    def forward(self, x):
+        return self.classify(self.layers(x).mean((-2, -1)))
+
+
+for ours, name in ((SmallViT(), "vit"), (SmallCNN(), "cnn")):
+    theirs = seeing.start(name, "pair", seed=0)  # the library's, untrained
+    ours.load_state_dict(theirs.state_dict())
+    assert_close(ours.eval()(shapes), theirs(to_device(shapes)).cpu())
+    print(f"{name}: {sum(p.numel() for p in ours.parameters()):,} numbers")
+
+# %% [markdown]
+r"""
+They are equally large. What differs is assumed, not learned, an **inductive bias**, or **prior**. The CNN has locality and weight sharing (part 07a), and its mean forgets where something was: a cross is a cross wherever it lies. The ViT has a code for each of its places, and must learn
+from examples that places do not matter here.
+
+## 3 · A thousand pictures
+
+The ViT gets 800 steps of 64 pictures, the CNN only 200.
+"""
+
+# %%
+predict("thousand_pairs")
+
+# %%
+trained = {
+    "CNN": seeing.train("cnn", "pair", 1000, budget="short")[0],
+    "ViT": seeing.train("vit", "pair", 1000, budget="long")[0],
+}
+known = to_device(seeing.training("pair", 1000, seed=0))
+new = seeing.held_out("pair", "test")
+shares = {
+    f"{name}, {what}": seeing.accuracy(model, *some)
+    for what, some in (("known", known), ("new", new))
+    for name, model in trained.items()
+}
+figures.right(shares, guess=0.5)
+
+# %%
+assert quick() or min(shares["CNN, known"], shares["ViT, known"]) > 0.97
+assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
+
+# %% [markdown]
+r"""
+Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**.
+
+## 4 · And with more pictures?
+
+A famous figure says: with few pictures the CNN is ahead, with many the Transformer. Here it is with our digits:
+"""
+
+# %%
+figures.crossing()
+
+# %%
+predict("two_curves")
+
+# %% [markdown]
+r"""
+Now with what was not written at the curves:
+"""
+
+# %%
+figures.uncovered()
+
+# %% [markdown]
+r"""
+The crossing was made to order: a CNN stopped after 50 steps, beside a ViT with 800. Its wide band was a hint. After 200 steps that CNN has 0.95 at 25,000 digits, and is above the ViT everywhere.
+
+**"The ViT cannot compare two shapes, and more data do not help."** So says its curve of 200 steps: 0.51 at 25,000 pairs. With 800 steps the same ViT has 0.99. **Such a curve measures patience.**
+
+With 800 steps each, every CNN seed is above every ViT seed, at 1,000 pictures and at every number above. At 25,000 it is 1.000 against 0.990 to 0.993 in pairs, 0.97 to 0.98 against 0.82 to 0.84 in digits. Even that is not the ViT's end: it knows only 0.86 of its own digits. After 3,200 steps it names 0.93 to 0.94 of new ones.
+
+And the papers? In one, a ViT is behind a ResNet, a CNN, at 9 million photographs, and ahead from 90 million on. Our right end is a 360th of that left one, so our curves say nothing about it. Later CNNs, trained as long on 4 billion, match ViTs.
+
+## 5 · What a prior is worth
+
+Here nothing depends on patience: least squares finds the best numbers at once. The rule is a hidden $3 \times 3$ convolution of pictures of $6 \times 6$. Two learners: a kernel of nine numbers, and a matrix of $36 \times 36$, which may tie any pixel to any other. The kernel has the right prior.
+"""
+
+
+# %%
+def missed(n, rule, order):
+    """What n pictures did not teach: the best kernel, the best matrix."""
+    x = torch.randn(n + 500, 36, dtype=torch.float64)
+    y = rule(x[:, order].view(-1, 1, 6, 6)).flatten(1)
+    seen = F.unfold(x.view(-1, 1, 6, 6), 3, padding=1).mT  # nine pixels for each place
+    kernel = torch.linalg.pinv(seen[:n].flatten(0, 1)) @ y[:n].reshape(-1, 1)
+    matrix = torch.linalg.pinv(x[:n]) @ y[:n]
+    for guess in ((seen[n:] @ kernel)[..., 0], x[n:] @ matrix):  # 500 new pictures
+        yield ((guess - y[n:]).norm() / y[n:].norm()).item()
+
+
+rule = nn.Conv2d(1, 1, 3, padding=1, bias=False).double().requires_grad_(False)
+for n in (1, 12, 36):
+    kernel, matrix = missed(n, rule, torch.arange(36))
+    print(f"{n:2} pictures: the kernel misses {kernel:.0%}, the matrix {matrix:.0%}")
+
+# %% [markdown]
+r"""
+One picture is enough for the kernel. The matrix needs 36.
+"""
+
+# %%
+predict("shuffled_rule")
+
+# %%
+shuffle = torch.randperm(36)
+for n in (36, 1000):
+    kernel, matrix = missed(n, rule, shuffle)
+    print(f"{n:4} pictures: the kernel misses {kernel:.0%}, the matrix {matrix:.0%}")
+
+# %% [markdown]
+r"""
+**"The more flexible model needs more data."** Here the flexible one needs 36 as before, and the kernel learns nothing from 1,000. **A prior is worth data where it is true.**
+
+## In real work
+
+A ViT from torch's own layers, and a batch of two pictures, the second with seven patches of padding:
+"""
+
+# %%
+layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, norm_first=True)
+encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+tokens = torch.randn(2, 17, 64)  # class token first
+filler = torch.zeros(2, 17, dtype=torch.bool)
+filler[1, 10:] = True  # True hides
+answer = encoder(tokens, src_key_padding_mask=filler)[:, 0]
+assert_close(answer[1:], encoder(tokens[1:, :10])[:, 0])
+
+careless = nn.TransformerEncoderLayer(64, 4, 128).eval()  # batch_first=False
+changed = torch.cat([tokens[:1], torch.randn(1, 17, 64)])
+leak = (careless(changed)[0] - careless(tokens)[0]).abs().max()
+assert leak > 0.1  # only picture 1 was changed
+print(f"without batch_first, picture 0 changes by up to {leak:.1f}")
+
+# %% [markdown]
+r"""
+That is the bug that people meet: by default torch takes the first axis for the tokens, so pictures look at each other, and another picture 1 changed the output of picture 0. Today's ViTs have patches of 14 or 16 pixels, begin from weights trained on millions of pictures, and often replace the class token by a mean.
+
+## The shapes once more
+"""
+
+# %%
+said = {
+    name: [names[k] for k in model(to_device(shapes)).argmax(-1).tolist()]
+    for name, model in trained.items()
+}
+figures.judged(shapes[:, 0], labels, said)
+
+# %% [markdown]
+r"""
+Wrong answers are orange: two of the ViT's here, none of the CNN's, after the same thousand pictures.
+
+**To remember.** Before you believe a crossing, ask whether both were trained to the end.
+
+- Patches times a matrix: a convolution with a stride.
+- The class token stands in front, asks, and is read.
+- A prior is worth data where it is true: one picture against 36.
+- A wrong prior cannot be repaired by data.
+
+**Sources.** Dosovitskiy et al. 2020 (arXiv:2010.11929), section 4.3; Smith et al. 2023 (arXiv:2310.16764). Rates, seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
+
+**Next**: [07c · Reach](07c_reach.ipynb): attention inside a CNN, and what it buys there.
+"""

@@ -1,0 +1,55 @@
+"""Which look is forbidden to whom, and what part 06d says of the stored runs."""
+
+import torch
+
+from lesson_lib.chapters.c06_transformer.experiments import bert as masked
+from lesson_lib.chapters.c06_transformer.experiments import carried
+from lesson_lib.experiments import results
+
+
+def test_a_table_forbids_one_column_to_those_who_are_named():
+    given = carried.misled().take(torch.tensor([0, 3]))
+    n = given.words.shape[1]
+    for row, (subject, verb) in enumerate(zip(given.subject.tolist(), given.verb.tolist(), strict=True)):
+        asks = {
+            who: carried.blind(given, who)[row, :, subject].nonzero()[:, 0].tolist() for who in carried.WAYS
+        }
+        assert asks["gap"] == [verb] and asks["itself"] == [subject] and asks["behind"] == [subject + 1]
+        assert asks["others"] == [place for place in range(n) if place not in (subject, verb)]
+    assert all(carried.blind(given, who).sum((1, 2)).min() >= 1 for who in carried.WAYS)
+
+
+def test_to_blind_the_gap_is_what_the_experiment_before_does():
+    given = carried.misled()
+    assert torch.equal(carried.blind(given, "gap"), masked.blind(given, "verb"))
+
+
+def test_between_the_gap_and_the_subject_another_word_stands():
+    given = carried.misled()
+    assert given.misleading.all() and (given.verb > given.subject + 1).all()
+
+
+def row(seed, layer, head):
+    (found,) = [
+        r for r in results("carried")["rows"] if (r["seed"], r["layer"], r["head"]) == (seed, layer, head)
+    ]
+    return found
+
+
+def test_what_part_06d_says_of_seed_1():
+    assert (
+        0.64 < row(1, 1, 1)["gap"] < 0.66
+        and min(row(1, *at)["gap"] for at in ((0, 0), (0, 1), (1, 0))) > 0.99
+    )
+    assert 0.65 < row(1, 0, 0)["behind"] < 0.67 and row(1, 0, 0)["weight"] > 0.6
+
+
+def test_what_part_06d_says_of_seed_2():
+    assert 0.94 < row(2, None, None)["gap"] < 0.96
+    assert 0.5 < row(2, 0, 1)["behind"] < 0.52 and 0.87 < row(2, 0, 1)["weight"] < 0.89
+    assert row(2, 0, 1)["itself"] > 0.99
+
+
+def test_in_seed_0_only_the_gaps_own_look_counts():
+    assert row(0, 1, 1)["gap"] < 0.1
+    assert min(row(0, None, None)[who] for who in ("itself", "behind", "others")) > 0.99
