@@ -85,18 +85,11 @@ for name, tensor in shapes.items():
 
 # %% [markdown]
 r"""
-20 characters keep their 20 rows to the end of the encoder. The decoder's 11 places are *start* and ten characters. Its four heads look at the 11 places, then at the 20. At the end, each place scores 74 signs: 71 characters, start, end and padding.
+20 characters keep their 20 rows to the end of the encoder. The decoder's 11 places are *start* and ten characters. At the end, each place scores 74 signs: 71 characters, start, end and padding.
 
 Both decoder layers are given what the *last* encoder layer left, not the layer beside them.
 
-One detail of the table. Its rows are drawn with variance $1/d_{model}$, so that logits, which are products with them, begin around 0 with a spread of 1. So a row is about 1 long; the code of a place (part 05a) is $\sqrt{64/2} = 5.7$ long.
-"""
-
-# %%
-predict("word_or_place")
-
-# %% [markdown]
-r"""
+One detail of the table. Its rows are drawn with variance $1/d_{model}$, so that logits, which are products with them, begin around 0 with a spread of 1. So a row is about 1 long; the code of a place (part 05a) is $\sqrt{64/2} = 5.7$ long. In their sum the place would drown the character.
 So rows are multiplied by $\sqrt{d_{model}} = 8$ on their way in: 8 against 5.7. The character leads, and the place is still heard.
 
 ## 2 · The training step
@@ -147,7 +140,7 @@ translator_figures.schedules(1000, d_model=64)
 
 # %% [markdown]
 r"""
-Dashed is the schedule of 2017, which falls with one over the root of the step. Ours falls along half a cosine, as most do today.
+Dashed is the schedule of 2017, which falls with one over the root of the step; ours falls along half a cosine, as most do today. Does the rise matter? In stored runs with the schedule of 2017, post-norm gets .86 to .94 of the dates right; without the rise, .03 at most. Pre-norm learns both ways.
 
 Now the loop. It stands here once, with the library's copy of your loss, `loss_of`; other parts call the whole `fit`.
 """
@@ -186,7 +179,7 @@ def train(model, steps, mask_of, planned=1000, peak=6e-3):
 
 # %% [markdown]
 r"""
-`Batches` draws pairs, 64 at a time. `clip_grad_norm_` shortens a gradient that is longer than 1.
+`Batches` draws pairs, 64 at a time.
 
 ## 3 · Two machines
 
@@ -225,7 +218,7 @@ for name, (share, text) in right.items():
 
 # %% [markdown]
 r"""
-**"A low loss means a good translator."** At step 150 the machine without the mask has less than a fifth of the other's loss. It does not get a single date right: what it writes is no date at all. (Nor after 1,000 steps, in stored runs, with a loss near 0.)
+**"A low loss means a good translator."** At step 150 the machine without the mask has less than a fifth of the other's loss. It does not get a single date right: what it writes is no date at all.
 
 Can you find out why, from outside? Replace one character of what goes in. Which places *before* it move?
 """
@@ -254,7 +247,7 @@ translator_figures.ahead(moved)
 
 # %% [markdown]
 r"""
-With the mask nothing moves. Without it every later sign moves the places before it. And in the stored runs the prediction follows: put another sign in, and in SHARE of the cases the place before says that sign. It learned to copy from the future, and when it writes there is no future.
+With the mask nothing moves. Without it every later sign moves the places before it. And in stored runs (1,000 steps, a loss near 0, not one date) the prediction follows: put another digit in, and in .86 to .93 of the cases the place before says it. It learned to copy from the future, and when it writes there is no future.
 
 The honest machine gets .999 of the dates right, on days that it never saw.
 
@@ -269,7 +262,7 @@ MachineExplorer(
 
 # %% [markdown]
 r"""
-Mostly the heads follow what is written: in stored runs .89 to .92 of this layer's weights lie on the year's digits while the year is written.
+The heads follow what is written: in stored runs .89 to .92 of this layer's weights lie on the year's digits while the year is written.
 
 ## In real work
 
@@ -312,13 +305,13 @@ The forgotten mask is the bug that people meet: three masks, and the third is ea
 
 ## The date once more
 
-*mercredi 3 mars 2021* became 20 rows, a memory, 11 places, and the right ten characters. It learned them all at once. How does it write them one by one, when nobody knows the right ones?
+*mercredi 3 mars 2021* became 20 rows, a memory, 11 places, and the right ten characters, all learned at once. How does it write them one by one, when nobody knows the right ones?
 
 **To remember.** Train all places at once, under the causal mask; a loss that is too good may read ahead.
 
 - In goes `target[:, :-1]`, wanted is `target[:, 1:]`, without padding.
 - Rows times $\sqrt{d_{model}}$, so that a place does not drown a character.
-- Warm-up, then half a cosine.
+- Warm-up: post-norm needs it.
 
 **Sources.** Vaswani et al. 2017 (arXiv:1706.03762), sections 3.4 and 5.3; Press & Wolf 2016 (arXiv:1608.05859), for the one table. Three seeds, errors by language: [evidence](evidence/06_transformer_evidence.ipynb).
 

@@ -1,4 +1,4 @@
-"""What part 06a asks: five predictions, and two layers that the learner writes."""
+"""What part 06a asks: four predictions, and two layers that the learner writes."""
 
 from collections.abc import Callable
 from typing import Any

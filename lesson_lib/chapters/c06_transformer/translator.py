@@ -1,4 +1,4 @@
-"""What part 06b asks: five predictions, and the two functions of a training step that the learner writes."""
+"""What part 06b asks: four predictions, and the two functions of a training step that the learner writes."""
 
 import math
 from collections.abc import Callable
@@ -26,20 +26,6 @@ who_looks = Choice(
         "that is the encoder's own attention": "a",
         "that is the decoder's own attention": "b",
         "the decoder asks: the queries, and so the rows, are its places": "d",
-    },
-)
-
-word_or_place = Choice(
-    name="word_or_place",
-    notebook=PART,
-    title="A word and its place",
-    asked="A row of the table is about 1 long, the code of a place 5.7. What does the sum mainly show?",
-    options={"a": "the character", "b": "the place", "c": "both alike"},
-    answer="b",
-    remember="5.7 against 1; times 8, the character's row is the longer part",
-    slips={
-        "the longer part of a sum decides its direction": "a",
-        "5.7 against 1: in a sum the longer part decides": "c",
     },
 )
 
@@ -464,7 +450,6 @@ loss_of, ahead_of = next_character_loss, reads_ahead
 
 ASKED = (
     who_looks,
-    word_or_place,
     write_next_character_loss,
     padded_loss,
     passes,

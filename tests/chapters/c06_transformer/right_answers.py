@@ -117,7 +117,6 @@ RIGHT = {
         ),
     ),
     "who_looks": ("c", "(11, 20)"),
-    "word_or_place": ("b", "the place"),
     "padded_loss": ("b", "too low"),
     "passes": (1, "1", "2 - 1"),
     "without_mask": ("c", "lower loss, and no translation at all"),
