@@ -484,7 +484,7 @@ figures.looked_from(detecting.scenes("test"))
 
 # %% [markdown]
 r"""
-Heads 0 and 3 weigh a few cells in the object's rows; head 1 spreads over its surroundings; head 2 weighs a second place as well. The titles say how large each head's largest weight is.
+Heads 0 and 3 weigh a few cells along the cross's lower edge and beside it, head 1 spreads over all three shapes, head 2 weighs a cell between them as well. No head weighs the object alone. The titles say how large each head's largest weight is.
 
 *What this does not show.* The usual measure of detectors averages over several thresholds of IoU. Our loss weighs kinds more than the paper's: with its small weight the model learned boxes long before kinds, in a pilot that is not stored.
 
