@@ -20,7 +20,7 @@ DETR 用几个查询去找物体,物体是集合,没有顺序,所以要先做最
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
@@ -72,9 +72,7 @@ Each of $2 \times 6$ places has noise of its own: eight numbers. `coarse`, `firs
 for middle in ("nothing", "attention"):
     generator = sagan.Generator(middle).eval()
     if middle == "attention":
-        nn.init.constant_(
-            generator.middle.gamma, 0.5
-        )  # how much attention adds: section 2
+        generator.middle.gamma.data.fill_(0.5)  # how much attention adds: below
     for end, pixels in (("left", slice(8)), ("right", slice(16, 24))):
         z = sagan.noise(1, torch.Generator().manual_seed(0)).requires_grad_()
         (moved_by,) = torch.autograd.grad(generator(z).canvas[..., pixels].sum(), z)

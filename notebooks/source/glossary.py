@@ -110,8 +110,11 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | channel | 通道 | one of the numbers that a pixel has, such as red |
 | feature map | 特征图 | the grid of vectors that a convolution leaves |
 | patch | 图像块 | a small square of pixels, taken as one token |
+| stride | 步幅 | by how many pixels a convolution moves |
 | class token | 分类标记 | an extra token from which the answer is read |
-| inductive bias | 归纳偏置 | what a model assumes before it sees data |
+| inductive bias, prior | 归纳偏置, 先验 | what a model assumes before it sees data |
+| locality, weight sharing | 局部性, 权值共享 | only near pixels count; every place has the same weights |
+| shift equivariance | 平移等变性 | move the input, and the output moves along |
 | overfitting | 过拟合 | right on what was trained on, wrong on the rest |
 | generative adversarial network | 生成对抗网络 | one network makes pictures, another tells them from real ones |
 | object query | 目标查询 | a learned token that asks for one object |

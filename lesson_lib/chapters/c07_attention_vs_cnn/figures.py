@@ -299,7 +299,7 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
         figure,
         "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all"
         " others are white.",
-        "Orange: the pixel whose output is asked for. Colour: how strongly it moves with each input pixel."
+        "Orange: the place whose output is asked for. Colour: how strongly it moves with each input pixel."
         " White: not at all, exactly 0.",
     )
 

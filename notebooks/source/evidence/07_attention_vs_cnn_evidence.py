@@ -24,8 +24,10 @@ from lesson_lib.chapters.c07_attention_vs_cnn import figures
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import detr as detecting
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as painting
+from lesson_lib.chapters.c07_attention_vs_cnn.experiments import vit as seeing
 from lesson_lib.chapters.c07_attention_vs_cnn.sagan import Generator, noise
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import VisionTransformer, patchify
+from lesson_lib.chapters.c07_attention_vs_cnn.vit import seen as seen_by
 
 # %%
 from lesson_lib.claims import claim, verdict
@@ -77,6 +79,16 @@ r"""
 Each step of 1 in sharpness divides the error by e, until the rounding of the numbers is reached: the nearest wrong pixel is one step off, and loses by $e^{-s}$. By default `as_attention` takes
 $-2 \ln \varepsilon$, where $\varepsilon$ is the gap between 1 and the next number. Then the nearest wrong pixel weighs $\varepsilon^2$, which vanishes beside 1 with room to spare.
 
+Where the nine heads look, asked by the framed pixel; each small map is one head, arranged as the taps of the kernel:
+"""
+
+# %%
+picture = figures.example_picture()
+looked = as_attention(conv).heads(picture[None], weights=True).weights[0].detach()
+figures.taps(looked, pixel=(2, 4), shape=(5, 10), border=1)
+
+# %% [markdown]
+r"""
 ### Other positions will do
 
 The paper's quadratic encoding has three numbers, $(|d|^2, d_\text{down}, d_\text{right})$. It is not the only one that works, and the paper says so. Take *absolute* sinusoids of row and column (part
@@ -249,10 +261,22 @@ print(
 r"""
 That a CNN sees 3 × 3 pixels is true of one layer; ten see all 441, and the corner a hundred times more faintly. Attention sees all in one step. Its gradient is largest at its own pixel, number 220, and its weight is largest elsewhere: a pixel enters its own output also through its query, so the
 gradient is not a map of weights.
+
+The same question for the models of part 07b, untrained: which pixels move one patch's token before the last layer of the ViT, or one cell of the CNN's last map? White cannot matter:
 """
+
+# %%
+sample, place = seeing.held_out("pair", "test")[0][0], (1, 1)
+untrained = {
+    label: seen_by(seeing.start(name, "pair", seed=0), sample, place).cpu()
+    for name, label in (("vit", "ViT, a patch"), ("cnn", "CNN, a cell"))
+}
+figures.fields(untrained, pixel=(7, 7))
 
 # %% [markdown]
 r"""
+The ViT sees everything, in blocks of one patch. The CNN's cell sees 26 × 26 pixels around it (3, 4, 8, 10, 18, 26 behind its convolutions and its halvings), which leaves out the last row and column here, and it prefers what is near.
+
 ## 3 · ViT and CNN: protocol, and the whole curves
 
 Canvases of 20 × 20 pixels on noise of deviation 0.1. *Pairs*: two shapes, squares or crosses, 7 pixels wide; half of the canvases show one kind twice. *Digits*: a handwritten digit of 8 × 8 pixels somewhere; training, validation and test share no handwriting. $n$ canvases are drawn before training and used again and again, in batches of 64. For each model and each
@@ -460,7 +484,7 @@ figures.looked_from(detecting.scenes("test"))
 
 # %% [markdown]
 r"""
-Heads 0 and 3 weigh a few cells in the object's rows; head 1 spreads over its surroundings; head 2 weighs a second place as well. The titles say how large each head's largest weight is.
+Heads 0 and 3 weigh a few cells along the cross's lower edge and beside it, head 1 spreads over all three shapes, head 2 weighs a cell between them as well. No head weighs the object alone. The titles say how large each head's largest weight is.
 
 *What this does not show.* The usual measure of detectors averages over several thresholds of IoU. Our loss weighs kinds more than the paper's: with its small weight the model learned boxes long before kinds, in a pilot that is not stored.
 
@@ -594,6 +618,9 @@ claim("cnn-3", {
     "after a quarter of the steps the same data look worse for attention": all(
         ahead[task, 25_000, "short"] > 2 * ahead[task, 25_000, "long"] for task in ("digit", "pair")),
 })  # fmt: skip
+
+# %%
+figures.picture_as_set(figures.example_picture())
 
 # %% tags=["claim:cnn-4"]
 picture = torch.rand(3, 5, 10)  # channels, rows, columns
