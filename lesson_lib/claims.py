@@ -217,7 +217,7 @@ def page(
     no verdict, source or lesson is called so, TypeError where `words` is no text.
 
     >>> len(page("corrected", "S2").rows)
-    11
+    8
     """
     require.one_of([None, *VERDICTS], verdict=verdict)
     require.one_of([None, *sources()], source=source)
