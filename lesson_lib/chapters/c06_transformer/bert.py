@@ -109,6 +109,21 @@ def hide(
     Source: Devlin et al. 2018, arXiv:1810.04805, section 3.1; at least one, as in the code that they
     published.
     """
+    chosen, fate, other = fates(words, lengths, generator, n_words=n_words, share=share)
+    seen = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, other, words))
+    return Hidden(torch.where(chosen, seen, words), lengths, words, chosen)
+
+
+def fates(
+    words: Int[Tensor, "b n"],
+    lengths: Int[Tensor, " b"],
+    generator: torch.Generator,
+    *,
+    n_words: int = len(VOCABULARY),
+    share: float | int = 0.15,
+) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"], Int[Tensor, "b n"]]:
+    """What `hide` draws: which places are chosen, a number in 0 ... 1 for each place, and a random word for
+    each. Raises the ValueErrors of `hide`."""
     if not 0 < share <= 1:
         raise ValueError(f"share must be over 0 and at most 1, got {share}; 0.15 is the published one")
     if words.device.type != "cpu":
@@ -117,9 +132,8 @@ def hide(
     count = (share * lengths).round().clamp(min=1)
     real = torch.arange(words.shape[1], device="cpu") < lengths[:, None]
     chosen = real & (order.masked_fill(~real, torch.inf).argsort(1).argsort(1) < count[:, None])
-    replaced = torch.randint(MASK + 1, n_words, words.shape, generator=generator, device="cpu")
-    seen = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, replaced, words))
-    return Hidden(torch.where(chosen, seen, words), lengths, words, chosen)
+    other = torch.randint(MASK + 1, n_words, words.shape, generator=generator, device="cpu")
+    return chosen, fate, other
 
 
 def loss(model: Bert, batch: Hidden) -> Float[Tensor, ""]:
@@ -208,15 +222,20 @@ def changed(
     layer: int,
     head: int | None = None,
     *,
+    mask: Bool[Tensor, "b n m"] | None = None,
     blind: Bool[Tensor, "b n m"] | None = None,
 ) -> Iterator[Bert]:
     """The model while one head of one layer (None: every head of it) is interfered with, for a `with`
     statement.
 
-    `blind` says which queries may not see which keys, beyond the padding. Without it the head's weights
-    become uniform: it looks, but has no preference. Everything else is computed as ever, from what that head
-    now says. Raises ValueError for a head there is not.
+    `mask` says which queries may see which keys, beyond the padding; `blind`, its opposite, which may not.
+    With neither the head's weights become uniform: it looks, but has no preference. Everything else is
+    computed as ever, from what that head now says. Raises ValueError for a head there is not, and where both
+    tables are given.
     """
+    if mask is not None and blind is not None:
+        raise ValueError("give mask (True = may look) or blind (True = may not), not both")
+    allowed = ~blind if blind is not None else mask
     attention = _attention(model, layer)
     if head is not None and not 0 <= head < attention.n_heads:
         raise ValueError(f"head must be 0 to {attention.n_heads - 1} or None for all, got {head}")
@@ -224,8 +243,8 @@ def changed(
 
     def interfered(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor, **options: Any) -> Attended:
         here = meant.to(query.device)
-        if blind is not None:
-            return attend(query, key, value, mask=mask & ~(blind[:, None] & here), **options)
+        if allowed is not None:
+            return attend(query, key, value, mask=mask & (allowed[:, None] | ~here), **options)
         return attend(
             query, key, value, mask=mask, score=lambda q, k: scaled_dot(q, k).masked_fill(here, 0), **options
         )

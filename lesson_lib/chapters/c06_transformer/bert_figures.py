@@ -25,8 +25,8 @@ def gap(words: Sequence[str], weights: Tensor) -> Picture:
     return Picture(
         figure,
         (
-            "A heat map with a row for each of four heads and a column for each word: the row of layer 1,"
-            " head 1 is bright at the word keys; in the other rows that word is dark."
+            "A heat map, a row for each of four heads: in that of layer 1, head 1 the word keys is bright, in"
+            " the others dark."
         ),
         "Each row sums to 1.",
     )
@@ -46,10 +46,10 @@ def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Pictur
         marks={"best fixed distance": by_distance},
         limits=(0, 1.12),
         alt=(
-            "Bars for four heads, and a line across for the best fixed distance: only layer 1, head 1 has a"
-            " bar that stands out; the other three are low."
+            "Bars for four heads, a line for the best fixed distance: layer 1, head 1 is highest,"
+            f" {'above' if shares[-1, -1] > by_distance else 'below'} the line."
         ),
-        caption="Stored run." if stored else "Sentences with a noun between.",
+        caption="Stored run." if stored else "Seed 0.",
     )
 
 
@@ -76,8 +76,7 @@ def by_nouns_between() -> Picture:
     return lines(
         {"verbs in the right number": curves},
         alt=(
-            "Verbs in the right number over the number of misleading nouns: BERT stays near 1, the count of"
-            " both neighbours lies far below a half."
+            "BERT stays near 1 behind up to three misleading nouns, the count of neighbours far below a half."
         ),
         caption="Stored, three seeds: misleading sentences.",
         x_axis="nouns between subject and verb",
@@ -94,11 +93,7 @@ def blinded(shares: Mapping[str, float]) -> Picture:
         y_axis="verbs in the right number",
         marks={"a coin": 0.5},
         limits=(0, 1.12),
-        alt=(
-            "Bars of right verbs: as it is, with another word hidden, and with the subject hidden from the"
-            " other head they are close to 1; with the subject hidden from layer 1, head 1 the bar is far"
-            " below a coin's half."
-        ),
+        alt=("Four bars: all are close to 1 but the last, far below a half."),
         caption="Misleading sentences.",
     )
 
@@ -131,8 +126,47 @@ def stored_blinded(seed: int) -> Picture:
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return Picture(
         figure,
-        "Pairs of bars for each of four heads and for all four together: right verbs with the subject hidden"
-        " from the gap, and from the word right behind the subject. Most pairs are close to 1; in some the"
-        " first bar is lower, in others the second.",
-        "Stored run.",
+        "Pairs of bars for four heads, and for all: most are close to 1; one stands near a half.",
+        f"Stored run, seed {seed}.",
     )
+
+
+@styled
+def stored_unread() -> Picture:
+    """Verbs in the right number in the stored runs where the gap, in layer 1, head 1, may not see the
+    subject, the word right behind it, both, or a control."""
+    names = {
+        "subject": "subject",
+        "behind": "word behind",
+        "subject and behind": "both",
+        "control": "control",
+        "subject and control": "subject and\ncontrol",
+    }
+    rows = {row["seed"]: row["unread"] for row in results("carried")["rows"] if _at(row) == (1, 1)}
+    figure, grid = canvas(1, 1, width=7.0, height=3.2)
+    axes = grid[0][0]
+    for k, (seed, shares) in enumerate(rows.items()):
+        drawn = axes.bar(
+            [i + 0.28 * (k - 1) for i in range(len(names))],
+            [shares[name] for name in names],
+            width=0.26,
+            color=color(k),
+            hatch=("", "//", "..")[k],
+            label=f"seed {seed}",
+        )
+        axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=8)
+    axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
+    axes.set_xticks(range(len(names)), names.values())
+    axes.set_ylim(0, 1.12)
+    axes.set_xlabel("hidden from the gap in layer 1, head 1")
+    axes.set_ylabel("verbs in the right number")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return Picture(
+        figure,
+        "Three bars each, for three seeds. Both hidden: all low. The control hidden: all high.",
+        "Stored runs.",
+    )
+
+
+def _at(row: Mapping) -> tuple[int | None, int | None]:
+    return row["layer"], row["head"]

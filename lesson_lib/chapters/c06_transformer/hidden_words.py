@@ -1,4 +1,4 @@
-"""What part 06d asks: five predictions, and three functions that the learner writes."""
+"""What part 06d asks: four predictions, and three functions that the learner writes."""
 
 import torch
 import torch.nn.functional as F
@@ -57,20 +57,6 @@ blind_one_head = Choice(
     slips={
         "that holds if another head carries the number as well": "a",
         "a coin gets 50; does the model now guess, or does it trust the nouns that are left?": "b",
-    },
-)
-
-second_seed = Choice(
-    name="second_seed",
-    notebook=PART,
-    title="Seed 1",
-    asked="The same change, seed 1. Right verbs of 100:",
-    options={"a": "about 10", "b": "about 50", "c": "about 65"},
-    answer="c",
-    remember="a third is lost; the rest has another way",
-    slips={
-        "then this head alone would carry the number, as in seed 0": "a",
-        "half of the largest weights do not mean half of the verbs: the model has other ways": "b",
     },
 )
 
@@ -266,7 +252,7 @@ def hidden_from_gap(
     place = torch.arange(n)
     asks = (place == gap[:, None])[:, :, None]
     seen = (place == subject[:, None])[:, None, :]
-    return asks & seen
+    return ~(asks & seen)
 
 
 def _gaps(gap: list[int], subject: list[int], n: int) -> Case:
@@ -287,8 +273,8 @@ write_hidden_from_gap = Write(
     minutes=6,
     why="a test of one look must change that look and nothing else",
     asked=(
-        "a table for each sentence, True where the query stands at its `gap` and the key at its `subject`,"
-        " False elsewhere"
+        "a mask for each sentence, True = may look: False where the query stands at its `gap` and the key at"
+        " its `subject`"
     ),
     stages=(
         Stage(
@@ -299,7 +285,7 @@ write_hidden_from_gap = Write(
         Stage(
             "two sentences",
             lambda: [_gaps([3, 1], [1, 4], 5)],
-            "Each sentence has a table of its own, with one True in it.",
+            "Each sentence has a table of its own, with one False in it.",
         ),
         Stage(
             "five sentences of seven words",
@@ -317,8 +303,8 @@ write_hidden_from_gap = Write(
     remember="a row of the table belongs to the word that asks, a column to the word that is looked at",
     slips={
         "rows and columns have changed places: the subject may not see the gap in yours": (
-            "return asks & seen",
-            "return (asks & seen).mT",
+            "return ~(asks & seen)",
+            "return ~(asks & seen).mT",
         ),
         "you hide the subject from every word; only the gap may not see it": (
             "asks & seen",
@@ -328,8 +314,8 @@ write_hidden_from_gap = Write(
             "asks & seen",
             "asks.expand(-1, -1, n)",
         ),
-        "a row and a column are True; their crossing alone is meant": ("asks & seen", "asks | seen"),
-        "here True means hidden; your table says what may be seen": ("asks & seen", "~(asks & seen)"),
+        "a row and a column are hidden; their crossing alone is meant": ("asks & seen", "asks | seen"),
+        "your table says what is hidden; True means may look": ("~(asks & seen)", "asks & seen"),
     },
 )
 
@@ -340,6 +326,5 @@ ASKED = (
     write_hidden_loss,
     blind_one_head,
     write_hidden_from_gap,
-    second_seed,
     third_seed,
 )

@@ -81,8 +81,8 @@ def _one_by_one(words: Tensor, chosen: Tensor, fate: Tensor, other: Tensor) -> T
 
 
 def _one_true_each(gap: Tensor, subject: Tensor, n: int) -> Tensor:
-    table = torch.zeros(len(gap), n, n, dtype=torch.bool)
-    table[torch.arange(len(gap)), gap, subject] = True
+    table = torch.ones(len(gap), n, n, dtype=torch.bool)
+    table[torch.arange(len(gap)), gap, subject] = False
     return table
 
 
@@ -195,7 +195,6 @@ RIGHT = {
     "two_neighbours": ("a", "is"),
     "how_many_masks": ("c", "120 and 150"),
     "blind_one_head": ("c", "about 10"),
-    "second_seed": ("c", "about 65"),
     "third_seed": ("c", "about 95"),
     "hide_words": (
         lambda words, chosen, fate, other: torch.where(
@@ -221,9 +220,13 @@ RIGHT = {
     "hidden_from_gap": (
         _one_true_each,
         lambda gap, subject, n: (
-            torch.nn.functional.one_hot(gap, n)[:, :, None] * torch.nn.functional.one_hot(subject, n)[:, None]
-        ).bool(),
-        lambda gap, subject, n: (torch.arange(n * n) == (gap * n + subject)[:, None]).view(-1, n, n),
+            (
+                torch.nn.functional.one_hot(gap, n)[:, :, None]
+                * torch.nn.functional.one_hot(subject, n)[:, None]
+            )
+            == 0
+        ),
+        lambda gap, subject, n: (torch.arange(n * n) != (gap * n + subject)[:, None]).view(-1, n, n),
     ),
     "norm_of_tokens": (
         lambda x, weight, bias, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps),

@@ -8,7 +8,7 @@ import torch
 
 from lesson_lib.chapters.c06_transformer import bert
 from lesson_lib.chapters.c06_transformer.agreement import LONGEST, MASK, PAD, VOCABULARY, draw, read
-from lesson_lib.chapters.c06_transformer.bert import Bert, Counts, Hidden, changed, fill, hide, maps
+from lesson_lib.chapters.c06_transformer.bert import Bert, Counts, Hidden, changed, fates, fill, hide, maps
 from lesson_lib.chapters.c06_transformer.experiments import bert as experiment
 from lesson_lib.device import to_device
 
@@ -204,6 +204,27 @@ def test_a_blind_head_loses_that_key_and_no_other_head_of_its_layer_changes():
     torch.testing.assert_close(after[1][0, 2, 8], renormed / renormed.sum())
     torch.testing.assert_close(after[1][0, 2, :8], before[1][0, 2, :8])
     assert (after[2] - before[2]).abs().max() > 1e-6
+
+
+def test_a_mask_says_what_blind_denies_and_not_both_are_given():
+    model, inputs = small(), one(SENTENCE)
+    may = torch.ones(1, 10, 10, dtype=torch.bool)
+    may[0, 8, 1] = False
+    with changed(model, 1, 2, mask=may):
+        shown = weights_of(model, inputs)
+    with changed(model, 1, 2, blind=~may):
+        hidden = weights_of(model, inputs)
+    assert all(torch.equal(a, b) for a, b in zip(shown, hidden, strict=True)) and shown[1][0, 2, 8, 1] == 0
+    with pytest.raises(ValueError, match="not both"), changed(model, 1, 2, mask=may, blind=~may):
+        pass
+
+
+def test_fates_are_what_hide_draws():
+    words, lengths = torch.arange(2, 28).view(2, 13), torch.tensor([13, 7])
+    chosen, fate, other = fates(words, lengths, torch.Generator("cpu").manual_seed(3))
+    batch = hide(words, lengths, torch.Generator("cpu").manual_seed(3))
+    wanted = torch.where(fate < 0.8, 1, torch.where(fate < 0.9, other, words))
+    assert torch.equal(batch.chosen, chosen) and torch.equal(batch.seen[chosen], wanted[chosen])
 
 
 def test_a_uniform_head_looks_evenly_and_at_no_padding():

@@ -34,6 +34,17 @@ def test_the_gap_stands_first_then_the_word_behind_the_subject():
     assert found[4] == pytest.approx(0.946, abs=1e-3) and found[5 + 1] == pytest.approx(0.507, abs=1e-3)
 
 
+def test_the_unread_words_stand_in_one_order_for_each_seed():
+    found = heights(bert_figures.stored_unread())
+    assert len(found) == 15
+    assert found[10:13] == pytest.approx([0.960, 0.681, 0.077], abs=2e-3)
+
+
+def test_the_alt_says_whether_a_head_beats_one_distance():
+    low = bert_figures.looks(torch.tensor([[0.1, 0.2], [0.1, 0.28]]), by_distance=0.31)
+    assert "below the line" in low.alt
+
+
 def test_counts_fall_where_bert_stays():
     curves = {
         line.get_label(): line.get_ydata() for line in bert_figures.by_nouns_between().figure.axes[0].lines

@@ -1,5 +1,6 @@
 """Which look is forbidden to whom, and what part 06d says of the stored runs."""
 
+import pytest
 import torch
 
 from lesson_lib.chapters.c06_transformer.experiments import bert as masked
@@ -16,12 +17,27 @@ def test_a_table_forbids_one_column_to_those_who_are_named():
         }
         assert asks["gap"] == [verb] and asks["itself"] == [subject] and asks["behind"] == [subject + 1]
         assert asks["others"] == [place for place in range(n) if place not in (subject, verb)]
+        assert asks["two"] == [subject + 1, verb]
     assert all(carried.blind(given, who).sum((1, 2)).min() >= 1 for who in carried.WAYS)
 
 
 def test_to_blind_the_gap_is_what_the_experiment_before_does():
     given = carried.misled()
     assert torch.equal(carried.blind(given, "gap"), masked.blind(given, "verb"))
+
+
+def test_only_the_gap_is_kept_from_the_words_that_are_named():
+    given = carried.misled().take(torch.tensor([0, 3]))
+    for what, steps in carried.UNREAD.items():
+        hidden = carried.unread(given, what)
+        for table, subject, verb in zip(hidden, given.subject.tolist(), given.verb.tolist(), strict=True):
+            assert table.nonzero().tolist() == [[verb, subject + step] for step in steps]
+    assert torch.equal(carried.unread(given, "subject"), carried.blind(given, "gap"))
+
+
+def test_the_controls_word_stands_before_the_gap():
+    given = carried.misled()
+    assert (given.subject + max(carried.UNREAD["control"]) < given.verb).all()
 
 
 def test_between_the_gap_and_the_subject_another_word_stands():
@@ -53,3 +69,18 @@ def test_what_part_06d_says_of_seed_2():
 def test_in_seed_0_only_the_gaps_own_look_counts():
     assert row(0, 1, 1)["gap"] < 0.1
     assert min(row(0, None, None)[who] for who in ("itself", "behind", "others")) > 0.99
+
+
+def test_the_gap_of_seeds_1_and_2_reads_the_subject_or_the_word_behind_it():
+    for seed, subject, behind, both in ((1, 0.65, 0.73, 0.25), (2, 0.96, 0.68, 0.08)):
+        unread = row(seed, 1, 1)["unread"]
+        found = [unread[what] for what in ("subject", "behind", "subject and behind")]
+        assert found == pytest.approx([subject, behind, both], abs=0.006)
+        assert unread["control"] > 0.99 and abs(unread["subject and control"] - unread["subject"]) < 0.01
+        assert row(seed, None, None)["two"] < 0.2
+
+
+def test_the_gap_of_seed_0_reads_the_subject_alone():
+    unread = row(0, 1, 1)["unread"]
+    assert unread["behind"] > 0.99 and unread["control"] > 0.99 and unread["subject"] < 0.1
+    assert 0.38 < row(0, 0, 1)["weight"] < 0.4

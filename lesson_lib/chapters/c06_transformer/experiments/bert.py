@@ -73,11 +73,16 @@ def counts() -> Counts:
 
 def draw(generator: torch.Generator) -> Hidden:
     """A batch of training sentences of about one length, words hidden anew."""
+    return bert.hide(*some(generator), generator)
+
+
+def some(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Words and lengths of a batch of training sentences of about one length."""
     last = RECIPE["sentences"]["training"] - RECIPE["batch"]
     first = int(torch.randint(last + 1, (1,), generator=generator, device="cpu"))
     rows = torch.arange(first, first + RECIPE["batch"], device="cpu")
     words, lengths, *_ = sentences("training").take(rows)
-    return bert.hide(words, lengths, generator)
+    return words, lengths
 
 
 def make() -> Bert:

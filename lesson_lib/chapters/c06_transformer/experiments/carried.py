@@ -2,7 +2,11 @@
 
 Misleading test sentences with the verb hidden. For each head: the mean weight that the word right behind the
 subject puts on the subject, and right verbs after the subject is hidden from some words there: from the gap
-alone, from itself alone, from the word right behind it alone, and from all words but itself and the gap.
+alone, from itself alone, from the word right behind it alone, and from all words but itself and the gap;
+from the gap and the word right behind it ("two").
+
+What the gap reads there is tested in turn ("unread"): the gap may not see the subject, the word right behind
+it, both, the next word but one (a control), the subject and that control.
 """
 
 from contextlib import ExitStack
@@ -17,8 +21,21 @@ from lesson_lib.chapters.c06_transformer.bert import Bert
 from lesson_lib.chapters.c06_transformer.experiments import bert as masked
 from lesson_lib.device import to_device
 
-WAYS = ("gap", "itself", "behind", "others")
-RECIPE = {"model": masked.RECIPE, "every": 2, "ways": list(WAYS), "seeds": masked.RECIPE["seeds"]}
+WAYS = ("gap", "itself", "behind", "others", "two")
+UNREAD = {  # what the gap may not see: places, counted from the subject
+    "subject": (0,),
+    "behind": (1,),
+    "subject and behind": (0, 1),
+    "control": (2,),
+    "subject and control": (0, 2),
+}
+RECIPE = {
+    "model": masked.RECIPE,
+    "every": 2,
+    "ways": list(WAYS),
+    "unread": {name: list(places) for name, places in UNREAD.items()},
+    "seeds": masked.RECIPE["seeds"],
+}
 
 
 def misled() -> Sentences:
@@ -32,12 +49,19 @@ def blind(given: Sentences, who: str) -> Tensor:
     place = torch.arange(given.words.shape[1], device="cpu")
     itself, gap = (place == at[:, None] for at in (given.subject, given.verb))
     behind = place == given.subject[:, None] + 1
-    asks = {"gap": gap, "itself": itself, "behind": behind, "others": ~(itself | gap)}[who]
-    return asks[:, :, None] & itself[:, None, :]
+    asks = {"gap": gap, "itself": itself, "behind": behind, "others": ~(itself | gap), "two": gap | behind}
+    return asks[who][:, :, None] & itself[:, None, :]
 
 
-def _right(model: Bert, given: Sentences, layer: int | None, head: int | None, who: str) -> float:
-    table = to_device(blind(given, who))
+def unread(given: Sentences, what: str) -> Tensor:
+    """Which words the gap may not see (b, n, n); what: one of UNREAD."""
+    place = torch.arange(given.words.shape[1], device="cpu")
+    hidden = torch.stack([place == given.subject[:, None] + step for step in UNREAD[what]]).any(0)
+    return (place == given.verb[:, None])[:, :, None] & hidden[:, None, :]
+
+
+def _right(model: Bert, given: Sentences, layer: int | None, head: int | None, table: Tensor) -> float:
+    table = to_device(table)
     with ExitStack() as stack:
         for one in range(len(model.encoder.layers)) if layer is None else (layer,):
             stack.enter_context(model_of.changed(model, one, head, blind=table))
@@ -58,5 +82,7 @@ def run(seed: int) -> list[dict[str, Any]]:
                 tables[layer][:, head].detach().cpu()[behind]
             )  # the row of the word behind, for each sentence
             row["weight"] = looks.gather(1, given.subject[:, None]).mean().item()
-        rows.append(row | {who: _right(model, given, layer, head, who) for who in WAYS})
+        row |= {who: _right(model, given, layer, head, blind(given, who)) for who in WAYS}
+        row["unread"] = {what: _right(model, given, layer, head, unread(given, what)) for what in UNREAD}
+        rows.append(row)
     return rows
