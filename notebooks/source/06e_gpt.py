@@ -6,7 +6,7 @@ r"""
 
 **Afterwards you can** write the loss that makes a stack a writer; say what positions are worth; explain the temperature; choose between encoder, decoder and both.
 
-**Time** about 45 minutes. **You need** parts [05c](05c_beyond_training.ipynb), [06b](06b_translator.ipynb) and [06d](06d_bert.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+**Time** about 45 minutes. **You need** parts [05b](05b_rotation.ipynb), [06b](06b_translator.ipynb) and [06d](06d_bert.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
 
 <details><summary>中文摘要</summary>
 只用解码器:一叠带因果掩码的层,在每个位置猜下一个字符,就能写文章。位置编码很值钱:旋转位置 2.19 比特,学习的位置表 2.34,没有位置 3.52。
@@ -75,7 +75,8 @@ def passages(generator, batch=8):
 
 
 tokens = to_device(passages(torch.Generator().manual_seed(0), batch=2))
-logits = writer(tokens)  # (2, 64, 96): a score for each character
+logits = writer(tokens)  # a score for each character
+print(tuple(tokens.shape), tuple(logits.shape))
 assert_close(writer(tokens[:, :40]), logits[:, :40])
 
 # %% [markdown]
@@ -120,7 +121,7 @@ gpt_figures.stored_bits()
 
 # %% [markdown]
 r"""
-Without positions 3.52 bits, little better than the last character alone; with a learned table 2.34, with rotary positions 2.19 (medians of three seeds). A likely reason: rotary scores see distances, so a spelling learned at one place holds at all 64.
+Without positions 3.52 bits, little better than the last character alone; with a learned row for each place 2.34, with rotary positions 2.19 (medians of three seeds). A likely reason: rotary scores see distances, so a spelling learned at one place holds at all 64.
 
 The fourth bar is sobering: mere counting, 2.17, beats our network. The long GPT has 2.05, in the one run we made.
 
@@ -255,6 +256,7 @@ sdpa = F.scaled_dot_product_attention
 at_once = sdpa(q, k, v, is_causal=True)
 
 newest = q[:, :, -1:]  # beside its own key and four cached ones
+print(tuple(newest.shape), tuple(k.shape))
 assert_close(sdpa(newest, k, v), at_once[:, :, -1:])
 wrong = sdpa(newest, k, v, is_causal=True)
 assert_close(wrong, v[:, :, :1])  # the value of the first key
@@ -281,7 +283,7 @@ for text in ("The ", "The statemen"):
 
 # %% [markdown]
 r"""
-4.4 bits are the entropy of $2^{4.4} = 21$ equally likely characters, the **perplexity**. The likeliest is a quotation mark: *The "while" statement* is typical of the manual. Behind *The statemen* the model is nearly sure of *t*.
+4.4 bits are the entropy of $2^{4.4} = 21$ equally likely characters; 21 is the **perplexity**. The likeliest is a quotation mark: *The "while" statement* is typical of the manual. Behind *The statemen* the model is nearly sure of *t*.
 
 **To remember.** A causal stack that guesses the next token is a writer, and it reads its own prompt.
 
@@ -290,7 +292,7 @@ r"""
 - A temperature above 0 changes the shape, never the order.
 - Encoders find, decoders write, both translate.
 
-**Sources.** Radford et al. 2018, *Improving Language Understanding by Generative Pre-Training*; Su et al. 2021, RoFormer (arXiv:2104.09864); Fan et al. 2018, top-k (arXiv:1805.04833). Text: the Python documentation, © Python Software Foundation, PSF License. Seeds, claims: [evidence](evidence/06_transformer_evidence.ipynb).
+**Sources.** Radford et al. 2018, *Improving Language Understanding by Generative Pre-Training*; Su et al. 2021, RoFormer (arXiv:2104.09864); Fan et al. 2018, top-k (arXiv:1805.04833). Text: the Python documentation, © Python Software Foundation, PSF License. Seeds: [evidence](evidence/06_transformer_evidence.ipynb).
 
 **Next**: [07a · Convolution](07a_convolution.ipynb): is a convolution attention?
 """
