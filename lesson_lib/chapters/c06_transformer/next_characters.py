@@ -16,13 +16,13 @@ questions_at_once = Choice(
     name="questions_at_once",
     notebook=PART,
     title="How many questions?",
-    asked="A window of 65 characters goes through the stack once. How many guesses can the loss judge?",
-    options={"a": "1, the last", "b": "64", "c": "65"},
+    asked="A passage of 64 characters goes through the stack once. How many guesses can the loss judge?",
+    options={"a": "1, the last", "b": "63", "c": "64"},
     answer="b",
-    remember="every place but the last has a next character in the window, and none sees it",
+    remember="every place but the last has a next character in the passage, and none sees it",
     slips={
         "under the causal mask every place guesses without seeing what comes": "a",
-        "which character of the window follows the last one?": "c",
+        "which character of the passage follows the last one?": "c",
     },
 )
 
@@ -31,15 +31,15 @@ no_positions = Choice(
     notebook=PART,
     title="Without positions",
     asked=(
-        "Rotary positions give 2.19 bits. Take all positions away; only the causal mask tells places apart."
+        "Rotary positions give 2.2 bits. Take all positions away; only the causal mask tells places apart."
         " The bits become:"
     ),
-    options={"a": "about 2.2", "b": "about 2.4", "c": "about 3.5"},
+    options={"a": "about 2.2", "b": "about 2.3", "c": "about 3.5"},
     answer="c",
     remember="spelling is order, and a mask tells little of it",
     slips={
         "which letter came last, and which before it? Nothing but the mask says so": "a",
-        "so much is lost with a learned table; here every place looks alike to the keys": "b",
+        "so much is lost with a learned table; here, in layer 0, a key says which letter, not where": "b",
     },
 )
 
@@ -64,7 +64,7 @@ at_zero = Choice(
     asked="At temperature 0 it always takes the likeliest character. What does it write?",
     options={"a": "its best text", "b": "the same words again and again", "c": "only blanks"},
     answer="b",
-    remember="the same text behind it leads to the same choice, and so to a circle",
+    remember="it mostly hears its last few characters; once they return, so does the next choice",
     slips={
         "the likeliest next step does not make the likeliest text": "a",
         "a blank is likely behind a word, and not behind a blank": "c",
@@ -76,8 +76,8 @@ one_query = Choice(
     notebook=PART,
     title="One query, five keys",
     asked=(
-        "With a cache the newest token is the only query, beside five keys. With is_causal=True, torch lets"
-        " it see:"
+        "The newest of five tokens is the only query, beside five keys. With is_causal=True, torch lets it"
+        " see:"
     ),
     options={"a": "all five keys", "b": "the first key only", "c": "the last key only"},
     answer="b",
@@ -129,7 +129,7 @@ write_next_loss = Write(
             "Which places have a next token, and which tokens are next to some place?",
         ),
         Stage(
-            "a batch of two windows",
+            "a batch of two passages",
             lambda: [_window(drawn(2, 2, 4, 5), [[0, 1, 2, 3], [4, 4, 0, 2]])],
             "Shift along the tokens, not along the batch.",
         ),
@@ -204,7 +204,7 @@ write_tempered = Write(
         Stage(
             "temperature 0",
             lambda: [_heated(table([1.0, 3.0, 2.0]), 0.0)],
-            "Nobody can divide by 0: the likeliest character gets 1, the others 0.",
+            "Nobody can divide by 0; there the likeliest character gets 1, the others 0.",
         ),
         Stage(
             "two rows",

@@ -171,7 +171,7 @@ RIGHT = {
             -1,
         ),
     ),
-    "questions_at_once": ("b", "64"),
+    "questions_at_once": ("b", "63"),
     "no_positions": ("c", "about 3.5"),
     "which_heat": ("c", "none"),
     "at_zero": ("b", "the same words again and again"),

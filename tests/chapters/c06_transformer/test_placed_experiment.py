@@ -26,3 +26,5 @@ def test_what_part_06e_says_of_the_stored_runs():
     assert 2.17 < min(bits("rotary")) and max(bits("rotary")) < 2.19
     assert 2.32 < min(bits("learned")) and max(bits("learned")) < 2.36
     assert 3.5 < min(bits("none")) and max(bits("none")) < 3.53
+    (pairs,) = [row["bits"] for row in results("gpt")["rows"] if row["kind"] == "n-gram" and row["n"] == 2]
+    assert round(pairs, 2) == 3.85
