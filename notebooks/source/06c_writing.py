@@ -64,7 +64,7 @@ Append the likeliest sign, feed everything back, repeat until *end*. This is cal
 # Write the loop, for words of any kind. `begin` is what stands there already.
 
 # %%
-written = greedy_of(score_next, start, end, most=20)  # the library's version
+written = greedy_of(score_next, start, end, most=20)  # yours, in the library
 (text,) = model.vocabulary.decode(written[None])
 assert quick() or text == "2021-03-03"
 
@@ -93,7 +93,7 @@ for first, text in behind.items():
 
 # %% [markdown]
 r"""
-Behind 1 it writes a year that begins with 19, as all such years in its training did, then the right month and day. Behind 9, which begins no year of its training, it copies 201 from 2021. It goes on from what stands there, and cannot take a sign back. In training it
+Behind 1 it writes a year that begins with 19, as all such years in its training did, then the right month and day. Behind 9, which begins no year of its training, it still fills four digits. It goes on from what stands there, and cannot take a sign back. In training it
 never saw a mistake of its own.
 
 **"A wrong sign spoils the rest."** On 1,000 dates never trained on, count the right signs, once behind the right ones (teacher forcing), once behind its own:
@@ -126,7 +126,7 @@ for pair, text in wrong[:4]:
 
 # %% [markdown]
 r"""
-Most of the wrong dates have the right digits in a wrong order. Look at places 4, 7 and 10, where a number ends. Behind right signs no mistake begins there. On its own, having written 1 where 3 belongs, it writes 3 where 1 belongs: one swap is two wrong signs. It does not spoil what follows: after a number comes the next one, read off the input.
+Most of the wrong dates have the right digits in a wrong order. Look at places 4, 7 and 10, where a number ends. Behind right signs no mistake begins there. On its own, having written 1 where 3 belongs, it writes 3 where 1 belongs: one swap is two wrong signs. The next number is right again; it is read off the input.
 
 ## 2 · The cache
 """
@@ -136,7 +136,7 @@ predict("rows_of_a_date")
 
 # %% [markdown]
 r"""
-A row is one sign's way through all layers. Under the causal mask the keys and values of a sign never change, whatever follows. So each layer keeps two tables: its own signs' keys and values, a **cache** that grows, and the memory's, which do not. By hand, for one attention:
+A row is one sign's way through all layers. Under the causal mask, in every layer, a sign sees earlier ones only, so its keys and values never change, whatever follows. So each layer keeps two tables: its own signs' keys and values, a **cache** that grows, and the memory's, which do not. By hand, for one attention:
 """
 
 # %%
@@ -181,7 +181,7 @@ figures.cost_of_writing()
 
 # %% [markdown]
 r"""
-At 10 signs hardly anything, since one small pass costs nearly as much as a larger one; at 200 signs five sixths. It costs memory: two rows for each sign in each layer.
+At 10 signs hardly anything, since one small pass costs nearly as much as a larger one; at 200 signs five sixths. It costs storage: in each layer a key and a value for each sign written, and once for each sign read.
 
 ## 3 · Greedy is not the likeliest
 """
@@ -200,7 +200,7 @@ r"""
 # %%
 total = torch.tensor([0.6, 0.4]).log()  # A and B
 logs = torch.tensor([[0.4, 0.35, 0.25], [1.0, 0.0, 0.0]]).log()  # what follows each
-for beginning, sign in step_of(total, logs).tolist():
+for beginning, sign in step_of(total, logs).tolist():  # yours, in the library
     chance = (total[beginning] + logs[beginning, sign]).exp()
     print(f"{'AB'[beginning]}, then sign {sign}: {chance:.2f}")
 
@@ -226,7 +226,7 @@ print(
 
 # %% [markdown]
 r"""
-Four beginnings bring three dates of 1,000. Nearly all wrong dates are likelier than the right ones, so no search for the likeliest can help. On rows of three dates, in stored runs, a beam brought 12 to 24 texts of 1,000.
+Four beginnings bring three dates of 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the others. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
 
 ## 4 · Why then the Transformer?
 
@@ -246,7 +246,7 @@ figures.beside_the_recurrent()
 
 # %% [markdown]
 r"""
-Trained on one date it has none of two. Trained on one to three it has .89 of two, .51 of three, and none of four: places that it never met (part 05c shows why). The recurrent machine, trained on each count alone and on fewer texts, has .98 of three. **Here the Transformer is no improvement.**
+Trained on one date it has none of two. Trained on one to three it has .89 of two, .51 of three, and none of four: places that it never met (part 05c). Why only half of three, which it met, we do not know. The recurrent machine, trained on each count alone and on fewer texts, has .98 of three. **Here the Transformer is no improvement.**
 
 The gain of 2017 is another, and this picture shows no time: for one date the recurrent decoder takes 11 steps in training, each waiting for the last; ours takes one. What parallel machines make of that is measured in [lesson 08](08_attention_vs_rnn.ipynb).
 
@@ -275,7 +275,7 @@ Language models write in the same loop, but draw the next sign by its probabilit
 
 *3. märz 2021* became eleven questions, each with all that was written before. When we put a wrong sign in its mouth, it went on from there.
 
-**To remember.** It writes by reading itself; a cache makes this cheap and gives the same text.
+**To remember.** It writes by reading itself; a cache saves most of that work, and gives the same text.
 
 - Ask, choose, append, ask again, until *end*.
 - Under a causal mask, keys and values can be kept.

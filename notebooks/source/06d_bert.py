@@ -68,6 +68,7 @@ predict("how_many_masks")
 # %% [markdown] tags=["exercise:hide_words"]
 # A batch has $b$ sentences of $n$ words. At each place `chosen` says whether it is asked for, `fate` is a random number from 0 to 1, `other` a random word. Write what the model sees.
 
+
 # %%
 def questions(words, lengths, generator):
     chosen, fate, other = model_of.fates(words, lengths, generator)  # drawn

@@ -151,9 +151,7 @@ How to read it: a bar is a source, its length the number of its claims. S4, the 
 """
 
 # %%
-eight_of_36 = (
-    by_source["S2"]["corrected"] == 8 and sum(by_source["S2"].values()) == 36
-)
+eight_of_36 = by_source["S2"]["corrected"] == 8 and sum(by_source["S2"].values()) == 36
 verdict("S2: 8 of 36 corrected", eight_of_36)
 conditional = {s: c["with a condition"] / sum(c.values()) for s, c in by_source.items()}
 verdict(
