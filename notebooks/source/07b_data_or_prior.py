@@ -181,7 +181,7 @@ predict("two_curves")
 
 # %% [markdown]
 r"""
-Now with what was not written at the curves:
+Now with the steps at the curves:
 """
 
 # %%
@@ -199,7 +199,7 @@ And the papers? In one, a ViT is behind a ResNet, a CNN, at 9 million photograph
 
 ## 5 · What a prior is worth
 
-Here nothing depends on patience: least squares (`pinv`) finds the best numbers at once, and where many fit, the smallest. The rule is a hidden $3 \times 3$ convolution of pictures of $6 \times 6$. Two learners: a kernel of nine numbers, and a matrix of $36 \times 36$, which may tie any pixel to any other. The kernel has the right prior. What is missed is the norm of the error, divided by that of the truth.
+Here nothing depends on patience: least squares (`pinv`) finds the best numbers at once, and where many fit, the smallest. The rule is a hidden $3 \times 3$ convolution of pictures of $6 \times 6$. Two learners: a kernel of nine numbers, and a matrix of $36 \times 36$, which may tie any pixel to any other. The kernel has the right prior. Missed is the error's norm, divided by the truth's.
 """
 
 

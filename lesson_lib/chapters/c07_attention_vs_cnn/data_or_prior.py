@@ -209,7 +209,7 @@ thousand_pairs = Choice(
     name="thousand_pairs",
     notebook=PART,
     title="A thousand pictures",
-    asked="Both learn 1,000 pictures, and in the end know nearly all of them. On new pictures, who is right?",
+    asked="Both learn the same 1,000 pictures, and at last know nearly all. On new pictures, who is right?",
     options={
         "a": "both, nearly always",
         "b": "the CNN nearly always, the ViT less often",
