@@ -166,7 +166,7 @@ assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
 
 # %% [markdown]
 r"""
-Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. A shape has 196 places, and a thousand crosses visit most of them. Pairs of places are many thousands, and most were never shown.
+Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. A shape has 192 places, and a thousand crosses visit nearly all. But two shapes have 7,350 pairs of places; most were never shown.
 
 ## 4 · And with more pictures?
 
