@@ -2,7 +2,7 @@
 r"""
 # 07b · Who needs how much data?
 
-Below are six canvases. Are the two shapes on each of the same kind? You need no training. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from
+Below are six canvases with two shapes each. Whether the two are of one kind, you see at once. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from
 examples. How many does each need, and why?
 
 **Afterwards you can** write a ViT; name what a CNN assumes before it has seen anything; read a figure with two learning curves without being fooled.
@@ -11,8 +11,8 @@ examples. How many does each need, and why?
 [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
 
 <details><summary>中文摘要</summary>
-ViT 把图片切成小块,每块一个词元,前面再放一个类别词元,答案从它读出。CNN 事先假定“近处才重要,处处一样”,所以少量图片就够;ViT 要自己学到这一点。
-两条学习曲线相交,可能只是其中一条没训练完:先问训练了多久。先验若是对的,就能省下数据;若是错的,再多数据也没用。
+ViT 把图片切成小块,每块一个词元,前面再放一个类别词元,答案从它读出。CNN 在看到任何图片之前就有一些假定,这叫先验。
+它们各需要多少图片?两条学习曲线相交,你该先问什么?先验不合规律时会怎样?
 </details>
 """
 
@@ -43,7 +43,7 @@ figures.scenes(shapes[:, 0], labels)
 
 # %% [markdown]
 r"""
-Each canvas has $20 \times 20$ pixels and two shapes, squares or crosses, on noise. One shape alone says nothing. In the second task, *digits*, one handwritten digit lies somewhere on such a canvas.
+Each canvas has $20 \times 20$ pixels and two shapes, squares or crosses, on noise. In the second task, *digits*, one handwritten digit lies somewhere on such a canvas.
 
 ## 1 · Patches
 
@@ -58,7 +58,7 @@ predict("patch_table")
 
 # %% [markdown]
 r"""
-In the library `patchify` does it for batches. A matrix brings each patch to the model's width. **"A ViT has no convolution in it."** Cut, then multiply: that is a convolution that moves by a whole patch, its **stride**.
+In the library `patchify` does it for batches. A matrix brings each patch to the model's width. **"A ViT has no convolution in it."** Cut, then multiply: that is a convolution that moves by a whole patch, its **stride**. Both give the same:
 """
 
 # %%
@@ -71,7 +71,7 @@ assert_close(by_matrix, strided(shapes).flatten(2).mT)
 r"""
 ## 2 · One token more
 
-Sixteen tokens, one answer: who speaks for the picture? A learned vector that stands for no patch, the **class token**. It goes in front, looks at the patches, and the answer is read from it.
+Who speaks for the picture? A learned vector that stands for no patch, the **class token**. It goes in front, looks at the patches, and the answer is read from it.
 """
 
 # %%
@@ -82,7 +82,7 @@ figures.class_token_path(shapes[0, 0], patch=5)
 
 # %% [markdown]
 r"""
-The whole ViT. `Learned` is a table of learned codes for the places (part 05a). An `Encoder` layer is attention with four heads, then a small network for each token alone, each added to its input (chapter 06).
+The whole ViT. `Learned` is a table of learned codes for the places (part 05a). `Encoder` has two layers here: attention with four heads, then for each token alone a small network with 128 hidden numbers, each added to its input (chapter 06). `.output[:, 0]` is the class token's row.
 """
 
 
@@ -107,7 +107,7 @@ class SmallViT(nn.Module):
 
 # %% [markdown]
 r"""
-And the CNN. After each convolution `BatchNorm2d` brings a channel to mean 0 and deviation 1, and `ReLU` cuts what is negative. `MaxPool2d` keeps the largest of $2 \times 2$ neighbours. At the end stands the mean over all places.
+And the CNN. After each convolution `BatchNorm2d` brings a channel to mean 0 and deviation 1, then applies a learned scale and shift; `ReLU` cuts what is negative. `MaxPool2d` keeps the largest of $2 \times 2$ neighbours. At the end stands the mean over all places.
 """
 
 
@@ -135,12 +135,12 @@ for ours, name in ((SmallViT(), "vit"), (SmallCNN(), "cnn")):
 
 # %% [markdown]
 r"""
-They are equally large. What differs is assumed, not learned, an **inductive bias**, or **prior**. The CNN has locality and weight sharing (part 07a), and its mean forgets where something was: a cross is a cross wherever it lies. The ViT has a code for each of its places, and must learn
+Their sizes are within 1%. What differs is assumed, not learned, an **inductive bias**, or **prior**. The CNN has locality and weight sharing (part 07a), and its mean forgets where something was. Counting crosses is not enough, since none and two both mean "same". But its last convolution sees $26 \times 26$ pixels, so both shapes at once. The ViT has a code for each of its places, and must learn
 from examples that places do not matter here.
 
 ## 3 · A thousand pictures
 
-The ViT gets 800 steps of 64 pictures, the CNN only 200.
+The ViT gets 800 steps of 64 pictures (`"long"`), the CNN only 200 (`"short"`).
 """
 
 # %%
@@ -166,11 +166,11 @@ assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
 
 # %% [markdown]
 r"""
-Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**.
+Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. A shape has 192 places, and a thousand crosses visit nearly all. But two shapes have 7,350 pairs of places; most were never shown.
 
 ## 4 · And with more pictures?
 
-A famous figure says: with few pictures the CNN is ahead, with many the Transformer. Here it is with our digits:
+A famous figure says: with few pictures the CNN is ahead, with many the Transformer. Here is such a figure, made with our digits.
 """
 
 # %%
@@ -181,7 +181,7 @@ predict("two_curves")
 
 # %% [markdown]
 r"""
-Now with what was not written at the curves:
+Now with the steps at the curves:
 """
 
 # %%
@@ -189,17 +189,17 @@ figures.uncovered()
 
 # %% [markdown]
 r"""
-The crossing was made to order: a CNN stopped after 50 steps, beside a ViT with 800. Its wide band was a hint. After 200 steps that CNN has 0.95 at 25,000 digits, and is above the ViT everywhere.
+We made the crossing: a CNN stopped after 50 steps, beside a ViT with 800. In 50 steps of 64 it drew 3,200 pictures; of 25,000 it never saw most. The axis shows what was available, not what was seen. After 200 steps that CNN has 0.95 at 25,000 digits, and is above the ViT everywhere.
 
 **"The ViT cannot compare two shapes, and more data do not help."** So says its curve of 200 steps: 0.51 at 25,000 pairs. With 800 steps the same ViT has 0.99. **Such a curve measures patience.**
 
-With 800 steps each, every CNN seed is above every ViT seed, at 1,000 pictures and at every number above. At 25,000 it is 1.000 against 0.990 to 0.993 in pairs, 0.97 to 0.98 against 0.82 to 0.84 in digits. Even that is not the ViT's end: it knows only 0.86 of its own digits. After 3,200 steps it names 0.93 to 0.94 of new ones.
+With 800 steps each, every CNN seed is above every ViT seed, at 1,000 pictures and at every number above.
 
-And the papers? In one, a ViT is behind a ResNet, a CNN, at 9 million photographs, and ahead from 90 million on. Our right end is a 360th of that left one, so our curves say nothing about it. Later CNNs, trained as long on 4 billion, match ViTs.
+And the papers? In one, a ViT is behind a ResNet, a CNN, at 9 million photographs, and ahead from 90 million on. Their smallest set is 360 times our largest, so our curves say nothing about it. Later CNNs, trained as long on 4 billion, match ViTs.
 
 ## 5 · What a prior is worth
 
-Here nothing depends on patience: least squares finds the best numbers at once. The rule is a hidden $3 \times 3$ convolution of pictures of $6 \times 6$. Two learners: a kernel of nine numbers, and a matrix of $36 \times 36$, which may tie any pixel to any other. The kernel has the right prior.
+Here nothing depends on patience: least squares (`pinv`) finds the best numbers at once, and where many fit, the smallest. The rule is a hidden $3 \times 3$ convolution of pictures of $6 \times 6$. Two learners: a kernel of nine numbers, and a matrix of $36 \times 36$, which may tie any pixel to any other. The kernel has the right prior. Missed is the error's norm, divided by the truth's.
 """
 
 
@@ -222,7 +222,7 @@ for n in (1, 12, 36):
 
 # %% [markdown]
 r"""
-One picture is enough for the kernel. The matrix needs 36.
+One picture gives the kernel 36 equations for nine unknowns. It gives each row of the matrix one equation for 36 unknowns, so the matrix needs 36 pictures; with 12 it misses 83%.
 """
 
 # %%
@@ -236,31 +236,25 @@ for n in (36, 1000):
 
 # %% [markdown]
 r"""
-**"The more flexible model needs more data."** Here the flexible one needs 36 as before, and the kernel learns nothing from 1,000. **A prior is worth data where it is true.**
+**"The more flexible model needs more data."** Shuffled, the matrix still needs 36. For the kernel 1,000 are not enough: it misses 100%.
 
 ## In real work
 
-A ViT from torch's own layers, and a batch of two pictures, the second with seven patches of padding:
+A layer of torch's own reads two pictures. Then we replace picture 1:
 """
 
 # %%
-layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, norm_first=True)
-encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
-tokens = torch.randn(2, 17, 64)  # class token first
-filler = torch.zeros(2, 17, dtype=torch.bool)
-filler[1, 10:] = True  # True hides
-answer = encoder(tokens, src_key_padding_mask=filler)[:, 0]
-assert_close(answer[1:], encoder(tokens[1:, :10])[:, 0])
-
-careless = nn.TransformerEncoderLayer(64, 4, 128).eval()  # batch_first=False
-changed = torch.cat([tokens[:1], torch.randn(1, 17, 64)])
-leak = (careless(changed)[0] - careless(tokens)[0]).abs().max()
-assert leak > 0.1  # only picture 1 was changed
-print(f"without batch_first, picture 0 changes by up to {leak:.1f}")
+tokens = torch.randn(2, 17, 64)
+changed = torch.cat([tokens[:1], torch.randn(1, 17, 64)])  # only picture 1
+for first in (True, False):
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=first).eval()
+    leak = (layer(changed)[0] - layer(tokens)[0]).abs().max()
+    assert (leak > 0.1) != first
+    print(f"batch_first={first}: picture 0 changes by up to {leak:.1f}")
 
 # %% [markdown]
 r"""
-That is the bug that people meet: by default torch takes the first axis for the tokens, so pictures look at each other, and another picture 1 changed the output of picture 0. Today's ViTs have patches of 14 or 16 pixels, begin from weights trained on millions of pictures, and often replace the class token by a mean.
+By default torch takes the first axis for the tokens, so pictures look at each other. Today's ViTs have patches of 14 or 16 pixels and begin from weights trained on millions of pictures.
 
 ## The shapes once more
 """
@@ -281,7 +275,7 @@ Wrong answers are orange: two of the ViT's here, none of the CNN's, after the sa
 - Patches times a matrix: a convolution with a stride.
 - The class token stands in front, asks, and is read.
 - A prior is worth data where it is true: one picture against 36.
-- A wrong prior cannot be repaired by data.
+- A hard prior that is wrong, as this kernel's, is not repaired by data.
 
 **Sources.** Dosovitskiy et al. 2020 (arXiv:2010.11929), section 4.3; Smith et al. 2023 (arXiv:2310.16764). Rates, seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 

@@ -209,7 +209,7 @@ thousand_pairs = Choice(
     name="thousand_pairs",
     notebook=PART,
     title="A thousand pictures",
-    asked="Both learn from the same 1,000 pictures until they know them all. On new pictures, who is right?",
+    asked="Both learn the same 1,000 pictures, and at last know nearly all. On new pictures, who is right?",
     options={
         "a": "both, nearly always",
         "b": "the CNN nearly always, the ViT less often",
@@ -217,9 +217,9 @@ thousand_pairs = Choice(
         "d": "nobody: both guess",
     },
     answer="b",
-    remember="the CNN assumes that a cross is a cross wherever it lies; the ViT has to see it everywhere",
+    remember="the CNN has the same kernels at all places; the ViT must learn that places do not matter",
     slips={
-        "the ViT has met a cross in some places only, and nothing tells it that places do not matter": "a",
+        "the ViT has met few of all pairs of places, and nothing tells it that places do not matter": "a",
         "which of the two treats all places alike from the start?": "c",
         "1,000 pictures show a cross some 1,000 times, and that is enough for one of the two": "d",
     },
