@@ -43,7 +43,7 @@ predict("two_neighbours")
 r"""
 ## 1 · A text whose answers are known
 
-Our sentences are generated. A verb has the **number** of its **subject**, singular or plural (*the key is*, *the keys are*). Other nouns stand between or in front:
+Our sentences are generated. A verb has the **number** of its **subject**, singular or plural (*the key is*, *the keys are*). Other nouns stand around:
 """
 
 # %%
@@ -66,7 +66,7 @@ A **masked language model** guesses hidden words from *both* sides. The best kno
 predict("how_many_masks")
 
 # %% [markdown] tags=["exercise:hide_words"]
-# A batch has $b$ sentences of $n$ words. At each place `chosen` says whether it is asked for, `fate` is a random number from 0 to 1, `other` a random word. Write what the model sees.
+# A batch has $b$ sentences of $n$ words. At each place `chosen` says whether it is asked for, `fate` is a random number from 0 to 1, `other` a random word. Write what the model sees: where `chosen`, MASK for a fate below 0.8, `other` from there to 0.9, else the word itself.
 
 
 # %%
@@ -176,7 +176,7 @@ predict("blind_one_head")
 
 # %% [markdown]
 r"""
-`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide the **word behind** the subject (here *to*). That can fail: in layer 0, head 1 this word puts 0.39 of its weight on the subject, and may carry the number.
+`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: in the same head forbid the gap to see the **word behind** the subject (here *to*). That can fail: in layer 0, head 1 this word puts 0.39 of its weight on the subject, and may carry the number.
 """
 
 # %%
@@ -227,7 +227,7 @@ bert_figures.stored_blinded(2)
 
 # %% [markdown]
 r"""
-The last plain bar has 0.95: the gap hardly needs to see the subject. **"A head in which the gap ignores the subject does not matter."** Hatched bars: the word behind may not see the subject. In layer 0, head 1 it puts 0.88 of its weight there. Forbid this one look, and nearly half of the verbs are lost.
+The last plain bar has 0.95, with the subject hidden in all four heads: the gap hardly needs to see it. **"A head in which the gap ignores the subject does not matter."** Hatched bars: the word behind may not see the subject. In layer 0, head 1 it puts 0.88 of its weight there. Forbid this one look, and nearly half of the verbs are lost.
 
 A guess: the word behind takes the number from the subject, and in layer 1, head 1 the gap reads it there. Then either word alone should help, and without both the gap should be lost. Control: the word after these two.
 """
@@ -237,7 +237,7 @@ bert_figures.stored_unread()
 
 # %% [markdown]
 r"""
-The guess holds. Seed 2 keeps 0.96 without the subject, 0.68 without the word behind, 0.08 without both. Seed 1 uses both words: 0.65, 0.73, 0.25. The control costs nothing. Seed 0 needs the subject alone.
+The guess holds in two seeds. In this head of seed 2, 0.96 stay right without the subject, 0.68 without the word behind, 0.08 without both. Seed 1 uses both words as well: 0.65, 0.73, 0.25. The control costs nothing. Seed 0 never uses the word behind: the guess does not describe it.
 
 **A map is a lead; an intervention is a test.**
 

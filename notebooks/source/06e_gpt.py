@@ -52,7 +52,7 @@ manual = " ".join(topics.texts("training").values())
 line = 'The "while" statement is used for repeated execution'
 assert line in manual
 print("reads  ", line[:-1])
-print("guesses", line[1:])
+print("wanted ", line[1:])
 
 # %%
 predict("questions_at_once")
@@ -81,7 +81,7 @@ assert_close(writer(tokens[:, :40]), logits[:, :40])
 
 # %% [markdown]
 r"""
-The last line: without the last 24 characters, the first 40 places say the same. No place reads ahead.
+The last line: without the last 24 characters, the first 40 places say the same: they do not read those 24.
 
 Now train it with your loss (`answers.next_loss` is the library's copy) in 06b's loop, `fit`. We print it in bits: a character to which the model gave the probability $p$ costs $-\log_2 p$. Whoever knows nothing gives each 1/96, and pays $\log_2 96 = 6.58$ bits.
 """
@@ -123,7 +123,7 @@ gpt_figures.stored_bits()
 r"""
 Without positions 3.52 bits, little better than the last character alone; with a learned row for each place 2.34, with rotary positions 2.19 (medians of three seeds). A likely reason: rotary scores see distances, so a spelling learned at one place holds at all 64.
 
-The fourth bar is sobering: mere counting, 2.17, beats our network. The long GPT has 2.05, in the one run we made.
+The fourth bar is sobering: mere counting, 2.17, is level with our network, 2.19. The long GPT has 2.05, in the one run we made.
 
 ## 3 · It writes
 
@@ -190,7 +190,7 @@ vocabulary, known = set(re.findall(r"\w+", manual)), {}
 for t in (0, 0.5, 1.0, 2.0):
     text = generate(writer, "The ", 600, temperature=t)
     said = re.findall(r"\w+", text)[:-1]  # the last word is cut off
-    known[t] = sum(word in vocabulary for word in said) / len(said)
+    known[t] = sum(word in vocabulary for word in said) / max(len(said), 1)
 assert quick() or known[0.5] - known[2.0] > 0.3
 gpt_figures.known_words(known)
 

@@ -5,7 +5,7 @@ r"""
 To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses
 by itself. Can it do the same work, and what does it pay for its freedom?
 
-**Afterwards you can** build a 3 × 3 convolution from nine heads; count the heads that a kernel needs; say when to draw a kernel, and when to let attention search.
+**Afterwards you can** build a 3 × 3 convolution from nine heads; say how many heads are enough for a kernel; say when to draw a kernel, and when to let attention search.
 
 **Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb) and [05a](05a_order.ipynb). **Exercises**:
 [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
@@ -90,12 +90,12 @@ figures.edges(moved, {"its edges": of_moved})
 
 # %% [markdown]
 r"""
-That is **shift equivariance**. Codes for absolute places (part 05a) would break it. So let a score know only the offset $d$ from query to key.
+That is **shift equivariance**. Codes for absolute places (part 05a) can break it. So let a score know only the offset $d$ from query to key.
 
 ## 3 · A head for each offset
 
-The formula says: fetch a vector, multiply it by a matrix, add up. So do heads (part 04). Head $c$ needs weight 1 on the pixel at offset $c$; $W_c$ is
-its value matrix times its block of $W_o$.
+The formula says: fetch a vector, multiply it by a matrix, add up. So do heads (part 04). Head $c$ needs weight 1 on the pixel at offset $c$; $W_c$ is,
+transposed, its value matrix times its block of $W_o$.
 """
 
 # %% [markdown] tags=["exercise:shift_weights"]
@@ -118,7 +118,7 @@ assert_close(total.reshape(5, 10), edges)
 
 # %% [markdown]
 r"""
-Nine tables of zeros and ones give the same edges. But softmax makes neither.
+Nine tables of zeros and ones give the same edges. But softmax of finite scores is never exactly 0 or 1.
 
 ## 4 · Sharp scores
 
@@ -202,10 +202,10 @@ figures.shares(head_0, head_1, finder)
 
 # %% [markdown]
 r"""
-**"Nine pixels need nine heads."** Two do: 18 times the first table minus 18 times the second is the edge finder, and a value matrix may hold the 18 and the −18.
+**"Nine pixels need nine heads."** Two will do, as near as we like: 18 times the first table minus 18 times the second is the edge finder, and a value matrix may hold the 18 and the −18.
 
-In general, write the numbers of each tap as one row: a table with nine rows. Its rank $r$ counts the independent patterns of places. Each pattern is lifted and takes one head; one
-even head takes all lifts off. So $r + 1$ heads do, or nine, and `with_few_heads` builds them. Fewer than $r$ never do: a head adds one pattern.
+In general, write the numbers of each tap as one row: a table with nine rows. Its rank $r$ counts the independent patterns of places. Add a constant to each pattern, until no number is negative: one head each. One more
+head, with nine equal shares, subtracts all the constants. So $r + 1$ heads are enough, or nine, and `with_few_heads` builds them. Fewer than $r$ never do: a sum of fewer patterns has a lower rank.
 """
 
 # %%
@@ -220,11 +220,11 @@ for name, layer in {"edge finder": sobel, "random, 3 to 4 channels": conv}.items
 
 # %% [markdown]
 r"""
-This random kernel has rank 9 and needs all nine. The nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019). The count by rank is this course's; there a head may have any score for each offset.
+The random kernel has rank 9. The nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019); the count by rank is this course's, for free scores of each offset.
 
 ## 6 · The price
 
-Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels: $9nC$ more.
+Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels: $9nC$ more, scores not counted.
 """
 
 # %%
@@ -237,7 +237,7 @@ for name, n, C in (("house", 50, 3), ("photograph", 224 * 224, 64)):
 
 # %% [markdown]
 r"""
-That is $1 + n/C$, to use nine pixels. Then why attention? Somebody has to know which nine. Here nobody does: a hidden convolution adds up four pixels, three steps up, down, left and right. Heads shall imitate it, and learn their offsets,
+That is $1 + n/C$, to use nine pixels. Then why attention? Somebody has to know which nine. Here nobody does: a hidden convolution adds up four pixels, three steps up, down, left and right. Heads are to imitate it; they learn offsets,
 sharpness and value matrices.
 """
 
@@ -261,14 +261,14 @@ figures.searched()
 
 # %% [markdown]
 r"""
-A 3 × 3 kernel cannot reach the pixels, and misses all. Four heads miss 12 to 56 %: no seed finds all places. Eight heads find them in four seeds of five and miss 0.2 % at most; the fifth misses 20 %. A 7 × 7 kernel has 441 numbers against their 96, misses under
-0.01 %, and needs a tenth of the time. **Spare heads are for the search.**
+A 3 × 3 kernel cannot reach the pixels, and misses all. Four heads miss 12 to 56 %: no seed finds all places. Eight heads find them in four seeds of five and miss 0.2 % at most; the fifth misses 20 %. A 7 × 7 kernel need not search, and misses under
+0.01 %. **Spare heads are for the search.**
 
-**Whoever knows where to look should draw it; attention pays data, heads and steps to find out.**
+**Whoever knows where to look should draw it; attention pays heads and steps to find out.**
 
 ## In real work
 
-Today's vision models mix both: convolutions first, then attention in windows, or everywhere once the map is small. `unfold` copies each pixel's neighbourhood, so that it has nine keys, weighted by content:
+Many of today's vision models mix both, others attend everywhere. `unfold` copies each pixel's neighbourhood, so that it has nine keys, weighted by content:
 """
 
 # %%
@@ -294,14 +294,13 @@ print("rows that are pixels:", (wrong == pixels).all(-1).sum().item(), "of 100")
 r"""
 ## The house once more
 
-Its edges take nine numbers, drawn by somebody who knew where an edge shows. Nine heads hold them, two are enough, and without positions no head finds them.
+Nine heads hold its edge finder, two are enough, and without positions no head finds it.
 
 **To remember.** Whoever knows where to look draws it; attention pays to find out.
 
 - A tap is a head: its score says where, its value matrix says what.
 - Needed: scores of the offset alone, and sharp ones.
-- Rank $r$ of the table of taps: $r + 1$ heads, at most nine.
-- A convolution assumes locality and weight sharing.
+- Rank $r$ of the table of taps: $r$ heads are necessary; $r + 1$, or nine, are enough.
 - Mixing all pixels costs $1 + n/C$ times as much.
 
 **Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584). Other scores, widths, claims:

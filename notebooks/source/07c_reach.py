@@ -2,10 +2,10 @@
 r"""
 # 07c · What does reach buy in pictures?
 
-Each real picture below, on the left, holds the same digit at both ends, written differently. A network drew those on the right, and its ends do not agree. Nothing tells the right end what the left one draws. Would
+Each real picture below, on the left, holds the same digit, 0 or 1, at both ends, written differently. A network drew those on the right, and its ends agree only by luck. Its outermost pixels, left and right, share nothing that they are drawn from. Would
 attention?
 
-**Afterwards you can** put attention into a CNN; say whether a task needs attention or only reach; write the loss of a detector that answers with a set.
+**Afterwards you can** put attention into a CNN; say whether a task needs attention or only reach; write the loss by which a detector that answers with a set learns kinds.
 
 **Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb) and [07b](07b_data_or_prior.ipynb). **Exercises**:
 [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
@@ -117,7 +117,7 @@ assert_close(block(x).output, x + 0.7 * found.mT.reshape(x.shape))
 
 # %% [markdown]
 r"""
-**"What is multiplied by 0 never learns."** $\gamma$'s gradient is what attention would add, and that is not 0. The query matrix has gradient 0 at the first step, and a real one as soon as $\gamma$ has moved.
+**"What is multiplied by 0 never learns."** $\gamma$'s gradient is one number, the gradient at the block's output times what attention would add, summed: hardly ever 0. The query matrix has gradient 0 at the first step, and a real one as soon as $\gamma$ has moved.
 
 ## 3 · Who agrees?
 
@@ -136,9 +136,9 @@ figures.agreement()
 
 # %% [markdown]
 r"""
-With nothing kappa stays at chance, 0.02 at most. With attention it reaches 0.90 to 0.94. **"So attention makes far parts agree."** The wide convolution, whose kernel was drawn just so wide that it joins both ends, reaches 0.87 to 0.91. **Not attention: reach.** Attention has it without being told the distance.
+With nothing kappa stays at chance, 0.02 at most. With attention it reaches 0.90 to 0.94. **"So attention makes far parts agree."** The wide convolution, 17 places wide, so that each place of the map, 12 wide, sees eight to either side, reaches 0.87 to 0.91. **Not attention: reach.** Attention has it without being told the distance.
 
-Trainings of 600 steps ended at 0.03 to 0.17 with attention, and one could have written "no benefit". Two of the finished generators:
+Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention: one would have reported no benefit. Two of the finished generators:
 """
 
 # %%
@@ -146,7 +146,7 @@ figures.drawn(real, "attention", "wide convolution")
 
 # %% [markdown]
 r"""
-Of these 16 pictures, the classifier reads the same digit twice in 15 with attention, in 14 with the wide convolution; of the first figure's it was 9.
+Of these 16 the classifier reads the same digit twice in 15 with attention, in 14 with the wide convolution; of the first figure's it was 9: half of 16 agree by luck.
 
 ## 4 · Objects found by questions
 
@@ -208,11 +208,11 @@ figures.by_objects()
 r"""
 **Recall** is the share of the objects that are found. Without the matching it is 96 to 98 % for objects that stand alone, and 2 to 9 % for those in company.
 
-And where is nothing gained? In the curve "no encoder" cells do not look at each other, and recall is 94 %, as before. A likely reason: the convolutions see $17 \times 17$ of $24 \times 24$ pixels, which is reach enough.
+And where is nothing gained? In the curve "no encoder" cells do not look at each other, and recall is 94 %, as before. A likely reason, not tested here: the questions look at all cells anyway, and the convolutions under them see $17 \times 17$ of $24 \times 24$ pixels.
 
 ## In real work
 
-scipy solves the matching, picture by picture. Lists of objects are padded. The cost of padding means nothing, and matched all the same it takes a query away, here query 0:
+scipy solves the matching, picture by picture. Lists of objects are padded. The cost of padding means nothing, and matched it takes a query away, here query 0:
 """
 
 # %%
@@ -227,7 +227,7 @@ for name, table in (("right", cost[:, there]), ("with padding", cost)):
 
 # %% [markdown]
 r"""
-Diffusion U-Nets, networks that draw from noise, put attention on their small maps, $16 \times 16$ or $8 \times 8$, where a table of weights is cheap. Segmentation models let a query, a click or a box, ask a ViT's map, as DETR's queries do.
+Networks that draw from noise by small steps put attention on their small maps, $16 \times 16$ or $8 \times 8$, where a table of weights is cheap. In today's models a click on a dog becomes a query, as in DETR.
 
 ## The two ends once more
 """
@@ -244,7 +244,7 @@ Two places of the trained generator, one in each half. Neither looks at the othe
 - The block: $x + \gamma \cdot$ attention, $\gamma = 0$ at the start.
 - Where far parts must agree, attention helps; so does a kernel that is wide enough.
 - Queries answer with a set; a set needs a matching before it has a loss.
-- Where convolutions reached far enough, an encoder gained nothing.
+- In our scenes an encoder gained nothing.
 
 **Sources.** Zhang et al. 2018 (arXiv:1805.08318); Carion et al. 2020 (arXiv:2005.12872); Cohen 1960. Seeds, controls, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 

@@ -38,7 +38,7 @@ no_positions = Choice(
     answer="c",
     remember="spelling is order, and a mask tells little of it",
     slips={
-        "which letter came last, and which before it? Nothing but the mask says so": "a",
+        "which letter stands before the last one? Nothing but the mask says so": "a",
         "so much is lost with a learned table; here, in layer 0, a key says which letter, not where": "b",
     },
 )
@@ -67,7 +67,7 @@ at_zero = Choice(
     remember="it mostly hears its last few characters; once they return, so does the next choice",
     slips={
         "the likeliest next step does not make the likeliest text": "a",
-        "a blank is likely behind a word, and not behind a blank": "c",
+        "this text has few blanks in a row": "c",
     },
 )
 

@@ -117,7 +117,7 @@ gamma_moves = Choice(
     name="gamma_moves",
     notebook=PART,
     title="A block that is switched off",
-    asked="Gamma starts at 0. What can the very first step of training change?",
+    asked="Gamma starts at 0. What inside the block can the very first step of training change?",
     options={
         "a": "nothing: whatever is multiplied by 0 has no gradient",
         "b": "gamma alone",
@@ -125,7 +125,7 @@ gamma_moves = Choice(
         "d": "all of them",
     },
     answer="b",
-    remember="gamma's gradient is what attention would add; the matrices' gradients are multiplied by gamma",
+    remember="gamma's gradient is multiplied by what attention would add, the matrices' gradients by gamma",
     slips={
         "by what is gamma itself multiplied?": "a",
         "their gradients pass through the product with gamma, which is 0": "c",
@@ -137,7 +137,7 @@ who_agrees = Choice(
     name="who_agrees",
     notebook=PART,
     title="Who can agree?",
-    asked="In the middle stands attention, or a convolution 17 places wide, or nothing. Whose halves agree?",
+    asked="In the middle stands attention, or a convolution 17 places wide, or nothing. Whose ends agree?",
     options={
         "a": "with attention alone",
         "b": "with attention, and with the wide convolution",
@@ -145,10 +145,10 @@ who_agrees = Choice(
         "d": "with none",
     },
     answer="b",
-    remember="what is needed is a way from one half to the other; whose it is does not matter",
+    remember="what is needed is a way from one end to the other; whose it is does not matter",
     slips={
-        "what does the task need: weights that depend on content, or a way to the other half?": "a",
-        "the outer noise has no way to the other half, however long one trains": "c",
+        "what does the task need: weights that depend on content, or a way to the other end?": "a",
+        "the outermost pixels of the two ends share no noise, however long one trains": "c",
         "48 places look at each other: the news can travel": "d",
     },
 )
