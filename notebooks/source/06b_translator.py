@@ -156,6 +156,7 @@ def scores(model, source, lengths, before, mask):
     return machine.embedding.logits(y)
 
 
+# %%
 def train(model, steps, mask_of, planned=1000, peak=6e-3):
     """Train in place, for so many of the planned steps; the loss of each."""
     draw = Batches(model.vocabulary, translation.single, batch=64, pool=8)

@@ -68,7 +68,7 @@ written = greedy_of(score_next, start, end, most=20)  # yours, in the library
 (text,) = model.vocabulary.decode(written[None])
 assert quick() or text == "2021-03-03"
 
-# %% tags=["nbval-ignore-output"]
+# %%
 print(written.tolist(), "->", text)
 
 # %% [markdown]

@@ -65,6 +65,7 @@ def entropy(p: Tensor) -> float:
     >>> entropy(torch.tensor([0.5, 0.25, 0.25, 0.0]))
     1.5
     """
+    p = p.double()
     return -torch.xlogy(p, p).sum().item() / torch.tensor(2.0, dtype=torch.float64).log().item()
 
 

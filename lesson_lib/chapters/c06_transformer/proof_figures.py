@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from lesson_lib.chapters.c06_transformer.experiments import silenced
+from lesson_lib.chapters.c06_transformer.experiments import silent_heads
 from lesson_lib.charts import lines
 from lesson_lib.charts.basic import draw_table
 from lesson_lib.charts.picture import Picture, canvas, styled
@@ -35,8 +35,8 @@ def at_the_start(curves: Mapping[str, Sequence[Sequence[float]]], *, title: str,
 def silenced_heads() -> Picture:
     """Stored: right texts with one head silent, a table for each seed; a row for each attention, a column
     for each head."""
-    rows = [row for row in results("silenced")["rows"] if row["head"] is not None]
-    parts, seeds = list(dict.fromkeys(row["part"] for row in rows)), silenced.RECIPE["seeds"]
+    rows = [row for row in results("silent_heads")["rows"] if row["head"] is not None]
+    parts, seeds = list(dict.fromkeys(row["part"] for row in rows)), silent_heads.RECIPE["seeds"]
     figure, grid = canvas(1, len(seeds), width=7.6, height=2.7)
     for seed, axes in zip(seeds, grid[0], strict=True):
         shares = {(r["part"], r["head"]): r["written"] for r in rows if r["seed"] == seed}

@@ -53,14 +53,14 @@ passes = Number(
     name="passes",
     notebook=PART,
     title="How many passes?",
-    asked="One date, 11 characters with the end sign. How often does the decoder run for one training step?",
-    answer="1",
-    value=1,
-    remember="all places at once, under the causal mask",
+    asked="Dates of 10 characters and end. How often does the decoder run for 100 training steps?",
+    answer="100",
+    value=100,
+    remember="one run a step: all places at once, under the causal mask",
     slips={
-        "that is writing; in training all right characters are known beforehand": "11",
-        "start, ten characters, end: yet they are not computed one by one": "12",
-        "one run gives all places their logits": "10",
+        "that is writing; in training all right characters are known beforehand": "100 * 11",
+        "start, ten characters, end: yet they are not computed one by one": "100 * 12",
+        "one run gives all places their logits": "100 * 10",
     },
 )
 
@@ -298,7 +298,7 @@ write_learning_rates = Write(
         "Compute both curves for all steps. Which torch function picks from two tensors by a condition?",
     ),
     solution=learning_rates,
-    hidden=lambda drawn: [_plan(3, 47, 50, 11, 3e-3), _plan(1, 7, 7, 2, 1.0)],
+    hidden=lambda drawn: [_plan(3, 47, 50, 11, abs(float(drawn(1, 1))) + 0.1), _plan(1, 7, 7, 2, 1.0)],
     remember="warm-up, then half a cosine",
     slips={
         "the warm-up is missing: up to `warm` the rate rises": (

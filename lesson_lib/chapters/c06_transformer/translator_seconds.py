@@ -135,7 +135,7 @@ def learning_rates_2(
 
 
 def _published(first: int, last: int, d_model: int, warm: int) -> Case:
-    return {"step": torch.arange(first, last + 1, device="cpu").float(), "d_model": d_model, "warm": warm}
+    return {"step": torch.arange(first, last + 1, device="cpu"), "d_model": d_model, "warm": warm}
 
 
 PUBLISHED = Write(
@@ -165,7 +165,7 @@ PUBLISHED = Write(
     ),
     solution=learning_rates_2,
     reference=lambda step, d_model, warm: torch.tensor(
-        [warmup(int(s), d_model, warm) for s in step.tolist()], device=step.device
+        [warmup(s, d_model, warm) for s in step.tolist()], device=step.device
     ),
     remember="up to `warm` a straight line, then the root: the peak is 1 / sqrt(d_model * warm)",
     tolerance=1e-6,
@@ -177,7 +177,7 @@ PUBLISHED = Write(
         "d_model grows the rate; its power is -1/2": ("d_model**-0.5", "d_model**0.5"),
         "the line's slope is warm to the power -3/2": ("warm**-1.5", "warm**-0.5"),
     },
-    hidden=lambda drawn: [_published(1, 60, 7, 11)],
+    hidden=lambda drawn: [_published(1, 60, 7 + int(drawn(1, 1).abs() * 10), 11)],
 )
 
 

@@ -497,7 +497,7 @@ The translator of one date, three seeds. One head's columns of $W_o$ are set to 
 proof_figures.silenced_heads()
 
 # %%
-heads = results("silenced")["rows"]
+heads = results("silent_heads")["rows"]
 whole = [row["written"] for row in heads if row["head"] is None]
 for seed in (0, 1, 2):
     mine = sorted(

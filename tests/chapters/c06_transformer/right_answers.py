@@ -118,7 +118,7 @@ RIGHT = {
     ),
     "who_looks": ("c", "(11, 20)"),
     "padded_loss": ("b", "too low"),
-    "passes": (1, "1", "2 - 1"),
+    "passes": (100, "100", "50 * 2"),
     "without_mask": ("c", "lower loss, and no translation at all"),
     "next_character_loss": (
         _right_loss,

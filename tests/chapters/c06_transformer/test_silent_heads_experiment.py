@@ -5,35 +5,35 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.chapters.c06_transformer import proof_figures
-from lesson_lib.chapters.c06_transformer.experiments import silenced, translation
+from lesson_lib.chapters.c06_transformer.experiments import silent_heads, translation
 from lesson_lib.device import to_device
 from lesson_lib.experiments import dates, results
 
-ROWS = results("silenced")["rows"]
+ROWS = results("silent_heads")["rows"]
 
 
 def test_a_silent_head_says_nothing_and_comes_back():
-    attention = next(iter(silenced.parts(translation.make()).values()))
+    attention = next(iter(silent_heads.parts(translation.make()).values()))
     x = torch.randn(2, 5, 64)
     before = attention(x, x, x).output
     heads = []
     for head in range(attention.n_heads):
-        with silenced.silent(attention, head):
+        with silent_heads.silent(attention, head):
             heads.append(before - attention(x, x, x).output)
     assert_close(sum(heads), before, atol=1e-5, rtol=1e-5)  # the heads' shares add up to the whole
     assert torch.equal(attention(x, x, x).output, before)
 
 
 def test_a_head_comes_back_after_an_error():
-    attention = next(iter(silenced.parts(translation.make()).values()))
+    attention = next(iter(silent_heads.parts(translation.make()).values()))
     weight = attention.w_output.weight.detach().clone()
-    with pytest.raises(KeyError), silenced.silent(attention, 1):
+    with pytest.raises(KeyError), silent_heads.silent(attention, 1):
         raise KeyError
     assert torch.equal(attention.w_output.weight, weight)
 
 
 def test_the_attentions_are_named_layer_by_layer():
-    assert list(silenced.parts(translation.make())) == [
+    assert list(silent_heads.parts(translation.make())) == [
         f"{part}, layer {i}" for i in (1, 2) for part in ("encoder", "decoder's own", "to the encoder")
     ]
 
@@ -41,7 +41,7 @@ def test_the_attentions_are_named_layer_by_layer():
 def test_an_untrained_model_has_no_text_right():
     model = to_device(translation.make()).eval()
     pairs = dates.texts(1, "test")[:7]
-    assert silenced.told(model, pairs) == silenced.written(model, pairs) == 0
+    assert silent_heads.told(model, pairs) == silent_heads.written(model, pairs) == 0
 
 
 def test_the_stored_rows_are_complete():
