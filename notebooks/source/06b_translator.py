@@ -293,6 +293,7 @@ class Seq2Seq(nn.Module):
         return self.read(out)
 
 
+# %%
 plain = Seq2Seq(40)
 source, before = torch.randint(3, 40, (1, 9)), torch.randint(3, 40, (1, 5))
 alone, padded = plain(source, before), F.pad(source, (0, 4))

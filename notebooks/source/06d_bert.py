@@ -55,7 +55,7 @@ for rule, share in agreement.rules(masked.sentences("test")).items():
 
 # %% [markdown]
 r"""
-Simple rules fail on these 4,000 sentences: the best, "trust the first noun", is wrong in one of five: a phrase may stand in front. A sentence is **misleading** where nouns stand between subject and verb, and all nouns but the subject have the wrong number.
+Simple rules fail on these 4,000 sentences: the best, "trust the first noun", is wrong in one of five. A sentence is **misleading** where nouns stand between subject and verb, and all nouns but the subject have the wrong number.
 
 ## 2 · Hide words and ask
 
@@ -66,7 +66,7 @@ A **masked language model** guesses hidden words from *both* sides. The best kno
 predict("how_many_masks")
 
 # %% [markdown] tags=["exercise:hide_words"]
-# A batch has $b$ sentences of $n$ words. At each place `chosen` says whether it is asked for, `fate` is a random number from 0 to 1, `other` a random word. Write what the model sees: where `chosen`, MASK for a fate below 0.8, `other` from there to 0.9, else the word itself.
+# A batch has $b$ sentences of $n$ words. At each place `chosen` says whether it is asked for, `fate` is a random number from 0 to 1, `other` a random word. Write what the model sees.
 
 
 # %%
@@ -176,7 +176,7 @@ predict("blind_one_head")
 
 # %% [markdown]
 r"""
-`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: in the same head forbid the gap to see the **word behind** the subject (here *to*). That can fail: in layer 0, head 1 this word puts 0.39 of its weight on the subject, and may carry the number.
+`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide from it the **word behind** the subject (here *to*). That can fail: in layer 0, head 1 this word puts 0.39 of its weight on the subject, and may carry the number.
 """
 
 # %%
@@ -227,9 +227,9 @@ bert_figures.stored_blinded(2)
 
 # %% [markdown]
 r"""
-The last plain bar has 0.95, with the subject hidden in all four heads: the gap hardly needs to see it. **"A head in which the gap ignores the subject does not matter."** Hatched bars: the word behind may not see the subject. In layer 0, head 1 it puts 0.88 of its weight there. Forbid this one look, and nearly half of the verbs are lost.
+The last plain bar, with the subject hidden in all four heads, has 0.95: the gap hardly needs it. **"A head in which the gap ignores the subject does not matter."** Hatched bars: the word behind may not see the subject. In layer 0, head 1 it puts 0.88 of its weight there. Forbid this one look, and nearly half of the verbs are lost.
 
-A guess: the word behind takes the number from the subject, and in layer 1, head 1 the gap reads it there. Then either word alone should help, and without both the gap should be lost. Control: the word after these two.
+A guess: the word behind takes the number from the subject, and in layer 1, head 1 the gap reads it there. Then without both the gap should be lost. Control: the word after these two.
 """
 
 # %%
@@ -237,13 +237,13 @@ bert_figures.stored_unread()
 
 # %% [markdown]
 r"""
-The guess holds in two seeds. In this head of seed 2, 0.96 stay right without the subject, 0.68 without the word behind, 0.08 without both. Seed 1 uses both words as well: 0.65, 0.73, 0.25. The control costs nothing. Seed 0 never uses the word behind: the guess does not describe it.
+The guess holds in two seeds. In this head of seed 2, 0.96 stay right without the subject, 0.68 without the word behind, 0.08 without both. Seed 1 uses both words, too. The control costs nothing. Seed 0 never uses the word behind.
 
 **A map is a lead; an intervention is a test.**
 
 ## In real work
 
-Encoders find, rank and classify texts. In their training code the target −100 marks a place that is not chosen: torch's cross-entropy skips it. Without it most of the loss asks for visible words, and teaches copying.
+Encoders find, rank and classify texts. There the target −100 marks a place that is not chosen: torch's cross-entropy skips it. Without it most of the loss asks for visible words, and teaches copying.
 
 ## The keys once more
 

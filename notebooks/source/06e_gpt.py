@@ -166,7 +166,7 @@ print("The " + generate(writer, "The ", 160))
 
 # %% [markdown]
 r"""
-No sense, yet words and line breaks. `generate` does the same with the cache of 06c. The last assertion shows the limit: of 100 characters the first 64 change nothing.
+No sense, yet words. `generate` does the same with the cache of 06c. The last assertion shows the limit: of 100 characters the first 64 change nothing.
 
 One guess, three temperatures:
 """
