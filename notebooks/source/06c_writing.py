@@ -85,7 +85,7 @@ for first in ("2", "1", "9"):
     begun = torch.cat([start, to_device(model.vocabulary.encode([first])[0][0])])
     written = greedy_of(score_next, begun, end, most=20)
     behind[first] = first + model.vocabulary.decode(written[None])[0]
-assert quick() or behind["1"] != "12021-03-03"  # not the right date behind our 1
+assert quick() or (behind["1"].endswith("-03-03") and behind["1"] != "12021-03-03")
 
 # %% tags=["nbval-ignore-output"]
 for first, text in behind.items():
@@ -116,7 +116,7 @@ figures.by_place(forced.mean(0).cpu(), own.mean(0).cpu())
 # %%
 wrong = [(p, text) for p, text in zip(pairs, made, strict=True) if text != p.target]
 swapped = sum(sorted(text) == sorted(pair.target) for pair, text in wrong)
-assert quick() or swapped > len(wrong) / 3
+assert quick() or swapped > len(wrong) / 2
 
 # %% tags=["nbval-ignore-output"]
 print(f"signs right: forced {forced.mean():.3f}, its own {own.mean():.3f}")

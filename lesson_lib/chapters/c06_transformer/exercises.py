@@ -21,6 +21,7 @@ from lesson_lib.chapters.c06_transformer import (
     translator,
     writing,
 )
+from lesson_lib.chapters.c06_transformer.seconds import halved, standard, tripled
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -258,18 +259,6 @@ def _around(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
     return x + sublayer(norm(x))
 
 
-def _halved(x: Tensor) -> Tensor:
-    return x / 2
-
-
-def _standard(x: Tensor) -> Tensor:
-    return standardize(x, -1, 1e-5)
-
-
-def _tripled(x: Tensor) -> Tensor:
-    return 3 * x
-
-
 def _plus_one(x: Tensor) -> Tensor:
     return x + 1
 
@@ -305,18 +294,18 @@ reordered = Write(
     stages=(
         Stage(
             "x = 8; one sub-layer that makes three of one; a 'norm' that halves",
-            lambda: [{"x": table([[8.0]]), "sublayers": (_tripled,), "norm": _halved}],
+            lambda: [{"x": table([[8.0]]), "sublayers": (tripled,), "norm": halved}],
             "8 + 3 * (8 / 2) = 20 after the sub-layer, and the norm behind the last one makes 10 of it.",
         ),
         Stage(
             "the same with two sub-layers: the second one adds 1 to what it reads",
-            lambda: [{"x": table([[8.0]]), "sublayers": (_tripled, _plus_one), "norm": _halved}],
+            lambda: [{"x": table([[8.0]]), "sublayers": (tripled, _plus_one), "norm": halved}],
             "20 after the first; then 20 + (20 / 2 + 1) = 31; and 15.5 at the end. There is ONE norm at the"
             " end, not one per sub-layer.",
         ),
         Stage(
             "three tokens, a norm that standardizes each token",
-            lambda: [{"x": drawn(1, 3, 4), "sublayers": (_tripled, torch.relu), "norm": _standard}],
+            lambda: [{"x": drawn(1, 3, 4), "sublayers": (tripled, torch.relu), "norm": standard}],
             "The sub-layer reads norm(x); what is added to it is x itself.",
         ),
         Stage(
@@ -325,9 +314,9 @@ reordered = Write(
                 {
                     "x": drawn(2, 5, 3),
                     "sublayers": (_running_mean, torch.relu, _running_mean, _plus_one),
-                    "norm": _standard,
+                    "norm": standard,
                 },
-                {"x": drawn(3, 5, 3), "sublayers": (), "norm": _standard},
+                {"x": drawn(3, 5, 3), "sublayers": (), "norm": standard},
             ],
             "Each sub-layer reads what the one before it has left; the last norm is there whatever the number"
             " of sub-layers.",

@@ -7,8 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lesson_lib.blocks import standardize
 from lesson_lib.chapters.c06_transformer import seconds
+from lesson_lib.chapters.c06_transformer.seconds import (
+    halved,
+    mean_value,
+    shifted,
+    standard,
+    telling,
+    third,
+    tripled,
+)
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -106,43 +114,12 @@ def decoder_layer(
 Map = Callable[[Tensor], Tensor]
 
 
-def _tripled(x: Tensor) -> Tensor:
-    return 3 * x
-
-
-def _halved(x: Tensor) -> Tensor:
-    return x / 2
-
-
 def _less_one(x: Tensor) -> Tensor:
     return x - 1
 
 
 def _squared(x: Tensor) -> Tensor:
     return x**2
-
-
-def _standard(x: Tensor) -> Tensor:
-    return standardize(x, -1, 1e-5)
-
-
-def _shifted(x: Tensor) -> Tensor:
-    """Another norm than `_standard`: two norms that change places are seen."""
-    return standardize(x, -1, 1e-5) * 2 + 1
-
-
-def _third(x: Tensor) -> Tensor:
-    return standardize(x, -1, 1e-5) / 3 - 1
-
-
-def _mean_value(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Every query gets the mean of all values."""
-    return value.mean(-2, keepdim=True).expand_as(query)
-
-
-def _telling(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Which of the three is which shows in the result."""
-    return 0.5 * query + 2.0 * key.mean(-2, keepdim=True) - value.max(-2, keepdim=True).values
 
 
 def _past(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -220,17 +197,17 @@ def _encoder_case(x: Tensor, attention: Any, feed_forward: Map, norms: tuple) ->
 
 def _decoder_case(x: Tensor, memory: Tensor, norms: tuple, feed_forward: Map = torch.tanh) -> Case:
     return {
-        "x": x, "memory": memory, "attention": _past, "cross_attention": _telling,
+        "x": x, "memory": memory, "attention": _past, "cross_attention": telling,
         "feed_forward": feed_forward, "norms": norms,
     }  # fmt: skip
 
 
 def _more_encoder_layer(drawn: Draw) -> list[Case]:
-    return [_encoder_case(drawn(1, 3, 7, 5), _telling, torch.sin, (_shifted, _third))]
+    return [_encoder_case(drawn(1, 3, 7, 5), telling, torch.sin, (shifted, third))]
 
 
 def _more_decoder_layer(drawn: Draw) -> list[Case]:
-    norms = (_third, _standard, _shifted)
+    norms = (third, standard, shifted)
     return [_decoder_case(drawn(1, 3, 5, 7), drawn(2, 3, 11, 7), norms, torch.sin)]
 
 
@@ -246,17 +223,17 @@ write_encoder_layer = Write(
     stages=(
         Stage(
             "one token 8; attention gives the mean value, feed_forward takes 1 away, both norms halve",
-            lambda: [_encoder_case(table([[[8.0]]]), _mean_value, _less_one, (_halved, _halved))],
+            lambda: [_encoder_case(table([[[8.0]]]), mean_value, _less_one, (halved, halved))],
             "8 + 8, halved, is 8; 8 + 7, halved, is 7.5.",
         ),
         Stage(
             "the same token; feed_forward triples, the first norm squares, the second halves",
-            lambda: [_encoder_case(table([[[8.0]]]), _mean_value, _tripled, (_squared, _halved))],
+            lambda: [_encoder_case(table([[[8.0]]]), mean_value, tripled, (_squared, halved))],
             "The first sum is 16, squared 256; then 256 + 768, halved: 512.",
         ),
         Stage(
             "three tokens; query, key and value leave different traces",
-            lambda: [_encoder_case(drawn(1, 1, 3, 4), _telling, torch.tanh, (_standard, _shifted))],
+            lambda: [_encoder_case(drawn(1, 1, 3, 4), telling, torch.tanh, (standard, shifted))],
             "The second sub-layer reads, and adds to, what the first norm has left.",
         ),
         Stage(
@@ -352,17 +329,17 @@ write_decoder_layer = Write(
                 {
                     "x": table([[[8.0]]]),
                     "memory": table([[[4.0]]]),
-                    "attention": _mean_value,
-                    "cross_attention": _mean_value,
-                    "feed_forward": _tripled,
-                    "norms": (_halved,) * 3,
+                    "attention": mean_value,
+                    "cross_attention": mean_value,
+                    "feed_forward": tripled,
+                    "norms": (halved,) * 3,
                 }
             ],
             "(8 + 8) / 2 = 8; then (8 + 4) / 2 = 6; then (6 + 18) / 2 = 12.",
         ),
         Stage(
             "three tokens, a memory of five; query, key and value leave different traces",
-            lambda: [_decoder_case(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (_standard, _shifted, _third))],
+            lambda: [_decoder_case(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (standard, shifted, third))],
             "Who asks stands in x; what is looked at, keys and values, is the memory.",
         ),
         Stage(

@@ -41,37 +41,37 @@ def decoder_layer_2(
     return x + feed_forward(norms[2](x))
 
 
-def _halved(x: Tensor) -> Tensor:
+def halved(x: Tensor) -> Tensor:
     return x / 2
 
 
-def _tripled(x: Tensor) -> Tensor:
+def tripled(x: Tensor) -> Tensor:
     return 3 * x
 
 
-def _standard(x: Tensor) -> Tensor:
+def standard(x: Tensor) -> Tensor:
     return standardize(x, -1, 1e-5)
 
 
-def _shifted(x: Tensor) -> Tensor:
+def shifted(x: Tensor) -> Tensor:
     return standardize(x, -1, 1e-5) * 2 + 1
 
 
-def _third(x: Tensor) -> Tensor:
+def third(x: Tensor) -> Tensor:
     return standardize(x, -1, 1e-5) / 3 - 1
 
 
-def _mean_value(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def mean_value(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Every query gets the mean of all values."""
     return value.mean(-2, keepdim=True).expand_as(query)
 
 
-def _telling(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+def telling(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Which of the three is which shows in the result."""
     return 0.5 * query + 2.0 * key.mean(-2, keepdim=True) - value.max(-2, keepdim=True).values
 
 
-def _parallel(x: Tensor, feed_forward: Map = torch.tanh, norm: Map = _standard, look: Any = _telling) -> Case:
+def _parallel(x: Tensor, feed_forward: Map = torch.tanh, norm: Map = standard, look: Any = telling) -> Case:
     return {"x": x, "attention": look, "feed_forward": feed_forward, "norm": norm}
 
 
@@ -90,7 +90,7 @@ PARALLEL = Write(
     stages=(
         Stage(
             "one token 8; attention gives the mean value, feed_forward triples, the norm halves",
-            lambda: [_parallel(table([[[8.0]]]), _tripled, _halved, _mean_value)],
+            lambda: [_parallel(table([[[8.0]]]), tripled, halved, mean_value)],
             "8 + 4 + 12 = 24.",
         ),
         Stage(
@@ -121,13 +121,13 @@ PARALLEL = Write(
         ),
         "x itself is missing from the sum": ("return x + attention", "return attention"),
     },
-    hidden=lambda drawn: [_parallel(drawn(3, 2, 7, 5), torch.sin, _third)],
+    hidden=lambda drawn: [_parallel(drawn(3, 2, 7, 5), torch.sin, third)],
 )
 
 
 def _pre(x: Tensor, memory: Tensor, norms: tuple, feed_forward: Map = torch.tanh) -> Case:
     return {
-        "x": x, "memory": memory, "attention": _telling, "cross_attention": _telling,
+        "x": x, "memory": memory, "attention": telling, "cross_attention": telling,
         "feed_forward": feed_forward, "norms": norms,
     }  # fmt: skip
 
@@ -152,14 +152,14 @@ PRE_NORM = Write(
         Stage(
             "one token 8, a memory of one row 4; attentions give the mean value; norms halve",
             lambda: [
-                _pre(table([[[8.0]]]), table([[[4.0]]]), (_halved,) * 3, _tripled)
-                | {"attention": _mean_value, "cross_attention": _mean_value}
+                _pre(table([[[8.0]]]), table([[[4.0]]]), (halved,) * 3, tripled)
+                | {"attention": mean_value, "cross_attention": mean_value}
             ],
             "8 + 4 = 12; 12 + 4 = 16; 16 + 3 * 8 = 40.",
         ),
         Stage(
             "three tokens, a memory of five",
-            lambda: [_pre(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (_standard, _shifted, _third))],
+            lambda: [_pre(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (standard, shifted, third))],
             "Each sub-layer reads norm(x); what it makes is added to x as it was.",
         ),
     ),
@@ -202,9 +202,7 @@ PRE_NORM = Write(
             "",
         ),
     },
-    hidden=lambda drawn: [
-        _pre(drawn(3, 3, 5, 7), drawn(4, 3, 11, 7), (_third, _standard, _shifted), torch.sin)
-    ],
+    hidden=lambda drawn: [_pre(drawn(3, 3, 5, 7), drawn(4, 3, 11, 7), (third, standard, shifted), torch.sin)],
 )
 
 
@@ -374,12 +372,12 @@ SANDWICH = Write(
     stages=(
         Stage(
             "x = 8; one sub-layer that makes three of one; both norms halve",
-            lambda: [{"x": table([[8.0]]), "sublayers": (_tripled,), "norms": ((_halved, _halved),)}],
+            lambda: [{"x": table([[8.0]]), "sublayers": (tripled,), "norms": ((halved, halved),)}],
             "8 + (3 * (8 / 2)) / 2 = 14.",
         ),
         Stage(
             "the norm before halves, the one after triples; the sub-layer adds 1",
-            lambda: [{"x": table([[8.0]]), "sublayers": (_plus_one,), "norms": ((_halved, _tripled),)}],
+            lambda: [{"x": table([[8.0]]), "sublayers": (_plus_one,), "norms": ((halved, tripled),)}],
             "8 + 3 * (8 / 2 + 1) = 23: which norm stands where matters.",
         ),
         Stage(
@@ -388,7 +386,7 @@ SANDWICH = Write(
                 {
                     "x": drawn(2, 5, 3),
                     "sublayers": (_running_mean, torch.relu, _plus_one),
-                    "norms": ((_standard, _halved), (_shifted, _third), (_third, _standard)),
+                    "norms": ((standard, halved), (shifted, third), (third, standard)),
                 }
             ],
             "Each sub-layer reads what the one before has left, and has its own pair.",
@@ -433,7 +431,7 @@ SANDWICH = Write(
         {
             "x": drawn(1, 11, 7),
             "sublayers": (torch.tanh, _running_mean, torch.relu),
-            "norms": ((_third, _shifted), (_standard, _third), (_halved, _standard)),
+            "norms": ((third, shifted), (standard, third), (halved, standard)),
         }
     ],
 )
