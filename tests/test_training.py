@@ -2,12 +2,17 @@
 stopped."""
 
 import math
+import os
+import subprocess
+import sys
 from functools import partial
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.adam import adam
 
+from lesson_lib import training
 from lesson_lib.training import History, fit, warmup
 
 
@@ -141,23 +146,70 @@ def test_a_loss_that_explodes_gets_a_sentence():
 
 def test_a_schedule_is_a_function_of_the_step_from_1_on(monkeypatch):
     asked, rates = [], []
-    true = torch.optim.Adam.step
 
-    def noted(optimizer, *arguments, **options):
-        rates.append(optimizer.param_groups[0]["lr"])
-        return true(optimizer, *arguments, **options)
+    def noted(*arguments, lr, **options):
+        rates.append(lr)
+        return adam(*arguments, lr=lr, **options)
 
     def schedule(step):
         asked.append(step)
         return 1 / step
 
-    monkeypatch.setattr(torch.optim.Adam, "step", noted)
+    monkeypatch.setattr(training, "adam", noted)
     fit(line(), draw, loss, steps=5, lr=0.6, schedule=schedule)
     assert asked[:5] == [1, 2, 3, 4, 5]
     assert rates == pytest.approx([0.6, 0.3, 0.2, 0.15, 0.12])
     rates.clear()
     fit(line(), draw, loss, steps=5, lr=1, schedule=partial(warmup, d_model=64, warmup_steps=3))
     assert rates == pytest.approx([warmup(step, 64, 3) for step in range(1, 6)])
+
+
+def test_the_steps_are_those_of_torchs_adam_to_the_last_bit():
+    class Reader(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(2)
+            self.used, self.idle = nn.Linear(3, 1), nn.Linear(3, 1)  # idle never gets a gradient
+            self.used.bias.requires_grad_(False)
+
+        def forward(self, x):
+            return self.used(x)
+
+    def batch(generator):
+        return torch.randn(7, 3, generator=generator)
+
+    def off(model, x):
+        return (model(x) - x.sum(1, keepdim=True)).square().mean()
+
+    ours, torchs = Reader(), Reader()
+    fit(ours, batch, off, steps=11, lr=0.05, clip=0.5, seed_number=3)
+    generator = training.seed(3)
+    learned = [p for p in torchs.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(learned, lr=0.05)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: training.one_cycle(done + 1, 11))
+    for _ in range(11):
+        optimizer.zero_grad()
+        off(torchs, batch(generator)).backward()
+        nn.utils.clip_grad_norm_(learned, 0.5)
+        optimizer.step()
+        scheduler.step()
+    for name, value in ours.state_dict().items():
+        assert torch.equal(value, torchs.state_dict()[name]), name
+    assert not torch.equal(ours.used.weight, Reader().used.weight)
+
+
+def test_training_never_imports_torchs_compiler():
+    program = """
+import sys, torch
+from lesson_lib.training import fit
+fit(torch.nn.Linear(3, 1), lambda generator: torch.ones(2, 3), lambda model, x: model(x).sum(), steps=2)
+print("torch._dynamo" in sys.modules)
+"""
+    environment = os.environ | {"LESSON_PROGRESS": "off"}
+    run = [sys.executable, "-c", program]
+    assert (
+        subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "False\n"
+    )
 
 
 def test_a_schedule_decides_what_is_learned():
