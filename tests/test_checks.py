@@ -14,7 +14,7 @@ import psutil
 import pytest
 import torch
 
-from lesson_lib.checks import check, hint, picture, progress, runner, solution, store
+from lesson_lib.checks import check, engine, hint, picture, progress, reset, runner, solution, store, yours
 from lesson_lib.checks.engine import exercises
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.expressions import number_in
@@ -215,6 +215,39 @@ def test_no_answer_makes_a_check_fail(name, untried):
         assert "fault of the check" not in result.diagnosis
         assert isinstance(repr(result), str) and isinstance(result._repr_html_(), str)
         assert not ADDRESS.search(repr(result))
+
+
+def test_a_part_goes_on_with_what_passed_else_with_the_solution(monkeypatch, capsys):
+    monkeypatch.setattr(engine, "_PASSED", {})
+    asked = EXERCISES["shift_weights"]
+    assert yours("shift_weights") is asked.solution
+    assert not check(lambda h, w, down, right: torch.zeros(h * w, h * w), "shift_weights").passed
+    assert yours("shift_weights") is asked.solution and not capsys.readouterr().out
+
+    def shift_weights(h, w, down, right):
+        return asked.solution(h, w, down, right)
+
+    assert check(shift_weights).passed
+    assert yours("shift_weights") is shift_weights
+    assert capsys.readouterr().out == "shift_weights: here runs yours\n"
+    assert not check(lambda h, w, down, right: torch.zeros(h * w, h * w), "shift_weights").passed
+    assert yours(shift_weights) is shift_weights  # a later failure takes nothing away
+    reset("shift_weights")
+    assert yours("shift_weights") is asked.solution
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (None, "say which exercise"),
+        (3, "say which exercise"),
+        ("shift_weight", 'did you mean "shift_weights"'),
+        ("enough_heads", "enough_heads asks for no function"),
+    ],
+)
+def test_what_is_no_function_to_write_gets_a_sentence(name, words):
+    with pytest.raises(ValueError, match=words):
+        yours(name)
 
 
 def test_an_unknown_name_is_a_sentence():

@@ -3,7 +3,7 @@
 predict(name) asks a question inside a part; warm_up() and review() ask again what is due; second(name) poses
 a second problem; judge(name, "yes", "no", ...) keeps how you judge an open answer. progress() says where you
 stand and what is next; export_progress("progress.csv") writes that to a file for an instructor; reset(name)
-forgets one exercise, so that it can be done again.
+forgets one exercise, so that it can be done again. yours(name) is the function that a part goes on with.
 
 engine       the verbs that answer        asking       the verbs that ask
 exercise     what every exercise has, and functions to write; short: numbers, letters, words, sentences
@@ -18,7 +18,7 @@ values, expressions, result       numbers in words, numbers from words, what a c
 """
 
 from lesson_lib.checks.asking import judge, predict, review, second, warm_up
-from lesson_lib.checks.engine import check, export_progress, hint, picture, progress, reset, solution
+from lesson_lib.checks.engine import check, export_progress, hint, picture, progress, reset, solution, yours
 from lesson_lib.checks.result import Result
 from lesson_lib.checks.suite import Properties, properties
 
@@ -38,4 +38,5 @@ __all__ = [
     "second",
     "solution",
     "warm_up",
+    "yours",
 ]

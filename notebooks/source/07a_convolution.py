@@ -3,16 +3,15 @@ r"""
 # 07a · Is a convolution attention?
 
 To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses
-by itself. Can it do the same work, and what does it pay for its freedom?
+by itself. Can it do the same work? What does its freedom cost, and buy?
 
-**Afterwards you can** build a 3 × 3 convolution from nine heads; say how many heads are enough for a kernel; say when to draw a kernel, and when to let attention search.
+**Afterwards you can** build a convolution from heads, say how many heads a kernel needs, and when no kernel can do what one head does.
 
 **Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb) and [05a](05a_order.ipynb). **Exercises**:
 [exercises/07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
 
 <details><summary>中文摘要</summary>
-3 × 3 卷积就是九个头:每个头只看一个相对位置,它的值矩阵就是卷积核在那里的一小块;分数只取决于相对位置,并且足够尖锐。没有位置信息,多少个头都不够。
-真正需要的头数由“位置花样”的秩决定,边缘检测只要两个头。知道该看哪里,就把它画出来;不知道,注意力要用数据、头数和步数去找。
+3 × 3 卷积就是九个头:每个头只看一个相对位置,它的值矩阵就是卷积核在那里的一小块;分数只取决于相对位置,并且足够尖锐。这一课数一数需要几个头、要花多少乘法,再看什么时候卷积够用、什么时候不够。
 </details>
 """
 
@@ -27,7 +26,7 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn import figures
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import PixelExplorer
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.convolution import as_attention, offsets, with_few_heads
 from lesson_lib.device import quick
 from lesson_lib.heads import MultiHeadAttention
@@ -41,12 +40,12 @@ picture = figures.example_picture()  # (3, 5, 10): red, green, blue; rows; colum
 finder = torch.tensor([[1.0, 0, -1], [2, 0, -2], [1, 0, -1]])
 kernel = finder.expand(1, 3, 3, 3) / 3  # the same for red, green and blue
 edges = F.conv2d(picture[None], kernel, padding=1)[0, 0]  # (5, 10)
-figures.edges(picture, {"its edges": edges}, marked={"A": (1, 5), "B": (1, 3)})
+figures.edges(picture, {"the edge finder": edges}, marked={"A": (1, 5), "B": (1, 3)})
 
 # %% [markdown]
 r"""
-The program is a **convolution**. Its nine numbers, the **kernel**, are laid on a pixel and its neighbours: left ones count plus, right ones minus. The sky at A gives 0. B has the dark roof at its
-left: violet, below 0. Off the picture stand zeros, the **padding**, and make edges at both margins.
+The program is a **convolution**. Nine numbers, `finder`, are laid on a pixel and its neighbours: left ones count plus, right ones minus. Three times, one for each colour, they are the **kernel**. The sky at A gives 0.
+B has the dark roof at its left: violet, below 0. Off the picture stand zeros, the **padding**, and make edges at both margins.
 
 ## 1 · Without positions
 
@@ -68,34 +67,32 @@ print(f"edge finder: A {edges[1, 5]:.4f}, B {edges[1, 3]:.4f}")
 
 # %% [markdown]
 r"""
-**"With enough heads, or enough training, it could."** The edge finder tells A from B, 0 from −1.1. No number of heads does: A and B ask the same query of the same keys, whatever the
-matrices are. Scores must know where a pixel stands.
+**"With enough heads it could."** The edge finder tells A from B, 0 from −1.1. No number of heads does: A and B ask the same query of the same keys. Scores must know where a pixel stands.
 
 ## 2 · What a convolution assumes
 
-At the place $p$ (row, column) a convolution computes
+At the pixel $p$ (row, column) a convolution computes
 
 $$y_p = \sum_{c} W_c \, x_{p + c}, \qquad c \in \{-1, 0, 1\}^2$$
 
-Each of nine **offsets** $c$ = (down, right) has a matrix $W_c$, a **tap**, of shape (channels out, channels in). Here that is $1 \times 3$: three colours in, one edge out.
+Each of nine **offsets** $c$ = (down, right) has a matrix $W_c$, a **tap**, of shape (channels out, channels in). A **channel** is one number of a pixel. Here taps are $1 \times 3$: three colours in, one edge out.
 
-Two assumptions stand in the formula before it has seen any picture. Only the next pixels count: **locality**. Every place has the same taps: **weight sharing**. So when the house moves, its edges move along:
+The formula assumes two things before any picture comes. Only the next pixels count: **locality**. Every pixel gets the same taps: **weight sharing**. So when the house moves one column, its edges move along (the margins left out):
 """
 
 # %%
 moved = picture.roll(1, dims=-1)  # the last column comes in at the left
 of_moved = F.conv2d(moved[None], kernel, padding=1)[0, 0]
 assert_close(of_moved[:, 2:-1], edges[:, 1:-2])
-figures.edges(moved, {"its edges": of_moved})
+figures.edges(moved, {"the edge finder": of_moved})
 
 # %% [markdown]
 r"""
-That is **shift equivariance**. Codes for absolute places (part 05a) can break it. So let a score know only the offset $d$ from query to key.
+That is **shift equivariance**. So let a score know only the offset $d$ (not a width here) from query to key.
 
 ## 3 · A head for each offset
 
-The formula says: fetch a vector, multiply it by a matrix, add up. So do heads (part 04). Head $c$ needs weight 1 on the pixel at offset $c$; $W_c$ is,
-transposed, its value matrix times its block of $W_o$.
+The formula fetches vectors, multiplies each by a matrix, adds up. So do heads (part 04). Head $c$ needs weight 1 on the pixel at offset $c$. Its value matrix ($3 \times$ width) times its rows of $W_o$ (width $\times 1$) is $W_c^T$.
 """
 
 # %% [markdown] tags=["exercise:shift_weights"]
@@ -103,22 +100,22 @@ transposed, its value matrix times its block of $W_o$.
 
 # %% [markdown]
 r"""
-`offsets` gives $d$ for each pair of pixels:
+`yours` takes your function once it has passed, ours until then:
 """
 
 # %%
-d = offsets(5, 10)  # (50, 50, 2): down and right, from who asks to who is looked at
+table_of = yours("shift_weights")
 total = torch.zeros(50, 1)
 for down in (-1, 0, 1):
     for right in (-1, 0, 1):
-        weights = (d == torch.tensor([down, right])).all(-1).float()  # (50, 50)
-        tap = kernel[:, :, down + 1, right + 1]
+        weights = table_of(5, 10, down, right)  # (50, 50)
+        tap = kernel[:, :, down + 1, right + 1]  # (1, 3)
         total = total + weights @ tokens @ tap.T
 assert_close(total.reshape(5, 10), edges)
 
 # %% [markdown]
 r"""
-Nine tables of zeros and ones give the same edges. But softmax of finite scores is never exactly 0 or 1.
+Nine tables give the same edges. But softmax of finite scores is never exactly 0 or 1.
 
 ## 4 · Sharp scores
 
@@ -126,7 +123,7 @@ Let a head's score fall with the squared distance from its offset:
 
 $$\text{score}_d = -s \, |d - c|^2$$
 
-$s$ is its **sharpness**. By hand: of five pixels in a row the middle one asks, so $d = -2 \dots 2$; let $c = 1$. Squared distances are 9, 4, 1, 0, 1. With $s = 1$ the wanted pixel gets $1 / (1 + 2e^{-1} + e^{-4} + e^{-9}) = 0.57$.
+$s$ is its **sharpness**. By hand: of five pixels in a row the middle one asks, so $d = -2 \dots 2$; let $c = 1$, $s = 1$. The wanted pixel gets $1 / (1 + 2e^{-1} + e^{-4} + e^{-9}) = 0.57$.
 """
 
 # %%
@@ -136,13 +133,13 @@ for s in (1, 3, 10):
 
 # %% [markdown]
 r"""
-At sharpness 3 it gets 0.91, at 10 0.9999: never 1, and as near as we like.
+At sharpness 3 it gets 0.91, at 10 0.9999: as near 1 as we like.
 
-Scores are products of two vectors. Is this one? Multiply out:
+Three numbers of a head are enough. Multiply out:
 
 $$-s|d - c|^2 = r_d \cdot v - s|c|^2, \qquad r_d = (|d|^2,\ d_\text{down},\ d_\text{right})$$
 
-$r_d$ belongs to a pair of pixels, $v$ to the head. Softmax does not see the last term: it is the same for all keys.
+$r_d$ belongs to a pair of pixels, $v$ to the head; their product is a score bias (part 05c). Softmax does not see the last term, the same for all keys.
 """
 
 # %% [markdown] tags=["exercise:head_vector"]
@@ -150,33 +147,40 @@ $r_d$ belongs to a pair of pixels, $v$ to the head. Softmax does not see the las
 
 # %% [markdown]
 r"""
-All together. Keys also stand on a border of zeros, the padding. `score_bias` is added to scores of contents, which are 0 here.
+All together. Keys also stand on a border of zeros, since a convolution finds zeros there:
 """
 
 # %%
-d = offsets(5, 10, border=1)  # (50, 84, 2)
-r = torch.cat([d.square().sum(-1, keepdim=True), d], -1)  # (50, 84, 3)
+vector_of = yours("head_vector")
+
+
+def pairs(d):  # offsets (n, m, 2) to r (n, m, 3)
+    return torch.cat([d.square().sum(-1, keepdim=True), d], -1)
+
+
+r = pairs(offsets(5, 10, border=1))  # 50 pixels ask, 7 * 12 = 84 are looked at
 canvas = F.pad(picture, (1, 1, 1, 1)).flatten(1).T  # (84, 3)
-no_query, no_key = torch.zeros(50, 1), torch.zeros(84, 1)
+no_query, no_key = torch.zeros(50, 1), torch.zeros(84, 1)  # contents score 0
 
 
 def edges_by_heads(s):
     total = torch.zeros(50, 1)
     for down in (-1, 0, 1):
         for right in (-1, 0, 1):
-            v = -s * torch.tensor([1.0, -2.0 * down, -2.0 * right])
+            v = vector_of(torch.tensor([down, right]).float(), s)
             head = attend(no_query, no_key, canvas, score_bias=r @ v).output
             total = total + head @ kernel[:, :, down + 1, right + 1].T
     return total.reshape(5, 10)
 
 
-for s in (1, 5, 10):
-    print(f"sharpness {s:2}: off by {(edges_by_heads(s) - edges).abs().max():.5f}")
+# %%
+for s in (1, 10):
+    print(f"sharpness {s:2}: off by {(edges_by_heads(s) - edges).abs().max():.4f}")
 figures.edges(picture, {f"nine heads, s = {s}": edges_by_heads(s) for s in (1, 10)})
 
 # %% [markdown]
 r"""
-**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by 0.0003. `as_attention` does it for any kernel that moves in steps of one pixel:
+**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by 0.0003. `as_attention` does it, at sharpness 32, for any such kernel:
 """
 
 # %%
@@ -186,9 +190,11 @@ PixelExplorer(conv, picture)
 
 # %% [markdown]
 r"""
-*Do:* raise the sharpness. *Look:* a blur becomes one pixel, and the difference below falls.
+*Do:* raise the sharpness.
 
 ## 5 · Are nine needed?
+
+Now let a head score each offset as it likes.
 """
 
 # %%
@@ -202,43 +208,32 @@ figures.shares(head_0, head_1, finder)
 
 # %% [markdown]
 r"""
-**"Nine pixels need nine heads."** Two will do, as near as we like: 18 times the first table minus 18 times the second is the edge finder, and a value matrix may hold the 18 and the −18.
+**"Nine pixels need nine heads."** Two will do: 18 times the first table minus 18 times the second is the edge finder. One head's value matrix holds the 18, the other's the −18.
 
-In general, write the numbers of each tap as one row: a table with nine rows. Its rank $r$ counts the independent patterns of places. Add a constant to each pattern, until no number is negative: one head each. One more
-head, with nine equal shares, subtracts all the constants. So $r + 1$ heads are enough, or nine, and `with_few_heads` builds them. Fewer than $r$ never do: a sum of fewer patterns has a lower rank.
+In general, write each tap's numbers as one row: a table of nine rows. At rank 2, two patterns of places make all its columns. Lift each pattern until nothing is negative, divide by its sum: a head's shares. One more
+head, with equal shares, takes all the lifts off. So rank + 1 heads are enough, or nine. Fewer than the rank never are.
 """
 
 # %%
-sobel = nn.Conv2d(3, 1, kernel_size=3, padding=1, bias=False)
-sobel.weight.data.copy_(kernel)
-for name, layer in {"edge finder": sobel, "random, 3 to 4 channels": conv}.items():
-    patterns = layer.weight.flatten(2).flatten(0, 1).T  # (9, c_out * c_in)
-    rank = torch.linalg.matrix_rank(patterns).item()
-    few = with_few_heads(layer)
+both = nn.Conv2d(3, 2, kernel_size=3, padding=1, bias=False)  # two edge finders:
+both.weight.data.copy_(torch.cat([kernel, kernel.mT]))  # left to right, top to bottom
+for name, layer in {"two edge finders": both, "random, 3 to 4 channels": conv}.items():
+    table = layer.weight.flatten(2).flatten(0, 1).T  # (9, channels out * channels in)
+    rank = torch.linalg.matrix_rank(table).item()
+    few = with_few_heads(layer)  # builds them
     assert_close(few(picture[None]), layer(picture[None]), atol=1e-5, rtol=0)
     print(f"{name}: rank {rank}, heads {len(few.values)}")
 
 # %% [markdown]
 r"""
-The random kernel has rank 9. The nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019); the count by rank is this course's, for free scores of each offset.
+Two edge finders take three heads; the random kernel, of rank 9, keeps nine. Nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019); the count by rank is ours.
 
 ## 6 · The price
 
-Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels: $9nC$ more, scores not counted.
-"""
+Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels, to use nine: $9nC$ more. That is $1 + n/C$ times as much, for a photograph of 224 × 224 pixels with 64 channels 785 times.
 
-# %%
-predict("all_pixels")
-
-# %%
-for name, n, C in (("house", 50, 3), ("photograph", 224 * 224, 64)):
-    times = (9 * C**2 + 9 * n * C) / (9 * C**2)
-    print(f"{name}: {times:.0f} times")
-
-# %% [markdown]
-r"""
-That is $1 + n/C$, to use nine pixels. Then why attention? Somebody has to know which nine. Here nobody does: a hidden convolution adds up four pixels, three steps up, down, left and right. Heads are to imitate it; they learn offsets,
-sharpness and value matrices.
+And somebody had to say which nine. Suppose that nobody does. A hidden convolution adds up four pixels, those three steps above, below, left and right, each times a random matrix. Heads see noise and that
+output, and learn offsets, sharpness, value matrices.
 """
 
 # %%
@@ -253,7 +248,7 @@ figures.centres(start.detach(), end, fields.taps())
 
 # %% [markdown]
 r"""
-After 300 steps every ring has a head. Two rings have two, and two heads end nowhere. Now with four heads, and with kernels that learn:
+Eight heads: every ring has one, and two end nowhere. Four heads, and kernels that learn, five seeds each:
 """
 
 # %%
@@ -261,50 +256,69 @@ figures.searched()
 
 # %% [markdown]
 r"""
-A 3 × 3 kernel cannot reach the pixels, and misses all. Four heads miss 12 to 56 %: no seed finds all places. Eight heads find them in four seeds of five and miss 0.2 % at most; the fifth misses 20 %. A 7 × 7 kernel need not search, and misses under
-0.01 %. **Spare heads are for the search.**
+Missed is the share of the output's variance. A 3 × 3 kernel misses all: in noise, near pixels say nothing of far ones. Four heads miss 12 to 56 %. Eight find all places in four seeds of five. **Spare heads are for the search.** A 7 × 7 kernel has the four
+among its taps, need not search, and misses under 0.01 %.
 
-**Whoever knows where to look should draw it; attention pays heads and steps to find out.**
+## 7 · Where no kernel can
 
-## In real work
-
-Many of today's vision models mix both, others attend everywhere. `unfold` copies each pixel's neighbourhood, so that it has nine keys, weighted by content:
+Now each pixel carries an arrow and wants the pixel three steps that way, up, down, left or right.
 """
 
 # %%
-batch = torch.randn(2, 64, 5, 10)  # (b, c, h, w)
-pixels = batch.flatten(2).mT  # (b, n, c), n = 50
-windows = F.unfold(batch, 3, padding=1).mT.unflatten(-1, (64, 9)).mT  # (b, n, 9, c)
-real = F.unfold(torch.ones(2, 1, 5, 10), 3, padding=1).mT > 0  # False: padding
-near = F.scaled_dot_product_attention(
-    pixels[:, :, None], windows, windows, attn_mask=real[:, :, None]
-)  # one query, nine keys: (b, n, 1, c)
-show(keys_of_the_corner=real[0, 0].sum(), keys_in_the_middle=real[0, 15].sum())
+predict("arrows")
+
+# %%
+arrows = fields.taps()[torch.randint(4, (400,))].float()  # (400, 2): offsets
+d = offsets(20, 20, border=3)  # (400, 676, 2)
+noise = F.pad(torch.randn(16, 20, 20), (3, 3, 3, 3))  # 16 pictures, with borders
+canvas = noise.flatten(1).T  # (676, 16): a picture is a channel
+there = (d == arrows[:, None]).all(-1)  # (400, 676): each row has one True
+wanted = canvas[there.int().argmax(1)]  # (400, 16)
+
+v = torch.stack([vector_of(arrow, 10.0) for arrow in arrows])  # each pixel's own
+bias = (pairs(d) * v[:, None]).sum(-1)  # (400, 676)
+no_query, no_key = torch.zeros(400, 1), torch.zeros(676, 1)
+by_head = attend(no_query, no_key, canvas, score_bias=bias).output
+
+seen = F.unfold(noise[:, None], 7)  # (16, 49, 400): what a 7 x 7 kernel sees
+seen = seen.permute(2, 0, 1).reshape(-1, 49)
+target = wanted.reshape(-1, 1)  # (6400, 1)
+best = torch.linalg.lstsq(seen, target).solution  # least squares: no kernel is better
+made = {"best 7 x 7 kernel": seen @ best, "one head": by_head.reshape(-1, 1)}
+for name, output in made.items():
+    print(f"{name} misses {(output - target).var() / target.var():.0%}")
 
 # %% [markdown]
 r"""
-The mask hides the padding, so a corner has four keys. A bug that people meet: `batch.view(2, 50, 64)` has the right shape, and its rows are no pixels:
+**"A kernel that reaches far enough can do what attention does."** The best one gives each place about a quarter, and misses about three quarters. One head is exact: $v$ comes from the pixel that asks, so it is a *query*, and content says where to look.
+
+## In real work
+
+ViT attends everywhere, ConvNeXt nowhere, Swin in windows of 7 × 7. Swin adds to each score a learned number for its offset, our $r_d \cdot v$ set free:
 """
 
 # %%
-wrong = batch.view(2, 50, 64)
-print("rows that are pixels:", (wrong == pixels).all(-1).sum().item(), "of 100")
+table = nn.Parameter(torch.zeros(4, 13, 13))  # 4 heads; offsets from -6 to 6
+place = offsets(7, 7).long() + 6  # (49, 49, 2)
+bias = table[None, :, place[..., 0], place[..., 1]]  # (1, 4, 49, 49)
+q, k, v = torch.randn(3, 2, 4, 49, 16)  # two windows
+real = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+assert_close(real, attend(q, k, v, score_bias=bias).output)
 
 # %% [markdown]
 r"""
 ## The house once more
 
-Nine heads hold its edge finder, two are enough, and without positions no head finds it.
+Nine heads find its edges, two are enough, and without positions none do.
 
-**To remember.** Whoever knows where to look draws it; attention pays to find out.
+**To remember.** Whoever knows where to look builds it in; attention is for places that content chooses.
 
 - A tap is a head: its score says where, its value matrix says what.
-- Needed: scores of the offset alone, and sharp ones.
-- Rank $r$ of the table of taps: $r$ heads are necessary; $r + 1$, or nine, are enough.
+- Of the table of taps, rank heads are necessary; rank + 1, or nine, are enough.
 - Mixing all pixels costs $1 + n/C$ times as much.
 
-**Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584). Other scores, widths, claims:
+**Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). Other scores, widths, claims:
 [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
-**Next**: [07b · Data or prior](07b_data_or_prior.ipynb): what if nobody draws anything, and there are only data?
+**Next**: [07b · Data or prior](07b_data_or_prior.ipynb): what if nobody builds anything in, and there are only data?
 """

@@ -212,10 +212,10 @@ edge_heads = Choice(
     asked="A head may share its weight among the nine pixels. How many heads make the edge finder?",
     options={"a": "one", "b": "two", "c": "six, one for each number not 0", "d": "nine"},
     answer="b",
-    remember="one head for the pattern, lifted until no share is negative; an even head takes the lift off",
+    remember="a head for the pattern, lifted until no share is negative; equal shares take the lift off",
     slips={
         "shares are never negative, and the edge finder has numbers of both signs": "a",
-        "one head may bring several pixels at once, if their matrices are alike": "c",
+        "one head may bring several pixels at once, if their matrices are multiples of one": "c",
         "nine are enough for every kernel; this kernel is a special one": "d",
     },
 )
@@ -234,20 +234,17 @@ four_for_four = Choice(
     },
 )
 
-all_pixels = Choice(
-    name="all_pixels",
+arrows = Choice(
+    name="arrows",
     notebook=PART,
-    title="The price of looking everywhere",
-    asked=(
-        "A photograph of 224 x 224 pixels, 64 channels: how many times as many products do the nine heads"
-        " take?"
-    ),
-    options={"a": "9 times", "b": "about 80 times", "c": "about 800 times"},
-    answer="c",
-    remember="a head multiplies all 50,176 pixels by weights to use one of them",
+    title="Each pixel its own place",
+    asked="How much of the output does the best 7 × 7 kernel miss?",
+    options={"a": "nothing: it reaches all four places", "b": "about 75 %", "c": "all of it"},
+    answer="b",
+    remember="the same taps for every pixel: at best a quarter of each of the four",
     slips={
-        "the convolution has nine products per pixel, too; each head multiplies how many pixels?": "a",
-        "divide the number of pixels by the number of channels": "b",
+        "it has a tap for each place; may that tap be 1 for one pixel, and 0 for the next?": "a",
+        "the mean of the four places holds the wanted one, too: that is better than nothing": "c",
     },
 )
 
@@ -257,5 +254,5 @@ ASKED = (
     write_head_vector,
     edge_heads,
     four_for_four,
-    all_pixels,
+    arrows,
 )

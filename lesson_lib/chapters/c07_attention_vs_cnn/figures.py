@@ -133,8 +133,9 @@ def edges(
     trim(figure)
     return Picture(
         figure,
-        "A small picture of a house, and beside it where its brightness changes from left to right: the"
-        " sides of roof, wall and tree stand out, the plain sky and the ground do not.",
+        "A small picture of a house, and beside it where its brightness changes from left to right, as"
+        f" found by {' and by '.join(found)}. In {list(found)[-1]} the sides of roof, wall and tree stand"
+        " out, and both margins; sky and ground inside do not.",
     )
 
 

@@ -128,7 +128,7 @@ RIGHT = {
     "enough_heads": ("c", "no number is enough"),
     "edge_heads": ("b", "two"),
     "four_for_four": ("b", "some are found"),
-    "all_pixels": ("c", "about 800 times"),
+    "arrows": ("b", "about 75 %"),
     "gamma_moves": ("b", "gamma alone"),
     "who_agrees": ("b", "with attention, and with the wide convolution"),
     "cheapest_pairs": ("c", "7"),
