@@ -27,8 +27,7 @@ from torch.testing import assert_close
 from lesson_lib.chapters.c06_transformer import machine_figures, translator_figures
 from lesson_lib.chapters.c06_transformer.experiments import translation
 from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
-from lesson_lib.chapters.c06_transformer.translator import ahead_of, loss_of
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import quick, to_device
 from lesson_lib.experiments import dates
 from lesson_lib.masks import causal, padding
@@ -118,10 +117,11 @@ predict("passes")
 
 # %% [markdown]
 r"""
-**"In training it writes an answer, and is then corrected."** Count the decoder's runs in one step:
+**"In training it writes an answer, and is then corrected."** Count the decoder's runs in one step. (`yours` gives your function once it has passed its check, and ours until then.)
 """
 
 # %%
+loss_of = yours("next_character_loss")
 runs = []
 handle = machine.decoder.register_forward_hook(lambda *_: runs.append(1))
 loss_of(lambda *given: model(*given).logits, *batch)
@@ -142,7 +142,7 @@ translator_figures.schedules(1000, d_model=64)
 r"""
 Dashed is the schedule of 2017, which falls with one over the root of the step; ours falls along half a cosine, as most do today. Does the rise matter? In stored runs with the schedule of 2017, post-norm gets .86 to .94 of the dates right; without the rise, .03 at most. Pre-norm learns both ways.
 
-Now the loop. It stands here once, with the library's copy of your loss, `loss_of`; other parts call the whole `fit`.
+Now the loop. It stands here once, with your loss, `loss_of`; other parts call the whole as `fit`.
 """
 
 
@@ -228,6 +228,7 @@ Can you find out why, from outside? Replace one character of what goes in. Which
 # Write that test. For each place i: how far do the logits of the places before i move, summed, when the sign at i becomes `other`, a sign that did not stand there?
 
 # %%
+ahead_of = yours("reads_ahead")
 _, lengths, target = given = to_device(honest.vocabulary.batch(pairs[:1]))
 with torch.no_grad():
     moved = {

@@ -24,8 +24,7 @@ from torch.testing import assert_close
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c06_transformer import writing_figures as figures
 from lesson_lib.chapters.c06_transformer.experiments import translation
-from lesson_lib.chapters.c06_transformer.writing import greedy_of, step_of
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import quick, to_device
 from lesson_lib.experiments import dates
 from lesson_lib.masks import causal
@@ -64,7 +63,8 @@ Append the likeliest sign, feed everything back, repeat until *end*. This is cal
 # Write the loop, for words of any kind. `begin` is what stands there already.
 
 # %%
-written = greedy_of(score_next, start, end, most=20)  # yours, in the library
+greedy_of = yours("greedy_words")  # ours, until yours has passed
+written = greedy_of(score_next, start, end, most=20)
 (text,) = model.vocabulary.decode(written[None])
 assert quick() or text == "2021-03-03"
 
@@ -85,7 +85,7 @@ for first in ("2", "1", "9"):
     begun = torch.cat([start, to_device(model.vocabulary.encode([first])[0][0])])
     written = greedy_of(score_next, begun, end, most=20)
     behind[first] = first + model.vocabulary.decode(written[None])[0]
-assert quick() or (behind["1"].endswith("-03-03") and behind["1"] != "12021-03-03")
+assert quick() or (behind["1"].startswith("19") and "-03-03" in behind["1"])
 
 # %% tags=["nbval-ignore-output"]
 for first, text in behind.items():
@@ -200,7 +200,8 @@ r"""
 # %%
 total = torch.tensor([0.6, 0.4]).log()  # A and B
 logs = torch.tensor([[0.4, 0.35, 0.25], [1.0, 0.0, 0.0]]).log()  # what follows each
-for beginning, sign in step_of(total, logs).tolist():  # yours, in the library
+step_of = yours("best_continuations")
+for beginning, sign in step_of(total, logs).tolist():
     chance = (total[beginning] + logs[beginning, sign]).exp()
     print(f"{'AB'[beginning]}, then sign {sign}: {chance:.2f}")
 

@@ -25,10 +25,7 @@ from lesson_lib.chapters.c06_transformer import bert as model_of
 from lesson_lib.chapters.c06_transformer.agreement import MASK
 from lesson_lib.chapters.c06_transformer.experiments import bert as masked
 from lesson_lib.chapters.c06_transformer.experiments import carried
-from lesson_lib.chapters.c06_transformer.hidden_words import hidden_from_gap as one_look
-from lesson_lib.chapters.c06_transformer.hidden_words import hidden_loss as loss_at
-from lesson_lib.chapters.c06_transformer.hidden_words import hide_words as hide
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import quick, to_device
 from lesson_lib.masks import padding
 from lesson_lib.training import fit
@@ -70,9 +67,12 @@ predict("how_many_masks")
 
 
 # %%
+hide = yours("hide_words")
+
+
 def questions(words, lengths, generator):
     chosen, fate, other = model_of.fates(words, lengths, generator)  # drawn
-    seen = hide(words, chosen, fate, other)  # the library's hide_words
+    seen = hide(words, chosen, fate, other)
     return model_of.Hidden(seen, lengths, words, chosen)
 
 
@@ -105,13 +105,16 @@ def masked_logits(bert, seen, lengths):
     return bert.embedding.logits(bert.encoder.norm(x)) + bert.bias  # (b, n, 74)
 
 
+loss_at = yours("hidden_loss")
+
+
 def draw(generator):
     return questions(*masked.some(generator), generator)  # 64 sentences
 
 
 def loss(bert, batch):
     logits = masked_logits(bert, batch.seen, batch.lengths)
-    return loss_at(logits, batch.words, batch.chosen)  # the library's hidden_loss
+    return loss_at(logits, batch.words, batch.chosen)
 
 
 _ = torch.manual_seed(0)
@@ -180,6 +183,7 @@ r"""
 """
 
 # %%
+one_look = yours("hidden_from_gap")
 misled = carried.misled()  # 404 misleading sentences with hidden verbs
 n = misled.words.shape[1]
 
@@ -195,7 +199,7 @@ changes = {
 }
 shares = {"as it is": right_verbs()}
 for name, (head, key) in changes.items():
-    mask = to_device(one_look(misled.verb, key, n))  # the library's
+    mask = to_device(one_look(misled.verb, key, n))
     with model_of.changed(bert, layer=1, head=head, mask=mask):
         shares[name] = right_verbs()
 *unharmed, blinded = shares.values()

@@ -25,11 +25,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.chapters.c06_transformer import gpt_figures
-from lesson_lib.chapters.c06_transformer import next_characters as answers
 from lesson_lib.chapters.c06_transformer.continuation_explorer import (
     ContinuationExplorer,
 )
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.data import topics
 from lesson_lib.device import quick, to_device
 from lesson_lib.experiments.gpt import bits_per_character
@@ -83,14 +82,15 @@ assert_close(writer(tokens[:, :40]), logits[:, :40])
 r"""
 The last line: without the last 24 characters, the first 40 places say the same: they do not read those 24.
 
-Now train it with your loss (`answers.next_loss` is the library's copy) in 06b's loop, `fit`. We print it in bits: a character to which the model gave the probability $p$ costs $-\log_2 p$. Whoever knows nothing gives each 1/96, and pays $\log_2 96 = 6.58$ bits.
+Now train it with your loss (ours, until it passes) in 06b's loop, `fit`. We print it in bits: a character to which the model gave the probability $p$ costs $-\log_2 p$. Whoever knows nothing gives each 1/96, and pays $\log_2 96 = 6.58$ bits.
 """
 
 # %% tags=["nbval-ignore-output"]
+loss_of = yours("next_loss")
 history = fit(
     writer,
     passages,
-    lambda gpt, tokens: answers.next_loss(gpt(tokens), tokens),
+    lambda gpt, tokens: loss_of(gpt(tokens), tokens),
     steps=2600,  # half a minute
     lr=8e-3,
 )
@@ -145,6 +145,9 @@ The model sees 64 characters at most. When they are full, `window_start` drops t
 
 
 # %%
+heat = yours("tempered")
+
+
 def continue_text(prompt, length, temperature=1.0, seed=0):
     generator = torch.Generator().manual_seed(seed)
     tokens = writer.numbers(prompt)
@@ -152,7 +155,7 @@ def continue_text(prompt, length, temperature=1.0, seed=0):
         seen = tokens[window_start(len(tokens), 64) :]
         with torch.no_grad():
             logits = writer(to_device(seen)[None])[0, -1].cpu().double()
-        p = answers.tempered(logits, temperature)
+        p = heat(logits, temperature)
         drawn = torch.multinomial(p, 1, generator=generator)
         tokens = torch.cat([tokens, drawn])
     return "".join(writer.characters[token] for token in tokens[len(prompt) :])
@@ -173,7 +176,7 @@ One guess, three temperatures:
 
 # %%
 logits = next_logits(writer, "The ")  # of the character behind it
-shares = {t: answers.tempered(logits.double().cpu(), t) for t in (0.5, 1.0, 2.0)}
+shares = {t: heat(logits.double().cpu(), t) for t in (0.5, 1.0, 2.0)}
 orders = [p.argsort(descending=True).tolist() for p in shares.values()]
 assert orders[0] == orders[1] == orders[2]
 gpt_figures.temperatures(writer.characters, shares)

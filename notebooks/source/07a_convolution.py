@@ -3,7 +3,7 @@ r"""
 # 07a · Is a convolution attention?
 
 To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses
-by itself. Can it do the same work? What does its freedom cost, and buy?
+by itself. Can it do the same work? What does freedom cost, and buy?
 
 **Afterwards you can** build a convolution from heads, say how many heads a kernel needs, and when no kernel can do what one head does.
 
@@ -44,7 +44,7 @@ figures.edges(picture, {"the edge finder": edges}, marked={"A": (1, 5), "B": (1,
 
 # %% [markdown]
 r"""
-The program is a **convolution**. Nine numbers, `finder`, are laid on a pixel and its neighbours: left ones count plus, right ones minus. Three times, one for each colour, they are the **kernel**. The sky at A gives 0.
+The program is a **convolution**. Nine numbers, `finder`, are laid on a pixel and its neighbours: left ones count plus, right ones minus. A third of it for each colour is the **kernel**. The sky at A gives 0.
 B has the dark roof at its left: violet, below 0. Off the picture stand zeros, the **padding**, and make edges at both margins.
 
 ## 1 · Without positions
@@ -59,7 +59,7 @@ predict("enough_heads")
 tokens = picture.flatten(1).T  # (50, 3), row by row
 a, b = 10 * 1 + 5, 10 * 1 + 3  # rows of ten pixels
 x = nn.Linear(3, 36)(tokens)  # wider, so that 36 heads fit
-for n_heads in (1, 9, 36):
+for n_heads in (1, 36):
     layer = MultiHeadAttention(36, n_heads)
     output = layer(x, x, x).output
     print(f"heads {n_heads:2}: A - B = {(output[a] - output[b]).abs().max():.4f}")
@@ -75,7 +75,7 @@ At the pixel $p$ (row, column) a convolution computes
 
 $$y_p = \sum_{c} W_c \, x_{p + c}, \qquad c \in \{-1, 0, 1\}^2$$
 
-Each of nine **offsets** $c$ = (down, right) has a matrix $W_c$, a **tap**, of shape (channels out, channels in). A **channel** is one number of a pixel. Here taps are $1 \times 3$: three colours in, one edge out.
+Each of nine **offsets** $c$ = (down, right) has a matrix $W_c$, a **tap**, of shape (channels out, channels in), here $1 \times 3$. A **channel** is one number of a pixel.
 
 The formula assumes two things before any picture comes. Only the next pixels count: **locality**. Every pixel gets the same taps: **weight sharing**. So when the house moves one column, its edges move along (the margins left out):
 """
@@ -88,11 +88,11 @@ figures.edges(moved, {"the edge finder": of_moved})
 
 # %% [markdown]
 r"""
-That is **shift equivariance**. So let a score know only the offset $d$ (not a width here) from query to key.
+That is **shift equivariance**. So let a score know only the offset $d$ from query to key.
 
 ## 3 · A head for each offset
 
-The formula fetches vectors, multiplies each by a matrix, adds up. So do heads (part 04). Head $c$ needs weight 1 on the pixel at offset $c$. Its value matrix ($3 \times$ width) times its rows of $W_o$ (width $\times 1$) is $W_c^T$.
+As heads do, the formula fetches vectors, multiplies each by a matrix, adds up. Head $c$ needs weight 1 on the pixel at offset $c$. Its value matrix ($3 \times$ width) times its rows of $W_o$ (width $\times 1$) is $W_c^T$.
 """
 
 # %% [markdown] tags=["exercise:shift_weights"]
@@ -135,11 +135,11 @@ for s in (1, 3, 10):
 r"""
 At sharpness 3 it gets 0.91, at 10 0.9999: as near 1 as we like.
 
-Three numbers of a head are enough. Multiply out:
+Offset and sharpness fit into three numbers. Multiply out:
 
 $$-s|d - c|^2 = r_d \cdot v - s|c|^2, \qquad r_d = (|d|^2,\ d_\text{down},\ d_\text{right})$$
 
-$r_d$ belongs to a pair of pixels, $v$ to the head; their product is a score bias (part 05c). Softmax does not see the last term, the same for all keys.
+$r_d$ belongs to a pair of pixels, $v$ to the head; their product is added to the scores. Softmax does not see the last term, the same for all keys.
 """
 
 # %% [markdown] tags=["exercise:head_vector"]
@@ -147,7 +147,7 @@ $r_d$ belongs to a pair of pixels, $v$ to the head; their product is a score bia
 
 # %% [markdown]
 r"""
-All together. Keys also stand on a border of zeros, since a convolution finds zeros there:
+All together, with keys on a border of zeros, as the convolution has it:
 """
 
 # %%
@@ -190,28 +190,28 @@ PixelExplorer(conv, picture)
 
 # %% [markdown]
 r"""
-*Do:* raise the sharpness.
+*Do:* at which sharpness does one pixel hold 0.99?
 
 ## 5 · Are nine needed?
 
-Now let a head score each offset as it likes.
+Now let a head score each of the nine offsets as it likes, and all others −∞.
 """
 
 # %%
 predict("edge_heads")
 
 # %%
-head_0 = (finder + 2) / 18  # lifted by 2: no share is negative, and they sum to 1
+head_0 = (finder + 3) / 27  # lifted by 3: all shares are above 0, and sum to 1
 head_1 = torch.full((3, 3), 1 / 9)
-assert_close(18 * (head_0 - head_1), finder)
+assert_close(27 * (head_0 - head_1), finder)
 figures.shares(head_0, head_1, finder)
 
 # %% [markdown]
 r"""
-**"Nine pixels need nine heads."** Two will do: 18 times the first table minus 18 times the second is the edge finder. One head's value matrix holds the 18, the other's the −18.
+**"Nine pixels need nine heads."** Two will do: for each colour one value matrix holds 9, the other −9.
 
-In general, write each tap's numbers as one row: a table of nine rows. At rank 2, two patterns of places make all its columns. Lift each pattern until nothing is negative, divide by its sum: a head's shares. One more
-head, with equal shares, takes all the lifts off. So rank + 1 heads are enough, or nine. Fewer than the rank never are.
+In general, write each tap's numbers as one row: a table of nine rows. Rank 2: every column is a mixture of two patterns over the nine places. Lift each pattern until nothing is negative, divide by its sum: a head's shares. One more
+head, with equal shares, takes all the lifts off. So rank + 1 heads are enough, or nine. Fewer than the rank are not: a head adds one pattern.
 """
 
 # %%
@@ -226,14 +226,14 @@ for name, layer in {"two edge finders": both, "random, 3 to 4 channels": conv}.i
 
 # %% [markdown]
 r"""
-Two edge finders take three heads; the random kernel, of rank 9, keeps nine. Nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019); the count by rank is ours.
+Two edge finders take three heads; the random kernel keeps nine. Nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019); the count by rank is ours.
 
 ## 6 · The price
 
-Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels, to use nine: $9nC$ more. That is $1 + n/C$ times as much, for a photograph of 224 × 224 pixels with 64 channels 785 times.
+Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels, to use one: $9nC$ more. Together that is $1 + n/C$ times as much, for a photograph of 224 × 224 pixels with 64 channels 785 times.
 
-And somebody had to say which nine. Suppose that nobody does. A hidden convolution adds up four pixels, those three steps above, below, left and right, each times a random matrix. Heads see noise and that
-output, and learn offsets, sharpness, value matrices.
+And somebody had to say which nine. Suppose that nobody does. A hidden convolution adds up four pixels, those three steps above, below, left and right, each times a random matrix. Heads see pictures of noise,
+must reproduce its output, and learn offsets, sharpness, value matrices.
 """
 
 # %%
@@ -248,7 +248,7 @@ figures.centres(start.detach(), end, fields.taps())
 
 # %% [markdown]
 r"""
-Eight heads: every ring has one, and two end nowhere. Four heads, and kernels that learn, five seeds each:
+Of eight heads six end in the rings, two nowhere. Four heads, and kernels that learn, five seeds each:
 """
 
 # %%
@@ -290,15 +290,15 @@ for name, output in made.items():
 
 # %% [markdown]
 r"""
-**"A kernel that reaches far enough can do what attention does."** The best one gives each place about a quarter, and misses about three quarters. One head is exact: $v$ comes from the pixel that asks, so it is a *query*, and content says where to look.
+**"A kernel that reaches far enough can do what attention does."** The best one gives each place about a quarter, and misses 9/16 + 3/16 of the variance. Arrows as further channels would not help: a kernel adds, it cannot choose. One head misses nothing that shows: $v$ comes from the pixel that asks, so it is a *query*, and content says where to look.
 
 ## In real work
 
-ViT attends everywhere, ConvNeXt nowhere, Swin in windows of 7 × 7. Swin adds to each score a learned number for its offset, our $r_d \cdot v$ set free:
+The vision model Swin attends in windows of 7 × 7 and adds to each score a learned number for its offset. (Numbers in `attn_mask` are added.)
 """
 
 # %%
-table = nn.Parameter(torch.zeros(4, 13, 13))  # 4 heads; offsets from -6 to 6
+table = nn.Parameter(torch.randn(4, 13, 13))  # 4 heads; offsets -6 to 6
 place = offsets(7, 7).long() + 6  # (49, 49, 2)
 bias = table[None, :, place[..., 0], place[..., 1]]  # (1, 4, 49, 49)
 q, k, v = torch.randn(3, 2, 4, 49, 16)  # two windows
@@ -314,11 +314,9 @@ Nine heads find its edges, two are enough, and without positions none do.
 **To remember.** Whoever knows where to look builds it in; attention is for places that content chooses.
 
 - A tap is a head: its score says where, its value matrix says what.
-- Of the table of taps, rank heads are necessary; rank + 1, or nine, are enough.
-- Mixing all pixels costs $1 + n/C$ times as much.
+- A kernel needs at least as many heads as its table's rank; one more, or nine, are enough.
 
-**Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). Other scores, widths, claims:
-[evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
+**Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). More: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
 **Next**: [07b · Data or prior](07b_data_or_prior.ipynb): what if nobody builds anything in, and there are only data?
 """

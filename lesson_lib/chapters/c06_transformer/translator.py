@@ -445,9 +445,6 @@ write_reads_ahead = Write(
     },
 )
 
-# the library's versions of what the part lets its learner write
-loss_of, ahead_of = next_character_loss, reads_ahead
-
 ASKED = (
     who_looks,
     write_next_character_loss,

@@ -372,9 +372,6 @@ write_best_continuations = Write(
     },
 )
 
-# the library's versions of what the part lets its learner write
-greedy_of, step_of = greedy_words, best_continuations
-
 ASKED = (
     write_greedy_words,
     wrong_start,

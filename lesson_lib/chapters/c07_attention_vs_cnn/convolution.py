@@ -215,7 +215,7 @@ edge_heads = Choice(
     remember="a head for the pattern, lifted until no share is negative; equal shares take the lift off",
     slips={
         "shares are never negative, and the edge finder has numbers of both signs": "a",
-        "one head may bring several pixels at once, if their matrices are multiples of one": "c",
+        "one head may bring several pixels at once, if their matrices are positive multiples of one": "c",
         "nine are enough for every kernel; this kernel is a special one": "d",
     },
 )

@@ -140,9 +140,9 @@ def edges(
 
 
 def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float[Tensor, "3 3"]) -> Picture:
-    """How two heads make an edge finder: their shares over the nine pixels, and 18 times the difference."""
+    """How two heads make an edge finder: their shares over the nine pixels, and 27 times the difference."""
     return heatmap(
-        {"head 0": head, "head 1": even, "18 (head 0 - head 1)": kernel},
+        {"head 0": head, "head 1": even, "27 (head 0 - head 1)": kernel},
         alt="The shares of two heads over nine pixels, and a kernel that is their scaled difference.",
         caption="",
         row_axis="",
