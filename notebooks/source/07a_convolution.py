@@ -3,7 +3,7 @@ r"""
 # 07a · Is a convolution attention?
 
 To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses
-by itself. Can it do the same work? What does freedom cost, and buy?
+by itself. Can it do the same work? What does freedom cost?
 
 **Afterwards you can** build a convolution from heads, say how many heads a kernel needs, and when no kernel can do what one head does.
 
@@ -147,7 +147,7 @@ $r_d$ belongs to a pair of pixels, $v$ to the head; their product is added to th
 
 # %% [markdown]
 r"""
-All together, with keys on a border of zeros, as the convolution has it:
+All together, with keys on a border of zeros, as in the convolution:
 """
 
 # %%
@@ -314,7 +314,8 @@ Nine heads find its edges, two are enough, and without positions none do.
 **To remember.** Whoever knows where to look builds it in; attention is for places that content chooses.
 
 - A tap is a head: its score says where, its value matrix says what.
-- A kernel needs at least as many heads as its table's rank; one more, or nine, are enough.
+- Rank heads are necessary; rank + 1, or nine, are enough.
+- The cost is $1 + n/C$ times a kernel's.
 
 **Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). More: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
