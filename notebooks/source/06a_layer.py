@@ -79,7 +79,7 @@ for keep, name in enumerate(("outputs alone", "added to the input")):
 
 # %% [markdown]
 r"""
-From left to right: behind 0, 1, 2, 3 attentions. The fit itself misses 3 in 100. Without the sum one attention costs most, .38, and three leave .14, hardly better than guessing among the sentence's words: **a token forgets itself.** With the sum .92 remain.
+From left to right: behind 0, 1, 2, 3 attentions. The fit itself misses 3 in 100. Without the sum one attention costs most, .38, and three leave .14, hardly better than guessing among the sentence's words: behind random attentions **a token forgets itself.** With the sum .92 remain.
 
 ## 1 · The residual connection
 
@@ -91,7 +91,7 @@ $1.1^{12} = 3.1$. So a gradient can reach the first layer before the sub-layers 
 
 ## 2 · The other sub-layer
 
-Attention moves information *between* tokens; all that it can do is mix. What was mixed must be computed with: the **feed-forward network** works *inside* each token, the same for all:
+Attention moves information *between* tokens; what it does with their values, project and mix, is linear. What was mixed must be computed with: the **feed-forward network** works *inside* each token, the same for all:
 
 $$\operatorname{FFN}(x) = \max(0,\, x W_1 + b_1)\, W_2 + b_2$$
 

@@ -132,7 +132,7 @@ print("runs of the decoder:", len(runs))
 r"""
 One, for all places; nothing is written. A recurrent network must finish one character before it begins the next. Here no place waits for another, in training: this is what a Transformer gained in 2017.
 
-How large a step? Adam divides by an average of past gradients; in the first steps it has few. So the learning rate begins small (**warm-up**), and ends small, to settle:
+How large a step? Adam divides by the root of an average of past squared gradients; in the first steps it has few. So the learning rate begins small (**warm-up**), and ends small, to settle:
 """
 
 # %%
