@@ -81,7 +81,7 @@ twelve_layers = Choice(
     answer="c",
     remember="with the norm before the sub-layer, the sum runs from end to end untouched",
     slips={
-        "behind the sum, twenty-four norms rescale the stream and its gradients; how large may a step be then?": "a",
+        "behind the sum, 24 norms rescale the stream and its gradients: how large may a step be?": "a",
         "that is the published one, of six layers, trained far longer": "b",
         "one of them leaves a clear way from the last layer to the first": "d",
     },
