@@ -399,7 +399,7 @@ def uncovered() -> Picture:
             "Two panels, digits and pairs, over the number of training pictures: with few steps the curves of"
             " either model lie low, and with the same steps the CNN's curve is above the ViT's."
         ),
-        caption="Medians of three seeds. A guess is right in 0.1 of the digits and 0.5 of the pairs.",
+        caption="Medians of three seeds. Guessing: 0.1 of the digits, 0.5 of the pairs.",
         x_axis="training pictures",
         log="x",
         y_limits=(0, 1.02),

@@ -154,7 +154,7 @@ RIGHT = {
     ),
     "patch_table": ("c", "65,536"),
     "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
-    "two_curves": ("b", "was each curve trained to its end?"),
+    "two_curves": ("c", "nothing yet about the models"),
     "shuffled_rule": ("c", "no number is enough"),
     "cut_patches": (
         lambda picture, side: _unfolded(picture[None, None], side)[0],
