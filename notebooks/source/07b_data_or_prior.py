@@ -46,7 +46,7 @@ r"""
 
 ## 1 · Patches
 
-Pixels are dear as tokens: each has a row and a column in the table of weights. So the ViT cuts the picture into squares, **patches**, and makes each a token.
+As tokens, pixels are dear: a row and a column of weights for each. So the ViT makes tokens of squares, the **patches**.
 """
 
 # %%
@@ -57,7 +57,7 @@ predict("patch_table")
 
 # %% [markdown]
 r"""
-A matrix brings each patch to the model's width. **"A ViT has no convolution in it."** Cut, then multiply: that is a convolution whose step, the **stride**, is a whole patch. The assertion passes, so both give the same:
+A matrix brings each patch to the model's width. **"A ViT has no convolution in it."** Cut, then multiply: that is a convolution whose step, the **stride**, is a whole patch. Both give the same, says the assertion:
 """
 
 # %%
@@ -172,7 +172,7 @@ Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT
 
 ## 4 · And with more pictures?
 
-A famous figure says: with few pictures the CNN is ahead, with many the Transformer. Here is one from another task, to name a digit somewhere on the canvas: up to 25,000 placements of 1,197 handwritten ones. At the right end even the bands are apart.
+A famous figure says: with few pictures the CNN is ahead, with many the Transformer. Here is one from another task, to name a digit: up to 25,000 placements of 1,197 handwritten ones. At the right end even the bands are apart.
 """
 
 # %%
@@ -195,7 +195,7 @@ r"""
 
 **"The ViT cannot compare two shapes, and more data do not help."** So says its curve of 200 steps: 0.51 at 25,000 pairs. After 800 the same ViT has 0.99. **Such a curve measures patience.** Nor is 800 the end: 3,200 steps (not drawn) bring the ViT's digits to 0.93; the CNN had 0.97 after 800.
 
-And the papers? In one, a ViT overtakes a ResNet, a CNN, between 9 and 90 million photographs. That experiment's smallest set is 360 times our largest: our curves say nothing about it. Later CNNs, trained as long on 4 billion photographs, match ViTs.
+In one paper a ViT overtakes a ResNet, a CNN, between 9 and 90 million photographs. That experiment's smallest set is 360 times our largest: our curves say nothing about it. Later CNNs, trained as long on 4 billion photographs, match ViTs.
 
 ## 5 · What a prior is worth
 
@@ -275,7 +275,7 @@ Wrong answers are orange: two of the ViT's, none of the CNN's. How many does eac
 - Patches times a matrix: a convolution with a stride.
 - The class token joins the patches, in front by custom, and is read.
 - A prior is worth data where it is true: one picture against 36.
-- Where it is false and cannot bend, like this kernel, data do not help.
+- Where it is false and cannot bend, data do not help.
 
 **Sources.** Dosovitskiy et al. 2020 (arXiv:2010.11929), section 4.3; Smith et al. 2023 (arXiv:2310.16764). Rates, seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
