@@ -191,11 +191,11 @@ figures.uncovered()
 
 # %% [markdown]
 r"""
-**"With enough data the Transformer overtakes."** We made that crossing: the CNN was stopped after 50 steps, the ViT after 800. In 50 steps of 64 the CNN drew 3,200 pictures; of 25,000 it never saw most. The axis shows what was available, not what was seen. After 200 steps the CNN is above the ViT everywhere, with digits 0.95 against 0.83 at the right end.
+**"With enough data the Transformer overtakes."** We made that crossing: the CNN was stopped after 50 steps, the ViT after 800. In 50 steps of 64 the CNN drew 3,200 pictures; of 25,000 it never saw most. The axis shows what was available, not what was seen. With digits the CNN of 200 steps is above the ViT of 800 everywhere, 0.95 against 0.83 at the right end.
 
-**"The ViT cannot compare two shapes, and more data do not help."** So says its curve of 200 steps: 0.51 at 25,000 pairs. After 800 the same ViT has 0.99. **Such a curve measures patience.** Nor is 800 the end: 3,200 steps (not drawn) bring the ViT's digits to 0.93; the CNN had 0.97 after 800.
+**"The ViT cannot compare two shapes, and more data do not help."** So says its curve of 200 steps: 0.51 at 25,000 pairs. After 800 the same ViT has 0.99. **Such a curve measures patience.** (At 200 pairs all guess.) Nor is 800 the end: 3,200 steps bring the ViT's digits to 0.93; the CNN had 0.97 after 800.
 
-In one paper a ViT overtakes a ResNet, a CNN, between 9 and 90 million photographs. That experiment's smallest set is 360 times our largest: our curves say nothing about it. Later CNNs, trained as long on 4 billion photographs, match ViTs.
+In one paper a ViT overtakes a CNN between 9 and 90 million photographs. That experiment's smallest set is 360 times our largest: our curves say nothing about it. Later CNNs, trained as long on 4 billion photographs, match ViTs.
 
 ## 5 · What a prior is worth
 
