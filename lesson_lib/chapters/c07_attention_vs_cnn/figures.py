@@ -588,12 +588,27 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
     )
 
 
+@styled
 def places() -> Picture:
-    """Where two places of the trained generator looked, from the stored run of seed 0."""
+    """Where two places of the trained generator looked in two of its pictures, a row each, from the stored run
+    of seed 0; the largest weight of each map has a ring."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
     asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
-    tables = dict(zip(asked, torch.tensor(row["maps"], device="cpu")[0], strict=True))
-    return maps(torch.tensor(row["mapped"], device="cpu")[0], tables)
+    pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
+    figure, grid = sheet(len(pictures), 1 + len(asked), width=7.0, height=1.3 * len(pictures) + 0.4)
+    for axes, picture, looked in zip(grid, pictures, tables, strict=True):
+        _map_row(axes, picture, dict(zip(asked, looked, strict=True)))
+        for map, table in zip(axes[1:], looked, strict=True):
+            down, right = divmod(int(table.argmax()), table.shape[1])
+            map.plot(right, down, "o", markersize=13, markerfacecolor="none", markeredgecolor=CURVES[5])
+            map.set_title(f"{map.get_title()}, most at ({down}, {right})", fontsize=9.5)
+    trim(figure)
+    return Picture(
+        figure,
+        "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
+        " the first row both look most at (3, 8), in the second both at (2, 10).",
+        "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
+    )
 
 
 @styled
@@ -605,15 +620,7 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     places that ask.
     """
     figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
-    draw_picture(grid[0][0], picture)
-    grid[0][0].set_title("the picture", fontsize=9.5)
-    for axes, ((row, column), table) in zip(grid[0][1:], attention.items(), strict=True):
-        check_inside((row, column), table.shape)
-        down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
-        corner = (column * right - 0.5, row * down - 0.5)
-        draw_frame(grid[0][0], corner, right, down)
-        draw_picture(axes, table, (row, column))
-        axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)
+    _map_row(grid[0], picture, attention)
     trim(figure)
     return Picture(
         figure,
@@ -622,3 +629,17 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
         "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
         " (row, column).",
     )
+
+
+def _map_row(
+    panels: Sequence[Axes], picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]
+) -> None:
+    """A picture, and beside it a map for each place that asks."""
+    draw_picture(panels[0], picture)
+    panels[0].set_title("the picture", fontsize=9.5)
+    for axes, ((row, column), table) in zip(panels[1:], attention.items(), strict=True):
+        check_inside((row, column), table.shape)
+        down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
+        draw_frame(panels[0], (column * right - 0.5, row * down - 0.5), right, down)
+        draw_picture(axes, table, (row, column))
+        axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)
