@@ -97,7 +97,7 @@ With 9 they share columns 1 to 4, with 17 all. And 17 reaches just as far as the
 
 ## 2 · Attention between places
 
-A **feature map** is what a convolution leaves: a grid with a vector at each place. To attention it is one more set (but `start` has told each place where it is). SAGAN, a GAN of 2018, puts this block into both networks:
+A **feature map** is what a convolution leaves: a grid with a vector at each place. To attention it is one more set (but `start` has told each place where it is). SAGAN (2018) puts this block into both networks:
 
 $$y_i = x_i + \gamma \sum_j \operatorname{softmax}_j(q_i \cdot k_j)\, v_j$$
 
@@ -105,7 +105,7 @@ $q_i = W_q x_i$, likewise $k_i$ and $v_i$. $\gamma$ is one learned number.
 """
 
 # %% [markdown] tags=["exercise:place_attention"]
-# Write the block, but with the usual score of `attend`, root included.
+# Write the block, with `attend` and its usual score.
 
 # %%
 x = torch.randn(1, 32, 4, 12, requires_grad=True)
@@ -170,7 +170,7 @@ Of these 16 the classifier reads the same digit twice in 15 with attention, in 1
 
 ## 4 · Objects found by questions
 
-Until now places asked places. Now vectors without a place ask. A detector says which objects a picture shows, and where: a kind and a **box** for each. Their number is unknown, and they have no order. In DETR (2020) learned vectors, the **queries**, ask the map of a CNN, its `stem`. Ours has five queries, $6 \times 6$ cells, and scenes of one to three shapes. The code checks an untrained one, the picture shows a trained one:
+A detector says which objects a picture shows, and where: a kind and a **box** for each. Their number is unknown, and they have no order. Until now places asked; in DETR (2020) learned vectors do, the **queries**: they ask the map of a CNN, the `stem`. Ours has five queries, $6 \times 6$ cells, and scenes of one to three shapes. The code checks an untrained one, the picture shows a trained one:
 """
 
 
@@ -192,7 +192,7 @@ figures.found_in(given)
 
 # %% [markdown]
 r"""
-Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. They overlook one disc here. Answers given to the wrong scene find less than 2 %.
+Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. One disc is overlooked. Answers given to the wrong scene find less than 2 %.
 
 ### Who answers for what?
 
@@ -204,7 +204,7 @@ At every training step each object is paired with one query, so that the sum of 
 | query 1 | 5 | 9 |
 | query 2 | 6 | 8 |
 
-The cheapest pair first, then what is left: 1 + 8 = 9. Find a cheaper pairing before you read on. (B to query 0, A to query 1: 7.)
+The cheapest pair first: 1 + 8 = 9. Can you find 7?
 """
 
 # %% [markdown] tags=["exercise:set_loss_of_kinds"]
@@ -236,7 +236,7 @@ r"""
 
 ## In real work
 
-scipy solves the matching, picture by picture. Lists of objects are padded to one length. A matched padding column uses up a query that a real object needs:
+scipy solves the matching, picture by picture. Lists of objects are padded. A matched padding column uses up a query that a real object needs:
 """
 
 # %%
@@ -260,7 +260,7 @@ figures.places()
 
 # %% [markdown]
 r"""
-Two places of the trained generator, one in each half, in two of its pictures. With at most 0.005 they hardly look at each other. In the first picture both look most at (3, 8), with 0.26 and 0.12; in the second at (2, 10), with 0.56 and 0.69. Even weights would be $1/48 = 0.02$. So both seem to read one third place, another one in each picture. To overwrite it would be the test, not done here.
+Two places of the trained generator, one in each half, in two of its pictures. They hardly look at each other (0.005 at most). In the first picture both look most at (3, 8), with 0.26 and 0.12, in the second at (2, 10), with 0.56 and 0.69; even weights would be $1/48 = 0.02$. So both seem to read one third place, and the picture decides which. To overwrite it would be the test, not done here.
 
 Would attention make the ends agree? Yes, and so would a kernel that reaches as far.
 
