@@ -73,11 +73,12 @@ def sees(generator, column):
     return (moved_by.abs().amax((0, 1, 2)) > 0).nonzero()[:, 0].tolist()  # not 0
 
 
-print("first:", sees(nothing, 0), "last:", sees(nothing, -1))
+for left, right in ((0, 23), (7, 16)):  # the two digits' outer edges, inner edges
+    print(f"{left}: {sees(nothing, left)}, {right}: {sees(nothing, right)}")
 
 # %% [markdown]
 r"""
-None is shared.
+The first and the last share none. Columns 7 and 16, the inner edges of the two digits, share 2 and 3.
 """
 
 # %%
@@ -158,7 +159,7 @@ figures.agreement()
 r"""
 With nothing kappa stays at chance, 0.02 at most. With attention it rises after step 600 and ends at 0.90 to 0.94. **"So only attention can make far parts agree."** The convolution 17 wide ends at 0.87 to 0.91. **Not attention: reach.** That holds for one fixed distance: the kernel was cut to it, attention was not told. Where the distance changes, fixed weights would not know whom to ask. That is not tested here, nor which of the two networks needs the reach.
 
-Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention: one would have reported no benefit. Two finished generators:
+Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention: one would have reported no benefit. Finished ones:
 """
 
 # %%
@@ -170,7 +171,7 @@ Of these 16 the classifier reads the same digit twice in 15 with attention, in 1
 
 ## 4 · Objects found by questions
 
-A detector says which objects a picture shows, and where: a kind and a **box** for each. Their number is unknown, and they have no order. Until now places asked; in DETR (2020) learned vectors do, the **queries**: they ask the map of a CNN, the `stem`. Ours has five queries, $6 \times 6$ cells, and scenes of one to three shapes. The code checks an untrained one, the picture shows a trained one:
+A detector says which objects a picture shows, and where: a kind and a **box** for each. Their number is unknown, and they have no order. Until now places asked; in DETR (2020) learned vectors do, the **queries**: they ask the map of a CNN, the `stem`. Ours has five queries, $6 \times 6$ cells, and scenes of one to three shapes; the picture shows a trained one:
 """
 
 
@@ -232,7 +233,7 @@ figures.by_objects()
 
 # %% [markdown]
 r"""
-**Recall** is the share of the objects that are found. Without the matching it is 96 to 98 % for objects that stand alone, 2 to 9 % in company: query 0 is asked for A half the time and for B half the time, so its best box lies between. Without the encoder, where cells ask cells, recall is 94 %, as before.
+**Recall** is the share of objects found. Without the matching it is 96 to 98 % for single objects, 2 to 9 % in company: query 0 is asked for A half the time and for B half the time, so its best box lies between. Without the encoder, where cells ask cells, recall is 94 %, as before.
 
 ## In real work
 
@@ -260,7 +261,7 @@ figures.places()
 
 # %% [markdown]
 r"""
-Two places of the trained generator, one in each half, in two of its pictures. They hardly look at each other (0.005 at most). In the first picture both look most at (3, 8), with 0.26 and 0.12, in the second at (2, 10), with 0.56 and 0.69; even weights would be $1/48 = 0.02$. So both seem to read one third place, and the picture decides which. To overwrite it would be the test, not done here.
+Two places of the generator, one in each half, in two pictures. They hardly look at each other (0.005 at most). In the first picture both look most at (3, 8), with 0.26 and 0.12, in the second at (2, 10), with 0.56 and 0.69; even weights would be $1/48 = 0.02$. So both seem to read one third place, and the picture decides which. To overwrite it would be the test, not done here.
 
 Would attention make the ends agree? Yes, and so would a kernel that reaches as far.
 
@@ -270,7 +271,7 @@ Would attention make the ends agree? Yes, and so would a kernel that reaches as 
 - At one fixed distance a wide enough kernel does as well as attention.
 - Queries answer with a set; a set needs a matching before it has a loss.
 
-**Sources.** Zhang et al. 2018 (arXiv:1805.08318); Carion et al. 2020 (arXiv:2005.12872); Cohen 1960. Seeds, controls, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
+**Sources.** Zhang et al. 2018 (arXiv:1805.08318); Carion et al. 2020 (arXiv:2005.12872); Cohen 1960. Seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
 **Next**: [08](08_attention_vs_rnn.ipynb).
 """
