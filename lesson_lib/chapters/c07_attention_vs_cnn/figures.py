@@ -555,7 +555,7 @@ def agreement() -> Picture:
             "Agreement of the two halves beyond chance over the steps of the training: with attention and"
             " with a wide convolution it rises towards one, with nothing it stays near zero."
         ),
-        caption="Median of three seeds, bands from lowest to highest. Chance is 0, real pictures have 1.",
+        caption="Median and range of three seeds. Chance is 0, real pictures have 1.",
         x_axis="step",
         y_limits=(-0.1, 1.02),
         points=False,
@@ -590,8 +590,8 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
 
 @styled
 def places() -> Picture:
-    """Where two places of the trained generator looked in two of its pictures, a row each, from the stored run
-    of seed 0; the largest weight of each map has a ring."""
+    """Where two places of the trained generator looked in two of its pictures, a row each, from the stored
+    run of seed 0; the largest weight of each map has a ring."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
     asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
     pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
@@ -632,7 +632,9 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
 
 
 def _map_row(
-    panels: Sequence[Axes], picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]
+    panels: Sequence[Axes],
+    picture: Float[Tensor, "h w"],
+    attention: Mapping[Pixel, Float[Tensor, "rows columns"]],
 ) -> None:
     """A picture, and beside it a map for each place that asks."""
     draw_picture(panels[0], picture)

@@ -53,9 +53,9 @@ write_place_attention = Write(
     minutes=6,
     why="the block that was put into GANs first, and into the networks that draw pictures today",
     asked=(
-        "each place of the map, a vector of c channels, attends to all places, by the usual score of `attend`:"
-        " query, key and value of a place are a matrix times its vector. Give back x + gamma * what was found,"
-        " as a map"
+        "each place of the map, a vector of c channels, attends to all places, by the usual score of"
+        " `attend`: query, key and value of a place are a matrix times its vector. Give back x + gamma * what"
+        " was found, as a map"
     ),
     stages=(
         Stage(
@@ -170,6 +170,7 @@ who_agrees = Choice(
         "48 places look at each other: the news can travel": "d",
     },
 )
+
 
 def set_loss_of_kinds(
     logits: Float[Tensor, "q kinds_and_none"],
