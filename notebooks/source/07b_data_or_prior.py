@@ -168,7 +168,7 @@ figures.right(shares, guess=0.5)
 
 # %% [markdown]
 r"""
-Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, a pixel apart, have 7,350 pairs of places; a thousand pictures show at most 1,000. Not tested here: a ViT without codes.
+Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, a pixel apart, have 7,350 pairs of places; a thousand pictures show at most 1,000. Whether its codes are to blame is not tested here.
 
 ## 4 · And with more pictures?
 

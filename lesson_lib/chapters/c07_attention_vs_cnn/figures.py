@@ -597,10 +597,10 @@ def places() -> Picture:
     pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
     figure, grid = sheet(len(pictures), 1 + len(asked), width=7.0, height=1.3 * len(pictures) + 0.4)
     for axes, picture, looked in zip(grid, pictures, tables, strict=True):
-        _map_row(axes, picture, dict(zip(asked, looked, strict=True)))
+        _map_row([*axes], picture, dict(zip(asked, looked, strict=True)))
         for map, table in zip(axes[1:], looked, strict=True):
             down, right = divmod(int(table.argmax()), table.shape[1])
-            map.plot(right, down, "o", markersize=13, markerfacecolor="none", markeredgecolor=CURVES[5])
+            map.plot(right, down, "o", markersize=7, markerfacecolor="none", markeredgecolor="black")
             map.set_title(f"{map.get_title()}, most at ({down}, {right})", fontsize=9.5)
     trim(figure)
     return Picture(
@@ -620,7 +620,7 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     places that ask.
     """
     figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
-    _map_row(grid[0], picture, attention)
+    _map_row([*grid[0]], picture, attention)
     trim(figure)
     return Picture(
         figure,
