@@ -87,7 +87,7 @@ assert_close(answer_of(shuffled, token), answer)
 
 # %% [markdown]
 r"""
-Shuffle the patches, and its answer stays: it knows no places. So the ViT adds learned position codes, `Learned` (part 05c). Its `Encoder` has two layers (part 06a), norms first, with four heads and 128 hidden numbers; `gelu` is a smooth ReLU. Row 0 of its `.output` is the class token's.
+Shuffle the patches, and the answer stays: attention knows no places. So the ViT adds learned position codes, `Learned` (part 05c). Its `Encoder` has two layers (part 06a), norms first, with four heads and 128 hidden numbers; `gelu` is a smooth ReLU. Row 0 of its `.output` is the class token's.
 """
 
 
@@ -168,7 +168,7 @@ figures.right(shares, guess=0.5)
 
 # %% [markdown]
 r"""
-Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, a pixel apart, have 7,350 pairs of places; a thousand pictures show at most 1,000. Whether its codes are to blame is not tested here.
+Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, a pixel apart, have 7,350 pairs of places; a thousand pictures show at most 1,000. Whether codes are to blame is not tested here.
 
 ## 4 · And with more pictures?
 

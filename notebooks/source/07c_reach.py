@@ -29,7 +29,6 @@ from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as painti
 from lesson_lib.chapters.c07_attention_vs_cnn.reach import block_of, loss_of
 from lesson_lib.checks import check, hint, predict, solution, warm_up
 from lesson_lib.scores import dot
-from lesson_lib.show import show
 
 _ = torch.manual_seed(0)
 warm_up()
@@ -94,7 +93,7 @@ for width in (3, 9, 17):
 
 # %% [markdown]
 r"""
-With 9 they share columns 1 to 4, with 17 all. And 17 reaches just as far as the two digits lie apart: eight places.
+With 9 they share columns 1 to 4, with 17 all. 17 reaches just as far as the two digits lie apart: eight places.
 
 ## 2 · Attention between places
 
@@ -193,7 +192,7 @@ figures.found_in(given)
 
 # %% [markdown]
 r"""
-Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. One disc is overlooked. Answers given to the wrong scene find less than 2 %.
+Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. A square is called a disc, and a disc overlooked. Answers given to the wrong scene find less than 2 %.
 
 ### Who answers for what?
 

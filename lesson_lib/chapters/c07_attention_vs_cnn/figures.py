@@ -606,7 +606,7 @@ def places() -> Picture:
     return Picture(
         figure,
         "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
-        " the first row both look most at (3, 8), in the second both at (2, 10).",
+        " each row both look most at one and the same place, in the second at another one than in the first.",
         "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
     )
 
