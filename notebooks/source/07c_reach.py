@@ -156,9 +156,9 @@ figures.agreement()
 
 # %% [markdown]
 r"""
-With nothing kappa stays at chance, 0.02 at most. With attention it rises after step 600 and ends at 0.90 to 0.94. **"So only attention can make far parts agree."** The convolution 17 wide ends at 0.87 to 0.91. **Not attention: reach.** That holds for one fixed distance: the kernel was cut to it, attention was not told. Where the distance changes, fixed weights would not know whom to ask. That is not tested here, nor which of the two networks needs the reach.
+With nothing kappa stays at chance, 0.03 at most. With attention it rises after step 600 and ends at 0.90 to 0.94. **"So only attention can make far parts agree."** The convolution 17 wide ends at 0.87 to 0.91. **Not attention: reach.** That holds for one fixed distance: the kernel was cut to it, attention was not told. Where the distance changes, fixed weights would not know whom to ask. That is not tested here, nor which of the two networks needs the reach.
 
-Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention, 0.04 at most with the wide convolution: one would have reported no benefit. Finished ones:
+Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention, 0.04 at most with the wide convolution: one would have reported no benefit. Finished:
 """
 
 # %%
@@ -192,7 +192,7 @@ figures.found_in(given)
 
 # %% [markdown]
 r"""
-Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. A square is called a disc, and a disc overlooked. Answers given to the wrong scene find less than 2 %.
+Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. One square is called a disc, one disc overlooked. Answers given to the wrong scene find less than 2 %.
 
 ### Who answers for what?
 
