@@ -17,8 +17,8 @@ patch_table = Choice(
     notebook=PART,
     title="Why patches",
     asked=(
-        "A photograph of 224 x 224 pixels. A token is no pixel any more, but a square of 16 x 16. The table"
-        " of weights has how many times fewer entries?"
+        "A photograph has 224 x 224 pixels. Squares of 16 x 16 pixels become the tokens. How many times fewer"
+        " weights has the table?"
     ),
     options={"a": "16", "b": "256", "c": "65,536"},
     answer="c",
@@ -229,17 +229,17 @@ two_curves = Choice(
     name="two_curves",
     notebook=PART,
     title="The curves cross",
-    asked="What would you ask first about this figure?",
+    asked="What does this figure show about 25,000 pictures?",
     options={
-        "a": "how many pictures does the CNN need to catch up?",
-        "b": "was each curve trained to its end?",
-        "c": "which part of attention needs the data?",
+        "a": "with so many, the ViT is the better model",
+        "b": "a CNN can make no use of so many",
+        "c": "nothing yet about the models",
     },
-    answer="b",
-    remember="a curve over data shows a model only if more steps would not change it",
+    answer="c",
+    remember="two curves may differ in more than the model: how long was each trained?",
     slips={
-        "that takes the figure as it is; what is not written at its curves?": "a",
-        "that explains a crossing before it is known to be one": "c",
+        "do the two curves differ in the model alone? What do the curves' names leave out?": "a",
+        "it cannot, or it was not given the time?": "b",
     },
 )
 
@@ -248,8 +248,8 @@ shuffled_rule = Choice(
     notebook=PART,
     title="A prior that is wrong",
     asked=(
-        "Before anybody sees them, the pixels of every picture are shuffled, always in the same way. How many"
-        " pictures does the kernel need?"
+        "Before the learners see a picture, its pixels are shuffled, always in the same way; the right answer"
+        " stays as it was. How many pictures does the kernel need?"
     ),
     options={"a": "one, as before", "b": "36, like the matrix", "c": "no number is enough"},
     answer="c",
@@ -259,6 +259,9 @@ shuffled_rule = Choice(
         "the matrix may tie any pixel to any other; what may the kernel do?": "b",
     },
 )
+
+# the library's versions of what the part lets its learner write
+patches_of, answer_of = cut_patches, class_answer
 
 ASKED = (
     patch_table,

@@ -84,7 +84,7 @@ def by_objects() -> Picture:
             "Recall over the number of objects in a scene: DETR with and without its encoder stay near one;"
             " without the matching only scenes with one object are solved."
         ),
-        caption="Median of three seeds, bands from lowest to highest.",
+        caption="Median and range of three seeds.",
         x_axis="objects in the scene",
         y_limits=(0, 1.05),
         height=3.0,

@@ -400,7 +400,7 @@ def uncovered() -> Picture:
             "Two panels, digits and pairs, over the number of training pictures: with few steps the curves of"
             " either model lie low, and with the same steps the CNN's curve is above the ViT's."
         ),
-        caption="Medians of three seeds. A guess is right in 0.1 of the digits and 0.5 of the pairs.",
+        caption="Medians of three seeds. Guessing: 0.1 of the digits, 0.5 of the pairs.",
         x_axis="training pictures",
         log="x",
         y_limits=(0, 1.02),
@@ -556,7 +556,7 @@ def agreement() -> Picture:
             "Agreement of the two halves beyond chance over the steps of the training: with attention and"
             " with a wide convolution it rises towards one, with nothing it stays near zero."
         ),
-        caption="Median of three seeds, bands from lowest to highest. Chance is 0, real pictures have 1.",
+        caption="Median and range of three seeds. Chance is 0, real pictures have 1.",
         x_axis="step",
         y_limits=(-0.1, 1.02),
         points=False,
@@ -589,12 +589,27 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
     )
 
 
+@styled
 def places() -> Picture:
-    """Where two places of the trained generator looked, from the stored run of seed 0."""
+    """Where two places of the trained generator looked in two of its pictures, a row each, from the stored
+    run of seed 0; the largest weight of each map has a ring."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
     asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
-    tables = dict(zip(asked, torch.tensor(row["maps"], device="cpu")[0], strict=True))
-    return maps(torch.tensor(row["mapped"], device="cpu")[0], tables)
+    pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
+    figure, grid = sheet(len(pictures), 1 + len(asked), width=7.0, height=1.3 * len(pictures) + 0.4)
+    for axes, picture, looked in zip(grid, pictures, tables, strict=True):
+        _map_row([*axes], picture, dict(zip(asked, looked, strict=True)))
+        for map, table in zip(axes[1:], looked, strict=True):
+            down, right = divmod(int(table.argmax()), table.shape[1])
+            map.plot(right, down, "o", markersize=7, markerfacecolor="none", markeredgecolor="black")
+            map.set_title(f"{map.get_title()}, most at ({down}, {right})", fontsize=9.5)
+    trim(figure)
+    return Picture(
+        figure,
+        "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
+        " each row both look most at one and the same place, in the second at another one than in the first.",
+        "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
+    )
 
 
 @styled
@@ -606,15 +621,7 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     places that ask.
     """
     figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
-    draw_picture(grid[0][0], picture)
-    grid[0][0].set_title("the picture", fontsize=9.5)
-    for axes, ((row, column), table) in zip(grid[0][1:], attention.items(), strict=True):
-        check_inside((row, column), table.shape)
-        down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
-        corner = (column * right - 0.5, row * down - 0.5)
-        draw_frame(grid[0][0], corner, right, down)
-        draw_picture(axes, table, (row, column))
-        axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)
+    _map_row([*grid[0]], picture, attention)
     trim(figure)
     return Picture(
         figure,
@@ -623,3 +630,19 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
         "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
         " (row, column).",
     )
+
+
+def _map_row(
+    panels: Sequence[Axes],
+    picture: Float[Tensor, "h w"],
+    attention: Mapping[Pixel, Float[Tensor, "rows columns"]],
+) -> None:
+    """A picture, and beside it a map for each place that asks."""
+    draw_picture(panels[0], picture)
+    panels[0].set_title("the picture", fontsize=9.5)
+    for axes, ((row, column), table) in zip(panels[1:], attention.items(), strict=True):
+        check_inside((row, column), table.shape)
+        down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
+        draw_frame(panels[0], (column * right - 0.5, row * down - 0.5), right, down)
+        draw_picture(axes, table, (row, column))
+        axes.set_title(f"asked at ({row}, {column})", fontsize=9.5)

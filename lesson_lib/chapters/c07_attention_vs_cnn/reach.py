@@ -53,8 +53,9 @@ write_place_attention = Write(
     minutes=6,
     why="the block that was put into GANs first, and into the networks that draw pictures today",
     asked=(
-        "each place of the map, a vector of c channels, attends to all places: queries, keys and values are"
-        " matrices times the places. Give back x + gamma * what was found, as a map"
+        "each place of the map, a vector of c channels, attends to all places, by the usual score of"
+        " `attend`: query, key and value of a place are a matrix times its vector. Give back x + gamma * what"
+        " was found, as a map"
     ),
     stages=(
         Stage(
@@ -113,6 +114,23 @@ write_place_attention = Write(
     },
 )
 
+which_widths = Choice(
+    name="which_widths",
+    notebook=PART,
+    title="How wide?",
+    asked=(
+        "A kernel 3, 9 or 17 wide runs along the rows of the middle map, which has two columns for each of"
+        " noise. With which do the picture's first and last column share noise?"
+    ),
+    options={"a": "17 alone", "b": "9 and 17", "c": "all three"},
+    answer="b",
+    remember="9 wide sees four places to either side: two columns of noise more",
+    slips={
+        "9 wide sees four places to either side. How many columns of noise are they?": "a",
+        "3 wide sees one place to either side: half a column of noise": "c",
+    },
+)
+
 gamma_moves = Choice(
     name="gamma_moves",
     notebook=PART,
@@ -148,22 +166,8 @@ who_agrees = Choice(
     remember="what is needed is a way from one end to the other; whose it is does not matter",
     slips={
         "what does the task need: weights that depend on content, or a way to the other end?": "a",
-        "the outermost pixels of the two ends share no noise, however long one trains": "c",
+        "what do the first and the last column share? More steps do not lead from one to the other": "c",
         "48 places look at each other: the news can travel": "d",
-    },
-)
-
-cheapest_pairs = Choice(
-    name="cheapest_pairs",
-    notebook=PART,
-    title="Greedy or whole",
-    asked="The cheapest pair first, then the cheapest that is left: 1 + 8 = 9. What is the smallest sum?",
-    options={"a": "9", "b": "8", "c": "7"},
-    answer="c",
-    remember="B to query 0 for 2, A to query 1 for 5: the whole assignment counts, not its first pair",
-    slips={
-        "query 0 may give A away: what would both objects cost then?": "a",
-        "try all six ways to give two objects two different queries": "b",
     },
 )
 
@@ -276,11 +280,14 @@ without_matching = Choice(
     },
 )
 
+# the library's versions of what the part lets its learner write
+block_of, loss_of = place_attention, set_loss_of_kinds
+
 ASKED = (
+    which_widths,
     write_place_attention,
     gamma_moves,
     who_agrees,
-    cheapest_pairs,
     write_set_loss,
     without_matching,
 )

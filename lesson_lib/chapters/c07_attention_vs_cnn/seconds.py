@@ -257,7 +257,8 @@ KEYS_OF_A_COARSER_MAP = Write(
     title="Keys from a coarser map",
     asked=(
         "to save memory, each place of x asks the places of a coarser map of the same picture: queries are x's"
-        " places, keys the coarse places, values the coarse places times w_v. Give back x + gamma * found"
+        " places, keys the coarse places, values the coarse places times w_v, scores as `attend` has them. Give back x"
+        " + gamma * found"
     ),
     stages=(
         Stage(

@@ -129,9 +129,9 @@ RIGHT = {
     "edge_heads": ("b", "two"),
     "four_for_four": ("b", "some are found"),
     "arrows": ("b", "about 75 %"),
+    "which_widths": ("b", "9 and 17"),
     "gamma_moves": ("b", "gamma alone"),
     "who_agrees": ("b", "with attention, and with the wide convolution"),
-    "cheapest_pairs": ("c", "7"),
     "without_matching": ("b", "objects that stand alone, and hardly any others"),
     "place_attention": (
         lambda x, w_q, w_k, w_v, gamma: _block_by_attend(x, w_q / len(w_q) ** 0.5, w_k, w_v, gamma),
@@ -154,7 +154,7 @@ RIGHT = {
     ),
     "patch_table": ("c", "65,536"),
     "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
-    "two_curves": ("b", "was each curve trained to its end?"),
+    "two_curves": ("c", "nothing yet about the models"),
     "shuffled_rule": ("c", "no number is enough"),
     "cut_patches": (
         lambda picture, side: _unfolded(picture[None, None], side)[0],

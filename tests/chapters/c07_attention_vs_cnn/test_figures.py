@@ -290,6 +290,18 @@ def test_maps_frame_the_place_that_asks_in_the_coarse_map_and_in_the_picture():
         figures.maps(torch.rand(8, 15), {(4, 0): torch.rand(4, 5)})
 
 
+def test_both_ends_look_most_at_one_place_which_changes_with_the_picture():
+    row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
+    rings, found = [], []
+    for axes in figures.places().figure.axes:
+        rings += [(line.get_ydata()[0], line.get_xdata()[0]) for line in axes.lines]
+    for picture in row["maps"]:
+        for looked in picture:
+            largest = max(max(line) for line in looked)
+            found += [(i, j) for i, line in enumerate(looked) for j, w in enumerate(line) if w == largest]
+    assert rings == found == [(3, 8), (3, 8), (2, 10), (2, 10)]
+
+
 def test_boxes_lie_on_edges_and_those_of_no_width_are_left_out():
     canvases = torch.rand(2, 24, 24)
     true = [torch.tensor([[2, 5, 7, 10], [0, 0, 0, 0]]), torch.tensor([[12, 0, 20, 8]])]
