@@ -5,6 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lesson_lib import require
+
 
 def empty_rows(table: Tensor) -> Tensor | None:
     """Which rows of a mask or of scores let nothing through, shape (..., n, 1); None where there is none.
@@ -28,7 +30,7 @@ def fused(
     """torch's fused kernel on inputs of any rank. On the CPU it is fused only for 4-D inputs with d_v
     = d_k."""
     d_k, d_v = query.shape[-1], value.shape[-1]
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    batch = require.leading(query, key, value)
     table = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, -torch.inf)
     empty = None if table is None else empty_rows(table)
     if empty is not None:

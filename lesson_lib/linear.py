@@ -112,7 +112,7 @@ def as_rnn(
 
 def _causal(query: Tensor, key: Tensor, value: Tensor, phi: Callable[[Tensor], Tensor]) -> Tensor:
     """Span by span, each with the state that those before it have left."""
-    batch = torch.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value)))
+    batch = require.leading(query, key, value)
     n, d_v = query.shape[-2], value.shape[-1]
     width = phi(key[..., :1, :]).shape[-1]
     chunk = max(1, min(CHUNK, n))

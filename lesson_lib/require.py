@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -136,13 +137,24 @@ def inputs(query: Any, key: Any, value: Any, *, equal_widths: bool = True) -> to
             " -2 is the tokens')"
         )
     try:
-        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    except RuntimeError:
+        batch = leading(query, key, value)
+    except ValueError:
         shapes = ", ".join(str(tuple(x.shape[:-2])) for x in (query, key, value))
         raise ValueError(
             f"the leading axes of query, key and value do not fit together: {shapes}; make them equal"
         ) from None
     return torch.Size((*batch, query.shape[-2], key.shape[-2]))
+
+
+def leading(*tensors: Tensor) -> torch.Size:
+    """The axes before the last two, as they are broadcast together; ValueError where they do not fit.
+
+    numpy's: torch.broadcast_shapes imports sympy when it is called, a second before the first attention.
+
+    >>> leading(torch.zeros(2, 1, 5, 3), torch.zeros(7, 5, 3))
+    torch.Size([2, 7])
+    """
+    return torch.Size(numpy.broadcast_shapes(*(x.shape[:-2] for x in tensors)))
 
 
 def table(table: Any, name: str, shape: torch.Size, query: Tensor) -> None:

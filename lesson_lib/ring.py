@@ -60,7 +60,7 @@ def attend_ring(
         raise ValueError("this process is not in the group; call attend_ring in its members only")
     ring = _Ring(group)
     counts = ring.agree(query, key, value, causal)
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    batch = require.leading(query, key, value)
     query, key, value = (x.expand(*batch, *x.shape[-2:]) for x in (query, key, value))
     return _Attend.apply(query, key, value, ring, counts, causal)
 

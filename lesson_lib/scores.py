@@ -60,7 +60,7 @@ class Additive(nn.Module):
         _width(query, self.w_query.in_features, "query", "d_query")
         _width(key, self.w_key.in_features, "key", "d_key")
         hidden_query, hidden_key = self.w_query(query), self.w_key(key)
-        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        batch = require.leading(query, key)
         rows = max(1, self.max_pairs // max(1, batch.numel() * key.shape[-2]))
         if rows >= query.shape[-2]:
             return self._rows(hidden_query, hidden_key)
