@@ -2,7 +2,7 @@
 r"""
 # 07b · Who needs how much data?
 
-Below are six canvases with two shapes each. Whether both are of one kind, you see at once. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from examples. How many does each need, and why?
+Below are six canvases with two shapes each. You see at once whether both are of one kind. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from examples. How many does each need, and why?
 
 **Afterwards you can** write a ViT; say what a CNN assumes; read learning curves, right answers over training pictures, without being fooled.
 
@@ -25,9 +25,8 @@ from torch.testing import assert_close
 from lesson_lib.attention import attend
 from lesson_lib.blocks import Encoder
 from lesson_lib.chapters.c07_attention_vs_cnn import figures
-from lesson_lib.chapters.c07_attention_vs_cnn.data_or_prior import answer_of, patches_of
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import vit as seeing
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import quick, to_device
 from lesson_lib.positions import Learned
 
@@ -46,7 +45,7 @@ r"""
 
 ## 1 · Patches
 
-As tokens, pixels are dear: a row and a column of weights for each. So the ViT makes tokens of squares, the **patches**.
+Pixels as tokens are expensive: the table of weights has a row and a column for each. So the ViT makes tokens of squares, the **patches**.
 """
 
 # %%
@@ -62,7 +61,8 @@ A matrix brings each patch to the model's width. **"A ViT has no convolution in 
 
 # %%
 strided = nn.Conv2d(1, 64, kernel_size=5, stride=5)
-rows = [patches_of(canvas, side=5) for canvas in shapes[:, 0]]  # yours, in the library
+cut = yours("cut_patches")  # ours, until yours has passed
+rows = [cut(canvas, side=5) for canvas in shapes[:, 0]]
 rows = torch.stack(rows)  # (6, 16, 25): 16 patches of 25 pixels
 by_matrix = rows @ strided.weight.flatten(1).T + strided.bias  # (6, 16, 64)
 assert_close(by_matrix, strided(shapes).flatten(2).mT)
@@ -82,7 +82,8 @@ figures.class_token_path(shapes[0, 0], patch=5)
 
 # %%
 token, shuffled = torch.randn(64), by_matrix[:, torch.randperm(16)]
-answer = answer_of(by_matrix, token)  # yours, in the library: (6, 64)
+answer_of = yours("class_answer")
+answer = answer_of(by_matrix, token)  # (6, 64)
 assert_close(answer_of(shuffled, token), answer)
 
 # %% [markdown]
@@ -112,7 +113,7 @@ class SmallViT(nn.Module):
 
 # %% [markdown]
 r"""
-And the CNN. After each convolution `BatchNorm2d` brings a channel, over batch and places, to mean 0 and deviation 1, then applies a learned scale and shift. `MaxPool2d` keeps the largest of $2 \times 2$ neighbours: after two layers 20 pixels have become 5. At the end stands the mean over all places.
+And the CNN. After each convolution `BatchNorm2d` brings a channel, over batch and places, to mean 0 and deviation 1 (behind `.eval()` by averages kept from training), then applies a learned scale and shift. `MaxPool2d` keeps the largest of $2 \times 2$ neighbours: after two layers 20 pixels have become 5. At the end stands the mean over all places.
 """
 
 
@@ -140,7 +141,7 @@ for ours, name in ((SmallViT(), "vit"), (SmallCNN(), "cnn")):
 
 # %% [markdown]
 r"""
-Their sizes are within 1%. They differ in what they assume before any picture: the **prior**, or **inductive bias**. The CNN has locality and weight sharing (part 07a), and its mean forgets where something was. A mean can count crosses, but a linear layer on a count cannot say "none or two". The last convolution must help: layer by layer a place sees 3, 4, 8, 10, 18, 26 pixels across, in the middle both shapes. The ViT has a code for each place, and must learn from examples that places do not matter here.
+Their sizes are within 1%. They differ in what they assume before any picture: the **prior**, or **inductive bias**. The CNN has locality and weight sharing (part 07a), and its mean forgets where something was. A mean can count crosses; *same* means 0 or 2, *different* 1, and a linear layer cannot tell that. But in the last two convolutions a place sees 18 and 26 pixels across, so both shapes. The ViT has a code for each place; nothing tells it that places do not matter here.
 
 ## 3 · A thousand pictures
 
@@ -168,7 +169,7 @@ figures.right(shares, guess=0.5)
 
 # %% [markdown]
 r"""
-Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, a pixel apart, have 7,350 pairs of places; a thousand pictures show at most 1,000. Whether codes are to blame is not tested here.
+Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, at least a pixel apart, can lie in 7,350 ways; a thousand pictures show at most 1,000. Whether codes are to blame is not tested here.
 
 ## 4 · And with more pictures?
 
@@ -195,7 +196,7 @@ r"""
 
 **"The ViT cannot compare two shapes, and more data do not help."** So says its curve of 200 steps: 0.51 at 25,000 pairs. After 800 the same ViT has 0.99. **Such a curve measures patience.** (At 200 pairs all guess.) Nor is 800 the end: 3,200 steps bring the ViT's digits to 0.93; the CNN had 0.97 after 800.
 
-In one paper a ViT overtakes a CNN between 9 and 90 million photographs. That experiment's smallest set is 360 times our largest: our curves say nothing about it. Later CNNs, trained as long on 4 billion photographs, match ViTs.
+In one paper a ViT overtakes a CNN between 9 and 90 million photographs. That experiment's smallest set is 360 times our largest: our curves say nothing about it. Later CNNs, with as much computing and 4 billion photographs, match ViTs.
 
 ## 5 · What a prior is worth
 
@@ -254,7 +255,7 @@ for first in (True, False):
 
 # %% [markdown]
 r"""
-By default torch takes the first axis for tokens: a patch looks at the same patch of the other picture, never at its own neighbours.
+By default torch takes the first axis for tokens: a patch looks at itself and at the same patch of the other picture, never at its neighbours.
 
 ## The shapes once more
 """
@@ -268,7 +269,7 @@ figures.judged(shapes[:, 0], labels, said)
 
 # %% [markdown]
 r"""
-Wrong answers are orange: two of the ViT's, none of the CNN's. How many does each need? Of the numbers tried, the CNN needs 1,000 for 99 right in 100, the ViT 5,000 and four times the steps: it must learn what the CNN assumes.
+Wrong answers are orange: two of the ViT's, none of the CNN's. How many does each need? Of the numbers tried, the CNN needs 1,000 for 99 right in 100, the ViT 5,000 and four times the steps.
 
 **To remember.** Before you believe a crossing, ask whether more steps would undo it.
 

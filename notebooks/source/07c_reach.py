@@ -26,8 +26,7 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn import detr, figures, sagan
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import detr as detecting
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as painting
-from lesson_lib.chapters.c07_attention_vs_cnn.reach import block_of, loss_of
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.scores import dot
 
 _ = torch.manual_seed(0)
@@ -93,7 +92,7 @@ for width in (3, 9, 17):
 
 # %% [markdown]
 r"""
-With 9 they share columns 1 to 4, with 17 all. 17 reaches just as far as the two digits lie apart: eight places.
+With 9 they share columns 1 to 4, with 17 all. The digits start eight places apart; 17 reaches that.
 
 ## 2 · Attention between places
 
@@ -105,18 +104,18 @@ $q_i = W_q x_i$, likewise $k_i$ and $v_i$. $\gamma$ is one learned number.
 """
 
 # %% [markdown] tags=["exercise:place_attention"]
-# Write the block, with `attend` and its usual score.
+# Write the block, with `attend` and its usual score (with the root).
 
 # %%
 x = torch.randn(1, 32, 4, 12, requires_grad=True)
 matrices = torch.randn(3, 32, 32) / 32**0.5
-y = block_of(x, *matrices, gamma=0.5)  # yours, in the library
+y = yours("place_attention")(x, *matrices, gamma=0.5)  # ours, until it passes
 (moved_by,) = torch.autograd.grad(y[..., 0].sum(), x)
 print((moved_by.abs().amax((0, 1, 2)) > 0).nonzero()[:, 0].tolist())
 
 # %% [markdown]
 r"""
-The first column sees all twelve. In the library it is `SelfAttention2d`, with scores as in the paper, `score=dot`. $\gamma$ starts at 0, so that convolutions learn first.
+The first column sees all twelve. In the library it is `SelfAttention2d`, as in the paper without the root: `score=dot`. $\gamma$ starts at 0, so that convolutions learn first.
 """
 
 # %%
@@ -158,7 +157,7 @@ figures.agreement()
 r"""
 With nothing kappa stays at chance, 0.03 at most. With attention it rises after step 500 and ends at 0.90 to 0.94. **"So only attention can make far parts agree."** The convolution 17 wide ends at 0.87 to 0.91. **Not attention: reach.** That holds for one fixed distance: the kernel was cut to it, attention was not told. Where the distance changes, fixed weights would not know whom to ask. That is not tested here, nor which of the two networks needs the reach.
 
-Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention, 0.04 at most with the wide convolution: one would have reported no benefit. Finished:
+Stop at 600 of these 2,400 steps, and kappa is 0.03 to 0.17 with attention, 0.04 at most with the wide convolution: one would have missed both. Finished:
 """
 
 # %%
@@ -192,7 +191,7 @@ figures.found_in(given)
 
 # %% [markdown]
 r"""
-Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. Right is the right kind in a box that overlaps by half. After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. One square is called a disc, one disc overlooked. Answers given to the wrong scene find less than 2 %.
+Each query gives five scores, for four kinds and "no object", and a box: centre and size, as shares of the canvas. An answer is right if its kind is, and its box overlaps by half (intersection over union). After 1,000 steps the queries find 94 to 95 % of the objects; the numbers are how sure they are. One square is called a disc, one disc overlooked. Answers given to the wrong scene find less than 2 %.
 
 ### Who answers for what?
 
@@ -211,17 +210,18 @@ The cheapest pair first: 1 + 8 = 9. Can you find 7?
 # Matched queries answer their object's kind, all others "no object".
 
 # %%
+loss_of = yours("set_loss_of_kinds")
 logits, kind = torch.randn(5, 5), torch.tensor([2, 0])  # objects A and B
 turned = kind.flip(0)  # the same scene, B listed first
 for name, query in (("matched", [4, 1]), ("by number", [0, 1])):
     query = torch.tensor(query)
     again = query.flip(0) if name == "matched" else query
-    one, two = loss_of(logits, kind, query), loss_of(logits, turned, again)  # yours
+    one, two = loss_of(logits, kind, query), loss_of(logits, turned, again)
     print(f"{name}: {one:.3f}, turned {two:.3f}")
 
 # %% [markdown]
 r"""
-With the matching a list's order does not matter. **"Give object 1 to query 1, and training will sort it out."** Then one scene has two losses. Train so:
+Reorder the list, and the matched pairs move along: the same loss. **"Give object 1 to query 1, and training will sort it out."** Then one scene has two losses. Train so:
 """
 
 # %%
@@ -232,11 +232,11 @@ figures.by_objects()
 
 # %% [markdown]
 r"""
-**Recall** is the share of objects found. Without the matching it is 96 to 98 % for single objects, 2 to 9 % in company: query 0 is asked for A half the time and for B half the time, so its best box lies between. Without the encoder, where cells ask cells, recall is 94 %, as before.
+**Recall** is the share of objects found. Without the matching it is 96 to 98 % for single objects, 2 to 9 % in company: of two objects query 0 is asked for either half the time, so its best box lies between. Without the encoder, in which cells ask cells, recall is still 94 %.
 
 ## In real work
 
-scipy solves the matching. Lists of objects are padded. A matched padding column uses up a query that a real object needs:
+scipy solves the matching. Lists of objects are padded. A padding column whose costs differ between queries can take one that an object needs:
 """
 
 # %%
@@ -267,7 +267,7 @@ Would attention make the ends agree? Yes, and so would a kernel that reaches as 
 **To remember.** Before you add attention, ask whether the task lacks reach.
 
 - The block: $x + \gamma \cdot$ attention, $\gamma = 0$ at the start.
-- At one fixed distance a wide enough kernel does as well as attention.
+- At one fixed distance a wide enough kernel comes close to attention.
 - Queries answer with a set; a set needs a matching before it has a loss.
 
 **Sources.** Zhang et al. 2018 (arXiv:1805.08318); Carion et al. 2020 (arXiv:2005.12872); Cohen 1960. Seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).

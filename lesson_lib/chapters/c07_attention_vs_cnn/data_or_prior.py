@@ -260,9 +260,6 @@ shuffled_rule = Choice(
     },
 )
 
-# the library's versions of what the part lets its learner write
-patches_of, answer_of = cut_patches, class_answer
-
 ASKED = (
     patch_table,
     write_cut_patches,

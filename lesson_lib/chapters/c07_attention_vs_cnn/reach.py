@@ -280,9 +280,6 @@ without_matching = Choice(
     },
 )
 
-# the library's versions of what the part lets its learner write
-block_of, loss_of = place_attention, set_loss_of_kinds
-
 ASKED = (
     which_widths,
     write_place_attention,
