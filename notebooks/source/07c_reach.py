@@ -104,7 +104,7 @@ $q_i = W_q x_i$, likewise $k_i$ and $v_i$. $\gamma$ is one learned number.
 """
 
 # %% [markdown] tags=["exercise:place_attention"]
-# Write the block, with `attend` and its usual score (with the root).
+# Write the block, with `attend` and its usual score.
 
 # %%
 x = torch.randn(1, 32, 4, 12, requires_grad=True)
