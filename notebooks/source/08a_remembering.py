@@ -2,7 +2,7 @@
 r"""
 # 08a · What did the RNN lack?
 
-Somebody says *B*, then babbles for a while, then asks: which letter came first? You remember. A network that reads letter by letter is trained on this, and guesses. People say that it forgets. Does it?
+Somebody says *B*, babbles for a while, and asks: which letter came first? You remember. A network that reads letter by letter is trained on this, and guesses. People say that it forgets. Does it?
 
 **Afterwards you can** write a step of an RNN and of an LSTM; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
 
@@ -46,7 +46,7 @@ for tokens, answer in zip(batch.tokens, batch.answer, strict=True):
 
 # %% [markdown]
 r"""
-The symbol is one of eight, A to H; a guess is right in 1/8 = 0.125. The letters between are drawn at random. The answer is read at the question mark, here at **distance** 12. The network:
+The symbol is one of eight, A to H: a guess is right in 0.125. The babble is drawn at random. The question stands here at **distance** 12. The network:
 """
 
 # %%
@@ -54,7 +54,7 @@ print(start("LSTM"))
 
 # %% [markdown]
 r"""
-`embed` gives each of 17 characters a vector of 32 numbers. `core` is an **LSTM**: it reads token by token and hands 32 numbers on; section 1 opens it. `read` makes 8 logits of what it holds at the question mark. `train` takes 400 steps of 32 fresh sequences, `accuracy` asks 1,000 others. First at distance 50:
+Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM**, reads token by token; section 1 opens it. `read` makes 8 logits of its 32 numbers at the question mark. `train` takes 400 steps of 32 new sequences, `accuracy` asks 1,000 others. First at distance 50:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -66,7 +66,7 @@ assert quick() or accuracy(far, 50) < 0.2
 
 # %% [markdown]
 r"""
-It guesses. A second LSTM, with the same start, is trained at distance 5 and never sees more.
+It guesses. A second LSTM, with the same first weights, is trained at distance 5.
 """
 
 # %%
@@ -82,19 +82,16 @@ assert quick() or accuracy(near, 200) > 0.9
 
 # %% [markdown]
 r"""
-**"An LSTM forgets after some tens of tokens."** This one is right at 200. (Two more seeds: 0.93 and 0.63, far above a guess.) **It remembers.** Why then can it not *learn* at 50 what it *can do* at 200?
+**"An LSTM forgets after some tens of tokens."** This one is right at 200; two more seeds have 0.97 and 0.74. **It remembers.** Why can it not *learn* at 50 what it *can do* at 200?
 
 ## 1 · What is handed on
 
-A **recurrent network** (RNN) hands a vector from token to token, its **state** $h$:
+A **recurrent network** (RNN) hands a vector, its **state** $h$, from token to token:
 
 $$h_t = \tanh(W x_t + U h_{t-1} + b), \qquad h_0 = 0$$
 
-$x_t$ is the token's vector. The matrices $W$, $U$ and the vector $b$ are the same at each step. By hand, with numbers for vectors:
+$x_t$ is the token's vector. $W$, $U$ (matrices) and $b$ are the same at each step. By hand, with $W = 1$, $U = 0.5$, $b = 0$ and the tokens 1, 0, 0, 0:
 """
-
-# %%
-predict("left_of_it")
 
 # %%
 h, states = torch.tensor(0.0), []
@@ -105,7 +102,7 @@ show(torch.stack(states))
 
 # %% [markdown]
 r"""
-0.76, 0.36, 0.18, 0.09: each zero takes at least half away. An LSTM has a second vector for keeping, the **cell** $c$:
+Each zero takes at least half away. An LSTM keeps a second vector, the **cell** $c$:
 """
 
 # %%
@@ -115,31 +112,31 @@ remembering_figures.cell()
 r"""
 $$c_t = f \odot c_{t-1} + i \odot g, \qquad h_t = o \odot \tanh c_t$$
 
-$\odot$ multiplies number by number. $f$, $i$ and $o$ are **gates**: sigmoids, numbers between 0 (shut) and 1 (open). $g$ is a tanh. Each of the four is made of its own row of $W x_t + U h_{t-1} + b$, so that $W$ and $U$ have $4 \cdot 32$ rows.
+$\odot$ multiplies number by number. The **gates** $f$, $i$ and $o$ are sigmoids, between 0 (shut) and 1 (open); $g$ is a tanh. $W x_t + U h_{t-1} + b$ has $4 \cdot 32$ rows: 32 for each of the four.
 """
 
 # %% [markdown] tags=["exercise:lstm_step"]
-# Write what happens once the four rows are summed.
+# Write what follows.
 
 # %% [markdown]
 r"""
-The next cell reads *B* and 29 letters with your step (with the library's until yours passes), and keeps states and forget gates:
+Now both networks read *B* and 29 letters with your step (until it passes, with the library's):
 """
 
 
 # %%
 step = lstm_step if check(lstm_step).passed else remembering.lstm_step
 sequence = draw(torch.Generator().manual_seed(2), 1, distance=30).tokens
+sequence[0, 0] = 1  # B
 
 
 @torch.no_grad()
 def read_along(model):
-    W, U, b, b2 = (
-        p.cpu() for p in model.core.layer.parameters()
-    )  # torch has two biases
+    W, U, b, c = (p.cpu() for p in model.core.layer.parameters())
+    b = b + c  # torch has two biases
     h, c, states, gates = torch.zeros(32), torch.zeros(32), [], []
     for token in sequence[0]:
-        summed = W @ model.embed.weight[token].cpu() + U @ h + b + b2
+        summed = W @ model.embed.weight[token].cpu() + U @ h + b
         h, c = step(summed, c)
         states.append(h)
         gates.append(summed[32:64].sigmoid())
@@ -147,28 +144,31 @@ def read_along(model):
 
 
 read = {"trained at 5": read_along(near), "trained at 50": read_along(far)}
-figures.states({k: v[0] for k, v in read.items()}, list(text(sequence[0])))
+hidden = {name: states for name, (states, _) in read.items()}
+remembering_figures.states(hidden, text(sequence[0]))
 
 # %% tags=["nbval-ignore-output"]
-for name, (_, gates) in (read | {"untrained": read_along(start("LSTM"))}).items():
+read["untrained"] = read_along(start("LSTM"))
+for name, (_, gates) in read.items():
     print(f"forget gates, mean, {name}: {gates[1:-1].mean():.2f}")
 
 # %%
-assert quick() or read["trained at 5"][1].mean() > 0.7 > read["trained at 50"][1].mean()
+kept = {name: gates.mean() for name, (_, gates) in read.items()}
+assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
 r"""
-A column is a token, a row one of the 32 numbers of the state. Trained at 5, most rows become stripes: the symbol sets them, the babble does not wipe them out. Trained at 50, each column is made by the last few letters. The gates say why: an untrained forget gate keeps 0.49 on average. Training at 5 has opened it, to 0.87 on average and in some units to 0.99; training at 50 has not.
+Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The gates say why: an untrained forget gate lets 0.49 through on average; training at 5 has opened it to 0.86, training at 50 has not.
 
-So the second network found out that something must be kept. From what does a network find out?
+So the second network found out that something must be kept. From what?
 
 ## 2 · What training hears
 
-From gradients: how much does the last state change if the first one changes a little? The chain rule, for an RNN of one number with $U = u$, takes two lines. tanh has the slope $1 - \tanh^2$, so
+From gradients: how much does the last state change if the first one changes a little? Take an RNN of one number, $U = u$. tanh has the slope $1 - \tanh^2$, and the chain rule gives
 
 $$\frac{\partial h_t}{\partial h_{t-1}} = u\,(1 - h_t^2), \qquad \frac{\partial h_n}{\partial h_1} = \prod_{t=2}^{n} u\,(1 - h_t^2)$$
 
-A factor for each token. (With vectors each factor is a matrix: $U$, its rows times tanh's slopes.)
+A factor for each token. (With vectors it is a matrix: $U$, its rows times tanh's slopes.)
 """
 
 # %% [markdown] tags=["exercise:way_back"]
@@ -176,7 +176,7 @@ A factor for each token. (With vectors each factor is a matrix: $U$, its rows ti
 
 # %% [markdown]
 r"""
-The four states above give $0.5^3 \cdot 0.87 \cdot 0.97 \cdot 0.99 = 0.10$. Over twenty tokens, a 1 and nineteen zeros, with small and large $u$:
+The four states above give $0.5^3 \cdot 0.87 \cdot 0.97 \cdot 0.99 = 0.10$. Now twenty tokens, a 1 and nineteen zeros:
 """
 
 # %%
@@ -201,11 +201,11 @@ for u, first in ((0.5, 1.0), (2.0, 1.0), (2.0, 0.0)):
 
 # %% [markdown]
 r"""
-- $u = 0.5$: the state is lost, and so is the slope, 0.5 per token. This is the **vanishing gradient**.
-- $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor is $2\,(1 - 0.96^2) = 0.17$. It remembers, and training hears nothing of it.
-- $u = 2$ around 0: tanh has slope 1, the product is $2^{19}$, half a million. This is the **exploding gradient**: one such batch throws all weights away. `train` therefore **clips**: if the gradient of all weights is longer than 1, it is shortened to 1.
+- $u = 0.5$: the state is lost, and the slope with it, half per token: a **vanishing gradient**.
+- $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor about $2\,(1 - 0.96^2) = 0.16$. It remembers, and training hears nothing of it.
+- $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. One such batch would throw the weights far away. So `train` **clips**: a gradient longer than 1 is shortened to 1.
 
-An LSTM's cell is not squashed by a tanh: along $c$ the factor is $f$ alone. At the start $f$ is 0.49. So measure: how much does the right logit change with each token's vector, in a network before training and in the one that was trained at 5?
+No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49. Measured: the length of the right logit's gradient with respect to each token's vector.
 """
 
 # %%
@@ -221,11 +221,11 @@ assert quick() or heard["trained at 5"][0] > 1e-3
 
 # %% [markdown]
 r"""
-Follow the curves from the question, at the right, to the symbol. Untrained, a falling line: at 50 tokens $4 \cdot 10^{-11}$ is left. That is what the first LSTM had to learn from. At distance 5 the same line stands at about a hundredth: enough. And once the gates are open, 50 is heard as well.
+Read from the question, at the right, to the symbol. Untrained, $4 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well.
 
 ## 3 · Is that the cause?
 
-Then a network whose gates are open *before* training must learn at 50. Change one thing: `open_gates` sets the forget gates' bias to 5, so $f$ = sigmoid(5) = 0.993, and $0.993^{50} = 0.7$.
+Then a network whose gates are open *before* training should learn at 50. `open_gates` changes one thing: the forget gates get a bias of 5. sigmoid(5) = 0.993, and $0.993^{50} = 0.7$.
 """
 
 # %%
@@ -242,11 +242,11 @@ assert quick() or accuracy(opened, 50) > 0.95
 
 # %% [markdown]
 r"""
-Same network, same 400 steps, same distance: 0.08 is heard, and all are right. **The RNN does not lack memory. It lacks a gradient that tells it, at the start, what to remember.**
+Before training 0.08 is heard, and the same 400 steps make it right. **The network did not lack memory. It lacked a gradient that tells it, at the start, what to keep.**
 
 ## 4 · One head of attention
 
-Attention has no chain to go back. Here it has nothing else, either: no positions, one head, and fewer weights than the LSTM, 3,880 against 9,256.
+Attention has no chain. Here it has nothing else, either: no positions, one head, 3,880 weights against the LSTM's 9,256.
 """
 
 # %%
@@ -254,23 +254,24 @@ show_source(LookBack)
 
 # %% [markdown]
 r"""
-The last token asks all tokens, once; `read` makes logits of the mixture. It is trained at 200 from its first step.
+The last token asks all tokens, once; `read` makes logits of the mixture.
 """
 
 # %%
 predict("one_look")
 
 # %% tags=["nbval-ignore-output"]
+heard_first = gradients(start("attention alone"), 200)[0]
 look = train("attention alone", 200)
 print(f"trained at 200, asked at 200: {accuracy(look, 200):.3f}")
-print(f"heard before training: {gradients(start('attention alone'), 200)[0]:.4f}")
+print(f"heard before training: {heard_first:.4f}")
 
 # %%
 assert quick() or accuracy(look, 200) > 0.95
 
 # %% [markdown]
 r"""
-One look is one step. Before training all tokens have about the same weight, 1/201, and so the symbol is heard about as 1/201: 0.0015, where the untrained LSTM at 200 hears $10^{-38}$. Stored runs over the distance, three seeds each:
+One look is one step. Before training all 201 tokens have about the same weight, so the symbol is heard in proportion to 1/201: 0.0015, where the untrained LSTM hears $10^{-38}$. Stored runs, each trained and asked at one distance:
 """
 
 # %%
@@ -278,11 +279,11 @@ remembering_figures.learned()
 
 # %% [markdown]
 r"""
-The LSTM as it is drawn learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds, and fails in part at 100: what is heard there is loud enough, but a hundred letters of babble are kept, too. Attention is right everywhere. That is one task, with one thing to remember.
+The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds. At 100 and 200 it fails in part, though the symbol is heard: to be heard is not always enough. Attention is right everywhere, in this task with one thing to remember.
 
 ## In real work
 
-`nn.LSTM` starts with forget gates near a half. Libraries and papers often add 1 or 2 to that bias; growing texts from short to long help, too ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line, between `backward()` and `step()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. The bug that people meet: texts of two lengths in one batch.
+Many set the forget bias to 1 at the start, or begin with short texts ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. The bug that people meet is in batches of two lengths:
 """
 
 # %%
@@ -301,20 +302,20 @@ show(
 
 # %% [markdown]
 r"""
-`pad_sequence` fills the short text with zeros. The state at the last place has read three of them, and is not the state of the short text. `pack_padded_sequence` is told the lengths; the second thing that the LSTM gives back holds each text's last state.
+`pad_sequence` fills up with zeros. The state at the last place has read three of them, and is off by 0.12. `pack_padded_sequence` is told the lengths, and the LSTM's second result holds each text's own last state.
 
 ## The babble once more
 
-*B*, two hundred letters, which was it? The LSTM that was trained at 5 knows. The one that was trained at 50 never heard of *B*.
+*B*, two hundred letters, which was it? The LSTM that was trained at 5 knows. The one that was trained at 50 has never heard of *B*.
 
 **To remember.** It remembers, and training hears nothing of it.
 
-- A recurrent network hands on a state; an LSTM also a cell, $c = f \odot c + i \odot g$.
-- The gradient over $n$ tokens is a product of $n - 1$ factors: it vanishes or explodes.
-- Open the forget gates at the start, and the same training learns at 50.
-- Attention reaches every token in one step, from the start.
+- An RNN hands on a state; an LSTM also a cell, $c_t = f \odot c_{t-1} + i \odot g$.
+- Over $n$ tokens the gradient is a product of $n - 1$ factors: it vanishes or explodes.
+- With open forget gates the same training learns at 50.
+- Attention reaches every token in one step.
 
-**Sources.** Hochreiter & Schmidhuber 1997 (LSTM); Gers, Schmidhuber & Cummins 2000 (its forget gate); Bengio, Simard & Frasconi 1994 (vanishing gradients); Pascanu, Mikolov & Bengio 2013, arXiv:1211.5063 (clipping); Jozefowicz, Zaremba & Sutskever 2015 (the bias). Seeds, other aids, the sources' sentences: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
+**Sources.** Bengio et al. 1994; Hochreiter & Schmidhuber 1997; Pascanu et al. 2013 (clipping); Jozefowicz et al. 2015 (the bias). More seeds and aids: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
 
-**Next**: [08b · Costs](08b_costs.ipynb): an LSTM can learn it. What did it cost, in steps, products and seconds?
+**Next**: [08b · Costs](08b_costs.ipynb): what do the two pay, in steps, products and seconds?
 """

@@ -14,12 +14,15 @@ class LookBack(nn.Module):
     def __init__(self, d: int = 32) -> None:
         super().__init__()
         self.embed = nn.Embedding(len(CHARACTERS), d)
-        self.query, self.key, self.value = (nn.Linear(d, d, bias=False) for _ in range(3))
+        self.query = nn.Linear(d, d, bias=False)
+        self.key = nn.Linear(d, d, bias=False)
+        self.value = nn.Linear(d, d, bias=False)
         self.read = nn.Linear(d, len(SYMBOLS))
 
-    def of_embedded(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b symbols"]:
-        look = attend(self.query(x[:, -1:]), self.key(x), self.value(x)).output
-        return self.read(look[:, 0])
+    def of_embedded(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b 8"]:
+        last = x[:, -1:]
+        look = attend(self.query(last), self.key(x), self.value(x))
+        return self.read(look.output[:, 0])
 
-    def forward(self, tokens: Int[Tensor, "b n"]) -> Float[Tensor, "b symbols"]:
+    def forward(self, tokens: Int[Tensor, "b n"]) -> Float[Tensor, "b 8"]:
         return self.of_embedded(self.embed(tokens))

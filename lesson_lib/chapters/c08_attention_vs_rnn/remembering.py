@@ -1,4 +1,4 @@
-"""What part 08a asks: five predictions, and two functions that the learner writes."""
+"""What part 08a asks: four predictions, and two functions that the learner writes."""
 
 import itertools
 
@@ -17,27 +17,13 @@ trained_near = Choice(
     name="trained_near",
     notebook=PART,
     title="Trained near, asked far",
-    asked="Trained at 5, asked at 200: of 1,000 symbols, the second LSTM names",
+    asked="Trained at 5, asked at 200: how many of 1,000 does it get right?",
     options={"a": "about 125, a guess", "b": "about half", "c": "all, or nearly all"},
     answer="c",
     remember="what it has learned to keep over 5 tokens, it keeps over 200",
     slips={
         "if keeping were what is hard, yes; look at what it was trained on": "a",
         "some would be lost on the way if it forgot a share with each token": "b",
-    },
-)
-
-left_of_it = Choice(
-    name="left_of_it",
-    notebook=PART,
-    title="After three zeros",
-    asked="W = 1, U = 0.5, b = 0; tokens 1, 0, 0, 0. What is left in the last state?",
-    options={"a": "about a half", "b": "about a tenth", "c": "exactly 0"},
-    answer="b",
-    remember="each zero takes at least half away",
-    slips={
-        "that is U, what one token leaves; three zeros follow": "a",
-        "the token 0 adds nothing, and half of the state is fed back": "c",
     },
 )
 
@@ -288,7 +274,6 @@ one_look = Choice(
 
 ASKED = (
     trained_near,
-    left_of_it,
     write_lstm_step,
     write_way_back,
     kept_and_heard,

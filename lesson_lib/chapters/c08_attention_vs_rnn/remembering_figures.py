@@ -1,8 +1,13 @@
 """The figures of part 08a: the cell of an LSTM, and who learns to remember over which distance."""
 
+from collections.abc import Mapping
+
+from jaxtyping import Float
 from matplotlib.axes import Axes
+from torch import Tensor
 
 from lesson_lib import summary
+from lesson_lib.chapters.c08_attention_vs_rnn import figures
 from lesson_lib.charts.basic import lines
 from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled, trim
 from lesson_lib.data.recall import SYMBOLS
@@ -49,8 +54,15 @@ def cell() -> Picture:
         figure,
         "A thick line from the old cell to the new one, times the forget gate, plus the input gate times what"
         " is written; below it the gates; a branch through tanh and the output gate gives the new state.",
-        "Thick: the cell. Times f, plus i g: no tanh stands on its way.",
+        "Thick, the cell: times f, plus i g, and no tanh on its way.",
     )
+
+
+def states(hidden: Mapping[str, Float[Tensor, "n d"]], text: str) -> Picture:
+    """States while a text is read, a map for each network: a column for each character, a row for each
+    number of the state."""
+    picture = figures.states(hidden, list(text))
+    return Picture(picture.figure, picture.alt, "A row is one of the 32 numbers of the state.")
 
 
 @styled
@@ -64,7 +76,7 @@ def learned() -> Picture:
             "The share of right answers over the distance in training and test, a curve for each of three"
             " systems, with a band from the lowest to the highest seed."
         ),
-        caption="Stored runs of 400 steps at each distance: median and range of three seeds. Grey: a guess.",
+        caption="Median and range of three seeds. Grey: a guess.",
         x_axis="distance, in tokens",
         log="x",
         y_limits=(0.0, 1.04),

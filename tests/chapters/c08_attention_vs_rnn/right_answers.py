@@ -112,7 +112,6 @@ def _backwards(u: float, states: Tensor) -> Tensor:
 
 RIGHT = {
     "trained_near": ("c", "all, or nearly all"),
-    "left_of_it": ("b", "about a tenth"),
     "lstm_step": (_gates_first, _by_lstm_cell),
     "way_back": (
         _backwards,

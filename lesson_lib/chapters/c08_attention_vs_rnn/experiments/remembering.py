@@ -7,7 +7,7 @@ over `pilot` distances with the first seed (of equals the smallest). Rows:
 
     rate     validation accuracy with each rate
     point    a model for each system, distance and seed: accuracy on TEST at its own distance, and `asked` at
-             all others; `gradient`, what the untrained model hears of the symbol (`models.recaller.gradients`)
+             all others; `gradient`, what the untrained model hears of the symbol
 """
 
 from typing import Any
