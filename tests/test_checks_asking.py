@@ -356,6 +356,7 @@ CAUGHT = {
         {"cost": torch.tensor([[1.0, 2.0], [2.0, 9.0]])},
         {"cost": torch.tensor([[1.0, 2.0, 3.0]])},
     ],
+    "rnn_stages_2": [{"n": 1, "d": 3, "rows": 4}, {"n": 3, "d": 0, "rows": 1}],
     "shift_weights_2": [
         {"h": 1, "w": 3, "down": 0, "right": 1},
         {"h": 3, "w": 2, "down": 1, "right": 0},

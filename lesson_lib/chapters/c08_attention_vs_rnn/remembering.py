@@ -74,8 +74,8 @@ write_lstm_step = Write(
             "Every gate is a half.",
         ),
         Stage(
-            "three units",
-            lambda: [{"summed": drawn(7, 12), "cell": drawn(8, 3)}],
+            "five units",
+            lambda: [{"summed": drawn(7, 20), "cell": drawn(8, 5)}],
             "The first d numbers are i, the next d are f, then g, then o.",
         ),
     ),

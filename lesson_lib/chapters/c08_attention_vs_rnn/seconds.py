@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lesson_lib.checks.exercise import Case, Stage, Write
+from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
+from lesson_lib.checks.expose import catch
 from lesson_lib.checks.inputs import drawn, table
 
 
@@ -134,5 +135,87 @@ SEVERAL_UNITS = Write(
         "U is transposed: row i says what unit i is made of": ("(U @ way)", "(U.mT @ way)"),
         "the first state's own slope does not count: n states, n - 1 steps": ("states[1:]", "states"),
         "numbers are multiplied where matrices should be: @, not *": ("(U @ way)", "(U * way)"),
+    },
+)
+
+
+def both_ways_stages(first: Write) -> Exercise:
+    """Sizes on which it shows that W x waits for nothing."""
+    return catch(
+        first,
+        asked=(
+            "somebody gives W x of all tokens the products of one token, and tests with texts of one token."
+            " Write sizes on which it fails"
+        ),
+        slip="the stage of W x is one for all tokens, and has the products of n tokens",
+        inputs={"n": "2", "d": "1", "rows": "1"},
+        remember="one token hides everything that grows with the text",
+        hints=(
+            "With one token, how many products has W x of all tokens?",
+            "Which of the three numbers makes the two functions differ?",
+            "How small can the sizes be?",
+        ),
+        slips={
+            "with one token both give the same": lambda n, d, rows: n == 1,
+            "with no token, or no width, there is nothing to multiply": lambda n, d, rows: n * d * rows == 0,
+        },
+    )
+
+
+def time_on_2(stages: Float[Tensor, " stages"], units: int, wait: float) -> Float[Tensor, ""]:
+    rounds = (stages / units).ceil()
+    return (wait + rounds).sum()
+
+
+def _units_of(stages: list[float], units: int, wait: float) -> Case:
+    return {"stages": table(stages), "units": units, "wait": wait}
+
+
+UNITS = Write(
+    name="time_on_2",
+    title="A machine with many units",
+    asked=(
+        "a machine with `units` multipliers, each of which makes one product in a second: a stage takes `wait`"
+        " seconds and then whole rounds, in each of which every unit makes at most one product. The seconds of"
+        " all stages"
+    ),
+    stages=(
+        Stage(
+            "one stage of 10 products, 5 units, no wait",
+            lambda: [_units_of([10.0], 5, 0.0)],
+            "Two rounds.",
+        ),
+        Stage(
+            "10 products, 4 units",
+            lambda: [_units_of([10.0], 4, 0.0)],
+            "The third round has two products; two units have nothing to do.",
+        ),
+        Stage(
+            "two stages, each with a wait of 2",
+            lambda: [_units_of([10.0, 3.0], 4, 2.0)],
+            "2 + 3 + 2 + 1 = 8.",
+        ),
+        Stage(
+            "more units than products",
+            lambda: [_units_of([3.0] * 7, 1000, 0.5)],
+            "A round each, however many units stand idle.",
+        ),
+    ),
+    hints=(
+        "How many rounds do 10 products take on 4 units?",
+        "May the products of two stages share a round?",
+        "Does a stage of one product take less than a round?",
+    ),
+    solution=time_on_2,
+    remember="units beyond the products of a stage stand idle: an RNN's step fills few",
+    slips={
+        "rounds are whole: round up": ("(stages / units).ceil()", "stages / units"),
+        "the last round is not full, and is a round: up, not down": (".ceil()", ".floor()"),
+        "stages wait for each other: round up in each, not their sum": (
+            "(wait + rounds).sum()",
+            "(wait + 0 * rounds).sum() + (stages.sum() / units).ceil()",
+        ),
+        "each stage has its own wait": ("(wait + rounds).sum()", "wait + rounds.sum()"),
+        "the wait is missing": ("(wait + rounds)", "rounds"),
     },
 )

@@ -120,6 +120,20 @@ RIGHT = {
     "kept_and_heard": ("c", "less than a billionth"),
     "gates_opened": ("b", "is right"),
     "one_look": ("c", "is right"),
+    "whose_clock": ("c", "attention"),
+    "stack_of_seven": ("c", "7 and 7"),
+    "rnn_stages": (
+        lambda n, d, rows: torch.tensor([float(n * rows * d**2)] + n * [float(rows * d**2)]),
+        lambda n, d, rows: (rows * d * d * torch.ones(n + 1, dtype=torch.float64)).index_fill_(
+            0, torch.tensor([0]), float(n * rows * d * d)
+        ),
+    ),
+    "time_on": (
+        lambda stages, wait, rate: len(stages) * wait + stages.sum() / rate,
+        lambda stages, wait, rate: sum(wait + products / rate for products in stages),
+    ),
+    "faster_products": ("c", "one about 50 times as long"),
+    "many_texts": ("a", "about twice"),
     "gru_step": (_gru, torch.gru_cell, _gru_by_lerp),
     "fading_attention": (_faded, _as_one_state, _glued),
     "states_at_once": (_doubling, _by_halves, _in_slices),
