@@ -16,7 +16,7 @@ whose_clock = Choice(
     name="whose_clock",
     notebook=PART,
     title="Eight times the products",
-    asked="One processor, 512 tokens. Which layer is done first?",
+    asked="512 tokens, on one processor. Which layer is done first?",
     options={
         "a": "the RNN, about eight times as fast",
         "b": "the RNN, but by less",

@@ -1,5 +1,5 @@
-"""The figures of part 08b: products beside seconds, a machine of two numbers beside the clock, and what it says
-of another machine."""
+"""The figures of part 08b: products beside seconds, a machine of two numbers beside the clock, and what
+it says of another machine."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,12 +27,12 @@ def products_and_seconds(
 def model_and_clock(
     lengths: Sequence[int], model: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
 ) -> Picture:
-    """What two numbers of a machine predict, as lines, and what its clock has shown, as rings of the same
-    colours."""
+    """What two numbers of a machine predict, as lines, and what its clock has shown, as open marks of the
+    same colours."""
     picture = lines(
         {"seconds": {f"{name}, from two numbers": (lengths, ys) for name, ys in model.items()}},
-        alt=f"Predicted seconds as lines and measured ones as rings, {ALT}",
-        caption="Lines: from two numbers. Rings: the clock.",
+        alt=f"Predicted seconds as lines and measured ones as open marks, {ALT}",
+        caption="Lines: from two numbers. Open marks: the clock.",
         x_axis="tokens n",
         log="xy",
         height=3.6,
@@ -40,7 +40,7 @@ def model_and_clock(
     )
     (axes,) = picture.figure.axes
     for k, ys in enumerate(seconds.values()):
-        style = {"linestyle": "none", "marker": "o", "markersize": 8, "markerfacecolor": "none"}
+        style = {"linestyle": "none", "marker": "os"[k % 2], "markersize": 8, "markerfacecolor": "none"}
         axes.plot(lengths, ys, color=color(k), **style)
     return picture
 
@@ -50,7 +50,7 @@ def on_another_machine(lengths: Sequence[int], model: Mapping[str, Sequence[floa
     return lines(
         {"seconds, by the model": {name: (lengths, ys) for name, ys in model.items()}},
         alt=f"Predicted seconds, {ALT}",
-        caption="Nothing here is measured: 4.75 · 10¹² products a second, and a wait of 5 microseconds.",
+        caption="A model: 4.75 · 10¹² products a second, a wait of 5 microseconds.",
         x_axis="tokens n",
         log="xy",
         height=3.4,

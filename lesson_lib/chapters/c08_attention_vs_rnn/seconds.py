@@ -1,5 +1,8 @@
 """Second problems of parts 08a and 08b: another gate, several units, other layers."""
 
+import random
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -7,6 +10,7 @@ from torch import Tensor
 from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
 from lesson_lib.checks.expose import catch
 from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.short import Number, fresh
 
 
 def lstm_step_2(
@@ -219,3 +223,73 @@ UNITS = Write(
         "the wait is missing": ("(wait + rounds)", "rounds"),
     },
 )
+
+
+def _no_state(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> bool:
+    d = state.shape[-1]
+    return not bool((state @ U[2 * d :].T + c[2 * d :]).any())
+
+
+def _all_kept(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> bool:
+    d = state.shape[-1]
+    kept = (x @ W[d : 2 * d].T + b[d : 2 * d] + state @ U[d : 2 * d].T + c[d : 2 * d]).sigmoid()
+    return bool((kept > 0.9999).all())
+
+
+def gru_step(first: Write) -> Exercise:
+    """A cell on which the reset gate is seen."""
+    return catch(
+        first,
+        asked=(
+            "somebody has left out the reset gate r, and no test complains: its states begin at 0 and its"
+            " biases c are 0. Write inputs, of one number each, on which it fails"
+        ),
+        slip="the reset gate is not used: it multiplies what comes from the state, before the tanh",
+        inputs={
+            "x": "torch.zeros(1, 1)",
+            "state": "torch.ones(1, 1)",
+            "W": "torch.zeros(3, 1)",
+            "U": "torch.ones(3, 1)",
+            "b": "torch.zeros(3)",
+            "c": "torch.zeros(3)",
+        },
+        remember="a gate is seen only where something comes through it: test with a state that is not 0",
+        hints=(
+            "What does r multiply? When is that 0, so that r does not matter?",
+            "If z is 1, how much of the proposal n is in the result?",
+            "x may be 0. Which numbers may not?",
+        ),
+        slips={
+            "nothing comes from the state here, so nothing is reset": _no_state,
+            "z is 1 here: the old state is kept, and the proposal is not seen": _all_kept,
+        },
+    )
+
+
+def lstm_meets_attention(first: Number, n: int) -> Number:
+    """Other recurrent networks, and another width."""
+    networks = {"a GRU (three blocks)": 3, "a bidirectional GRU (two GRUs of three blocks)": 6}
+
+    def make(draw: random.Random) -> Number:
+        (name, blocks), d = draw.choice([*networks.items()]), draw.choice(range(24, 264, 8))
+        return replace(
+            first,
+            asked=(
+                f"{name} and a layer of self-attention WITH its four projections, tokens and states of d ="
+                f" {d} numbers: at how many tokens n do they need equally many multiplications in their matrix"
+                " products?"
+            ),
+            value=(blocks - 2) * d,
+            answer=f"({2 * blocks} - 4) * {d} / 2",
+            solution=f"{2 * blocks} n d^2 = 4 n d^2 + 2 n^2 d, so n = {blocks - 2} d = {(blocks - 2) * d}.",
+            slips={
+                "that is without the four projections; they are 4 n d^2": blocks * d,
+                "one of the two products of size n x n is missing: first the scores, then the mix": 2
+                * (blocks - 2)
+                * d,
+                "each block has two matrices, W for the token and U for the state": (blocks - 4) * d / 2,
+                "you counted three projections; W_o behind the heads is the fourth": (2 * blocks - 3) * d / 2,
+            },
+        )
+
+    return fresh(n, make)
