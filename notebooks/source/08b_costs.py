@@ -89,7 +89,7 @@ The LSTM multiplies nearly twice as much, since $n$ is far below $d$.
 
 ## 2 · Steps and paths
 
-What waits for what? A box is a state or an output; its number is the earliest step in which it can be computed.
+What waits for what? `paths` reads it off torch's autograd, which knows what was computed from what. A box is a state or an output; its number is the earliest step in which it can be computed.
 """
 
 # %%
@@ -125,6 +125,11 @@ What a path costs stands in 08a: a factor of the gradient per box. What does a s
 
 # %% [markdown] tags=["exercise:rnn_stages"]
 # An RNN has $n + 1$ stages. Which of its products wait?
+
+# %% [markdown]
+r"""
+`attention_stages` is the same list for attention:
+"""
 
 # %%
 stages_of = rnn_stages if check(rnn_stages).passed else costs.rnn_stages
@@ -226,7 +231,7 @@ for texts, n in ((500, 50), (32, 512), (1, 512), (1, 4096), (32, 4096)):
 
 # %% [markdown]
 r"""
-In the first two batches all texts share each wait, and the ratio of products is left, nearly 2. For a single text of 512 or 4,096 tokens the LSTM takes 15 or 5 times as long. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit. Where 32 texts of 4,096 do fit, $n$ is beyond $2d$, attention has more products, and the LSTM takes half the time.
+In the first two batches all texts share each wait, and the ratio of products is left, nearly 2. For a single text of 512 tokens the LSTM takes 15 times as long; for one of 4,096 it is 5, since attention's products grow with $n^2$. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit: where 32 texts of 4,096 do fit, attention has more products ($n > 2d$), and the LSTM takes half the time.
 
 ## In real work
 
