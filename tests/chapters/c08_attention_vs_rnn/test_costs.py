@@ -1,4 +1,4 @@
-"""Part 08b: stages hold the products that torch counts, two numbers make a time, and what the part says of the
+"""Part 08b: stages hold the products that torch counts, two numbers make a time, and what it says of the
 P100."""
 
 import pytest
