@@ -4,7 +4,7 @@ r"""
 
 Somebody says *B*, babbles for a while, and asks: which letter came first? You remember. A network that reads letter by letter is trained on this, and guesses. People say that it forgets. Does it?
 
-**Afterwards you can** write a step of an RNN and of an LSTM; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
+**Afterwards you can** write a step of an LSTM; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
 
 **Time** about 45 minutes. **You need** part [02a](02a_soft_look_up.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 
@@ -46,7 +46,7 @@ for tokens, answer in zip(batch.tokens, batch.answer, strict=True):
 
 # %% [markdown]
 r"""
-The symbol is one of eight, A to H: a guess is right in 0.125. The babble is drawn at random. The question stands here at **distance** 12. The network:
+The symbol is one of eight, A to H: a guess is right in 0.125. The babble is random. The question stands 12 tokens behind the symbol, its **distance**. The network:
 """
 
 # %%
@@ -158,7 +158,7 @@ assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
 r"""
-Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The gates say why: an untrained forget gate lets 0.49 through on average; training at 5 has opened it to 0.86, training at 50 has not.
+Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The gates say why: an untrained forget gate lets 0.49 through on average; training at 5 has opened it to 0.85, training at 50 has not.
 
 So the second network found out that something must be kept. From what?
 
@@ -202,10 +202,10 @@ for u, first in ((0.5, 1.0), (2.0, 1.0), (2.0, 0.0)):
 # %% [markdown]
 r"""
 - $u = 0.5$: the state is lost, and the slope with it, half per token: a **vanishing gradient**.
-- $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor about $2\,(1 - 0.96^2) = 0.16$. It remembers, and training hears nothing of it.
+- $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor comes to $2\,(1 - 0.9575^2) = 0.17$. It remembers, and training hears nothing of it.
 - $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. One such batch would throw the weights far away. So `train` **clips**: a gradient longer than 1 is shortened to 1.
 
-No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49. Measured: the length of the right logit's gradient with respect to each token's vector.
+No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49. What does training hear of each token? Measured: the length of the right logit's gradient with respect to its vector.
 """
 
 # %%
@@ -221,7 +221,7 @@ assert quick() or heard["trained at 5"][0] > 1e-3
 
 # %% [markdown]
 r"""
-Read from the question, at the right, to the symbol. Untrained, $4 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well.
+Read from right to left. Untrained, $2 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well.
 
 ## 3 · Is that the cause?
 
@@ -279,7 +279,7 @@ remembering_figures.learned()
 
 # %% [markdown]
 r"""
-The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds. At 100 and 200 it fails in part, though the symbol is heard: to be heard is not always enough. Attention is right everywhere, in this task with one thing to remember.
+The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds. At 100 it fails in part, at 200 nearly always, though the symbol is heard: that is not always enough. Attention is right everywhere, in this task with one thing to remember.
 
 ## In real work
 
@@ -287,6 +287,7 @@ Many set the forget bias to 1 at the start, or begin with short texts ([measured
 """
 
 # %%
+_ = torch.manual_seed(0)
 lstm = nn.LSTM(3, 4, batch_first=True)
 long, short = torch.randn(5, 3), torch.randn(2, 3)
 both = nn.utils.rnn.pad_sequence([long, short], batch_first=True)  # (2, 5, 3)
@@ -302,7 +303,7 @@ show(
 
 # %% [markdown]
 r"""
-`pad_sequence` fills up with zeros. The state at the last place has read three of them, and is off by 0.12. `pack_padded_sequence` is told the lengths, and the LSTM's second result holds each text's own last state.
+`pad_sequence` fills up with zeros. The state at the last place has read three of them, and is off by 0.16. `pack_padded_sequence` is told the lengths, and the LSTM's second result holds each text's own last state.
 
 ## The babble once more
 

@@ -228,10 +228,10 @@ kept_and_heard = Choice(
     notebook=PART,
     title="It stays. Is it heard?",
     asked=(
-        "With u = 2 the states are 0.76, 0.91, 0.95, and then stay at 0.96 for ever. Over 20 tokens the slope"
-        " is"
+        "With u = 2 the states are 0.76, 0.91, 0.95, and then stay at 0.96 for ever. Over the 20 tokens the"
+        " slope is"
     ),
-    options={"a": "about 1", "b": "about a million, 2 to the 20th", "c": "less than a billionth"},
+    options={"a": "about 1", "b": "half a million, 2 to the 19th", "c": "less than a billionth"},
     answer="c",
     remember="where tanh is flat, nothing that changes the first token changes the last state",
     slips={
