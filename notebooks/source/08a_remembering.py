@@ -283,7 +283,7 @@ The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right 
 
 ## In real work
 
-Many set the forget bias to 1 at the start, or begin with short texts ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. The bug that people meet is in batches of two lengths:
+Many set the forget bias to 1 at the start ($0.73^{50}$ is still $10^{-7}$), or begin with short texts ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. The bug that people meet is in batches of two lengths:
 """
 
 # %%
