@@ -234,7 +234,7 @@ predict("gates_opened")
 # %% tags=["nbval-ignore-output"]
 opened = open_gates(start("LSTM"))
 print(f"heard of the symbol before training: {gradients(opened, 50)[0]:.2f}")
-opened = train("LSTM, gates open", 50, lr=1e-2)  # the rate of the others
+opened = train("LSTM, gates open", 50, lr=1e-2)  # the rate of both above
 print(f"trained at 50, asked at 50: {accuracy(opened, 50):.3f}")
 
 # %%

@@ -46,7 +46,7 @@ def cell() -> Picture:
     text = {"va": "center", "fontsize": 12}
     axes.text(0.4, 3.98, "old cell $c_{t-1}$", **text, color=CURVES[0])
     axes.text(9.6, 3.98, "new cell $c_t$", **text, ha="right", color=CURVES[0])
-    axes.text(9.6, 2.02, "new state $h_t$", **text, ha="right")
+    axes.text(9.6, 1.75, "new\nstate $h_t$", **text, ha="right")
     axes.text(8.35, 3.1, "tanh", va="center", fontsize=9.5, color="0.25")
     axes.text(0.4, 1.15, "token $x_t$ and\nold state $h_{t-1}$\nenter all four", va="center", fontsize=9.5)
     trim(figure)
