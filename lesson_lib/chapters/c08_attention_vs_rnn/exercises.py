@@ -1,4 +1,4 @@
-"""Exercises of lesson 08, what did the RNN lack? Cost, ways, states, and what can be computed at once.
+"""Exercises of chapter 08, what did the RNN lack? Cost, ways, states, and what can be computed at once.
 
 In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
 the solution's text (old, new).
@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c08_attention_vs_rnn import costs, remembering, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -24,6 +25,7 @@ from lesson_lib.measure import dependencies
 
 meets = Number(
     name="lstm_meets_attention",
+    second=lambda n: seconds.lstm_meets_attention(meets, n),
     title="Where do they cost the same?",
     stars=1,
     minutes=6,
@@ -267,6 +269,7 @@ def _more_gru_step(drawn: Draw) -> list[Case]:
 
 gru = Write(
     name="gru_step",
+    second=lambda n: seconds.gru_step(gru),
     title="A gate the wrong way round: a repair",
     stars=2,
     minutes=8,
@@ -1011,4 +1014,15 @@ waits = Open(
 )
 
 
-EXERCISES = (meets, way, gru, state, fading, cache, at_once, waits)
+EXERCISES = (
+    *remembering.ASKED,
+    *costs.ASKED,
+    meets,
+    way,
+    gru,
+    state,
+    fading,
+    cache,
+    at_once,
+    waits,
+)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08 · What did the RNN lack?: exercises
 #
-# Eight exercises, about 65 minutes. They follow the lesson `08_attention_vs_rnn`; best in this order, and the seventh, the hardest, may wait.
+# Eight exercises, about 65 minutes. They follow the parts `08a_remembering`, `08b_costs` and `08c_linear`; best in this order, and the seventh, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -26,7 +26,7 @@ from lesson_lib.linear import feature_map
 # %% [markdown] tags=["exercise:way_to_the_last"]
 # 17 tokens. What the first token holds must reach the LAST position. Each layer, and each state of a recurrent network, that the signal passes is one unit; take the shortest way. Four networks: convolutions with
 # kernel 5, one on top of the other, as many as needed; layers of window attention with radius 3 (a token sees 3 neighbours on each side), as many as needed; a BiRNN, one layer from the left and one from the right, whose two
-# states at each position are put side by side, which is one more unit, as in the lesson; one layer of full attention. **How many units are on each way?**
+# states at each position are put side by side, which is one more unit, as in part 08b; one layer of full attention. **How many units are on each way?**
 
 # %% [markdown] tags=["exercise:gru_step"]
 # A GRU has two gates, numbers between 0 and 1: $r$ decides how much of the state enters the proposal $n$, and $z$ decides how much of the old state stays. `W`, `U`, `b` and `c` hold three blocks

@@ -86,7 +86,54 @@ def _in_slices(a: Tensor, b: Tensor) -> Tensor:
     return b
 
 
+def _gates_first(summed: Tensor, cell: Tensor) -> Tensor:
+    """Rows of a table; all gates in one call."""
+    rows = summed.reshape(4, -1)
+    i, f, o = rows[[0, 1, 3]].sigmoid()
+    new = torch.lerp(torch.zeros_like(cell), cell, f) + i * rows[2].tanh()
+    return torch.stack([o * torch.tanh(new), new])
+
+
+def _by_lstm_cell(summed: Tensor, cell: Tensor) -> Tensor:
+    """torch's own cell, whose token is what was summed."""
+    size = len(summed)
+    empty = (torch.zeros(size, len(cell)), torch.zeros(size))
+    state = torch.zeros(1, len(cell)), cell[None]
+    return torch.cat(torch.lstm_cell(summed[None], state, torch.eye(size), empty[0], *[empty[1]] * 2))
+
+
+def _backwards(u: float, states: Tensor) -> Tensor:
+    """From the last state to the first."""
+    slope = torch.ones(())
+    for h in states.flip(0)[:-1]:
+        slope = slope * u * (1 - h) * (1 + h)
+    return slope
+
+
 RIGHT = {
+    "trained_near": ("c", "all, or nearly all"),
+    "lstm_step": (_gates_first, _by_lstm_cell),
+    "way_back": (
+        _backwards,
+        lambda u, states: u ** (len(states) - 1) * torch.prod(1 - states[1:].square()),
+    ),
+    "kept_and_heard": ("c", "less than a billionth"),
+    "gates_opened": ("b", "is right"),
+    "one_look": ("c", "is right"),
+    "whose_clock": ("c", "attention"),
+    "stack_of_seven": ("c", "7 and 7"),
+    "rnn_stages": (
+        lambda n, d, rows: torch.tensor([float(n * rows * d**2)] + n * [float(rows * d**2)]),
+        lambda n, d, rows: (rows * d * d * torch.ones(n + 1, dtype=torch.float64)).index_fill_(
+            0, torch.tensor([0]), float(n * rows * d * d)
+        ),
+    ),
+    "time_on": (
+        lambda stages, wait, rate: len(stages) * wait + stages.sum() / rate,
+        lambda stages, wait, rate: sum(wait + products / rate for products in stages),
+    ),
+    "faster_products": ("c", "one about 50 times as long"),
+    "many_texts": ("a", "about twice"),
     "gru_step": (_gru, torch.gru_cell, _gru_by_lerp),
     "fading_attention": (_faded, _as_one_state, _glued),
     "states_at_once": (_doubling, _by_halves, _in_slices),

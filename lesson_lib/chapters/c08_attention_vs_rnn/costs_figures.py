@@ -1,0 +1,58 @@
+"""The figures of part 08b: products beside seconds, a machine of two numbers beside the clock, and what
+it says of another machine."""
+
+from collections.abc import Mapping, Sequence
+
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import Picture, color
+
+ALT = "a curve for each layer over the length of the text; both axes logarithmic."
+
+
+def products_and_seconds(
+    lengths: Sequence[int], products: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
+) -> Picture:
+    """Products of one pass in the left panel, seconds on the right, over the length of the text."""
+    panels = {"products": products, "seconds": seconds}
+    return lines(
+        {title: {name: (lengths, ys) for name, ys in curves.items()} for title, curves in panels.items()},
+        alt=f"Products on the left and seconds on the right, {ALT}",
+        caption="One text of width 64, one thread, without gradients.",
+        x_axis="tokens n",
+        log="xy",
+        height=3.6,
+    )
+
+
+def model_and_clock(
+    lengths: Sequence[int], model: Mapping[str, Sequence[float]], seconds: Mapping[str, Sequence[float]]
+) -> Picture:
+    """What two numbers of a machine predict, as lines, and what its clock has shown, as open marks of the
+    same colours."""
+    picture = lines(
+        {"seconds": {f"{name}, from two numbers": (lengths, ys) for name, ys in model.items()}},
+        alt=f"Predicted seconds as lines and measured ones as open marks, {ALT}",
+        caption="Lines: from two numbers. Open marks: the clock.",
+        x_axis="tokens n",
+        log="xy",
+        height=3.6,
+        points=False,
+    )
+    (axes,) = picture.figure.axes
+    for k, ys in enumerate(seconds.values()):
+        style = {"linestyle": "none", "marker": "os"[k % 2], "markersize": 8, "markerfacecolor": "none"}
+        axes.plot(lengths, ys, color=color(k), **style)
+    return picture
+
+
+def on_another_machine(lengths: Sequence[int], model: Mapping[str, Sequence[float]]) -> Picture:
+    """Seconds that two numbers predict for a machine that is not here, over the length of the text."""
+    return lines(
+        {"seconds, by the model": {name: (lengths, ys) for name, ys in model.items()}},
+        alt=f"Predicted seconds, {ALT}",
+        caption="A model: 4.75 · 10¹² products a second, a wait of 5 microseconds.",
+        x_axis="tokens n",
+        log="xy",
+        height=3.4,
+        points=False,
+    )

@@ -1,0 +1,117 @@
+"""Part 08a: one head with nothing beside it, gates that are open at the start, and what the part says of the
+stored runs."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.chapters.c08_attention_vs_rnn import remembering, remembering_figures, seconds
+from lesson_lib.chapters.c08_attention_vs_rnn.experiments import remembering as trained
+from lesson_lib.chapters.c08_attention_vs_rnn.look_back import LookBack
+from lesson_lib.data.recall import draw
+from lesson_lib.device import to_device
+from lesson_lib.experiments import results
+from lesson_lib.recurrent import Recurrent, State
+
+
+def test_one_head_asks_with_the_last_token_and_has_no_positions():
+    model, tokens = LookBack(7), draw(torch.Generator().manual_seed(0), 3, 11).tokens
+    x = model.embed(tokens)
+    look, _ = attend(model.query(x[:, -1:]), model.key(x), model.value(x))
+    assert_close(model(tokens), model.read(look[:, 0]))
+    mixed = torch.cat([tokens[:, :-1].flip(1), tokens[:, -1:]], 1)
+    assert_close(model(mixed), model(tokens))
+
+
+def test_open_gates_keep_the_cell_and_change_nothing_else():
+    plain, opened = trained.start("LSTM", 2), trained.start("LSTM, gates open", 2)
+    d = 32
+    for (name, one), (_, other) in zip(plain.named_parameters(), opened.named_parameters(), strict=True):
+        changed = (one != other).nonzero()
+        if name.endswith("bias_ih_l0"):
+            assert changed.flatten().tolist() == [*range(d, 2 * d)]
+            assert (other[d : 2 * d] == 5).all()
+        else:
+            assert len(changed) == 0, name
+
+
+def test_another_system_is_refused():
+    with pytest.raises(ValueError, match="system must be one of"):
+        trained.start("GRU")
+
+
+def test_attention_alone_has_fewer_weights_than_the_lstm():
+    counts = {s: sum(p.numel() for p in trained.start(s).parameters()) for s in ("LSTM", "attention alone")}
+    assert counts == {"LSTM": 9256, "attention alone": 3880}
+
+
+def test_what_learners_write_in_08a_is_what_the_library_and_torch_do():
+    layer = Recurrent("LSTM", 5, 3)
+    W, U, b, c = layer.layer.parameters()
+    x, state = torch.randn(5), State(torch.randn(3), torch.randn(3))
+    made = remembering.lstm_step(W @ x + U @ state.hidden + b + c, state.cell)
+    expected = layer.step(x[None], State(state.hidden[None], state.cell[None]))
+    assert_close(made, torch.stack([expected.hidden[0], expected.cell[0]]))
+
+    U, states = torch.randn(3, 3), [torch.randn(3)]
+    tokens = torch.randn(4, 3)
+
+    def run(first):
+        h = [first]
+        for token in tokens:
+            h.append(torch.tanh(token + U @ h[-1]))
+        return torch.stack(h)
+
+    states = run(torch.tensor([0.1, -0.2, 0.3]))
+    slopes = torch.autograd.functional.jacobian(lambda first: run(first)[-1], states[0])
+    assert_close(seconds.way_back_2(U, states), slopes)
+    one = run(states[0])[:, :1]
+    assert_close(seconds.way_back_2(U[:1, :1], one)[0, 0], remembering.way_back(U[0, 0].item(), one[:, 0]))
+
+
+def test_the_slope_by_hand():
+    states = torch.tensor([0.76, 0.36, 0.18, 0.09])
+    assert math.isclose(remembering.way_back(0.5, states).item(), 0.1044, abs_tol=1e-4)
+
+
+def stored(system, column="accuracy"):
+    rows = [row for row in results("remembering")["rows"] if row["kind"] == "point"]
+    return {
+        (row["distance"], row["seed"]): row[column] for row in rows if row["system"] == system
+    }  # fmt: skip
+
+
+def test_what_part_08a_says_of_the_stored_runs():
+    plain, opened, alone = map(stored, trained.RECIPE["systems"])
+    assert all(share > 0.85 if distance <= 10 else share < 0.2 for (distance, _), share in plain.items())
+    assert all(share > 0.99 for (distance, _), share in opened.items() if distance <= 50)
+    assert all(share < 0.9 for (distance, _), share in opened.items() if distance > 50)
+    assert min(alone.values()) > 0.99
+    carried = [asked["200"] for (distance, _), asked in stored("LSTM", "asked").items() if distance == 5]
+    assert [round(share, 2) for share in carried] == [1.0, 0.96, 0.74]
+    heard = stored("LSTM", "gradient")
+    assert heard[5, 0] == pytest.approx(0.005, abs=5e-4) and heard[200, 0] == pytest.approx(1e-38, rel=0.1)
+    assert min(stored("LSTM, gates open", "gradient").values()) > 0.03
+
+
+def test_rates_are_the_best_on_validation():
+    rows = [row for row in results("remembering")["rows"] if row["kind"] == "rate"]
+    for system, chosen in trained.RECIPE["lr"].items():
+        means = {
+            lr: sum(r["validation_accuracy"] for r in rows if (r["system"], r["lr"]) == (system, lr))
+            for lr in trained.RECIPE["rates"]
+        }
+        assert max(means, key=means.get) == chosen
+
+
+def test_the_figures_of_08a_draw_the_cell_states_and_stored_runs():
+    texts = [text.get_text() for text in remembering_figures.cell().figure.axes[0].texts]
+    assert {"f", "i", "g", "o"} <= set(texts) and texts.count("×") == 3
+    (axes,) = remembering_figures.learned().figure.axes
+    assert [line.get_label() for line in axes.lines][:3] == trained.RECIPE["systems"]
+    assert list(axes.lines[-1].get_ydata()) == [1 / 8, 1 / 8]
+    picture = remembering_figures.states({"LSTM": to_device(torch.rand(3, 5)).cpu()}, "Bg?")
+    assert picture.caption.startswith("A row")
