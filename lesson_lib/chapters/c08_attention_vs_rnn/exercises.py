@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c08_attention_vs_rnn import linear
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -1011,4 +1012,14 @@ waits = Open(
 )
 
 
-EXERCISES = (meets, way, gru, state, fading, cache, at_once, waits)
+EXERCISES = (
+    *linear.ASKED,
+    meets,
+    way,
+    gru,
+    state,
+    fading,
+    cache,
+    at_once,
+    waits,
+)
