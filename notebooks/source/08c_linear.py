@@ -5,7 +5,7 @@ r"""
 Two machines read the same phone book and are asked for everybody's number. Machine A is attention: it keeps 40 numbers for each name. Machine B keeps 256 numbers, however long the book is.
 What is B, and what does it lose?
 
-**Afterwards you can** turn attention into a recurrent network; say what its state loses; write the gate that today's recurrent models put into it.
+**Afterwards you can** turn attention into a recurrent network; say what its state loses; write the gate of today's recurrent models.
 
 **Time** about 45 minutes. **You need** parts [03](03_matrix_form.ipynb) and [08a](08a_remembering.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 
@@ -45,9 +45,9 @@ for n in (2, 4, 8, 16, 32, 64):
 
 # %% [markdown]
 r"""
-A name is a key: a random vector of 32 numbers, of length 1. A number from 0 to 255 is a value: eight binary digits as signs. So $183 = 128 + 32 + 16 + 4 + 2 + 1$ has $-1$ for 64 and for 8. An answer is right if all eight signs are; a guess is right once in 256.
+A name is a key: a random vector of 32 numbers, of length 1. A number from 0 to 255 is a value: eight binary digits as signs. So $183 = 128 + 32 + 16 + 4 + 2 + 1$ has $-1$ for 64 and 8. An answer is right if all eight signs are; a guess is right once in 256.
 
-The table counts right answers. A finds all. B finds all of 8 names, and only 8 of 64.
+The table counts right answers: A finds all, B all of 8 names, and only 8 of 64.
 
 ## 1 · Move the brackets
 
@@ -70,7 +70,7 @@ assert torch.equal(b, keys @ (keys.mT @ signs))  # b: machine B's answers, above
 
 # %% [markdown]
 r"""
-`operations` counts the multiplications that run: a hundredth, with the same result. And the last line shows what B is. It keeps $K^\top V$, here $32 \times 8 = 256$ numbers.
+`operations` counts the multiplications that run: a hundredth, with the same result. The last line shows what B is: it keeps $K^\top V$, $32 \times 8 = 256$ numbers.
 
 ## 2 · Token by token
 
@@ -78,7 +78,7 @@ $K^\top V$ is a sum with a term for each token, the **outer product** $k v^\top$
 
 $$S_i = S_{i-1} + k_i v_i^\top, \qquad o_i = S_i^\top q_i$$
 
-A state that starts at 0 and is renewed by one rule: that is an RNN. In part 08a the new state was a tanh of the old one; here the old one is only added to.
+A state that starts at 0 and is renewed by one rule is an RNN. In part 08a the new state was a tanh of the old; here the old is only added to.
 
 Is it still attention? Products $q \cdot k$ can be negative, and they do not sum to 1. Katharopoulos and others (2020) mend both. They replace each entry $x$ of queries and keys by a positive **feature** $\phi(x)$: $x + 1$ above 0, $e^x$ below. And they divide by the sum of the weights, which a second state $z$ carries:
 
@@ -95,7 +95,7 @@ predict("second_output")
 
 # %% [markdown]
 r"""
-Can `attend` do this, too? Softmax takes $e$ to the power of a score. So let the score be the logarithm of $\phi(q) \cdot \phi(k)$:
+Can `attend` do this? Softmax takes $e$ to the power of a score. So let the score be the logarithm of $\phi(q) \cdot \phi(k)$:
 """
 
 # %%
@@ -127,11 +127,11 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 r"""
-These are the better key's weights. Softmax goes to 1.00. Linear attention stays at 0.75, since $\phi(2) = 3$ and $\phi(0) = 1$: a long query does not make it choose more sharply.
+These are the better key's weights. Linear attention stays at 0.75, since $\phi(2) = 3$ and $\phi(0) = 1$: a long query does not make it choose more sharply.
 
 ## 3 · What the state loses
 
-Back to machine B, which has no features. In a small book Ann has 10, Ben 20, Cy 30, Dora 40. Their keys are at right angles, and each number is found:
+Back to machine B, without features. Ann has 10, Ben 20, Cy 30, Dora 40. Their keys are at right angles; each number is found:
 """
 
 # %%
@@ -153,11 +153,11 @@ for n in (4, 12, 36):
 
 # %% [markdown]
 r"""
-Asked for Ann, B answers $10 + 0.5 \cdot 50 = 35$; for Eva, $50 + 0.5 \cdot 100 = 100$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak, and in width 4 there are four of them.
+Asked for Ann, B answers $10 + 0.5 \cdot 50 = 35$; for Eva, $50 + 0.5 \cdot 100 = 100$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
 
-Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers, whatever stands in $S$. **A state of four rows has four free answers; all others follow.** The ranks of $q \cdot k$ say the same: 4, however many tokens.
+Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers, whatever stands in $S$. **A state of four rows has four free answers.** The ranks of $q \cdot k$ say the same: 4, however many tokens.
 
-A is right for all five. Its weights are powers of $e$, and their table has rank 4, 12, 36. So no sum $\sum \phi(k) v^\top$ of fixed size gives them exactly; near them one can come, in [11](11_efficient_attention.ipynb). A keeps all keys and values, the cache of part 06c.
+A is right for all five. Its weights are powers of $e$, and their table has rank 4, 12, 36. So no state $\sum \phi(k) v^\top$ of fixed size gives them exactly; part [11](11_efficient_attention.ipynb) comes near. A keeps all keys and values, the cache of 06c.
 
 ## 4 · When people move
 
@@ -173,7 +173,7 @@ show(A=attend(ann[:1], ann, moved).output, B=ann[:1] @ (ann.mT @ moved))
 
 # %% [markdown]
 r"""
-**"Who keeps everything loses nothing."** A answers 30, which was never Ann's number; B says 90, the sum. Neither tells old from new. So let the state forget. A **gate** $g$ between 0 and 1 says how much of it stays:
+**"Who keeps everything loses nothing."** A answers 30, which was never Ann's number; B says 90, the sum. Neither tells old from new. Let the state forget. A **gate** $g$ between 0 and 1 says how much of it stays:
 
 $$S_i = g_i\, S_{i-1} + k_i v_i^\top$$
 
@@ -185,7 +185,7 @@ This is the LSTM's cell of part 08a: forget gate times old cell, plus what comes
 
 # %% [markdown]
 r"""
-Now books of 100 entries. Each entry is one of eight names, drawn at random, with a new number. We ask for everybody's latest.
+Now 40 books of 100 entries: each is one of eight names, drawn at random, with a new number. We ask for everybody's latest.
 """
 
 # %%
@@ -229,7 +229,7 @@ print(f"A, 0.5 off for each entry since: {right(by_attention(0.5)):.0%}")
 
 # %% [markdown]
 r"""
-With $g = 0.8$ the state is right in 4 of 10. With 1 old numbers drown the new; with 0.1 too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, forgetting beats keeping.** Tell A how old each entry is, by taking 0.5 off its score for each entry since, and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
+With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1 old numbers drown the new; with 0.1 too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, forgetting beats keeping.** Tell A how old each entry is, by taking 0.5 off its score for each entry since, and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
 
 ## In real work
 
@@ -240,7 +240,7 @@ With $g = 0.8$ the state is right in 4 of 10. With 1 old numbers drown the new; 
 | gated linear attention (2023) | a gate for each row of $S$, made from the token |
 | DeltaNet (2021, 2024) | takes back what $S$ answers to $k$ before it writes: $S + k\,(v - S^\top k)^\top$ |
 
-No tanh stands between two states, so training need not go token by token. Several models mix such layers with a few of softmax. The bug that people meet is filler. Zeros look harmless, but $\phi(0) = 1$:
+Without a tanh between states, training need not go token by token. Several models mix such layers with a few of softmax. The bug that people meet is filler: zeros look harmless, but $\phi(0) = 1$:
 """
 
 # %%
@@ -256,16 +256,16 @@ The one real value is 10; two tokens of filler take it to $3 \cdot 10 / (3 + 1 +
 
 ## The phone book once more
 
-B is attention without softmax, with its brackets moved. Names whose keys are not at right angles leak into each other, so B found 8 of 64. A gate lets it lose what is old.
+B is attention without softmax, its brackets moved. Its names leak into each other, so it found 8 of 64. A gate takes away what is old.
 
 **To remember.** Move the brackets and attention is an RNN.
 
 - Causal linear attention adds $\phi(k) v^\top$ to $S$ and $\phi(k)$ to $z$; `attend` with another score gives the same numbers.
 - A state with $d$ rows has $d$ free answers.
-- Softmax keeps all keys and values, and its memory grows.
+- Softmax keeps all keys and values.
 - A gate forgets: $g S + k v^\top$, the LSTM's cell.
 
-**Sources.** Katharopoulos et al. 2020 (arXiv:2006.16236); Schlag et al. 2021 (arXiv:2102.11174); RetNet: Sun et al. 2023 (arXiv:2307.08621); Yang et al. 2023 (arXiv:2312.06635), 2024 (arXiv:2406.06484); Mamba-2: Dao & Gu 2024 (arXiv:2405.21060). Sweeps, claims: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
+**Sources.** Katharopoulos et al. 2020 (arXiv:2006.16236); Schlag et al. 2021 (arXiv:2102.11174); Sun et al. 2023 (arXiv:2307.08621); Yang et al. 2023 (arXiv:2312.06635); Dao & Gu 2024 (arXiv:2405.21060). Sweeps, claims: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
 
 **Next**: [09](09_truncated_attention.ipynb): what if the input is long?
 """

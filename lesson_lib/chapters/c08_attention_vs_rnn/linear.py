@@ -18,12 +18,12 @@ brackets_save = Number(
     notebook=PART,
     title="Two brackets",
     asked=(
-        "Q, K, V: 1,000 tokens of 10 numbers. (Q K^T) V takes 20,000,000 multiplications. How many does"
-        " Q (K^T V) take? ((a, b) times (b, c) takes a * b * c.)"
+        "Q, K, V: 1,000 tokens of 10 numbers. (Q K^T) V takes 20,000,000 multiplications. And Q (K^T V)?"
+        " ((a, b) times (b, c) takes a * b * c.)"
     ),
     value=200_000,
     answer="2 * 10 * 1000 * 10",
-    remember="the product in brackets is 10 x 10 now, whatever the number of tokens",
+    remember="the brackets hold 10 x 10 numbers now, at any length",
     slips={
         "there are two products: first the brackets, then Q times what is in them": "10 * 1000 * 10",
         "that is the other bracket: which two shapes meet first?": "2 * 1000 * 10 * 1000",
@@ -36,8 +36,8 @@ second_output = Number(
     notebook=PART,
     title="A state by hand",
     asked=(
-        "One number per vector. Both queries are 0, so phi(q) = 1. Keys 0 and 2, so phi(k) is 1 and 3; values"
-        " 8 and 4. What is the second output?"
+        "One number per vector. Both queries are 0: phi(q) = 1. Keys 0 and 2: phi(k) is 1 and 3. Values 8"
+        " and 4. The second output?"
     ),
     value=5,
     answer="(1 * 8 + 3 * 4) / (1 + 3)",
@@ -171,7 +171,7 @@ fifth_name = Choice(
         "d": "nobody's",
     },
     answer="d",
-    remember="Eva's key is half like each of the others, so she is heard in every answer, and they in hers",
+    remember="her key is half like each of the others, so she is heard in every answer, and they in hers",
     slips={
         "what is q . k for Ann's query and Eva's key?": "a",
         "Ann's query and Eva's key are not at right angles: q . k = 0.5": "b",
@@ -183,10 +183,10 @@ three_numbers = Choice(
     name="three_numbers",
     notebook=PART,
     title="Ann has moved, twice",
-    asked="Ann's key was written three times, with 10, then 20, then 60. What does softmax attention answer?",
+    asked="Ann's key is written with 10, then 20, then 60. What does A, softmax attention, answer?",
     options={"a": "60", "b": "30", "c": "90", "d": "10"},
     answer="b",
-    remember="three equal keys get three equal weights: the mean, a number that Ann never had",
+    remember="equal keys get equal weights: the mean",
     slips={
         "does anything in the three keys tell early from late?": "a",
         "weights sum to 1": "c",
@@ -291,10 +291,7 @@ best_gate = Choice(
     name="best_gate",
     notebook=PART,
     title="How much to forget?",
-    asked=(
-        "Eight people, 100 entries, one gate g for all of them. Asked for everybody's latest number, which g"
-        " is right most often?"
-    ),
+    asked=("One gate g for all 100 entries: which is right most often?"),
     options={"a": "1", "b": "0.8", "c": "0.1"},
     answer="b",
     remember="old numbers of the same name must fade, and names written some entries ago must not",
