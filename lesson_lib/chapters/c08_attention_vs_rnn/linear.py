@@ -27,7 +27,7 @@ brackets_save = Number(
     slips={
         "there are two products: first the brackets, then Q times what is in them": "10 * 1000 * 10",
         "that is the other bracket: which two shapes meet first?": "2 * 1000 * 10 * 1000",
-        "K^T V sums over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 + 1000 * 10 * 10",
+        "the brackets alone sum over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 * 10 + 1000 * 10 * 10",
     },
 )
 
@@ -44,11 +44,10 @@ second_output = Number(
     remember="S is 8, then 20; z is 1, then 4: weights 1/4 and 3/4",
     slips={
         "divide by z, the sum of the weights": 20,
-        "S and z are sums: the first token stays in both": 4,
+        "the first token stays in S and z, and its weight is 1, not 0": 4,
         "the weights are 1 and 3, not equal": 6,
         "that is the first output": 8,
         "divide by the weights' sum, 4, not by the number of tokens": 10,
-        "the weights are phi(k), 1 and 3, not the keys 0 and 2": "8 / 2",
     },
 )
 
@@ -174,8 +173,8 @@ fifth_name = Choice(
     remember="her key is half like each of the others, so she is heard in every answer, and they in hers",
     slips={
         "what is q . k for Ann's query and Eva's key?": "a",
-        "Ann's query and Eva's key are not at right angles: q . k = 0.5": "b",
-        "Eva's query is half like each of the four keys, too": "c",
+        "are Ann's query and Eva's key at right angles? Their q . k is 0.5": "b",
+        "what of the other four does her query read? It is half like each key": "c",
     },
 )
 

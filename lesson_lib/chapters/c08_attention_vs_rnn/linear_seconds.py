@@ -8,7 +8,7 @@ from lesson_lib.checks.exercise import Case, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 
 
-def continued(
+def by_state_2(
     S: Float[Tensor, "d_k d_v"],
     z: Float[Tensor, " d_k"],
     query: Float[Tensor, "n d_k"],
@@ -37,7 +37,7 @@ def _any_state(seed: int, n: int, d_k: int, d_v: int) -> Case:
 
 
 FROM_A_STATE = Write(
-    name="continued",
+    name="by_state_2",
     title="A text goes on, and only its end asks",
     asked=(
         "S and z hold a text that was read before. Some tokens more come at once; only the LAST one's output"
@@ -65,12 +65,15 @@ FROM_A_STATE = Write(
         "What has to be added to z?",
         "Which row of query is wanted?",
     ),
-    solution=continued,
+    solution=by_state_2,
     remember="a text of any length is S and z: what follows needs nothing else of it",
     slips={
         "what was read before is gone: add to S and z": ("S + key", "key", "z + key", "key"),
         "z stays as it was; the new keys belong to the weights' sum": ("z + key.sum(0)", "z"),
-        "the first new token asks; the last one is wanted": ("query[-1]", "query[0]"),
+        "the first new token asks; the last one is wanted": (
+            "query[-1] @ S / (query[-1] @ z)",
+            "query[0] @ S / (query[0] @ z)",
+        ),
         "the division is missing": (" / (query[-1] @ z)", ""),
         "only the last token enters; all new ones do": (
             "key.mT @ value",
@@ -82,7 +85,7 @@ FROM_A_STATE = Write(
 )
 
 
-def gated_rows(
+def gated_state_2(
     key: Float[Tensor, "n d_k"],
     value: Float[Tensor, "n d_v"],
     gate: Float[Tensor, "n d_k"],
@@ -102,7 +105,7 @@ def _rows(seed: int, n: int, d_k: int, d_v: int) -> Case:
 
 
 A_GATE_FOR_EACH_ROW = Write(
-    name="gated_rows",
+    name="gated_state_2",
     title="A gate for each row",
     asked=(
         "as in gated linear attention: each token brings a gate for every ROW of S, a vector of d_k numbers."
@@ -142,7 +145,7 @@ A_GATE_FOR_EACH_ROW = Write(
         "What does g[:, None] have as its shape?",
         "Does the gate act upon what comes in?",
     ),
-    solution=gated_rows,
+    solution=gated_state_2,
     remember="g[:, None] * S: row by row the state decides what to keep",
     slips={
         "the gates are not used": ("g[:, None] * S", "S"),
