@@ -27,7 +27,7 @@ brackets_save = Number(
     slips={
         "there are two products: first the brackets, then Q times what is in them": "10 * 1000 * 10",
         "that is the other bracket: which two shapes meet first?": "2 * 1000 * 10 * 1000",
-        "the brackets alone sum over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 * 10 + 1000 * 10 * 10",
+        "the brackets sum over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 * 10 + 1000 * 10 * 10",
     },
 )
 
