@@ -248,5 +248,5 @@ Two places of the trained generator, one in each half. Neither looks at the othe
 
 **Sources.** Zhang et al. 2018 (arXiv:1805.08318); Carion et al. 2020 (arXiv:2005.12872); Cohen 1960. Seeds, controls, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
-**Next**: [08](08_attention_vs_rnn.ipynb): what did the recurrent network lack?
+**Next**: [08a](08a_remembering.ipynb): what did the recurrent network lack?
 """
