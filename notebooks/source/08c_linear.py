@@ -139,7 +139,7 @@ keys = torch.eye(4)
 numbers = torch.tensor([[10.0], [20.0], [30.0], [40.0]])
 show(answers=(keys @ (keys.mT @ numbers)).mT)
 keys = torch.cat([keys, torch.tensor([[0.5, 0.5, 0.5, 0.5]])])  # Eva, length 1
-numbers = torch.cat([numbers, torch.tensor([[50.0]])])
+numbers = torch.cat([numbers, torch.tensor([[60.0]])])
 
 # %%
 predict("fifth_name")
@@ -153,9 +153,9 @@ for n in (4, 12, 36):
 
 # %% [markdown]
 r"""
-Asked for Ann, B answers $10 + 0.5 \cdot 50 = 35$; for Eva, $50 + 0.5 \cdot 100 = 100$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
+Asked for Ann, B answers $10 + 0.5 \cdot 60 = 40$; for Eva, who has 60, $60 + 0.5 \cdot 100 = 110$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
 
-Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers, whatever stands in $S$. **A state of four rows has four free answers.** The ranks of $q \cdot k$ say the same: 4, however many tokens.
+Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers.** The ranks of $q \cdot k$ say the same: 4, however many tokens.
 
 A is right for all five. Its weights are powers of $e$, and their table has rank 4, 12, 36. So no state $\sum \phi(k) v^\top$ of fixed size gives them exactly; part [11](11_efficient_attention.ipynb) comes near. A keeps all keys and values, the cache of 06c.
 
