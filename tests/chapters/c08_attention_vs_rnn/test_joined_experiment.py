@@ -29,7 +29,7 @@ def test_one_symbol_is_the_recall_of_the_part():
 
 @pytest.mark.parametrize("task, distance", [("second", 7), ("first", 4)])
 def test_what_cannot_be_drawn_is_refused(task, distance):
-    with pytest.raises(ValueError, match="task|distance"):
+    with pytest.raises(ValueError, match=r"task|distance"):
         some(task, distance)
 
 
