@@ -113,7 +113,7 @@ assert not torch.allclose(attend(q, k, v, mask=causal(50)).output, by_table)
 
 # %% [markdown]
 r"""
-No assertion fails: the loop and `attend`'s table of $50 \times 50$ weights give the same outputs. **Move the brackets, and attention is an RNN.** Its state has $8 \cdot 8 + 8 = 72$ numbers, after 50 tokens as after one.
+The loop and `attend`'s table of $50 \times 50$ weights give the same outputs. **Move the brackets, and attention is an RNN.** Its state has $8 \cdot 8 + 8 = 72$ numbers, after 50 tokens as after one.
 
 **"Linear attention is softmax attention, only faster."** Let one query ask two keys, and make the query longer:
 """
@@ -131,7 +131,7 @@ These are the better key's weights. Linear attention stays at 0.75, since $\phi(
 
 ## 3 · What the state loses
 
-Back to machine B, without features. Ann has 10, Ben 20, Cy 30, Dora 40. Their keys are at right angles; each number is found:
+Back to machine B, without features. Ann has 10, Ben 20, Cy 30, Dora 40. Their keys are at right angles; each number is found. Then Eva comes, with 60:
 """
 
 # %%
@@ -153,7 +153,7 @@ for n in (4, 12, 36):
 
 # %% [markdown]
 r"""
-Asked for Ann, B answers $10 + 0.5 \cdot 60 = 40$; for Eva, who has 60, $60 + 0.5 \cdot 100 = 110$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
+Asked for Ann, B answers $10 + 0.5 \cdot 60 = 40$; for Eva, $60 + 0.5 \cdot 100 = 110$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
 
 Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers.** The ranks of $q \cdot k$ say the same: 4, however many tokens.
 
@@ -229,7 +229,7 @@ print(f"A, 0.5 off for each entry since: {right(by_attention(0.5)):.0%}")
 
 # %% [markdown]
 r"""
-With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1 old numbers drown the new; with 0.1 too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, forgetting beats keeping.** Tell A how old each entry is, by taking 0.5 off its score for each entry since, and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
+With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, forgetting beats keeping.** Tell A how old each entry is, by taking 0.5 off its score for each entry since, and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
 
 ## In real work
 
