@@ -20,8 +20,8 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
                             heads, masks, models.gpt, models.tagger, models.translator, norms, positions,
                             scores
     c07_attention_vs_cnn    blocks, convolution, data.digits, data.milestones, heads, positions, scores
-    c08_attention_vs_rnn    charts.devices, data.recall, experiments.costs, experiments.devices,
-                            experiments.recall, heads, linear, masks, measure, models.recaller, recurrent
+    c08_attention_vs_rnn    charts.devices, data.recall, experiments.costs, experiments.recall, heads, linear,
+                            masks, measure, models.recaller, recurrent
     c09_truncated_attention blocks, charts.devices, data.recall, experiments.devices, experiments.lengths,
                             experiments.recall, masks, measure, models.recaller, positions, truncated
     c10_graph_attention     charts.devices, experiments.devices, graphs, masks, measure, scores

@@ -249,7 +249,7 @@ figures.beside_the_recurrent()
 r"""
 Trained on one date it has none of two. Trained on one to three it has .89 of two, .51 of three, and none of four: places that it never met (part 05c). Why only half of three, which it met, we do not know. The recurrent machine, trained on each count alone and on fewer texts, has .98 of three. **Here the Transformer is no improvement.**
 
-The gain of 2017 is another, and this picture shows no time: for one date the recurrent decoder takes 11 steps in training, each waiting for the last; ours takes one. What parallel machines make of that is measured in [lesson 08](08_attention_vs_rnn.ipynb).
+The gain of 2017 is another, and this picture shows no time: for one date the recurrent decoder takes 11 steps in training, each waiting for the last; ours takes one. What parallel machines make of that is counted in part [08b](08b_costs.ipynb).
 
 ## In real work
 

@@ -13,7 +13,7 @@ vector looks only at its neighbourhood, what is saved, and what is lost?
 - measure how far a frame must look to know its sound, and say when such a measurement is fair;
 - say how far a stack of windows can hear, and what no window can do.
 
-**Time** about 100 minutes; a good place to stop is before section 4. **You need** lessons [02a](02a_soft_look_up.ipynb) to [04](04_multi_head.ipynb), and for section 4 the rotary positions of [05b](05b_rotation.ipynb) and the layers of [06a](06a_layer.ipynb); section 6 uses a task of lesson [08](08_attention_vs_rnn.ipynb) and explains it again.
+**Time** about 100 minutes; a good place to stop is before section 4. **You need** lessons [02a](02a_soft_look_up.ipynb) to [04](04_multi_head.ipynb), and for section 4 the rotary positions of [05b](05b_rotation.ipynb) and the layers of [06a](06a_layer.ipynb); section 6 uses a task of part [08a](08a_remembering.ipynb) and explains it again.
 Of speech you need to know nothing. **Exercises**: [exercises/09_truncated_attention](exercises/09_truncated_attention.ipynb).
 """
 

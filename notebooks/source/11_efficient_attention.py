@@ -13,7 +13,7 @@ r"""
 - compute softmax in pieces, by hand, and explain with it how a GPU's fast kernel and a ring of machines work;
 - work out what fits: the cache of a language model, a billion tokens, and how many machines that takes.
 
-**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08](08_attention_vs_rnn.ipynb) and [09](09_truncated_attention.ipynb), and for section 7 the cache of [06c](06c_writing.ipynb) and the GPT of [06e](06e_gpt.ipynb).
+**Time** about 130 minutes; a good place to stop is before section 6. **You need** lessons [04](04_multi_head.ipynb), [08c](08c_linear.ipynb) and [09](09_truncated_attention.ipynb), and for section 7 the cache of [06c](06c_writing.ipynb) and the GPT of [06e](06e_gpt.ipynb).
 **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 """
 
@@ -80,7 +80,7 @@ for n in (3072, 100_000):
 
 # %% [markdown]
 r"""
-Two warnings. A multiplication is not a second: the products inside attention run at another speed than the large ones outside it (lesson 08 measured where the clocks cross). And the *memory* of the table grows with $n^2$, too, unless somebody avoids it: 8 heads at 3,072 tokens hold 288 MiB of weights, and at 100,000 tokens 298 GiB.
+Two warnings. A multiplication is not a second: the products inside attention run at another speed than the large ones outside it (part 08b measured where the clocks cross). And the *memory* of the table grows with $n^2$, too, unless somebody avoids it: 8 heads at 3,072 tokens hold 288 MiB of weights, and at 100,000 tokens 298 GiB.
 
 So for a sentence there is nothing to gain. At 8,192 tokens attention is 0.73 of the multiplications; at the 100,000 of a book, 0.97. That is where all the following ideas live.
 
@@ -94,7 +94,7 @@ figures.family_map()
 
 # %% [markdown]
 r"""
-Read it by columns. The left one never computes most scores. The middle one lets a few stand for all: a few tokens, a few mixed keys, a few features. Both give something up, and the last line of each box says what. The right one compares every pair. Its upper box gives up nothing: the *same numbers* in another order. Its lower one gives up that each head has keys of its own. Grey boxes do not run in this course. Sections 2 to 5 take the left and the middle, sections 6 to 8 the right; windows are in lesson [09](09_truncated_attention.ipynb), known edges in [10](10_graph_attention.ipynb), linear attention in [08](08_attention_vs_rnn.ipynb).
+Read it by columns. The left one never computes most scores. The middle one lets a few stand for all: a few tokens, a few mixed keys, a few features. Both give something up, and the last line of each box says what. The right one compares every pair. Its upper box gives up nothing: the *same numbers* in another order. Its lower one gives up that each head has keys of its own. Grey boxes do not run in this course. Sections 2 to 5 take the left and the middle, sections 6 to 8 the right; windows are in lesson [09](09_truncated_attention.ipynb), known edges in [10](10_graph_attention.ipynb), linear attention in [08c](08c_linear.ipynb).
 
 ## 2 · Look at fewer pairs, and let a few see everything
 
@@ -325,7 +325,7 @@ for q_number, k_number in ((0.5, 1.0), (1.0, 1.5)):
 r"""
 Both means of a million draws are right to half a percent. Now look at the spread (standard deviation) of a single draw. By a formula like the one above it is $e^{qk}\sqrt{e^{(q+k)^2} - 1}$: 4.8 and 102. The sum $q + k$ went from 1.5 to 2.5, and the spread became 21 times as large. Our million draws show only 72: the rare huge ones that make up the rest did not come. Keep that.
 
-In the library, `RandomFeatures` is a $\phi$, and attention with it is `attend_linear` of lesson 08 with another $\phi$. Dividing by $d^{1/4}$ on both sides brings in the score's $\sqrt{d}$; directions are drawn at right angles to each other, as in the paper, which lowers the error. By hand, and then the error of $m$ features, which should fall like $1/\sqrt{m}$:
+In the library, `RandomFeatures` is a $\phi$, and attention with it is `attend_linear` of part 08c with another $\phi$. Dividing by $d^{1/4}$ on both sides brings in the score's $\sqrt{d}$; directions are drawn at right angles to each other, as in the paper, which lowers the error. By hand, and then the error of $m$ features, which should fall like $1/\sqrt{m}$:
 """
 
 

@@ -18,7 +18,7 @@ from tests.browser.driver import CONTROLS, CURRENT, READY, TOKEN
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = lab.lessons()
-LESSONS = [f"{name}.ipynb" for name in kinds.built(ROOT, ("part", "page"))]
+LESSONS = [f"{name}.ipynb" for name in kinds.built(ROOT, ("part", "page", "evidence"))]
 
 
 @cache

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import costs, remembering, seconds
+from lesson_lib.chapters.c08_attention_vs_rnn import costs, linear, remembering, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -1017,6 +1017,7 @@ waits = Open(
 EXERCISES = (
     *remembering.ASKED,
     *costs.ASKED,
+    *linear.ASKED,
     meets,
     way,
     gru,

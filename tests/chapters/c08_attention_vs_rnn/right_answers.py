@@ -53,6 +53,32 @@ def _glued(query: Tensor, key: Tensor, value: Tensor, decay: float) -> Tensor:
     return made
 
 
+def _by_sums(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """All states at once, by running sums."""
+    S = (key[:, :, None] * value[:, None]).cumsum(0)
+    summed = (query[:, None] @ S)[:, 0]
+    return summed / (query * key.cumsum(0)).sum(-1, keepdim=True)
+
+
+def _by_triangle(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    weights = (query @ key.mT).tril()
+    return weights / weights.sum(-1, keepdim=True) @ value
+
+
+def _gated_at_once(key: Tensor, value: Tensor, gate: Tensor) -> Tensor:
+    """Each token times all gates behind it."""
+    behind = torch.stack([gate[i + 1 :].prod() for i in range(len(gate))])
+    return (key * behind[:, None]).mT @ value
+
+
+def _gated_in_place(key: Tensor, value: Tensor, gate: Tensor) -> Tensor:
+    S = key.new_zeros(key.shape[1], value.shape[1])
+    for i in range(len(key)):
+        S *= gate[i]
+        S += key[i][:, None] * value[i]
+    return S
+
+
 def _doubling(a: Tensor, b: Tensor) -> Tensor:
     """Both at once, what is before filled by a function."""
 
@@ -136,6 +162,13 @@ RIGHT = {
     "many_texts": ("a", "about twice"),
     "gru_step": (_gru, torch.gru_cell, _gru_by_lerp),
     "fading_attention": (_faded, _as_one_state, _glued),
+    "brackets_save": (200_000, "2 * 10 * 1000 * 10", "200,000"),
+    "second_output": (5, "20 / 4"),
+    "by_state": (_by_sums, _by_triangle),
+    "fifth_name": ("d", " (D)"),
+    "three_numbers": ("b", "B"),
+    "gated_state": (_gated_at_once, _gated_in_place),
+    "best_gate": ("b", "b)"),
     "states_at_once": (_doubling, _by_halves, _in_slices),
     "lstm_meets_attention": (288, "6 * 48", "(16 - 4) * 48 / 2"),
     "way_to_the_last": ("c", " (C)"),
