@@ -9,8 +9,7 @@ Somebody says *B*, babbles for a while, and asks: which letter came first? You r
 **Time** about 45 minutes. **You need** part [02a](02a_soft_look_up.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 
 <details><summary>中文摘要</summary>
-LSTM 在距离 50 上训练,只会猜;同样的网络在距离 5 上训练,到距离 200 仍然全对。所以它不是记不住,而是训练时听不见:梯度每经过一个词元就乘上一个小于 1 的因子。
-开始训练前把遗忘门打开,它就能在距离 50 上学会。一个注意力头不需要任何别的东西:每个词元都只有一步之遥,从训练的第一步起就听得见。
+循环网络真的会忘记吗?这一课训练两个一样的 LSTM,只有训练时的距离不同;再亲手写出它的一步和梯度的乘积,找出原因,最后与一个注意力头相比。
 </details>
 """
 
@@ -19,18 +18,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lesson_lib.chapters.c08_attention_vs_rnn import (
-    figures,
-    remembering,
-    remembering_figures,
-)
+from lesson_lib.chapters.c08_attention_vs_rnn import figures, remembering_figures
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments.remembering import (
     open_gates,
     start,
     train,
 )
 from lesson_lib.chapters.c08_attention_vs_rnn.look_back import LookBack
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.data.recall import draw, text
 from lesson_lib.device import quick
 from lesson_lib.experiments.recall import accuracy, gradients
@@ -54,7 +49,7 @@ print(start("LSTM"))
 
 # %% [markdown]
 r"""
-Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM**, reads token by token; section 1 opens it. `read` makes 8 logits of its 32 numbers at the question mark. `train` takes 400 steps of 32 new sequences, `accuracy` asks 1,000 others. First at distance 50:
+Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM** (long short-term memory), reads token by token; section 1 opens it. `read` makes 8 logits of its 32 numbers at the question mark. `train` takes 400 steps of 32 new sequences, `accuracy` asks 1,000 others. First distance 50:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -82,7 +77,7 @@ assert quick() or accuracy(near, 200) > 0.9
 
 # %% [markdown]
 r"""
-**"An LSTM forgets after some tens of tokens."** This one is right at 200; two more seeds have 0.96 and 0.74. **It remembers.** Why can it not *learn* at 50 what it *can do* at 200?
+**"An LSTM forgets after some tens of tokens."** This one is right at 200; two more seeds have 0.96 and 0.74. Why can it not *learn* at 50 what it *can do* at 200?
 
 ## 1 · What is handed on
 
@@ -116,16 +111,16 @@ $\odot$ multiplies number by number. The **gates** $f$, $i$ and $o$ are sigmoids
 """
 
 # %% [markdown] tags=["exercise:lstm_step"]
-# Write what follows.
+# Write what follows. The sums come in the order $i, f, g, o$.
 
 # %% [markdown]
 r"""
-Now both networks read *B* and 29 letters with your step (until it passes, with the library's):
+Now both networks read *B* and 29 letters with your step (ours, until it passes):
 """
 
 
 # %%
-step = lstm_step if check(lstm_step).passed else remembering.lstm_step
+step = yours("lstm_step")
 sequence = draw(torch.Generator().manual_seed(2), 1, distance=30).tokens
 sequence[0, 0] = 1  # B
 
@@ -158,9 +153,9 @@ assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
 r"""
-Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The gates say why: an untrained forget gate lets 0.49 through on average; training at 5 has opened it to 0.85, training at 50 has not.
+Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The gates say why: an untrained forget gate lets 0.49 through on average; training at 5 has opened it to 0.85, training at 50 has even closed it to 0.39.
 
-So the second network found out that something must be kept. From what?
+So the second network found out what to keep. From what?
 
 ## 2 · What training hears
 
@@ -168,7 +163,7 @@ From gradients: how much does the last state change if the first one changes a l
 
 $$\frac{\partial h_t}{\partial h_{t-1}} = u\,(1 - h_t^2), \qquad \frac{\partial h_n}{\partial h_1} = \prod_{t=2}^{n} u\,(1 - h_t^2)$$
 
-A factor for each token. (With vectors it is a matrix: $U$, its rows times tanh's slopes.)
+A factor for each token. (Of vectors: a matrix, $U$ with its rows times tanh's slopes.)
 """
 
 # %% [markdown] tags=["exercise:way_back"]
@@ -183,7 +178,7 @@ The four states above give $0.5^3 \cdot 0.87 \cdot 0.97 \cdot 0.99 = 0.10$. Now 
 predict("kept_and_heard")
 
 # %%
-slope = way_back if check(way_back).passed else remembering.way_back
+slope = yours("way_back")
 
 
 def twenty(u, first):
@@ -203,9 +198,9 @@ for u, first in ((0.5, 1.0), (2.0, 1.0), (2.0, 0.0)):
 r"""
 - $u = 0.5$: the state is lost, and the slope with it, half per token: a **vanishing gradient**.
 - $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor comes to $2\,(1 - 0.9575^2) = 0.17$. It remembers, and training hears nothing of it.
-- $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. One such batch would throw the weights far away. So `train` **clips**: a gradient longer than 1 is shortened to 1.
+- $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. So `train` **clips**: a gradient longer than 1 is shortened to 1.
 
-No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49. What does training hear of each token? Measured: the length of the right logit's gradient with respect to its vector.
+No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49. So a closed gate loses the cell and its gradient alike. Nudge a token's vector: how far can the right logit move?
 """
 
 # %%
@@ -221,11 +216,11 @@ assert quick() or heard["trained at 5"][0] > 1e-3
 
 # %% [markdown]
 r"""
-Read from right to left. Untrained, $2 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well.
+Untrained, $2 \cdot 10^{-11}$ is left at 50: from that the first LSTM had to learn. Five tokens back it is 0.005, which was enough. Once training at 5 has opened the gates, 50 is heard as well: more than 0.001.
 
 ## 3 · Is that the cause?
 
-Then a network whose gates are open *before* training should learn at 50. `open_gates` changes one thing: the forget gates get a bias of 5. sigmoid(5) = 0.993, and $0.993^{50} = 0.7$.
+Then a network whose gates are open *before* training should learn at 50. `open_gates` gives the forget gates a bias of 5. sigmoid(5) = 0.993, and $0.993^{50} = 0.7$.
 """
 
 # %%
@@ -234,7 +229,7 @@ predict("gates_opened")
 # %% tags=["nbval-ignore-output"]
 opened = open_gates(start("LSTM"))
 print(f"heard of the symbol before training: {gradients(opened, 50)[0]:.2f}")
-opened = train("LSTM, gates open", 50, lr=1e-2)  # the rate of both above
+opened = train("LSTM, gates open", 50, lr=1e-2)  # as above
 print(f"trained at 50, asked at 50: {accuracy(opened, 50):.3f}")
 
 # %%
@@ -242,11 +237,11 @@ assert quick() or accuracy(opened, 50) > 0.95
 
 # %% [markdown]
 r"""
-Before training 0.08 is heard, and the same 400 steps make it right. **The network did not lack memory. It lacked a gradient that tells it, at the start, what to keep.**
+Before training 0.08 is heard, and the same 400 steps make it right. **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
 
 ## 4 · One head of attention
 
-Attention has no chain. Here it has nothing else, either: no positions, one head, 3,880 weights against the LSTM's 9,256.
+Attention has no chain. Here it has nothing else, either: one head, no positions (a capital alone tells it where to look), 3,880 weights against the LSTM's 9,256.
 """
 
 # %%
@@ -263,7 +258,7 @@ predict("one_look")
 # %%
 heard_first = gradients(start("attention alone"), 200)[0]
 look = train("attention alone", 200)
-print(f"trained at 200, asked at 200: {accuracy(look, 200):.1f}")
+print(f"trained at 200, asked at 200: {accuracy(look, 200):.2f}")
 print(f"heard before training: {heard_first:.4f}")
 
 # %%
@@ -279,11 +274,11 @@ remembering_figures.learned()
 
 # %% [markdown]
 r"""
-The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds. At 100 it fails in part, at 200 nearly always, though the symbol is heard: that is not always enough. Attention is right everywhere, in this task with one thing to remember.
+The LSTM learns at 5 and 10 and guesses from 25 on. With open gates it is right up to 50 in all seeds. At 100 it fails in part, at 200 nearly always, though the symbol is heard; why, we have not measured. Attention is right everywhere, with this one thing to remember.
 
 ## In real work
 
-Many set the forget bias to 1 at the start ($0.73^{50}$ is still $10^{-7}$), or begin with short texts ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. The bug that people meet is in batches of two lengths:
+Many start with a forget bias of 1 ($0.73^{50}$ is still $10^{-7}$), or begin with short texts ([measured](evidence/08_attention_vs_rnn_evidence.ipynb)). Clipping is one line after `backward()`: `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`. A common bug, in batches of two lengths:
 """
 
 # %%
@@ -303,20 +298,20 @@ show(
 
 # %% [markdown]
 r"""
-`pad_sequence` fills up with zeros. The state at the last place has read three of them, and is off by 0.16. `pack_padded_sequence` is told the lengths, and the LSTM's second result holds each text's own last state.
+`pad_sequence` fills up with zeros. The state at the last place has read three, and is off by 0.16. `pack_padded_sequence` knows the lengths; then the LSTM's second result holds each text's own last state.
 
 ## The babble once more
 
 *B*, two hundred letters, which was it? The LSTM that was trained at 5 knows. The one that was trained at 50 has never heard of *B*.
 
-**To remember.** It remembers, and training hears nothing of it.
+**To remember.** What a network can keep, it may never learn to keep.
 
 - An RNN hands on a state; an LSTM also a cell, $c_t = f \odot c_{t-1} + i \odot g$.
-- Over $n$ tokens the gradient is a product of $n - 1$ factors: it vanishes or explodes.
+- Over $n$ tokens the gradient is a product of $n - 1$ factors; unless they are near 1, it vanishes or explodes.
 - With open forget gates the same training learns at 50.
 - Attention reaches every token in one step.
 
-**Sources.** Bengio et al. 1994; Hochreiter & Schmidhuber 1997; Pascanu et al. 2013 (clipping); Jozefowicz et al. 2015 (the bias). More seeds and aids: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
+**Sources.** Bengio et al. 1994; Hochreiter & Schmidhuber 1997; Gers et al. 2000 (the forget gate); Pascanu et al. 2013 (clipping); Jozefowicz et al. 2015 (the bias). More: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
 
 **Next**: [08b · Costs](08b_costs.ipynb): what do the two pay, in steps, products and seconds?
 """

@@ -6,11 +6,10 @@ Two layers read a text of 512 tokens. One of them multiplies eight times as much
 
 **Afterwards you can** count a layer's products, steps and paths; say from two numbers of a machine which layer is faster on it, and what that has to do with 2017.
 
-**Time** about 45 minutes. **You need** parts [03](03_matrix_form.ipynb) and [08a](08a_remembering.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
+**Time** about 45 minutes. **You need** parts [03](03_matrix_form.ipynb), [07a](07a_convolution.ipynb) and [08a](08a_remembering.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 
 <details><summary>中文摘要</summary>
-乘法次数、先后步数、路径长度和秒数是四张不同的表。512 个词元时,注意力的乘法是 RNN 的八倍,却先算完:RNN 要等 512 次,每次等待抵得上几十万次乘法。
-机器可以用两个数描述:一次等待多久,每秒做多少次乘法。乘法便宜、等待不便宜的机器(GPU)普及之后,注意力才合算;一批句子很多时,差别又只剩乘法次数。
+乘法次数、先后步数、路径长度和秒数是四张不同的表。这一课数出前三张,量出第四张,再用两个数(一次等待多久,每秒做多少次乘法)描述一台机器,看它能不能预言时钟,以及这和 2017 年有什么关系。
 </details>
 """
 
@@ -28,7 +27,7 @@ from lesson_lib.chapters.c08_attention_vs_rnn import (
     paths_figures,
 )
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments import paths
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import on
 from lesson_lib.experiments.costs import seconds
 from lesson_lib.measure import operations, seconds_in_turn
@@ -68,7 +67,7 @@ costs_figures.products_and_seconds(lengths, products, taken)
 
 # %% [markdown]
 r"""
-Left: at 512 attention stands eight times as high. Right: there it is the lower curve, on the machine that made this page. In products the curves meet at 64 tokens, in seconds near 2,000. **"More products take more time."** Not here. So what else is paid?
+Left: at 512 attention needs eight times the products (both axes are logarithmic). Right: there it is the lower curve, on the machine that made this page. In products the curves meet at 64 tokens, in seconds near 2,000. **"More products take more time."** Not here. So what else is paid?
 
 ## 1 · Products
 
@@ -85,7 +84,7 @@ print(f"LSTM {lstm:,}, layer of attention {layer:,}")
 
 # %% [markdown]
 r"""
-The LSTM multiplies nearly twice as much, since $n$ is far below $d$.
+The LSTM multiplies nearly twice as much: $8nd^2$ against $4nd^2$, and the part with $n^2$ is small while $n$ is far below $d$. (A Transformer layer adds a feed-forward network, usually $8nd^2$.)
 
 ## 2 · Steps and paths
 
@@ -118,13 +117,13 @@ for name in (
 
 # %% [markdown]
 r"""
-A BiRNN reads once from each side and joins the two: 9. Dilated convolutions look twice as far in each layer: 1 + 2 + 4 = 7 places in 3. A window of two tokens to each side takes 4 layers. Beware of table 1 of the Transformer paper: a convolution's steps there, a constant, are those of one layer; its path is that of a stack.
+A BiRNN reads once from each side and joins the two: 9. Dilated convolutions look twice as far in each layer: 1 + 2 + 4 = 7 places in 3. A window of two tokens to each side takes 4 layers. (In table 1 of the Transformer paper a convolution's steps are those of one layer, its path that of a stack.)
 
-What a path costs stands in 08a: a factor of the gradient per box. What does a step cost? Write a layer as a list of **stages**, each with its products. A stage starts when the one before is done.
+What a path costs stands in 08a: a factor of the gradient from box to box. What does a step cost? Write a layer as a list of **stages**, each with its products. A stage starts when the one before is done.
 """
 
 # %% [markdown] tags=["exercise:rnn_stages"]
-# An RNN has $n + 1$ stages. Which of its products wait?
+# List the products of the $n + 1$ stages of an RNN; `rows` is 1 for it, 4 for an LSTM.
 
 # %% [markdown]
 r"""
@@ -132,7 +131,7 @@ r"""
 """
 
 # %%
-stages_of = rnn_stages if check(rnn_stages).passed else costs.rnn_stages
+stages_of = yours("rnn_stages")  # ours, until yours has passed
 for name, some in {
     "RNN": stages_of(n, d, 1),
     "attention": costs.attention_stages(n, d, projections=False),
@@ -141,7 +140,7 @@ for name, some in {
 
 # %% [markdown]
 r"""
-Attention has two stages, scores and mixture. The RNN has 513.
+Attention has two stages, scores and mixture (the softmax has no products, and is left out). The RNN has 513.
 
 ## 3 · A machine of two numbers
 
@@ -151,7 +150,7 @@ $$\text{seconds} = \sum_\text{stages} \Big( \text{wait} + \frac{\text{products}}
 """
 
 # %% [markdown] tags=["exercise:time_on"]
-# Write it.
+# Turn the formula into code.
 
 # %% [markdown]
 r"""
@@ -175,7 +174,7 @@ On this page's machine a wait costs as much as some 300,000 products. A step of 
 """
 
 # %% tags=["measured"]
-time = time_on if check(time_on).passed else costs.time_on
+time = yours("time_on")
 
 
 def predicted(wait, rate, lengths):
@@ -195,7 +194,7 @@ costs_figures.model_and_clock(lengths, predicted(wait, rate, lengths), taken)
 
 # %% [markdown]
 r"""
-The RNN's marks lie on its line, attention's come near from 512 on (a call of `attend` has a price that the model leaves out), and the lines cross near the clock's 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
+The RNN's marks lie on its line, attention's come near from 512 on (a call of `attend` has a price that the model leaves out). The lines cross near 2,600 tokens, the clock's near 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2d}$$
 
@@ -214,9 +213,9 @@ costs_figures.on_another_machine(longer, predicted(gpu_wait, gpu_rate, longer))
 
 # %% [markdown]
 r"""
-The rate is that of a P100, the GPU that trained the first Transformer: its paper reckons with $9.5 \cdot 10^{12}$ operations a second, two for a product and its addition. The wait of 5 microseconds is an assumption. No GPU was measured here: this is a model. In it the curves cross at 186,000 tokens, for there a wait is worth 24 million products. **Attention turns waits into products, and GPUs had made products cheap.**
+The rate is that of one P100; eight trained the first Transformer: its paper reckons with $9.5 \cdot 10^{12}$ operations a second, two for a product and its addition. The wait of 5 microseconds is an assumption. No GPU was measured here: this is a model. In it the curves cross at 186,000 tokens, for there a wait is worth 24 million products. **Attention turns waits into products, and GPUs had made products cheap.**
 
-But nobody trains on one text at a time, and texts of a batch take each step together. Now whole layers of width 512:
+But nobody trains on one text at a time, and texts of a batch take each step together. Now layers of width 512, attention's with projections, without a feed-forward network:
 """
 
 # %%
@@ -231,11 +230,11 @@ for texts, n in ((500, 50), (32, 512), (1, 512), (1, 4096), (32, 4096)):
 
 # %% [markdown]
 r"""
-In the first two batches all texts share each wait, and the ratio of products is left, nearly 2. For a single text of 512 tokens the LSTM takes 15 times as long; for one of 4,096 it is 5, since attention's products grow with $n^2$. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit: where 32 texts of 4,096 do fit, attention has more products ($n > 2d$), and the LSTM takes half the time.
+In a batch all texts share each wait. In the first the ratio of products is left, nearly 2; in the second a quarter of the LSTM's time is still waiting. For a single text of 512 tokens the LSTM takes 15 times as long; for one of 4,096 it is 5, since attention's products grow with $n^2$. The Transformer's paper gives this reason: steps become critical for long texts, of which memory lets few into a batch. The last line is the limit: where 32 texts of 4,096 do fit, attention has more products ($n > 2d$), and the LSTM takes half the time.
 
 ## In real work
 
-Measure before you choose: on this page's machine `nn.LSTM` multiplies four times as much as `nn.RNN` and takes less than half the time, since torch has a better program for it. The bug that people meet: on a GPU a call returns before it is done, so the clock is read too early. `torch.utils.benchmark.Timer` waits for the end. And a batch pays for its padding:
+Measure before you choose: a wait belongs to a program as much as to a machine. The bug that people meet: on a GPU a call returns before it is done, so the clock is read too early. `torch.utils.benchmark.Timer` waits for the end. And a batch pays for its padding:
 """
 
 # %%
@@ -254,11 +253,11 @@ The mask hides the short text's padding and saves none of its products: the batc
 
 ## 512 tokens once more
 
-Attention has eight times the products and two waits for 513: it is done first, here. Where a wait costs less than 57,000 products, it would be done last.
+Attention has eight times the products, and 2 waits against 513: it is done first, here. Where a wait is worth less than $(512 - 64) \cdot 2 \cdot 64$ = 57,000 products, it would be done last.
 
 **To remember.** Steps, paths, products and seconds are four tables.
 
-- Products: RNN $2nd^2$, LSTM $8nd^2$, attention $2n^2d$, and $4nd^2$ with its projections.
+- Products: RNN $2nd^2$, LSTM $8nd^2$, attention $2n^2d$, with projections $2n^2d + 4nd^2$.
 - Steps and paths are read off a graph; ask whether of a layer or of a stack.
 - Seconds: waits, and products over the rate.
 - A batch shares waits, not products.

@@ -10,8 +10,7 @@ What is B, and what does it lose?
 **Time** about 45 minutes. **You need** parts [03](03_matrix_form.ipynb) and [08a](08a_remembering.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 
 <details><summary>中文摘要</summary>
-去掉 softmax,三个矩阵的乘积就可以换括号:先算 KᵀV。因果形式下它是逐个词累加的状态 S,注意力就成了循环网络,两种算法的数字完全相同。
-代价:宽度为 d 的状态只有 d 个独立的答案,多存就会串音;softmax 保留全部键和值。但保留一切也不总是好:有人换号码时,会遗忘的状态(门)反而答得更对。
+去掉 softmax,三个矩阵的乘积就可以换括号。这一课亲手把注意力写成循环网络,用一本电话簿量出它的状态丢掉什么,再给状态加上“门”,看号码会变的时候谁答得对。
 </details>
 """
 
@@ -22,8 +21,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import linear, linear_figures, phone_book
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.chapters.c08_attention_vs_rnn import linear_figures, phone_book
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.linear import feature_map
 from lesson_lib.masks import causal
 from lesson_lib.measure import operations
@@ -47,7 +46,7 @@ for n in (2, 4, 8, 16, 32, 64):
 r"""
 A name is a key: a random vector of 32 numbers, of length 1. A number from 0 to 255 is a value: eight binary digits as signs. So $183 = 128 + 32 + 16 + 4 + 2 + 1$ has $-1$ for 64 and 8. An answer is right if all eight signs are; a guess is right once in 256.
 
-The table counts right answers: A finds all, B all of 8 names, and only 8 of 64.
+The table counts right answers: A finds all, B all of 8 names, and no more of 64.
 
 ## 1 · Move the brackets
 
@@ -78,7 +77,7 @@ $K^\top V$ is a sum with a term for each token, the **outer product** $k v^\top$
 
 $$S_i = S_{i-1} + k_i v_i^\top, \qquad o_i = S_i^\top q_i$$
 
-A state that starts at 0 and is renewed by one rule is an RNN. In part 08a the new state was a tanh of the old; here the old is only added to.
+A state that starts at 0 and is renewed by one rule is an RNN. In 08a the new state was a tanh of the old; here the old is added to.
 
 Is it still attention? Products $q \cdot k$ can be negative, and they do not sum to 1. Katharopoulos and others (2020) mend both. They replace each entry $x$ of queries and keys by a positive **feature** $\phi(x)$: $x + 1$ above 0, $e^x$ below. And they divide by the sum of the weights, which a second state $z$ carries:
 
@@ -95,11 +94,11 @@ predict("second_output")
 
 # %% [markdown]
 r"""
-Can `attend` do this? Softmax takes $e$ to the power of a score. So let the score be the logarithm of $\phi(q) \cdot \phi(k)$:
+In `attend` softmax takes $e$ to the power of a score. So let the score be the logarithm of $\phi(q) \cdot \phi(k)$:
 """
 
 # %%
-read = by_state if check(by_state) else linear.by_state  # yours, if it passes
+read = yours("by_state")  # ours, until yours has passed
 q, k, v = torch.randn(3, 50, 8).double()
 
 
@@ -113,7 +112,7 @@ assert not torch.allclose(attend(q, k, v, mask=causal(50)).output, by_table)
 
 # %% [markdown]
 r"""
-The loop and `attend`'s table of $50 \times 50$ weights give the same outputs. **Move the brackets, and attention is an RNN.** Its state has $8 \cdot 8 + 8 = 72$ numbers, after 50 tokens as after one.
+The loop and `attend`'s table of $50 \times 50$ weights give the same outputs. **Without softmax, with its brackets moved, attention is an RNN.** Its state has $8 \cdot 8 + 8 = 72$ numbers, always.
 
 **"Linear attention is softmax attention, only faster."** Let one query ask two keys, and make the query longer:
 """
@@ -127,7 +126,7 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 r"""
-These are the better key's weights. Linear attention stays at 0.75, since $\phi(2) = 3$ and $\phi(0) = 1$: a long query does not make it choose more sharply.
+These are the better key's weights. Linear attention stays at 0.75, since $\phi(2) = 3$ and $\phi(0) = 1$: this query, however long, does not make it choose more sharply.
 
 ## 3 · What the state loses
 
@@ -155,9 +154,9 @@ for n in (4, 12, 36):
 r"""
 Asked for Ann, B answers $10 + 0.5 \cdot 60 = 40$; for Eva, $60 + 0.5 \cdot 100 = 110$. Each entry leaks into each answer, by $q \cdot k$. Only keys at right angles do not leak; width 4 has four of them.
 
-Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers.** The ranks of $q \cdot k$ say the same: 4, however many tokens.
+Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers**. The ranks of $q \cdot k$ say the same: 4, however many tokens.
 
-A is right for all five. Its weights are powers of $e$, and their table has rank 4, 12, 36. So no state $\sum \phi(k) v^\top$ of fixed size gives them exactly; part [11](11_efficient_attention.ipynb) comes near. A keeps all keys and values, the cache of 06c.
+A is right for all five. The table of $e^{q \cdot k}$ has rank 4, 12, 36, as many as tokens; a table of $\phi(q) \cdot \phi(k)$ has at most as many as features. So no state $\sum \phi(k) v^\top$ of fixed size gives softmax exactly; part [11](11_efficient_attention.ipynb) comes near. A keeps all keys and values, the cache of 06c.
 
 ## 4 · When people move
 
@@ -173,11 +172,11 @@ show(A=attend(ann[:1], ann, moved).output, B=ann[:1] @ (ann.mT @ moved))
 
 # %% [markdown]
 r"""
-**"Who keeps everything loses nothing."** A answers 30, which was never Ann's number; B says 90, the sum. Neither tells old from new. Let the state forget. A **gate** $g$ between 0 and 1 says how much of it stays:
+**"Who keeps everything loses nothing."** A answers 30, which was never Ann's number; B says 90, the sum. Let the state forget. A **gate** $g$ between 0 and 1 says how much of it stays:
 
 $$S_i = g_i\, S_{i-1} + k_i v_i^\top$$
 
-This is the LSTM's cell of part 08a: forget gate times old cell, plus what comes in. But $g$ must not depend on the state.
+It is like the LSTM's cell of 08a, with one gate for the whole state. $g$ is made from the token alone, so that all gates are known beforehand.
 """
 
 # %% [markdown] tags=["exercise:gated_state"]
@@ -192,7 +191,7 @@ Now 40 books of 100 entries: each is one of eight names, drawn at random, with a
 predict("best_gate")
 
 # %%
-write = gated_state if check(gated_state) else linear.gated_state
+write = yours("gated_state")
 books = [phone_book.moves(names=8, who=100, seed=seed) for seed in range(40)]
 
 
@@ -229,7 +228,7 @@ print(f"A, 0.5 off for each entry since: {right(by_attention(0.5)):.0%}")
 
 # %% [markdown]
 r"""
-With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, forgetting beats keeping.** Tell A how old each entry is, by taking 0.5 off its score for each entry since, and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
+With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, age must count.** Tell A how old each entry is, by taking 0.5 off its score for each entry since (ALiBi, 05c), and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
 
 ## In real work
 
@@ -238,9 +237,9 @@ With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown
 | RetNet (2023) | a fixed $g$ for each head |
 | Mamba-2 (2024) | $g_i$ for each head, made from the token |
 | gated linear attention (2023) | a gate for each row of $S$, made from the token |
-| DeltaNet (2021, 2024) | takes back what $S$ answers to $k$ before it writes: $S + k\,(v - S^\top k)^\top$ |
+| DeltaNet (2021) | takes back what $S$ answers to $k$ before it writes: $S + \beta\, k\,(v - S^\top k)^\top$ |
 
-Without a tanh between states, training need not go token by token. Several models mix such layers with a few of softmax. The bug that people meet is filler: zeros look harmless, but $\phi(0) = 1$:
+Without a tanh $S$ is a weighted sum, whose pieces can be added in any grouping: training need not go token by token. The bug that people meet is filler: zeros look harmless, but $\phi(0) = 1$:
 """
 
 # %%
@@ -256,16 +255,15 @@ The one real value is 10; two tokens of filler take it to $3 \cdot 10 / (3 + 1 +
 
 ## The phone book once more
 
-B is attention without softmax, its brackets moved. Its names leak into each other, so it found 8 of 64. A gate takes away what is old.
+B is attention without softmax, its brackets moved. Its names leak into each other, so it found 8 of 64; A keeps everything, and found all. B keeps 256 numbers, however thick the book.
 
-**To remember.** Move the brackets and attention is an RNN.
+**To remember.** Drop the softmax, move the brackets, and attention is an RNN.
 
 - Causal linear attention adds $\phi(k) v^\top$ to $S$ and $\phi(k)$ to $z$; `attend` with another score gives the same numbers.
 - A state with $d$ rows has $d$ free answers.
-- Softmax keeps all keys and values.
-- A gate forgets: $g S + k v^\top$, the LSTM's cell.
+- A gate forgets: $g S + k v^\top$. With softmax, a penalty on age does.
 
-**Sources.** Katharopoulos et al. 2020 (arXiv:2006.16236); Schlag et al. 2021 (arXiv:2102.11174); Sun et al. 2023 (arXiv:2307.08621); Yang et al. 2023 (arXiv:2312.06635); Dao & Gu 2024 (arXiv:2405.21060). Sweeps, claims: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
+**Sources.** Katharopoulos et al. 2020 (arXiv:2006.16236); Schlag et al. 2021 (arXiv:2102.11174); Sun et al. 2023 (arXiv:2307.08621); Yang et al. 2023 (arXiv:2312.06635); Dao & Gu 2024 (arXiv:2405.21060). More: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
 
 **Next**: [09](09_truncated_attention.ipynb): what if the input is long?
 """

@@ -220,7 +220,7 @@ thousand_pairs = Choice(
     remember="the CNN has the same kernels at all places; the ViT must learn that places do not matter",
     slips={
         "the ViT has met few of all pairs of places, and nothing tells it that places do not matter": "a",
-        "which of the two treats all places alike from the start?": "c",
+        "which of the two treats all places nearly alike from the start?": "c",
         "1,000 pictures show a cross some 1,000 times, and that is enough for one of the two": "d",
     },
 )

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import networkx
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -120,6 +119,8 @@ def units_on_the_way() -> dict[str, list[int]]:
         "BiRNN": _both_ways,
         "full attention": lambda x: _window(x, TOKENS, _attended),
     }
+    import networkx  # here, since every warm_up() imports this file
+
     found = {}
     for name, network in networks.items():
         x = [token.requires_grad_() for token in drawn(8, TOKENS, 2).unbind(0)]
@@ -759,6 +760,8 @@ ADDITIONS = re.compile(r"Add|Sub|Sum|Lerp|Mm|Mv|Bmm|Dot|CopySlices")
 
 def longest_chain(end: Tensor) -> int:
     """How many additions, at most, wait for one another on the way to this tensor, in autograd's graph."""
+    import networkx
+
     graph, waiting = networkx.DiGraph(), [end.grad_fn]
     while waiting:
         node = waiting.pop()

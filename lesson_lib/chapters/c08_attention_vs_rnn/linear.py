@@ -296,7 +296,7 @@ best_gate = Choice(
     remember="old numbers of the same name must fade, and names written some entries ago must not",
     slips={
         "with g = 1 each name's old numbers, about eleven, weigh as much as the latest": "a",
-        "a name was last written eight entries ago, on average: what is left of it then?": "c",
+        "since a name was last written, seven others came, on average: what is left of it then?": "c",
     },
 )
 

@@ -233,7 +233,7 @@ kept_and_heard = Choice(
     ),
     options={"a": "about 1", "b": "half a million, 2 to the 19th", "c": "less than a billionth"},
     answer="c",
-    remember="where tanh is flat, nothing that changes the first token changes the last state",
+    remember="where tanh is flat, a small change of the first token leaves the last state where it is",
     slips={
         "the state is kept; but does it move if the first token moves a little?": "a",
         "u alone would do that; each factor has tanh's slope in it": "b",
@@ -248,12 +248,12 @@ gates_opened = Choice(
     options={
         "a": "guesses: 400 steps are too few",
         "b": "is right",
-        "c": "guesses: it keeps all the filler too",
+        "c": "guesses: it keeps all the babble too",
     },
     answer="b",
     remember="the gradient arrives, and the same 400 steps are enough",
     slips={
-        "the LSTM that was trained at 5 needed 400 steps as well, and heard the symbol": "a",
+        "the LSTM that was trained at 5 had 400 steps as well, and heard the symbol": "a",
         "the start keeps everything; what goes in is then learned, from a gradient that arrives": "c",
     },
 )
