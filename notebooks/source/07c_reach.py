@@ -272,5 +272,5 @@ Would attention make the ends agree? Yes, and so would a kernel that reaches as 
 
 **Sources.** Zhang et al. 2018 (arXiv:1805.08318); Carion et al. 2020 (arXiv:2005.12872); Cohen 1960. Seeds, claims: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 
-**Next**: [08a](08a_remembering.ipynb): what did the recurrent network lack?
+**Next**: [08a](08a_remembering.ipynb).
 """
