@@ -44,7 +44,8 @@ def given(exercise: Exercise) -> list[tuple[str, str]]:
 def cell(exercise: Exercise, answer: str) -> str:
     """The cell in which that answer is given: a card to commit it in, or a function and its check."""
     if isinstance(exercise, Write):
-        return f"{answer}\n\n\nreset({exercise.name!r})\ncheck({exercise.name})"
+        (made,) = (node.name for node in ast.parse(answer).body if isinstance(node, ast.FunctionDef))
+        return f"{answer}\n\n\nreset({exercise.name!r})\ncheck({made}, {exercise.name!r})"
     return f"reset({exercise.name!r})\npredict({exercise.name!r})"
 
 
