@@ -217,7 +217,7 @@ def page(
     no verdict, source or lesson is called so, TypeError where `words` is no text.
 
     >>> len(page("corrected", "S2").rows)
-    8
+    7
     """
     require.one_of([None, *VERDICTS], verdict=verdict)
     require.one_of([None, *sources()], source=source)

@@ -77,7 +77,7 @@ assert quick() or accuracy(near, 200) > 0.9
 
 # %% [markdown]
 r"""
-**"An LSTM forgets after some tens of tokens."** This one is right at 200; two more seeds have 0.96 and 0.74. Why can it not *learn* at 50 what it *can do* at 200?
+**"An LSTM forgets after some tens of tokens."** This one is right at 200; two more seeds have 0.96 and 0.74. Why did it not *learn* at 50 what it *can do* at 200?
 
 ## 1 · What is handed on
 
@@ -153,7 +153,7 @@ assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
 r"""
-Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The gates say why: an untrained forget gate lets 0.49 through on average; training at 5 has opened it to 0.85, training at 50 has even closed it to 0.39.
+Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The forget gates have changed: untrained, one lets 0.49 through on average; training at 5 has opened them to 0.85 (the stripes' far more), training at 50 has closed them to 0.39.
 
 So the second network found out what to keep. From what?
 
@@ -307,7 +307,7 @@ r"""
 **To remember.** What a network can keep, it may never learn to keep.
 
 - An RNN hands on a state; an LSTM also a cell, $c_t = f \odot c_{t-1} + i \odot g$.
-- Over $n$ tokens the gradient is a product of $n - 1$ factors; unless they are near 1, it vanishes or explodes.
+- Over $n$ tokens the gradient is a product of $n - 1$ factors; unless they balance, it vanishes or explodes.
 - With open forget gates the same training learns at 50.
 - Attention reaches every token in one step.
 

@@ -194,7 +194,7 @@ costs_figures.model_and_clock(lengths, predicted(wait, rate, lengths), taken)
 
 # %% [markdown]
 r"""
-The RNN's marks lie on its line, attention's come near from 512 on (a call of `attend` has a price that the model leaves out). The lines cross near 2,600 tokens, the clock's near 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
+The RNN's marks lie on its line, attention's come near from 512 on: short texts pay for the call, long ones for the softmax, and the model has neither. The lines cross near 2,600 tokens, the clock's near 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2d}$$
 
@@ -222,11 +222,12 @@ But nobody trains on one text at a time, and texts of a batch take each step tog
 predict("many_texts")
 
 # %%
-for texts, n in ((500, 50), (32, 512), (1, 512), (1, 4096), (32, 4096)):
-    whole = costs.attention_stages(n, 512, projections=True)
-    layer = time(texts * whole, gpu_wait, gpu_rate)
-    lstm = time(texts * stages_of(n, 512, 4), gpu_wait, gpu_rate)
-    print(f"{texts:3} × {n:4} tokens: LSTM {lstm / layer:4.1f} times as long")
+for texts, tokens in ((500, 50), (32, 512), (1, 512), (1, 4096), (32, 4096)):
+    whole = costs.attention_stages(tokens, 512, projections=True)
+    attention = time(texts * whole, gpu_wait, gpu_rate)
+    recurrent = time(texts * stages_of(tokens, 512, 4), gpu_wait, gpu_rate)
+    ratio = recurrent / attention
+    print(f"{texts:3} × {tokens:4} tokens: LSTM {ratio:4.1f} times as long")
 
 # %% [markdown]
 r"""
@@ -253,7 +254,7 @@ The mask hides the short text's padding and saves none of its products: the batc
 
 ## 512 tokens once more
 
-Attention has eight times the products, and 2 waits against 513: it is done first, here. Where a wait is worth less than $(512 - 64) \cdot 2 \cdot 64$ = 57,000 products, it would be done last.
+Attention has eight times the products, and 2 waits against 513: it is done first, here. Where a wait is worth less than $(512 - 64) \cdot 2 \cdot 64$ = 57,344 products, it would be done last.
 
 **To remember.** Steps, paths, products and seconds are four tables.
 

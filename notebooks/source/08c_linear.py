@@ -77,7 +77,7 @@ $K^\top V$ is a sum with a term for each token, the **outer product** $k v^\top$
 
 $$S_i = S_{i-1} + k_i v_i^\top, \qquad o_i = S_i^\top q_i$$
 
-A state that starts at 0 and is renewed by one rule is an RNN. In 08a the new state was a tanh of the old; here the old is added to.
+A state that starts at 0 and is renewed by one rule is an RNN. The plain RNN of 08a took a tanh; here, as in the LSTM's cell, we add.
 
 Is it still attention? Products $q \cdot k$ can be negative, and they do not sum to 1. Katharopoulos and others (2020) mend both. They replace each entry $x$ of queries and keys by a positive **feature** $\phi(x)$: $x + 1$ above 0, $e^x$ below. And they divide by the sum of the weights, which a second state $z$ carries:
 
@@ -130,7 +130,7 @@ These are the better key's weights. Linear attention stays at 0.75, since $\phi(
 
 ## 3 · What the state loses
 
-Back to machine B, without features. Ann has 10, Ben 20, Cy 30, Dora 40. Their keys are at right angles; each number is found. Then Eva comes, with 60:
+Back to machine B, without features. Ann has 10, Ben 20, Cy 30, Dora 40. Their keys are at right angles; each number is found. Then Eva comes: 60.
 """
 
 # %%
@@ -228,7 +228,7 @@ print(f"A, 0.5 off for each entry since: {right(by_attention(0.5)):.0%}")
 
 # %% [markdown]
 r"""
-With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, age must count.** Tell A how old each entry is, by taking 0.5 off its score for each entry since (ALiBi, 05c), and A has 97 %. A gate is such a penalty: after $t$ tokens an entry counts $g^t = e^{t \ln g}$.
+With $g = 0.7$ or $0.8$ the state is right in 4 of 10. With 1, old numbers drown the new; with 0.1, too much is gone. A, which keeps everything, has 3 %. **Where the past is wrong, age must count.** Tell A how old each entry is, by taking 0.5 off its score for each entry since (ALiBi, 05c), and A has 97 %. A gate is such a penalty (0.5 off is $g = 0.61$); its names also leak.
 
 ## In real work
 

@@ -35,7 +35,7 @@ r"""
 > **Predict first.** Of the 95 claims, how many hold as they stand: about 90, about 60, about 30?
 >
 > <details><summary>Answer</summary>
-> 33. Another 48 are true in part, or under a condition, 12 are wrong, and two say nothing. Section 3 has all of them.
+> 33. Another 49 are true in part, or under a condition, 11 are wrong, and two say nothing. Section 3 has all of them.
 > </details>
 
 ## 1 · How is a claim decided?
@@ -147,24 +147,24 @@ tally(
 
 # %% [markdown]
 r"""
-How to read it: a bar is a source, its length the number of its claims. S4, the worked example, has nothing corrected. It also says least: ten claims, three of them printed numbers. S2 and S3 say most. S2 shows *how*, in code and in shapes, and eight of its 36 claims are corrected. In S0, S1 and S3 nearly two of three claims lack a condition.
+How to read it: a bar is a source, its length the number of its claims. S4, the worked example, has nothing corrected. It also says least: ten claims, three of them printed numbers. S2 and S3 say most. S2 shows *how*, in code and in shapes, and seven of its 36 claims are corrected. In S0, S1 and S3 nearly two of three claims lack a condition.
 """
 
 # %%
-eight_of_36 = by_source["S2"]["corrected"] == 8 and sum(by_source["S2"].values()) == 36
-verdict("S2: 8 of 36 corrected", eight_of_36)
+seven_of_36 = by_source["S2"]["corrected"] == 7 and sum(by_source["S2"].values()) == 36
+verdict("S2: 7 of 36 corrected", seven_of_36)
 conditional = {s: c["with a condition"] / sum(c.values()) for s, c in by_source.items()}
 verdict(
     "S0, S1 and S3: nearly two of three",
-    all(0.6 < conditional[s] < 0.68 for s in ("S0", "S1", "S3")),
+    all(0.6 < conditional[s] < 0.7 for s in ("S0", "S1", "S3")),
 )
 
 # %% [markdown]
 r"""
-> **Predict.** In which lesson is the largest *share* of claims corrected: 02 on scores, 06 on the Transformer, or 08 on recurrent networks?
+> **Predict.** In which lesson is the largest *share* of claims corrected: 02 on scores, 05 on positions, or 08 on recurrent networks?
 >
 > <details><summary>Answer</summary>
-> In 08: two of eight. The picture below shows it. (In 10 it is one of three claims.)
+> In 05: three of 17. The picture below shows it. (In 10 it is one of three claims.)
 > </details>
 """
 
@@ -185,23 +185,23 @@ verdict(
     "95 claims, and each has a verdict", sum(total.values()) == 95 and len(total) == 4
 )
 verdict(
-    "33 hold, 48 have a condition, 12 do not, 2 say nothing",
-    list(total.values()) == [33, 48, 12, 2],
+    "33 hold, 49 have a condition, 11 do not, 2 say nothing",
+    list(total.values()) == [33, 49, 11, 2],
 )
 share = {
     name.removeprefix("evidence/")[:2]: c.get("corrected", 0) / sum(c.values())
     for name, c in by_lesson.items()
 }
 verdict(
-    "of these three chapters 08 has the largest share of them",
-    max(("02", "06", "08"), key=lambda number: share[number]) == "08",
+    "of these three chapters 05 has the largest share of them",
+    max(("02", "05", "08"), key=lambda number: share[number]) == "05",
 )
 
 # %% [markdown]
 r"""
 ## 3 · The ledger
 
-First a place to search. Move to a verdict or a source, or type words and press Enter. Try *corrected*: 12 rows. Then *all* and the word `softmax`. Then `parallel`: three rows remain, and the third takes the first one back.
+First a place to search. Move to a verdict or a source, or type words and press Enter. Try *corrected*: 11 rows. Then *all* and the word `softmax`. Then `parallel`: three rows remain, and the third takes the first one back.
 """
 
 # %%
@@ -446,7 +446,7 @@ So: with a condition. Without projections the score of a token with itself is it
 # %%
 not_as_stated = total["with a condition"] + total["corrected"]
 print(f"{total['with a condition']} of {not_as_stated} are true under a condition")
-verdict("four of five", total["with a condition"] * 5 == not_as_stated * 4)
+verdict("more than four of five", total["with a condition"] * 5 > not_as_stated * 4)
 verdict(
     "each text has claims that hold",
     all(c.get("holds", 0) > 0 for c in by_source.values()),
@@ -490,7 +490,7 @@ This lesson has none of its own. There are 84 in lessons 01 to 11; `progress()` 
 
 ## 10 · Summary
 
-- Of 95 claims 33 hold, 48 hold in part or under a condition, 12 are corrected, and two say nothing.
+- Of 95 claims 33 hold, 49 hold in part or under a condition, 11 are corrected, and two say nothing.
 - A verdict is a finding that a cell computed, and a reason. Read both.
 - Of seven sentences coded as written, none raised an error on a square example. Two did when every axis had a length of its own; a suite of thirteen properties found all.
 - The most useful question about any sentence is what you would see if it were false.
