@@ -101,7 +101,7 @@ ODD = {  # name of the oddity: (answer made from an exercise's name, words its s
         lambda n: lambda *a: right(n)(*a).float(),
         "holds real numbers (torch.float32), asked for",
     ),
-    "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "torch.complex64"),
+    "complex": (lambda n: lambda *a: right(n)(*a) + 0j, "holds complex numbers (torch.complex"),
     "another shape": (lambda n: lambda *a: right(n)(*a)[None, None], "has shape (1, 1,"),
     "one number": (lambda n: lambda *a: right(n)(*a).sum(), "has shape ()"),
     "another device": (lambda n: lambda *a: right(n)(*a).to("meta"), "on the device meta"),
@@ -504,7 +504,7 @@ def test_a_picture_comes_after_the_guess():
 def test_progress_lists_and_says_what_is_next():
     first, second = [e for e in EXERCISES.values() if not e.prediction][:2]
     text = repr(progress())
-    assert "Exercises: 0 of 109" in text and f"{first.name}, in 00_start_here.ipynb" in text
+    assert "Exercises: 0 of 115" in text and f"{first.name}, in 00_start_here.ipynb" in text
     check("log(7)", first.name)
     check(RIGHT[first.name][0], first.name)
     text = repr(progress())
