@@ -314,13 +314,15 @@ def test_a_second_softmax_would_be_seen():
     assert softmaxes("x.softmax(-1)\nF.softmax(x, -1)\nsoftmax(x)\nlogsoftmax(x)") == [1, 2, 3]
 
 
-def test_the_first_attention_imports_nothing_more():
-    program = """
+FIRST_ATTENTION = """
 import sys, torch
 from lesson_lib import attend
 before = set(sys.modules)
 attend(torch.ones(2, 3, 5), torch.ones(3, 5), torch.ones(3, 5))
 print(sorted(set(sys.modules) - before))
 """
-    run = [sys.executable, "-c", program]
+
+
+def test_the_first_attention_imports_nothing_more():
+    run = [sys.executable, "-c", FIRST_ATTENTION]
     assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -198,15 +198,17 @@ def test_the_steps_are_those_of_torchs_adam_to_the_last_bit():
     assert not torch.equal(ours.used.weight, Reader().used.weight)
 
 
-def test_training_never_imports_torchs_compiler():
-    program = """
+SHORT_TRAINING = """
 import sys, torch
 from lesson_lib.training import fit
 fit(torch.nn.Linear(3, 1), lambda generator: torch.ones(2, 3), lambda model, x: model(x).sum(), steps=2)
 print("torch._dynamo" in sys.modules)
 """
+
+
+def test_training_never_imports_torchs_compiler():
     environment = os.environ | {"LESSON_PROGRESS": "off"}
-    run = [sys.executable, "-c", program]
+    run = [sys.executable, "-c", SHORT_TRAINING]
     assert (
         subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout == "False\n"
     )

@@ -165,7 +165,7 @@ shares = {
 }
 assert quick() or min(shares["CNN, known"], shares["ViT, known"]) > 0.97
 assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
-figures.right(shares, guess=0.5)
+figures.shares_right(shares, guess=0.5)
 
 # %% [markdown]
 r"""

@@ -57,24 +57,6 @@ def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
     )
 
 
-def by_batch_size(accuracy: Mapping[str, Sequence]) -> Picture:
-    """Test accuracy over the batch size, {norm: (sizes, lowest, median, highest)}."""
-    return lines(
-        {"right tags of ambiguous words": dict(accuracy)},
-        alt=(
-            "Accuracy over batch size for both norms: both curves rise with the batch size, since every step"
-            " then sees more sentences."
-        ),
-        caption=(
-            "Stored run: two post-norm layers, 1,000 steps for every batch size. Middle of three seeds, band"
-            " from lowest to highest."
-        ),
-        x_axis="sentences in the batch",
-        log="x",
-        height=3.2,
-    )
-
-
 def gradients(sizes: Mapping[str, Sequence[float]], streams: Mapping[str, Sequence[float]]) -> Picture:
     """Norm of the gradient of each layer before any training, and of the tokens between the layers; {model:
     values}."""
@@ -140,25 +122,6 @@ def schedule(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Pic
     )
 
 
-def causal_probe(moved: Tensor) -> Picture:
-    """How far each output moves when one input is changed: (changed input, output)."""
-    return heatmap(
-        moved,
-        alt=(
-            "A table of inputs by outputs: nothing below the diagonal, since no output moves when a later"
-            " input changes."
-        ),
-        caption=(
-            "Row i: token i was replaced. Column j: how far the output at j moved. Nothing left of the"
-            " diagonal: no token hears of later ones."
-        ),
-        row_axis="replaced token",
-        column_axis="output",
-        numbers=True,
-        decimals=1,
-    )
-
-
 def cost_of_writing(rows: Sequence[Mapping]) -> Picture:
     """Processor seconds over the length of an answer, from the rows "speed" of `translation`."""
     xs = [row["characters"] for row in rows]
@@ -218,26 +181,6 @@ def errors_by_language(rows: Sequence[Mapping]) -> Picture:
     )
 
 
-def bert_history(rows: Sequence[Mapping]) -> Picture:
-    """What a BERT has learned after so many steps: hidden words (exp of minus the cross-entropy) and the
-    verbs' number."""
-    xs = [row["step"] for row in rows]
-    return lines(
-        {
-            "verbs in the right number": {"verbs": (xs, [row["agreement"] for row in rows])},
-            "probability of a hidden word": {"hidden words": (xs, [row["score"] for row in rows])},
-        },
-        alt=(
-            "Two panels over the steps of the training: the verbs' number stays near a half, then rises to 1;"
-            " the probability of hidden words rises at once and levels off."
-        ),
-        caption="Validation sentences. Right: the probability that the true word gets (geometric mean).",
-        x_axis="step",
-        y_limits=(0, None),
-        height=3.0,
-    )
-
-
 def agreement(rows: Sequence[Mapping]) -> Picture:
     """Verbs in the right number over the number of attractors, for the model and the counts, from the rows
     "trained" of `bert`."""
@@ -264,28 +207,6 @@ def agreement(rows: Sequence[Mapping]) -> Picture:
         x_axis="nouns between subject and verb",
         y_limits=(0, 1.05),
         height=3.2,
-    )
-
-
-@styled
-def bert_maps(words: Sequence[str], weights: Tensor) -> Picture:
-    """All heads of a sentence, weights (layers, heads, n, n)."""
-    n_layers, n_heads = weights.shape[:2]
-    figure, grid = canvas(n_layers, n_heads, width=7.2, height=3.3 * n_layers)
-    for layer in range(n_layers):
-        for head in range(n_heads):
-            axes = grid[layer][head]
-            draw_table(axes, weights[layer, head].cpu(), low=0.0, high=1.0, decimals=None)
-            axes.set_title(f"layer {layer + 1}, head {head}")
-            axes.set_yticks(range(len(words)), words)
-            axes.set_xticks(range(len(words)), words, rotation=90)
-            if not head:
-                axes.set_ylabel("queries")
-    return Picture(
-        figure,
-        "A heat map for each layer and head: rows are the words that ask, columns the words that are"
-        " looked at.",
-        "Bright is a large weight. Read the row of [mask]: which word does it look at in each head?",
     )
 
 

@@ -1,7 +1,7 @@
 """The whole Transformer in one picture: what every head looks at, what the residual stream does, and how the
 parts are joined."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch
 from torch import Tensor
 
-from lesson_lib.charts.basic import lines
 from lesson_lib.charts.picture import CURVES, HEAT, Picture, canvas, styled
 
 FIELDS = ("source", "target", "encoder", "decoder")
@@ -126,36 +125,6 @@ def machine(opened: Any, *, caption: str = "", alt: str = "") -> Picture:
             "and after each layer, the band runs from the shortest to the longest token."
         ),
     )
-
-
-def stream_norms(
-    streams: Mapping[str, Tensor | Sequence[Any]], *, caption: str = "", alt: str = ""
-) -> Picture:
-    """The norm of the residual stream over the layers, a curve per model, such as pre-norm and post-norm.
-
-    Each value is a stream as `blocks.Stacked` has it (a tensor (..., n, d_model) per depth: the mean over the
-    tokens, and a band from the shortest to the longest), or the norms themselves, a number per depth. Depth 0
-    is what comes in.
-    """
-    curves = {}
-    for name, stream in streams.items():
-        depths = [torch.as_tensor(depth, device="cpu").detach().double() for depth in stream]
-        norms = [depth.norm(dim=-1) if depth.ndim else depth for depth in depths]
-        middle = [norm.mean().item() for norm in norms]
-        band = [[norm.min().item() for norm in norms], middle, [norm.max().item() for norm in norms]]
-        curves[name] = (list(range(len(norms))), *(band if depths[0].ndim else [middle]))
-    picture = lines(
-        {"norm of the residual stream": curves},
-        alt=alt or "The norm of the residual stream over the layers, a curve for each model.",
-        caption=caption
-        or "The length of a token's row of d_model numbers as it comes in (0) and as each layer leaves it.",
-        x_axis="layers passed",
-        y_limits=(0, None),
-        height=3.4,
-    )
-    most = max(len(xs) for xs, *_ in curves.values()) - 1
-    picture.figure.axes[0].set_xticks(range(0, most + 1, 1 if most <= 12 else 2 if most <= 24 else most // 8))
-    return picture
 
 
 def _layers(tables: Sequence[Tensor], ends: tuple[int, int | None], name: str) -> Tensor:

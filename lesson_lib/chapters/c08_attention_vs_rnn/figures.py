@@ -315,27 +315,6 @@ def gap(apart: Mapping[str, Sequence[float]]) -> Picture:
     )
 
 
-def pairs_held(counts: Sequence[int], right: Mapping[str, Sequence[Sequence[float]]]) -> Picture:
-    """The share of stored pairs that are found again, over how many are stored: {system: for each count the
-    shares of several draws}."""
-    curves = {
-        name: (counts, *([pick(draws) for draws in shares] for pick in (min, statistics.median, max)))
-        for name, shares in right.items()
-    }
-    return lines(
-        {"share of values found by their keys": curves},
-        alt=(
-            "The share of stored values that are found by their keys, over the number of stored pairs on a"
-            " logarithmic axis, a curve for each system and width."
-        ),
-        caption="Lines: the middle of five draws; bands: lowest and highest.",
-        x_axis="pairs stored",
-        log="x",
-        y_limits=(-0.03, 1.03),
-        height=3.4,
-    )
-
-
 def live_seconds(
     lengths: Sequence[int], seconds: Mapping[str, Sequence[float]], gpu: Gpu | None = None
 ) -> Picture:

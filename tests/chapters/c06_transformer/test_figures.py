@@ -105,14 +105,10 @@ def test_bits_are_enlarged_from_n_4_on():
         lambda: figures.cost_of_writing(rows("translation", "speed")),
         lambda: figures.translations(translation.by_dates(results("translation")["rows"])),
         lambda: figures.agreement(rows("bert", "trained")),
-        lambda: figures.bert_history(rows("bert", "trained")[0]["curve"]),
-        lambda: figures.bert_maps(["a", "b", "c"], torch.rand(2, 2, 3, 3)),
         lambda: figures.cost_of_sampling(rows("gpt", "cost")),
         lambda: figures.gradients({"post-norm": [1.0, 2.0]}, {"post-norm": [1.0, 2.0, 3.0]}),
         lambda: figures.schedule({"4 steps": ([1, 2], [0.1, 0.2])}),
-        lambda: figures.causal_probe(torch.eye(3, device="cpu")),
         lambda: figures.silenced(torch.rand(2, 4, device="cpu"), ["one", "two"]),
-        lambda: figures.by_batch_size({"LayerNorm": ([2, 4], [0.1, 0.2], [0.2, 0.3], [0.3, 0.4])}),
     ],
 )
 def test_a_figure_is_narrow_enough_and_says_what_it_shows(picture):

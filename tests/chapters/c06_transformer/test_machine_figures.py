@@ -12,7 +12,6 @@ from lesson_lib.chapters.c06_transformer.machine_figures import (
     MEMORY,
     inside,
     machine,
-    stream_norms,
     transformer_diagram,
 )
 from lesson_lib.masks import causal
@@ -110,22 +109,10 @@ def test_small_and_large_machines_fit_the_page(layers, n_heads, m, n):
 
 def test_alt_texts_are_sentences_without_numbers_and_captions_name_the_query():
     pictures = [machine(opened()), transformer_diagram(), transformer_diagram(norm_first=True)]
-    pictures.append(stream_norms({"post-norm": opened().encoder.stream}))
     for picture in pictures:
         assert picture.alt.endswith(".") and not any(c.isdigit() for c in picture.alt)
         assert picture.caption and picture.png().startswith(b"\x89PNG")
     assert "rows are queries, columns are keys" in pictures[0].caption
-
-
-def test_norms_over_depth_by_hand():
-    stream = [torch.zeros(1, 3, 2), torch.tensor([[[3.0, 4.0], [6.0, 8.0], [0.0, 9.0]]])]
-    picture = stream_norms({"post-norm": stream, "pre-norm": torch.stack(stream) * 2, "stored": [1, 2, 7.5]})
-    (axes,) = picture.figure.axes
-    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
-    assert drawn == {"post-norm": [0, 8], "pre-norm": [0, 16], "stored": [1, 2, 7.5]}
-    assert len(axes.collections) == 2, "a band where the tokens are known"
-    assert axes.collections[0].get_paths()[0].vertices[:, 1].tolist().count(10.0) >= 1
-    assert axes.get_xticks().tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("nothing", [None, "3. mai", [1, 2], torch.zeros(2, 3)])

@@ -407,7 +407,7 @@ def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():
         lambda: figures.edges(torch.rand(3, 5, 10), {"one": torch.randn(5, 10), "two": torch.randn(5, 10)}),
         lambda: figures.shares(*torch.rand(3, 3, 3)),
         lambda: figures.class_token_path(torch.rand(20, 20), patch=5),
-        lambda: figures.right({"CNN, new": 1.0, "ViT, new": 0.7}, guess=0.5),
+        lambda: figures.shares_right({"CNN, new": 1.0, "ViT, new": 0.7}, guess=0.5),
         lambda: figures.judged(torch.rand(6, 20, 20), ["same"] * 6, {"ViT": ["different"] * 6}),
         lambda: figures.found_in(detecting.scenes("test")),
         lambda: figures.looked_from(detecting.scenes("test")),

@@ -430,11 +430,6 @@ def test_gap_counts_common_tokens_from_zero():
     assert axes.get_yscale() == "log"
 
 
-def test_pairs_held_draws_the_middle_of_the_draws():
-    (axes,) = panels(figures.pairs_held((2, 8), {"linear": [[1.0, 0.5, 0.9], [0.0, 0.25, 0.1]]}))
-    assert curve(axes, "linear") == ([2, 8], [0.9, 0.1])
-
-
 def test_live_seconds_draws_what_was_measured():
     (axes,) = panels(figures.live_seconds([64, 256], {"RNN": [0.001, 0.004], "attention": [0.002, 0.032]}))
     assert curve(axes, "attention") == ([64, 256], [0.002, 0.032])
