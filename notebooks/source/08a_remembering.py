@@ -49,7 +49,7 @@ print(start("LSTM"))
 
 # %% [markdown]
 r"""
-Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM** (long short-term memory), reads token by token; section 1 opens it. `read` makes 8 logits of its 32 numbers at the question mark. `train` takes 400 steps of 32 new sequences, `accuracy` asks 1,000 others. First distance 50:
+Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM** (long short-term memory), reads token by token; section 1 opens it. `read` makes 8 logits of its 32 numbers at the question mark. `train` takes 400 steps of 32 new sequences (rate 0.01), `accuracy` asks 1,000 others. First distance 50:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -153,7 +153,7 @@ assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
 r"""
-Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The forget gates have changed: untrained, one lets 0.49 through on average; training at 5 has opened them to 0.85 (the stripes' far more), training at 50 has closed them to 0.39.
+Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The forget gates have changed: untrained, one lets 0.49 through on average; training at 5 has opened them to 0.85, training at 50 has closed them to 0.39.
 
 So the second network found out what to keep. From what?
 
@@ -200,7 +200,7 @@ r"""
 - $u = 2$: the state holds itself at 0.96. **"What a network remembers, its training hears."** No: tanh is flat there, each factor comes to $2\,(1 - 0.9575^2) = 0.17$. It remembers, and training hears nothing of it.
 - $u = 2$ and only zeros: tanh has slope 1, the product is $2^{19}$: an **exploding gradient**. So `train` **clips**: a gradient longer than 1 is shortened to 1.
 
-No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49. So a closed gate loses the cell and its gradient alike. Nudge a token's vector: how far can the right logit move?
+No tanh squashes an LSTM's cell: along $c$ the factor is $f$, at the start about 0.49 (the most open rows decide). So a closed gate loses cell and gradient alike. Nudge a token's vector: how far can the right logit move?
 """
 
 # %%
@@ -229,7 +229,7 @@ predict("gates_opened")
 # %% tags=["nbval-ignore-output"]
 opened = open_gates(start("LSTM"))
 print(f"heard of the symbol before training: {gradients(opened, 50)[0]:.2f}")
-opened = train("LSTM, gates open", 50, lr=1e-2)  # as above
+opened = train("LSTM, gates open", 50, lr=1e-2)
 print(f"trained at 50, asked at 50: {accuracy(opened, 50):.3f}")
 
 # %%
