@@ -1,0 +1,128 @@
+"""The figures of part 09 that show stored runs: how far a frame must look, where it looks, other voices, and
+what lies beyond the reach."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lesson_lib.chapters.c09_truncated_attention import figures, speech
+from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
+from lesson_lib.chapters.c09_truncated_attention.nearness import even
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.experiments import results
+
+CONVOLUTIONS = {"depthwise": "convolution, channel by channel", "dense": "convolution, all channels"}
+LAYERS = ("first layer", "second layer")
+
+
+def rows(name: str, kind: str) -> list[Mapping[str, Any]]:
+    """The stored rows of one kind."""
+    return [row for row in results(name)["rows"] if row["kind"] == kind]
+
+
+@styled
+def by_radius() -> Picture:
+    """The share of the test voice's frames that are named rightly, over the radius, with convolutions beside
+    windows."""
+    curves: dict[str, dict[int | None, list[float]]] = {"attention in a window": {}}
+    for row in rows("phonemes", "point"):
+        curves["attention in a window"].setdefault(row["radius"], []).append(row["accuracy"])
+    for row in rows("nearness", "convolution"):
+        curve = curves.setdefault(CONVOLUTIONS[row["system"]], {})
+        curve.setdefault(row["radius"], []).append(row["accuracy"])
+    figure, axes, _ = figures.over_radius(curves)
+    (guess,) = rows("phonemes", "guess")
+    axes.axhline(guess["accuracy"], color="0.5", linewidth=1, zorder=0)
+    beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
+    axes.annotate("always silence", (1.0, guess["accuracy"]), **beside, fontsize=9, color="0.35", ha="right")
+    axes.set_title("share of the test voice's frames named rightly", loc="left")
+    return Picture(
+        figure,
+        "Accuracy over the radius: attention rises to 15 frames and falls for the whole sentence; dots of"
+        " convolutions stand at 5 and 15.",
+        figures.SEEDS,
+    )
+
+
+def same_loss(level: float = 0.3) -> Picture:
+    """The same where each training had fallen to a loss of `level`, on the validation voice."""
+    return figures.matched(
+        {f"training loss {level:g}": phonemes.matched(results("phonemes")["rows"], level)}
+    )
+
+
+@styled
+def near() -> Picture:
+    """The share of the weights within 15 frames in full attention: untrained, trained, and even weights."""
+    systems = {
+        "untrained": rows("nearness", "untrained"),
+        "trained": [row for row in rows("phonemes", "point") if row["radius"] is None],
+    }
+    figure, grid = canvas(width=6.0, height=3.2)
+    axes = grid[0][0]
+    for layer, name in enumerate(LAYERS):
+        found = [
+            (x + 0.12 * (layer - 0.5), row["near"][layer])
+            for x, these in enumerate(systems.values())
+            for row in these
+        ]
+        style = {"linestyle": "none", "color": color(layer), "marker": MARKERS[layer], "markersize": 7}
+        axes.plot(*zip(*found, strict=True), **style, label=name)
+    heard = speech.load("validation")[:8]  # those that `experiments.phonemes.near` looks at
+    alike = sum(even(len(one.labels), 15) for one in heard) / len(heard)
+    axes.axhline(alike, color="0.5", linewidth=1, zorder=0)
+    beside = {"xycoords": ("axes fraction", "data"), "xytext": (2, 3), "textcoords": "offset points"}
+    axes.annotate(f"even weights: {alike:.2f}", (0.0, alike), **beside, fontsize=9, color="0.35")
+    axes.set(xticks=[0, 1], xticklabels=list(systems), xlim=(-0.5, 1.5), ylim=(0, 1))
+    axes.set_title("share of the weights within 15 frames", loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return Picture(
+        figure,
+        "Untrained, both layers lie at the line of even weights; trained, they lie above it, in each seed one"
+        " layer far above.",
+        "Full attention, mean of heads, on sentences of the validation voice. A mark for each layer and seed.",
+    )
+
+
+@styled
+def voices() -> Picture:
+    """Each of the fourteen voices, left out of the training in its turn: a window of 15 and the whole
+    sentence."""
+    found: dict[str, dict[int | None, float]] = {}
+    for row in rows("nearness", "voice"):
+        found.setdefault(row["voice"], {})[row["radius"]] = row["accuracy"]
+    ordered = sorted(found, key=lambda voice: found[voice][15])
+    figure, grid = canvas(width=7.0, height=3.4)
+    axes = grid[0][0]
+    for x, voice in enumerate(ordered):
+        axes.plot([x, x], list(found[voice].values()), color="0.7", linewidth=1.5, zorder=0)
+    for k, (radius, name) in enumerate({15: "radius 15", None: "the whole sentence"}.items()):
+        style = {"linestyle": "none", "color": color(k), "marker": MARKERS[k], "markersize": 7}
+        axes.plot([found[voice][radius] for voice in ordered], **style, label=name)
+    axes.set_xticks(range(len(ordered)), ordered)
+    axes.set_xlabel("the voice that was never heard")
+    axes.set_title("share of its frames named rightly", loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return Picture(
+        figure,
+        "For each of fourteen voices two marks, one for a window of 15 frames and one for the whole sentence.",
+        "A training of 600 steps for each mark, on all sentences of the other thirteen voices. m2 is the test"
+        " voice, f3 the validation voice of the other pictures.",
+    )
+
+
+def recalled() -> Picture:
+    """How often the capital is recalled, over its distance; each network was trained at that distance."""
+    return figures.beyond(results("beyond")["rows"])
+
+
+def clock(frames: Sequence[int], seconds: Mapping[str, Sequence[float]]) -> Picture:
+    """Seconds of attention over the number of frames, on this machine."""
+    return lines(
+        {"seconds": {name: (frames, taken) for name, taken in seconds.items()}},
+        alt="Seconds over the number of frames, both axes logarithmic: all pairs rise twice as steeply.",
+        caption="8 heads of width 64, one layer without projections, forward, one thread.",
+        x_axis="frames",
+        log="xy",
+        height=3.4,
+    )
