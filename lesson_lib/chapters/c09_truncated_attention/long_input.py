@@ -49,9 +49,7 @@ same_loss = Choice(
     answer="a",
     remember="what it has learned of its sentences holds less well for a new voice",
     slips={
-        "more to go by is also more to go wrong by, when the voice is a new one": (
-            "b"
-        ),
+        "more to go by is also more to go wrong by, when the voice is a new one": ("b"),
         "then too few steps would be the whole reason; equal on old sentences need not be equal on new": "c",
     },
 )
@@ -160,7 +158,7 @@ write_keys_in_reach = Write(
     hints=(
         "Put `radius` rows of zeros in front and behind. At which row of the result does block 0 begin?",
         "And block 1? How long is each piece?",
-        "pad(x, (0, 0, radius, radius)) adds rows; torch.stack joins pieces of equal shape.",
+        "pad(x, (0, 0, radius, radius)) adds rows. Which function joins pieces of equal shape?",
     ),
     solution=keys_in_reach,
     hidden=_more_keys,
@@ -296,7 +294,7 @@ write_who_is_seen = Write(
             "(i - j).abs() <= radius",
             "(0 <= j - i) & (j - i <= radius)",
         ),
-        "True means may look": (
+        "the mask is the other way round: True means may look": (
             "((i - j).abs() <= radius) & (j >= 0) & (j < n)",
             "~(((i - j).abs() <= radius) & (j >= 0) & (j < n))",
         ),
@@ -306,20 +304,20 @@ write_who_is_seen = Write(
 beyond_reach = Choice(
     name="beyond_reach",
     notebook=PART,
-    title="Twenty tokens away",
+    title="One token farther",
     asked=(
-        "Two layers, radius 8. The letter stands 20 tokens before the question, in training, too. How often"
-        " is the answer right, of eight letters?"
+        "Two layers, radius 8: trained and asked with the letter 16 tokens before the question, all answers"
+        " are right. With the letter 17 tokens before it?"
     ),
     options={
-        "a": "nearly always: 20 tokens are not many",
+        "a": "a little worse",
         "b": "one in eight, as by guessing",
-        "c": "one in eight at first, and more with longer training",
+        "c": "one in eight at first; longer training mends it",
     },
     answer="b",
-    remember="two layers reach 16: changing the letter does not change the output at all",
+    remember="two layers reach 16: at 17, changing the letter does not change the output at all",
     slips={
-        "how far does the second layer hear, through the first?": "a",
+        "how far does the second layer hear, through the first? Is there a way round?": "a",
         "training follows a derivative; what is it where nothing is heard?": "c",
     },
 )

@@ -46,9 +46,7 @@ def by_radius() -> Picture:
 
 def same_loss(level: float = 0.3) -> Picture:
     """The same where each training had fallen to a loss of `level`, on the validation voice."""
-    return figures.matched(
-        {f"training loss {level:g}": phonemes.matched(results("phonemes")["rows"], level)}
-    )
+    return figures.matched({f"training loss {level:g}": phonemes.matched(results("phonemes")["rows"], level)})
 
 
 @styled
@@ -80,7 +78,7 @@ def near() -> Picture:
         figure,
         "Untrained, both layers lie at the line of even weights; trained, they lie above it, in each seed one"
         " layer far above.",
-        "Full attention, mean of heads, on sentences of the validation voice. A mark for each layer and seed.",
+        "Full attention, mean of heads, on the validation voice. A mark for each layer and seed.",
     )
 
 
@@ -105,7 +103,7 @@ def voices() -> Picture:
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        "For each of fourteen voices two marks, one for a window of 15 frames and one for the whole sentence.",
+        "For each of fourteen voices two marks, for a window of 15 frames and for the whole sentence.",
         "A training of 600 steps for each mark, on all sentences of the other thirteen voices. m2 is the test"
         " voice, f3 the validation voice of the other pictures.",
     )

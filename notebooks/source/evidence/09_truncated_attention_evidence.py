@@ -41,7 +41,10 @@ espeak-ng 1.52 spoke 297 sentences with fourteen of its voices, at several paces
 for split in speech.SPLITS:
     some = speech.load(split)
     names = sorted({one.voice for one in some})
-    print(f"{split:10} {len(some):3} sentences, {sum(len(one.labels) for one in some):6,} frames,", *names)
+    print(
+        f"{split:10} {len(some):3} sentences, {sum(len(one.labels) for one in some):6,} frames,",
+        *names,
+    )
 texts = [one.text for split in speech.SPLITS for one in speech.load(split)]
 verdict("297 sentences, all different", len(texts) == len(set(texts)) == 297)
 
@@ -86,7 +89,9 @@ for radius in phonemes.RADII:
     name = "everything" if radius is None else f"radius {radius}"
     right, loss = mean_right(radius), mean_right(radius, "loss_train")
     heard = mean_right(radius, "accuracy_validation")
-    print(f"{name:11} {right:.3f} right, validation voice {heard:.3f}; training loss {loss:.2f}")
+    print(
+        f"{name:11} {right:.3f} right, validation voice {heard:.3f}; training loss {loss:.2f}"
+    )
 
 # %%
 figures.by_kind(stored_speech)
@@ -100,7 +105,9 @@ Silence hardly needs neighbours. A *stop* (p, t, k) is a short silence and a bur
 
 # %%
 levels = (0.9, 0.6, 0.3)
-figures.matched({f"loss {level}": phonemes.matched(stored_speech, level) for level in levels})
+figures.matched(
+    {f"loss {level}": phonemes.matched(stored_speech, level) for level in levels}
+)
 
 # %%
 short = phonemes.saturates(stored_speech, kind="shorter")
@@ -134,7 +141,7 @@ What this does not show: that a wide window *harms* recognition in general. Thes
 
 ## 3 · Beside the windows
 
-**Convolutions of equal reach** (experiment `nearness`). The same layers, sizes, steps and choice of weights; in the place of attention a convolution over the same frames, channel by channel between two projections, or over all channels at once. Each has its best of five rates. 
+**Convolutions of equal reach** (experiment `nearness`). The same layers, sizes, steps and choice of weights; in the place of attention a convolution over the same frames, channel by channel between two projections, or over all channels at once. Each has its best of five rates.
 """
 
 # %%
@@ -152,7 +159,12 @@ def other(kind, column="accuracy", **wanted):
 print("radius                        test voice             validation    parameters")
 for radius in (5, 15):
     counts = stored_right(radius, "parameters")
-    print(f"{radius:6} attention in a window", *stored_right(radius), f"{mean_right(radius, 'accuracy_validation'):8.3f}", f"{counts[0]:10,}")
+    print(
+        f"{radius:6} attention in a window",
+        *stored_right(radius),
+        f"{mean_right(radius, 'accuracy_validation'):8.3f}",
+        f"{counts[0]:10,}",
+    )
     for system in ("depthwise", "dense"):
         which = {"system": system, "radius": radius}
         rights = other("convolution", **which)
@@ -190,7 +202,9 @@ reach_figures.voices()
 # %%
 of_15, of_all = (other("voice", radius=radius) for radius in (15, None))
 ahead = sum(a > b for a, b in zip(of_15, of_all, strict=True))
-print(f"radius 15: {min(of_15):.2f} to {max(of_15):.2f}; the whole sentence: {min(of_all):.2f} to {max(of_all):.2f}")
+print(
+    f"radius 15: {min(of_15):.2f} to {max(of_15):.2f}; the whole sentence: {min(of_all):.2f} to {max(of_all):.2f}"
+)
 print(f"the window is ahead for {ahead} of {len(of_15)} voices")
 for radius in (15, None):
     for column in ("new_sentences", "validation_voice", "new_voice"):
@@ -292,9 +306,14 @@ for n in (1, 2, 31, 100, 333):
 print("25 lengths and radii: equal")
 for n in (1000, 2000, 4000):
     x = torch.randn(1, 8, n, 64)
-    done, mib = operations(lambda x=x: attend_window(x, x, x, 15)), lengths.mib("window", n)
+    done, mib = (
+        operations(lambda x=x: attend_window(x, x, x, 15)),
+        lengths.mib("window", n),
+    )
     fewer = 2 * 8 * n * n * 64 // done
-    print(f"{n:5,} frames: {done:>11,} multiplications, {fewer} times fewer; {mib:4.1f} MiB")
+    print(
+        f"{n:5,} frames: {done:>11,} multiplications, {fewer} times fewer; {mib:4.1f} MiB"
+    )
 
 # %% [markdown]
 r"""
@@ -381,7 +400,10 @@ for layers, radius in ((1, 16), (4, 4)):
             row["accuracy"] for row in stored_beyond
             if (row["kind"], row["layers"], row["radius"], row["distance"]) == (kind, layers, radius, 16)
         ]  # fmt: skip
-        print(f"{layers} x radius {radius:2}, {how:12}", *(f"{share:6.2f}" for share in mine))
+        print(
+            f"{layers} x radius {radius:2}, {how:12}",
+            *(f"{share:6.2f}" for share in mine),
+        )
 at_the_start = [
     (row["layers"], row["gradient"]) for row in stored_beyond
     if (row["kind"], row["layers"] * (row["radius"] or 0)) == ("plain", 16) and row["layers"] != 2

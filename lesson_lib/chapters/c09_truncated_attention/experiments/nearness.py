@@ -7,7 +7,7 @@ Data, steps and choice of the best weights are those of `experiments.phonemes`, 
     convolution  a convolution in the place of attention, trained and judged as a window is
     untrained    the share of the weights within 15 frames in full attention that has learned nothing
     voice        each of the fourteen voices in turn is left out of all other sentences, on which a network
-                 learns for `shorter` steps; its accuracy on that voice. The last weights count, none are chosen
+                 learns for `shorter` steps; its accuracy on that voice. The last weights count
     heard        the voices of the training are heard, `kept` sentences of each are not; `shorter` steps
 """
 
