@@ -4,7 +4,7 @@ r"""
 
 Two and a half seconds of speech are 261 vectors; an hour is 360,000, and attention compares each with every other. Must it? Listen first.
 
-**Afterwards you can** test how far a token must look; compute a window's attention in blocks, with the same numbers; tell "has not learned it" from "cannot hear it".
+**Afterwards you can** test how far a token must look; compute a window in blocks; tell "has not learned it" from "cannot hear it".
 
 **Time** about 45 minutes. **You need** parts [03](03_matrix_form.ipynb), [05b](05b_rotation.ipynb) and [06a](06a_layer.ipynb). **Exercises**: [exercises/09_truncated_attention](exercises/09_truncated_attention.ipynb).
 
@@ -18,6 +18,8 @@ Two and a half seconds of speech are 261 vectors; an hour is 360,000, and attent
 import torch
 import torch.nn.functional as F
 from IPython.display import Audio
+from jaxtyping import Bool, Float
+from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
@@ -53,22 +55,10 @@ figures.utterance(spoken.frames, spoken.labels, speech.LABELS)
 
 # %% [markdown]
 r"""
-Each column is a **frame**: how loud 40 bands of pitch are in 25 ms of sound. A new frame begins every 10 ms, so the sentence is a table (261, 40), and each row a token. Above stand the **phonemes**, the sounds that were spoken. The task: name each frame's phoneme, one of 57, or silence.
+Each column is a **frame**: how loud 40 bands of pitch are in 25 ms of sound; the next begins 10 ms later. So the sentence is a table (261, 40), each row a token. Above stand the **phonemes**, the sounds; half of them last 7 frames or less. The task: name each frame's phoneme, one of 57, or silence.
 
-No person spoke. A synthesiser, espeak-ng, said 297 sentences in fourteen voices; noise was added. It knows what it says, so every frame has its label. Real speech is less tidy. Twelve voices train, a thirteenth, the **validation voice**, is for choices, and a fourteenth, the **test voice**, measures. No sentence is in two of the three.
-"""
+No person spoke: a synthesiser, espeak-ng, said 297 sentences in fourteen voices, and knows when it said what. Twelve voices train; the **validation voice** is for choices, the **test voice** for measuring. No sentence is in two of the three.
 
-# %%
-train = speech.load("training")
-lasts = [one.labels.unique_consecutive(return_counts=True)[1] for one in train]
-lengths = torch.tensor([float(len(one.labels)) for one in train])
-middle = torch.cat(lasts).float().median()
-print(f"{len(train)} sentences for training")
-print(f"a sentence: {lengths.min():.0f} to {lengths.max():.0f} frames")
-print(f"a phoneme, the middle one of all: {middle:.0f} frames")
-
-# %% [markdown]
-r"""
 ## 1 · How far must a frame look?
 
 A **window** of radius $r$: each frame looks at the $r$ frames before it, at itself, and at the $r$ behind. As a mask it is a band:
@@ -80,7 +70,7 @@ figures.band({"the whole sentence": everything, "radius 3": window(24, 3)})
 
 # %% [markdown]
 r"""
-The network is small: two layers of 06a with four heads and rotary positions, between two linear layers. In its own terms:
+The network: two layers of 06a, with four heads and rotary positions, between two linear layers.
 """
 
 # %%
@@ -106,23 +96,19 @@ near, whole = (phonemes.accuracy(models[r], "test").frames for r in (5, None))
 assert near > whole + 0.03
 
 
-def guessed(model, frames):
+def guessed(model):
     with torch.no_grad():
-        return model(to_device(frames)[None])[0].argmax(-1).cpu()
+        return model(to_device(spoken.frames)[None])[0].argmax(-1).cpu()
 
 
-asked = (spoken.frames, spoken.labels, guessed(models[None], spoken.frames))
-figures.spoken(*asked, speech.LABELS, title="the whole sentence")
-
-# %%
-asked = (spoken.frames, spoken.labels, guessed(models[5], spoken.frames))
-figures.spoken(*asked, speech.LABELS, title="radius 5")
+guesses = {"whole": guessed(models[None]), "radius 5": guessed(models[5])}
+figures.spoken(spoken.frames, spoken.labels, guesses, speech.LABELS)
 
 # %% [markdown]
 r"""
 **The whole sentence is worse than a window.** It could give every far frame a weight near 0, and then it *would* be the window.
 
-Do not believe 300 steps. The next picture has 1,800, the best learning rate of each radius, three seeds. And it has a rival without attention: in both layers a convolution stands in its place, a sum over the same frames with learned weights that are the same everywhere (07a).
+Do not believe 300 steps of one seed. Next: 1,800 steps, three seeds, each radius at its best learning rate. And a rival: a **convolution** in the place of attention, which sums the same frames with learned weights, the same everywhere.
 """
 
 # %%
@@ -130,22 +116,21 @@ reach_figures.by_radius()
 
 # %% [markdown]
 r"""
-A frame alone: 56 of 100. Radius 5: 73. **Radius 15: 75.** The whole sentence: 68, in every seed below every seed of radius 5. With two layers a radius of 15 hears 30 frames to each side: some four phonemes. CONVOLUTION
+A frame alone: 56 of 100. Radius 5: 73. **Radius 15: 75.** The whole sentence: 68, each seed below each of radius 5. A convolution of radius 15 is as good as attention: what counts here is reach.
 
 ## 2 · Why is seeing more worse?
-"""
 
-# %%
-predict("same_loss")
+Too few steps? Then compare the networks when each has fallen to the same loss on the training sentences:
+"""
 
 # %%
 reach_figures.same_loss()
 
 # %% [markdown]
 r"""
-SAMELOSS
+No: each seed of radius 15 is ahead of each seed of the whole sentence. What the latter learns of 216 sentences holds less well for others: it **overfits**.
 
-Where does it look? Move along the sentence: the bars are the weights in each layer. (The button reads a sentence of your own, a WAV file with 16,000 samples a second; it stays on this machine. The network has heard no person.)
+Where does it look? Move along the sentence; the bars are the weights.
 """
 
 # %%
@@ -156,9 +141,9 @@ reach_figures.near()
 
 # %% [markdown]
 r"""
-NEAR
+Untrained, no more is near than with even weights. Trained, one of the two layers has 0.39 to 0.53 there: half found out. A window need not learn it.
 
-VOICES
+One test voice is one voice. So leave out each of the fourteen in its turn:
 """
 
 # %%
@@ -166,7 +151,7 @@ reach_figures.voices()
 
 # %% [markdown]
 r"""
-VOICES2
+Voices differ more than radii, and m2, the test voice, is a hard one. Yet **for each of the fourteen the window is ahead**. (With a thousand times the speech, or with people, this may be otherwise.)
 
 ## 3 · A mask saves nothing
 
@@ -189,11 +174,11 @@ print(f"with a mask    {operations(lambda: attend(q, k, v, mask=window(1000, 15)
 
 # %% [markdown]
 r"""
-`operations` counts multiplications: $1{,}000 \cdot 1{,}000 \cdot 64$ for the scores, as many for the mixture, either way. **"Our attention is local, so it is cheap."** Not by a mask. What saves is never to ask the far keys.
+`operations` counts them: $1{,}000 \cdot 1{,}000 \cdot 64$ for the scores, as many for the mixture, either way. **"Our attention is local, so it is cheap."** Not by a mask. What saves is never to ask far keys.
 
 ## 4 · In blocks
 
-Asking frame by frame would be a thousand small calls; machines want few large ones. So cut the queries into blocks. All queries of a block together need the keys of one stretch:
+Frame by frame, that is a thousand small calls; machines want few large ones. So cut the queries into blocks. A block needs the keys of one stretch:
 """
 
 # %%
@@ -230,27 +215,21 @@ print(f"in blocks {fewer:,}: {everything / fewer:.1f} times fewer")
 
 # %% [markdown]
 r"""
-The same numbers. Each block has the same cost, so twice the frames cost twice, not four times. The library's `attend_window` does the same for any number of frames; it cuts the ends off instead of filling them up.
+The same numbers. Twice the frames are twice the blocks: the cost grows with $n$, not with $n^2$. The library's `attend_window` takes any number of frames:
 """
 
-# %% tags=["measured"]
-frames = (500, 1000, 2000, 4000, 8000)
-taken = {"all pairs": [], "window": []}
+# %% tags=["nbval-ignore-output"]
+long = torch.randn(1, 8, 4000, 64)
 with on("cpu"), torch.no_grad():
-    for n in frames:
-        x = torch.randn(1, 8, n, 64)
-        calls = {
-            "all pairs": lambda x=x: attend(x, x, x, weights=False),
-            "window": lambda x=x: attend_window(x, x, x, 15),
-        }
-        for name, one in seconds_in_turn(calls, repeats=3).items():
-            taken[name].append(one)
-reach_figures.clock(frames, taken)
+    calls = {
+        "all pairs": lambda: attend(long, long, long, weights=False),
+        "window": lambda: attend_window(long, long, long, 15),
+    }
+    taken = seconds_in_turn(calls, repeats=3)
+print(f"4,000 frames: {taken['all pairs'] / taken['window']:.0f} times as fast")
 
 # %% [markdown]
 r"""
-Both axes are logarithmic: "all pairs" has slope 2, the window slope 1. (`weights=False` computes all pairs, and never holds the whole table: it saves memory, not work.)
-
 ## 5 · What no window can do
 
 Each layer hears through the one below. With radius 8 the first layer carries frame 0 to frame 8, the second to frame 16:
@@ -278,13 +257,11 @@ reach_figures.recalled()
 
 # %% [markdown]
 r"""
-Left of the orange line the letter is within reach, and nearly all answers are right. One token beyond it every network guesses, and a star says that the derivative is exactly 0, before training and after. No training helps: it follows derivatives. So section 1 has a second reading. That 15 frames are enough is a fact about phonemes. **A window is a claim about the task.**
-
-(Within reach is not yet learned: these trainings begin with near letters and go on to farther ones. Four layers of radius 4 that train at distance 16 from the start only guess: [evidence](evidence/09_truncated_attention_evidence.ipynb).)
+At its reach each network is right; one token farther it guesses. No training helps: it follows derivatives. (Within reach is not yet learned: see the [evidence](evidence/09_truncated_attention_evidence.ipynb).) So section 1 has a second reading: that 15 frames are enough is a fact about phonemes. **A window is a claim about the task.**
 
 ## In real work
 
-Many language models mix window layers with full ones: Gemma 3 has five windows of 1,024 tokens for each full layer. torch's own function takes the band as a mask, and computes all pairs. What skips whole blocks is called so:
+Many language models mix windows with full layers: Gemma 3 has five windows of 1,024 tokens for each full layer. Given a mask, torch's usual function computes all pairs. This one skips blocks:
 
 ```python
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -293,10 +270,10 @@ def near(batch, head, query, key):
     return (query - key).abs() <= 15
 
 blocks = create_block_mask(near, None, None, n, n, device=q.device)
-output = flex_attention(q, k, v, block_mask=blocks)  # (b, h, n, d)
+output = flex_attention(q, k, v, block_mask=blocks)  # fast once compiled
 ```
 
-(For speed, call `torch.compile(flex_attention)`.) The bug that people meet: is a token counted in its own window?
+The bug that people meet: does a token count in its own window?
 """
 
 # %%
@@ -308,28 +285,25 @@ print("keys of the last token:", theirs[-1].sum().item(), ours[-1].sum().item())
 
 x = torch.randn(2, 1, n, 16)  # two texts, the second has 5 tokens
 real = padding(torch.tensor([8, 5]), n)  # (2, 1, 8)
-by_torch = F.scaled_dot_product_attention(
-    x, x, x, attn_mask=theirs & real[:, None]
-)
+by_torch = F.scaled_dot_product_attention(x, x, x, attn_mask=theirs & real[:, None])
 by_blocks = attend_window(x, x, x, size - 1, causal=True, padding=real)
 assert_close(by_torch, by_blocks)
 
 # %% [markdown]
 r"""
-A weight file trained with one and run with the other works, a little worse: no error, and nobody notices.
+Trained with one and run with the other, a model works a little worse: no error says so.
 
 ## Two and a half seconds once more
 
-261 frames: all pairs are 68,121 scores in each head, radius 15 leaves 7,851. Fewer, and more frames named rightly.
+All pairs of its 261 frames are 68,121 scores in each head; of them 7,851 are within 15 frames. With these alone more frames are named rightly.
 
 **To remember.** A window is a claim about the task: that what matters is near.
 
-- A mask hides scores; it saves none. Blocks never compute them.
 - Seeing more is also more to learn: here the whole sentence is worse than a window.
+- A mask hides scores and saves none; blocks never compute them.
 - Layers times radius is the reach. Beyond it the derivative is exactly 0.
-- Test the claim: by radius, at equal training loss, on voices never heard.
 
 **Sources.** Lee, *Machine Learning* 2021 (self-attention, part 1); Child et al. 2019 (arXiv:1904.10509); Beltagy, Peters & Cohan 2020 (arXiv:2004.05150). Protocols, costs, claims: [evidence](evidence/09_truncated_attention_evidence.ipynb).
 
-**Next**: [10a · Graph](10a_graph.ipynb): a window says that neighbours in time matter. What if we know who is connected with whom?
+**Next**: [10a · Graph](10a_graph.ipynb): what if we know who is connected?
 """

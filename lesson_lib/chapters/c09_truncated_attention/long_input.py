@@ -1,4 +1,4 @@
-"""What part 09 asks: five predictions, and two functions that the learner writes."""
+"""What part 09 asks: four predictions, and two functions that the learner writes."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -30,27 +30,6 @@ who_names_most = Choice(
     slips={
         "it has more to go by; and more to learn from the same sentences, too": "b",
         "it could become the window by learning small weights far away; does training find that?": "c",
-    },
-)
-
-same_loss = Choice(
-    name="same_loss",
-    notebook=PART,
-    title="Only trained too little?",
-    asked=(
-        "Wait until each network has learned its training sentences equally well: a training loss of 0.3."
-        " Which names more frames of a new voice now?"
-    ),
-    options={
-        "a": "a window of 15",
-        "b": "the whole sentence",
-        "c": "neither: that was the only difference",
-    },
-    answer="a",
-    remember="what it has learned of its sentences holds less well for a new voice",
-    slips={
-        "more to go by is also more to go wrong by, when the voice is a new one": ("b"),
-        "then too few steps would be the whole reason; equal on old sentences need not be equal on new": "c",
     },
 )
 
@@ -128,9 +107,8 @@ write_keys_in_reach = Write(
     minutes=6,
     why="this is the step that saves: far keys are never asked",
     asked=(
-        "x (n, d) holds a row for each frame, and n is a multiple of `block`. For each block of frames its"
-        " own rows, `radius` rows before and `radius` behind: (n / block, block + 2 radius, d); rows of"
-        " zeros where there is no frame"
+        "x is (n, d), n a multiple of `block`. For each block its own rows, `radius` rows before and `radius`"
+        " behind, rows of zeros where there is no frame: (n / block, block + 2 radius, d)"
     ),
     stages=(
         Stage(
@@ -233,9 +211,8 @@ write_who_is_seen = Write(
     minutes=6,
     why="inside a block each query has its own window, and zeros are no keys",
     asked=(
-        "for each block, each of its queries and each of its block + 2 radius keys: True where the query may"
-        " look at the key, that is a frame of the sentence at most `radius` away. Booleans (n / block, block,"
-        " block + 2 radius)"
+        "True where a block's query may look at one of the block's keys: a frame of the sentence, at most"
+        " `radius` away. Booleans (n / block, block, block + 2 radius)"
     ),
     stages=(
         Stage(
@@ -324,7 +301,6 @@ beyond_reach = Choice(
 
 ASKED = (
     who_names_most,
-    same_loss,
     mask_saves,
     keys_of_a_block,
     write_keys_in_reach,

@@ -130,7 +130,6 @@ def _by_places(n: int, radius: int, block: int) -> Tensor:
 
 RIGHT = {
     "who_names_most": ("a", "the one with the radius 5"),
-    "same_loss": ("a", "a window of 15"),
     "mask_saves": ("c", "all"),
     "keys_of_a_block": (70, "40 + 2 * 15"),
     "keys_in_reach": (_pieces, _block_for_block),
