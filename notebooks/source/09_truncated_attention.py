@@ -141,7 +141,7 @@ reach_figures.near()
 
 # %% [markdown]
 r"""
-Untrained, no more is near than with even weights. Trained, one of the two layers has 0.39 to 0.53 there: half found out. A window need not learn it.
+Untrained, no more is near than with even weights. Trained, one of the two layers has 0.39 to 0.53 there: it has half found out. A window need not learn it.
 
 One test voice is one voice. So leave out each of the fourteen in its turn:
 """
@@ -151,7 +151,7 @@ reach_figures.voices()
 
 # %% [markdown]
 r"""
-Voices differ more than radii, and m2, the test voice, is a hard one. Yet **for each of the fourteen the window is ahead**. (With a thousand times the speech, or with people, this may be otherwise.)
+Voices differ more than radii, and m2, the test voice, is a hard one. Yet **for each of the fourteen the window is ahead**. (With far more speech, or with people, this may differ.)
 
 ## 3 · A mask saves nothing
 
@@ -261,7 +261,7 @@ At its reach each network is right; one token farther it guesses. No training he
 
 ## In real work
 
-Many language models mix windows with full layers: Gemma 3 has five windows of 1,024 tokens for each full layer. Given a mask, torch's usual function computes all pairs. This one skips blocks:
+Gemma 3, a language model, has five window layers of 1,024 tokens for each full one. torch has a function that skips blocks:
 
 ```python
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention

@@ -35,8 +35,8 @@ def by_radius() -> Picture:
     (guess,) = rows("phonemes", "guess")
     return Picture(
         figure,
-        "Accuracy over the radius: attention rises to 15 frames and falls for the whole sentence; a convolution"
-        " stands beside it at 5 and 15.",
+        "Accuracy over the radius: attention rises to 15 frames and falls for the whole sentence; beside it a"
+        " convolution at 5 and 15.",
         f"A mark for each seed. Always to say silence: {guess['accuracy']:.2f}.",
     )
 
