@@ -26,10 +26,10 @@ who_names_most = Choice(
         "c": "about the same",
     },
     answer="a",
-    remember="it can do all that the window does, and learns something worse",
+    remember="the other could do all that a window does, and learns something worse",
     slips={
         "it has more to go by; and more to learn from the same sentences, too": "b",
-        "it could become the window by learning small weights far away; does training find that?": "c",
+        "it could become nearly a window, by small weights far away; does training find that?": "c",
     },
 )
 
@@ -73,7 +73,7 @@ def keys_in_reach(
     x: Float[Tensor, "n d"],
     radius: int,
     block: int,
-) -> Float[Tensor, "blocks reach d"]:
+) -> Float[Tensor, "blocks stretch d"]:
     padded = pad(x, (0, 0, radius, radius))  # rows of zeros at both ends
     starts = range(0, len(x), block)
     return torch.stack([padded[start : start + block + 2 * radius] for start in starts])
@@ -179,7 +179,7 @@ def who_is_seen(
     n: int,
     radius: int,
     block: int,
-) -> Bool[Tensor, "blocks block reach"]:
+) -> Bool[Tensor, "blocks block stretch"]:
     i = torch.arange(n).view(-1, block, 1)  # the frame of each query
     j = i[:, :1] - radius + torch.arange(block + 2 * radius)  # of each key
     return ((i - j).abs() <= radius) & (j >= 0) & (j < n)
@@ -295,7 +295,7 @@ beyond_reach = Choice(
     remember="two layers reach 16: at 17, changing the letter does not change the output at all",
     slips={
         "how far does the second layer hear, through the first? Is there a way round?": "a",
-        "training follows a derivative; what is it where nothing is heard?": "c",
+        "which weights could training find, if none lets the output hear the letter?": "c",
     },
 )
 

@@ -13,7 +13,7 @@ def keys_in_reach_2(
     x: Float[Tensor, "n d"],
     radius: int,
     block: int,
-) -> Float[Tensor, "blocks reach d"]:
+) -> Float[Tensor, "blocks stretch d"]:
     filled = pad(x, (0, 0, radius, -len(x) % block))
     starts = range(0, len(x), block)
     return torch.stack([filled[start : start + radius + block] for start in starts])
@@ -79,7 +79,7 @@ def who_is_seen_2(
     n: int,
     radius: int,
     block: int,
-) -> Bool[Tensor, "blocks block reach"]:
+) -> Bool[Tensor, "blocks block stretch"]:
     i = torch.arange(n).view(-1, block, 1)
     j = i[:, :1] - radius + torch.arange(radius + block)
     return (i - radius <= j) & (j <= i) & (j >= 0)

@@ -34,7 +34,7 @@ def utterance(
         figure,
         "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
         " the phonemes that are spoken.",
-        "Where no phoneme is written, silence.",
+        "Where no sound is written, silence.",
     )
 
 
