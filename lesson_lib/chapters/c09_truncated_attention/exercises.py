@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c09_truncated_attention import long_input
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -1015,4 +1016,4 @@ beyond = Open(
 )
 
 
-EXERCISES = (hour, saves, until, latency, dilated, near, by_block, beyond)
+EXERCISES = (*long_input.ASKED, hour, saves, until, latency, dilated, near, by_block, beyond)

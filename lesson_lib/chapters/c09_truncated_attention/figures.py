@@ -163,7 +163,7 @@ def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accur
     for row in _points(rows, "point") + [row for row in rows if row.get("kind") == "layer"]:
         name = LAYERS.get(row["n_layers"], f"{row['n_layers']} layers")
         curves.setdefault(name, {}).setdefault(row["radius"], []).append(row[column])
-    figure, axes, radii = _over_radius(curves)
+    figure, axes, radii = over_radius(curves)
     at = radii.index(saturates)
     axes.axvline(at, color="0.3", linestyle="--", linewidth=1, zorder=0)
     left = at < len(radii) - 2
@@ -195,7 +195,7 @@ def by_kind(rows: Sequence[Row]) -> Picture:
     for row in _points(rows, "point"):
         for name, share in row["by_kind"].items():
             curves.setdefault(name, {}).setdefault(row["radius"], []).append(share)
-    figure, axes, _ = _over_radius(curves)
+    figure, axes, _ = over_radius(curves)
     axes.set_title("share of frames guessed rightly", loc="left")
     return Picture(
         figure,
@@ -212,7 +212,7 @@ def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Pictur
 
     `experiments.phonemes.matched` gives what belongs to a level. A radius that never came so far has no dot.
     """
-    figure, axes, _ = _over_radius(found)
+    figure, axes, _ = over_radius(found)
     axes.set_title(
         "share of frames of the validation voice guessed rightly, at the same training loss", loc="left"
     )
@@ -318,7 +318,7 @@ def _points(rows: Sequence[Row], kind: str) -> list[Row]:
 
 
 @styled
-def _over_radius(
+def over_radius(
     curves: Mapping[str, Mapping[int | None, Sequence[float]]],
 ) -> tuple[Figure, Axes, list[int | None]]:
     """Dots over the radius, and a line through the means, for each curve {radius: seeds}; the axis has a step

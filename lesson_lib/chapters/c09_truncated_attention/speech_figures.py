@@ -34,8 +34,7 @@ def utterance(
         figure,
         "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
         " the phonemes that are spoken.",
-        "A column is a frame of 10 ms. Above: which phoneme each stretch of frames belongs to; where nothing"
-        " stands, silence.",
+        "Where no sound is written, silence.",
     )
 
 
@@ -43,39 +42,37 @@ def utterance(
 def spoken(
     frames: Float[Tensor, "n bands"],
     labels: Int[Tensor, " n"],
-    guesses: Int[Tensor, " n"],
+    guesses: Mapping[str, Int[Tensor, " n"]],
     names: Sequence[str],
-    *,
-    title: str = "",
 ) -> Picture:
-    """A spectrogram with the true phonemes above it and a model's guesses below; frames with a wrong guess
+    """A spectrogram with the true phonemes above it and each model's guesses below; frames with a wrong guess
     are marked.
 
-    Raises as `utterance` does.
+    `guesses` are {model: its label for each frame}. Raises as `utterance` does.
     """
     frames = checked_frames(frames)
-    truth, guess = segments(labels, len(frames), names), segments(guesses, len(frames), names)
-    figure, (above, picture, wrong, below) = _sheet([0.5, 1.9, 0.12, 0.5], width=8.0)
+    truth = segments(labels, len(frames), names)
+    heights = [0.5, 1.9, *[0.5, 0.12] * len(guesses)]
+    figure, (above, picture, *below) = _sheet(heights, width=8.0)
     _phonemes(above, truth, "spoken")
     _spectrogram(picture, frames)
-    _phonemes(below, guess, "guessed")
     picture.set_xlabel("")
     picture.tick_params(labelbottom=False)
-    bad = (labels != guesses).nonzero().flatten().tolist()
-    wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
-    wrong.spines[:].set_visible(False)
-    wrong.tick_params(axis="x", bottom=False, labelbottom=False)
-    wrong.set(ylim=(0, 1), yticks=[])
-    wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
-    below.set_xlabel("seconds")
-    below.tick_params(axis="x", bottom=True, labelbottom=True)
-    above.set_title(title, loc="left")
+    for (name, guess), said, wrong in zip(guesses.items(), below[::2], below[1::2], strict=True):
+        _phonemes(said, segments(guess, len(frames), names), name)
+        bad = (labels != guess).nonzero().flatten().tolist()
+        wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
+        wrong.spines[:].set_visible(False)
+        wrong.tick_params(axis="x", bottom=False, labelbottom=False)
+        wrong.set(ylim=(0, 1), yticks=[])
+        wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
+    below[-1].set_xlabel("seconds")
+    below[-1].tick_params(axis="x", bottom=True, labelbottom=True)
     return Picture(
         figure,
-        "A spectrogram with the spoken phonemes above it and the guessed ones below; a strip between marks"
-        " the frames whose guess is wrong.",
-        "Each frame is guessed by itself; a stretch of equal guesses is written once. Orange: frames that are"
-        " guessed wrong.",
+        "A spectrogram with the spoken phonemes above it; below it each model's guesses, with a strip that"
+        " marks the frames whose guess is wrong.",
+        "Orange: wrong frames.",
     )
 
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09 · What if the input is long?: exercises
 #
-# Eight exercises, about 65 minutes. They follow the lesson `09_truncated_attention`; best in this order, and the seventh, the hardest, may wait.
+# Eight exercises, about 65 minutes. They follow part `09_truncated_attention`; best in this order, and the seventh, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
@@ -47,7 +47,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 
 
 # %% [markdown] tags=["exercise:block_by_block"]
-# The lesson asked the frames one by one, a call for each; the library takes all blocks in one call. Here is the way between, without any filler and with blocks of any size. Take `block` queries at a time (the last block may be shorter) and give them to `attend`, with the keys and the values in their reach and no others. Inside, a mask gives each query
+# The part gave all blocks to one call, and filled the ends up. Here they come one after the other, without any filler and with blocks of any size. Take `block` queries at a time (the last block may be shorter) and give them to `attend`, with the keys and the values in their reach and no others. Inside, a mask gives each query
 # its own window. **Write it.** All outputs come in one tensor of shape (n, d_v), exact at the ends and where blocks meet. No table of n x n anywhere, no mask of n x n: twice as many frames may take twice the work.
 
 

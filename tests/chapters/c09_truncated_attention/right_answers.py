@@ -6,6 +6,7 @@ from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c09_truncated_attention.exercises import _offset_by_offset
+from lesson_lib.masks import window
 from lesson_lib.truncated import attend_window
 
 
@@ -95,7 +96,45 @@ def _written_in_place(query: Tensor, key: Tensor, value: Tensor, radius: int, bl
     return made
 
 
+def _pieces(x: Tensor, radius: int, block: int) -> Tensor:
+    """Overlapping pieces of a padded sentence, by unfold."""
+    return pad(x, (0, 0, radius, radius)).unfold(0, block + 2 * radius, block).mT
+
+
+def _block_for_block(x: Tensor, radius: int, block: int) -> Tensor:
+    """Zeros where a block has no neighbours, one block after the other."""
+    n, made = len(x), []
+    for start in range(0, n, block):
+        first, last = max(0, start - radius), min(n, start + block + radius)
+        front = x.new_zeros(first - (start - radius), x.shape[1])
+        behind = x.new_zeros(start + block + radius - last, x.shape[1])
+        made.append(torch.cat([front, x[first:last], behind]))
+    return torch.stack(made)
+
+
+def _band_in_pieces(n: int, radius: int, block: int) -> Tensor:
+    """The whole band, cut as the keys are."""
+    band = pad(window(n, radius).float(), (radius, radius))
+    pieces = band.unfold(1, block + 2 * radius, block)  # (n, blocks, reach)
+    which = torch.arange(n) // block
+    return pieces[torch.arange(n), which].unflatten(0, (-1, block)) > 0
+
+
+def _by_places(n: int, radius: int, block: int) -> Tensor:
+    """One small band for all blocks, without the zeros at the ends."""
+    p, c = torch.arange(block)[:, None], torch.arange(block + 2 * radius)
+    band = (p <= c) & (c <= p + 2 * radius)
+    key = torch.arange(0, n, block)[:, None, None] - radius + c
+    return band & (key >= 0) & (key < n)
+
+
 RIGHT = {
+    "who_names_most": ("a", "the one with the radius 5"),
+    "mask_saves": ("c", "all"),
+    "keys_of_a_block": (70, "40 + 2 * 15"),
+    "keys_in_reach": (_pieces, _block_for_block),
+    "who_is_seen": (_band_in_pieces, _by_places),
+    "beyond_reach": ("b", "one in eight, as by guessing"),
     "layers_until": (_layers, _by_floats, _pair_by_pair),
     "dilated_window": (_dilated, _by_lists, _offset_by_offset),
     "near_blocks": (_blockwise, _sliced, _biased, attend_window),

@@ -99,7 +99,7 @@ def test_wrong_frames_are_marked_between_truth_and_guess():
     frames, labels = heard()
     guesses = labels.clone()
     guesses[3], guesses[20:22] = 2, 1
-    above, _, wrong, below = figures.spoken(frames, labels, guesses, NAMES).figure.axes
+    above, _, below, wrong = figures.spoken(frames, labels, {"guessed": guesses}, NAMES).figure.axes
     (bars,) = wrong.collections
     starts = sorted(path.get_extents().x0 for path in bars.get_paths())
     assert starts == pytest.approx([0.03, 0.20, 0.21])
@@ -153,7 +153,7 @@ def test_frames_and_labels_that_do_not_fit_get_a_sentence(no_shape_hook, change,
     with pytest.raises(error, match=message):
         figures.utterance(**given, names=NAMES)
     with pytest.raises(error, match=message):
-        figures.spoken(given["frames"], labels, given["labels"], NAMES)
+        figures.spoken(given["frames"], labels, {"guessed": given["labels"]}, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,8 @@ def test_a_gradient_after_training_takes_the_star_away():
 def test_no_figure_is_wider_than_the_page_and_each_is_a_sentence():
     frames, labels = heard()
     pictures = [
-        figures.utterance(frames, labels, NAMES), figures.spoken(frames, labels, labels, NAMES),
+        figures.utterance(frames, labels, NAMES),
+        figures.spoken(frames, labels, {"one": labels, "two": labels}, NAMES),
         figures.attention(frames, torch.rand(N), 3), figures.gib(cost_rows()), figures.costs(cost_rows()),
         figures.band({"a": window(60, 3), "b": window(60, 9), "c": window(60, 30)}), figures.blocks(),
         figures.accuracy(points(), saturates=2), figures.by_kind(points()),

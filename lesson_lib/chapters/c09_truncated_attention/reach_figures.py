@@ -1,0 +1,133 @@
+"""The figures of part 09 that show stored runs: how far a frame must look, where it looks, other voices, and
+what lies beyond the reach."""
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from lesson_lib.chapters.c09_truncated_attention import figures, speech
+from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
+from lesson_lib.chapters.c09_truncated_attention.nearness import even
+from lesson_lib.charts.basic import lines
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.experiments import results
+
+LAYERS = ("first layer", "second layer")
+
+
+def rows(name: str, kind: str) -> list[Mapping[str, Any]]:
+    """The stored rows of one kind."""
+    return [row for row in results(name)["rows"] if row["kind"] == kind]
+
+
+@styled
+def by_radius() -> Picture:
+    """The share of the test voice's frames that are named rightly, over the radius, with convolutions beside
+    windows."""
+    curves: dict[str, dict[int | None, list[float]]] = {"attention": {}, "convolution": {}}
+    for row in rows("phonemes", "point"):
+        curves["attention"].setdefault(row["radius"], []).append(row["accuracy"])
+    for row in rows("nearness", "convolution"):
+        if row["system"] == "depthwise":
+            curves["convolution"].setdefault(row["radius"], []).append(row["accuracy"])
+    figure, axes, _ = figures.over_radius(curves)
+    axes.set_title("share of the test voice's frames named rightly", loc="left")
+    (guess,) = rows("phonemes", "guess")
+    return Picture(
+        figure,
+        "Accuracy over the radius: attention rises to 15 frames and falls for the whole sentence; beside it a"
+        " convolution at 5 and 15.",
+        f"A mark for each seed. Always to say silence: {guess['accuracy']:.2f}.",
+    )
+
+
+def same_loss(level: float = 0.3) -> Picture:
+    """The same where each training had fallen to a loss of `level`, on the validation voice."""
+    return figures.matched({f"training loss {level:g}": phonemes.matched(results("phonemes")["rows"], level)})
+
+
+@styled
+def near() -> Picture:
+    """The share of the weights within 15 frames in full attention: untrained, trained, and even weights."""
+    systems = {
+        "untrained": rows("nearness", "untrained"),
+        "trained": [row for row in rows("phonemes", "point") if row["radius"] is None],
+    }
+    figure, grid = canvas(width=6.0, height=3.2)
+    axes = grid[0][0]
+    for layer, name in enumerate(LAYERS):
+        found = [
+            (x + 0.12 * (layer - 0.5), row["near"][layer])
+            for x, these in enumerate(systems.values())
+            for row in these
+        ]
+        style = {"linestyle": "none", "color": color(layer), "marker": MARKERS[layer], "markersize": 7}
+        axes.plot(*zip(*found, strict=True), **style, label=name)
+    heard = speech.load("validation")[:8]  # those that `experiments.phonemes.near` looks at
+    alike = sum(even(len(one.labels), 15) for one in heard) / len(heard)
+    axes.axhline(alike, color="0.5", linewidth=1, zorder=0)
+    beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
+    axes.annotate(f"even weights: {alike:.2f}", (1.0, alike), **beside, fontsize=9, color="0.35", ha="right")
+    axes.set(xticks=[0, 1], xticklabels=list(systems), xlim=(-0.5, 1.5), ylim=(0, 1))
+    axes.set_title("share of the weights within 15 frames", loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return Picture(
+        figure,
+        "Untrained, both layers lie at the line of even weights; trained, they lie above it, in each seed one"
+        " layer far above.",
+        "A mark for each seed.",
+    )
+
+
+@styled
+def voices() -> Picture:
+    """Each of the fourteen voices, left out of the training in its turn: a window of 15 and the whole
+    sentence."""
+    found: dict[str, dict[int | None, float]] = {}
+    for row in rows("nearness", "voice"):
+        found.setdefault(row["voice"], {})[row["radius"]] = row["accuracy"]
+    ordered = sorted(found, key=lambda voice: found[voice][15])
+    figure, grid = canvas(width=7.0, height=3.4)
+    axes = grid[0][0]
+    for x, voice in enumerate(ordered):
+        axes.plot([x, x], list(found[voice].values()), color="0.7", linewidth=1.5, zorder=0)
+    for k, (radius, name) in enumerate({15: "radius 15", None: "the whole sentence"}.items()):
+        style = {"linestyle": "none", "color": color(k), "marker": MARKERS[k], "markersize": 7}
+        axes.plot([found[voice][radius] for voice in ordered], **style, label=name)
+    axes.set_xticks(range(len(ordered)), ordered)
+    axes.set_xlabel("the voice that was never heard")
+    axes.set_title("share of its frames named rightly", loc="left")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return Picture(
+        figure,
+        "For each of fourteen voices two marks, for a window of 15 frames and for the whole sentence.",
+        "For each mark 600 steps on the other thirteen voices.",
+    )
+
+
+def recalled() -> Picture:
+    """How often the capital is recalled over its distance, for windows of radius 8 in one, two and four
+    layers; each network was trained at that distance."""
+    found: dict[int, dict[int, list[float]]] = {}
+    for row in rows("beyond", "point"):
+        if row["radius"] == 8:
+            found.setdefault(row["layers"], {}).setdefault(row["distance"], []).append(row["accuracy"])
+    picture = lines(
+        {
+            "share of right answers": {
+                f"{layers} layer{'s' if layers > 1 else ''}: reach {8 * layers}": (
+                    sorted(curve), [median(curve[distance]) for distance in sorted(curve)],
+                )
+                for layers, curve in sorted(found.items())
+            }
+        },
+        alt="Curves for one, two and four layers: each is at the top up to its reach, and then at a guess.",
+        caption="Radius 8, median of three seeds; a network for each distance. Guessing gives 0.125.",
+        x_axis="how many tokens before the question the letter stands",
+        y_limits=(0.0, 1.05),
+        height=3.2,
+    )  # fmt: skip
+    (axes,) = picture.figure.axes
+    for k, layers in enumerate(sorted(found)):
+        axes.axvline(8 * layers + 0.5, color=color(k), linestyle="--", linewidth=1, zorder=0)
+    return picture

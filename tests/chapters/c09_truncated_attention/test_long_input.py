@@ -1,0 +1,47 @@
+"""Part 09: blocks give the numbers of the mask, and windows that look back do, too."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.chapters.c09_truncated_attention import long_input, seconds
+from lesson_lib.masks import causal, window
+from lesson_lib.truncated import attend_window
+
+SOURCES = Path(__file__).parents[3] / "notebooks" / "source"
+
+
+@pytest.mark.parametrize("n, radius, block", [(12, 2, 4), (12, 5, 3), (6, 9, 6), (8, 0, 2)])
+def test_blocks_are_the_window_as_a_mask(n, radius, block):
+    q, k, v = torch.randn(3, n, 5)
+    keys, values = (long_input.keys_in_reach(x, radius, block) for x in (k, v))
+    seen = long_input.who_is_seen(n, radius, block)
+    ours = attend(q.unflatten(0, (-1, block)), keys, values, mask=seen).output.flatten(0, 1)
+    assert_close(ours, attend(q, k, v, mask=window(n, radius)).output)
+
+
+@pytest.mark.parametrize("n, radius, block", [(12, 2, 4), (12, 5, 3), (8, 0, 2)])
+def test_blocks_that_look_back_are_the_causal_window(n, radius, block):
+    q, k, v = torch.randn(3, n, 5)
+    keys, values = (seconds.keys_in_reach_2(x, radius, block) for x in (k, v))
+    seen = seconds.who_is_seen_2(n, radius, block)
+    ours = attend(q.unflatten(0, (-1, block)), keys, values, mask=seen).output.flatten(0, 1)
+    assert_close(ours, attend(q, k, v, mask=window(n, radius) & causal(n)).output)
+
+
+def test_a_last_block_that_is_not_full_is_filled_up():
+    pieces = seconds.keys_in_reach_2(torch.arange(1.0, 6.0)[:, None], radius=1, block=2)
+    assert pieces[..., 0].tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 0]]
+
+
+def test_the_text_on_torchs_own_windows_runs():
+    text = (SOURCES / "09_truncated_attention.py").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {"torch": torch}
+    exec(block, names)
+    q, k, v = (names[name] for name in "qkv")
+    assert_close(names["output"], attend_window(q, k, v, 15), atol=1e-5, rtol=1e-5)
