@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 from lesson_lib.chapters.c09_truncated_attention import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
-from lesson_lib.checks.short import Choice, Number
+from lesson_lib.checks.short import Choice
 
 PART = "09_truncated_attention"
 
@@ -33,6 +33,24 @@ who_names_most = Choice(
     },
 )
 
+far_keys_hidden = Choice(
+    name="far_keys_hidden",
+    notebook=PART,
+    title="Blinkers",
+    asked=("The network that learned from whole sentences is shown only keys within 15 frames. Now it names"),
+    options={
+        "a": "more frames rightly: it has become a window",
+        "b": "about as many: far weights are small",
+        "c": "fewer",
+    },
+    answer="c",
+    remember="its weights have learned to count on far frames; nothing taught them to do without",
+    slips={
+        "the mask is a window's; but for which mask were these weights learned?": "a",
+        "are they small? The network has worked with them in every step of its training": "b",
+    },
+)
+
 mask_saves = Choice(
     name="mask_saves",
     notebook=PART,
@@ -50,26 +68,8 @@ mask_saves = Choice(
     },
 )
 
-keys_of_a_block = Number(
-    name="keys_of_a_block",
-    notebook=PART,
-    title="A block and its keys",
-    asked="Radius 15, a block of 40 queries. How many keys do they need together, inside a long sentence?",
-    value=70,
-    answer="15 + 40 + 15",
-    remember="its own 40, and a radius on each side",
-    slips={
-        "that is one query's; the block's first and last query look in different directions": 31,
-        "the queries of a block share most of their keys": 1240,
-        "keys lie before the block and behind it": 55,
-        "its own 40 are among the keys": 30,
-        "its first query looks back, its last one looks ahead": 40,
-        "each query's own key is among the 40 already": 71,
-    },
-)
 
-
-def keys_in_reach(
+def keys_of_blocks(
     x: Float[Tensor, "n d"],
     radius: int,
     block: int,
@@ -98,8 +98,8 @@ def _by_places(x: Tensor, radius: int, block: int) -> Tensor:
     return x[places.clamp(0, n - 1)] * there[..., None]
 
 
-write_keys_in_reach = Write(
-    name="keys_in_reach",
+write_keys_of_blocks = Write(
+    name="keys_of_blocks",
     notebook=PART,
     second=lambda n: seconds.KEYS_BEFORE,
     title="The keys of each block",
@@ -138,7 +138,7 @@ write_keys_in_reach = Write(
         "And block 1? How long is each piece?",
         "pad(x, (0, 0, radius, radius)) adds rows. Which function joins pieces of equal shape?",
     ),
-    solution=keys_in_reach,
+    solution=keys_of_blocks,
     hidden=_more_keys,
     remember="block + 2 radius keys for each block, however long the sentence",
     slips={
@@ -301,9 +301,9 @@ beyond_reach = Choice(
 
 ASKED = (
     who_names_most,
+    far_keys_hidden,
     mask_saves,
-    keys_of_a_block,
-    write_keys_in_reach,
+    write_keys_of_blocks,
     write_who_is_seen,
     beyond_reach,
 )

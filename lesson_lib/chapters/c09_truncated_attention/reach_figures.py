@@ -43,7 +43,10 @@ def by_radius() -> Picture:
 
 def same_loss(level: float = 0.3) -> Picture:
     """The same where each training had fallen to a loss of `level`, on the validation voice."""
-    return figures.matched({f"training loss {level:g}": phonemes.matched(results("phonemes")["rows"], level)})
+    stored = results("phonemes")["rows"]
+    picture = figures.matched({f"training loss {level:g}": phonemes.matched(stored, level)})
+    picture.caption = f"Each asked as soon as its training loss had fallen to {level:g}."
+    return picture
 
 
 @styled
@@ -122,7 +125,7 @@ def recalled() -> Picture:
             }
         },
         alt="Curves for one, two and four layers: each is at the top up to its reach, and then at a guess.",
-        caption="Radius 8, median of three seeds; a network for each distance. Guessing gives 0.125.",
+        caption="Radius 8; median of three seeds, trained for each distance, with near letters first.",
         x_axis="how many tokens before the question the letter stands",
         y_limits=(0.0, 1.05),
         height=3.2,

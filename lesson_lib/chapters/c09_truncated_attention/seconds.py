@@ -9,7 +9,7 @@ from lesson_lib.checks.exercise import Case, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 
 
-def keys_in_reach_2(
+def keys_of_blocks_2(
     x: Float[Tensor, "n d"],
     radius: int,
     block: int,
@@ -24,7 +24,7 @@ def _rows(values: list[float], radius: int, block: int) -> Case:
 
 
 KEYS_BEFORE = Write(
-    name="keys_in_reach_2",
+    name="keys_of_blocks_2",
     title="Live, and of any length",
     asked=(
         "nobody waits for later frames: for each block its own rows and `radius` rows before, (blocks, radius"
@@ -52,7 +52,7 @@ KEYS_BEFORE = Write(
         "How many rows are missing in the last block? Think of -n % block.",
         "How long is each piece?",
     ),
-    solution=keys_in_reach_2,
+    solution=keys_of_blocks_2,
     remember="a window that looks back only makes nobody wait",
     slips={
         "the last block is missing where n is no multiple": (

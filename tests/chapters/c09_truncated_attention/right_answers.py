@@ -130,9 +130,9 @@ def _by_places(n: int, radius: int, block: int) -> Tensor:
 
 RIGHT = {
     "who_names_most": ("a", "the one with the radius 5"),
+    "far_keys_hidden": ("c", "fewer"),
     "mask_saves": ("c", "all"),
-    "keys_of_a_block": (70, "40 + 2 * 15"),
-    "keys_in_reach": (_pieces, _block_for_block),
+    "keys_of_blocks": (_pieces, _block_for_block),
     "who_is_seen": (_band_in_pieces, _by_places),
     "beyond_reach": ("b", "one in eight, as by guessing"),
     "layers_until": (_layers, _by_floats, _pair_by_pair),

@@ -6,6 +6,8 @@ Data, steps and choice of the best weights are those of `experiments.phonemes`, 
     rate         validation accuracy of a convolution after `shorter` steps, first seed
     convolution  a convolution in the place of attention, trained and judged as a window is
     untrained    the share of the weights within 15 frames in full attention that has learned nothing
+    hidden       a network that learned from whole sentences, asked with the keys outside of each radius of
+                 `hide` hidden from it
     voice        each of the fourteen voices in turn is left out of all other sentences, on which a network
                  learns for `shorter` steps; its accuracy on that voice. The last weights count
     heard        the voices of the training are heard, `kept` sentences of each are not; `shorter` steps
@@ -29,6 +31,7 @@ RECIPE = {
     "rates": [1e-3, 3e-3, 1e-2, 3e-2, 1e-1],
     "lr": {"depthwise 5": 3e-2, "depthwise 15": 1e-2, "dense 5": 3e-2, "dense 15": 3e-2, "attention": 1e-2},
     "radii": [15, None],
+    "hide": [5, 15, 50],
     "kept": 3,
     "seeds": [0, 1, 2],
 }
@@ -69,7 +72,7 @@ def right(model: PhonemeRecogniser, sentences: list[Utterance]) -> float:
 
 def run(seed: int) -> list[dict[str, Any]]:
     """All rows of a seed; those of kind "rate" and "voice" with the first seed only."""
-    rows = [_untrained(seed)]
+    rows = [_untrained(seed), *_hidden(seed)]
     if seed == RECIPE["seeds"][0]:
         rows += _rates(seed) + _voices()
     rows += [_convolution(kind, radius, seed) for kind, radius in RECIPE["convolutions"]]
@@ -80,6 +83,17 @@ def _untrained(seed: int) -> dict[str, Any]:
     model = to_device(start("attention", None, seed)).eval()
     shares = windows.near(model, 15)
     return {"kind": "untrained", "seed": seed, "near": [round(share, 3) for share in shares]}
+
+
+def _hidden(seed: int) -> list[dict[str, Any]]:
+    model, _ = windows.train(None, seed)
+    rows = [{"kind": "hidden", "seed": seed, "radius": None, "accuracy": windows.accuracy(model).frames}]
+    for radius in RECIPE["hide"]:
+        blinkered = start("attention", radius, seed)
+        blinkered.load_state_dict(model.state_dict())
+        found = windows.accuracy(to_device(blinkered).eval()).frames
+        rows.append({"kind": "hidden", "seed": seed, "radius": radius, "accuracy": found})
+    return [row | {"accuracy": round(row["accuracy"], 4)} for row in rows]
 
 
 def _rates(seed: int) -> list[dict[str, Any]]:
