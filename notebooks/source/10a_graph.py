@@ -2,7 +2,7 @@
 r"""
 # 10a · What if we know who is connected?
 
-A karate club of 34 quarrelled and split in two. Members 0 and 33 led the two camps. Of the others we know only whom each met outside the club. Look at the picture: whom did member 11 follow, and whom member 8?
+A karate club of 34 split in two. Members 0 and 33 led the camps. Of the others we know only whom each met outside the club. Look at the picture: whom did member 11 follow, and whom member 8?
 
 **Afterwards you can** attend along a list of edges; say where the 0 of a stranger belongs; build and train a graph attention network.
 
@@ -38,17 +38,15 @@ warm_up()
 
 # %%
 club = graphs.karate()
-seen = torch.full((34,), -1)  # -1: not known
-seen[club.known] = club.y[club.known]
-drawing.network(club, guesses=seen)
+camps_figures.puzzle(club)
 
 # %% [markdown]
 r"""
-Wayne Zachary watched this club from 1970 to 1972. Member 0 is the instructor, Mr. Hi; member 33 leads the officers of the club. Member 11 met one person, member 8 met five.
+Wayne Zachary watched this club from 1970 to 1972. Member 0 is its instructor, Mr. Hi; 33 leads the officers.
 
 ## 1 · Messages along edges
 
-The members are **nodes**. An **edge** from $j$ to $i$ says that $i$ hears $j$. A graph is written as a list of edges, shape $(2, \text{edges})$: above the **source** $j$, who speaks, below the **target** $i$, who hears. Two who met hear each other, so they make two edges:
+The members are **nodes**. An **edge** from $j$ to $i$ says that $i$ hears $j$. A list of edges has two rows: above the **source** $j$, who speaks, below the **target** $i$, who hears. Two who met hear each other and make two edges:
 """
 
 # %%
@@ -61,11 +59,11 @@ for i in (11, 8):
 r"""
 An edge from a node to itself is a **self-loop**. We add one to each member, so that everybody hears itself, too.
 
-In **message passing** each node $j$ sends $W x_j$ along its edges ($x_j$ is the node's vector, $W$ a matrix), and each node adds up what arrives, each message times a weight:
+In **message passing** each node adds up what arrives along its edges, a message $W x_j$ from each source ($x_j$ is the source's vector, $W$ a matrix), times a weight:
 
 $$\text{out}_i = \sum_{j \to i} w_{ij}\, W x_j$$
 
-A network of such layers is a **graph neural network**. What remains to be chosen is $w_{ij}$. The plainest choice is fixed: in a **GCN** (graph convolutional network, 2016) it is $1 / \sqrt{d_i d_j}$, where the **degree** $d$ counts the edges that arrive. Member 0 has 17 with its self-loop, member 11 has 2:
+A network of such layers is a **graph neural network**. What weights? In a **GCN** (graph convolutional network, 2016) they are fixed, $1 / \sqrt{d_i d_j}$; the **degree** $d$ counts the edges that arrive. Let each leader say a number, 1 and $-1$, all others 0, and let $W = 1$:
 """
 
 # %%
@@ -73,19 +71,18 @@ edges = self_loops(club.edge_index, 34)
 source, target = edges
 degree = target.bincount()
 weights = 1 / (degree[source] * degree[target]) ** 0.5
-show(from_0_and_itself=weights[target == 11])
-
-x = torch.eye(34)  # a vector for each member: who it is
-messages = weights[:, None] * x[source]
-out = torch.zeros(34, 34).index_add(0, target, messages)
+says = torch.zeros(34)
+says[0], says[33] = 1, -1
+arrived = torch.zeros(34).index_add(0, target, weights * says[source])
+show(at_11=arrived[11], at_8=arrived[8])
 
 # %% [markdown]
 r"""
-`index_add` adds each message to the row of its target. Member 11 takes 0.17 from member 0, who is heard by many, and 0.5 from itself. The degrees decide, whatever the vectors say. Attention lets the vectors decide: a score for each edge, and weights that sum to 1 at each target.
+`index_add` adds each message at the place of its target. Mr. Hi has degree 17, member 11 has 2: $1/\sqrt{34} = 0.17$. Member 8 hears both leaders, and they cancel. In a GCN the degrees decide. In attention the vectors do: a score for each edge, and weights that sum to 1 at each target.
 
 ## 2 · Where does the 0 belong?
 
-Attention knows masks. `from_edges(edges, 34)` is True in row $i$, column $j$ where $i$ hears $j$. And strangers, pairs without an edge? They are to be 0. Somebody writes `scores * mask`. Take member 11, with scores of 2 for itself and for member 0; $e^2 = 7.4$.
+Attention has masks. `from_edges(edges, 34)` is True in row $i$, column $j$ where $i$ hears $j$. All others are strangers, and are to be 0. Somebody writes `scores * mask`. Now $e^2 = 7.4$.
 """
 
 # %%
@@ -101,11 +98,11 @@ print(f"strangers among all pairs: {(~mask).float().mean():.2f}")
 
 # %% [markdown]
 r"""
-**"A score of 0 means no attention."** $32 / (32 + 2 \cdot 7.4) = 0.68$. A score of 0 says nothing against anybody. "Do not compute it, it is 0" is right of the table of *weights*, behind the softmax; there $e^{-\infty}$ gives the 0. The slip is easy to make, since the program runs and each row sums to 1. In the whole club, if all scores were 0, strangers would get 84 % of the attention.
+**"A score of 0 means no attention."** $32 / (32 + 2 \cdot 7.4) = 0.68$. A score of 0 says nothing against anybody. "No edge: do not compute it, it is 0" is right of the *weights*, behind the softmax, where $e^{-\infty} = 0$. The slip is easy to make: the program runs, and each row sums to 1. Were all scores 0, strangers would get 84 % of the club's attention.
 
 ## 3 · Edge by edge
 
-The surest way never asks strangers at all.
+Better not to ask strangers at all.
 """
 
 # %%
@@ -113,13 +110,13 @@ predict("scores_left")
 
 # %% [markdown]
 r"""
-But the softmax now runs over groups: the edges with the same target share a weight of 1, and the groups have different sizes. With $s_{ij}$ for a score, the sum below runs over all $k$ that $i$ hears:
+Now the softmax runs over groups: edges with the same target share a weight of 1. With scores $s_{ij}$, and a sum over all $k$ that $i$ hears:
 
 $$w_{ij} = \frac{e^{s_{ij}}}{\sum_{k \to i} e^{s_{ik}}}$$
 """
 
 # %% [markdown] tags=["exercise:along_edges"]
-# Write attention along edges; `index_add` makes the sums for you.
+# Write it. `index_add` makes the sums.
 
 # %%
 along = yours("along_edges")  # ours, until yours has passed
@@ -134,17 +131,15 @@ assert_close(along(q, k, v, earlier), attend(q, k, v, mask=causal(34)).output)
 
 # %% [markdown]
 r"""
-**Edge by edge, the same numbers.** With 100,000 nodes that hear ten others each, that is a million scores instead of ten billion. A node that hears nobody adds up nothing: 0.
-
-The last lines say what masks are. Full attention is the graph in which everybody hears everybody; the causal mask has edges from earlier to later tokens.
+**Edge by edge, the same numbers.** For 100,000 nodes that hear ten others each, a million scores replace ten billion. The last lines say what masks are: full attention is the graph in which everybody hears everybody; a causal mask has edges from earlier to later tokens.
 
 ## 4 · The score of a graph attention network
 
-The **GAT** (graph attention network, 2017) makes queries, keys and values with one matrix, $z = W x$, and its score is a sum. The vectors $a_q$ and $a_k$ are learned:
+A **GAT** (graph attention network, 2017) has one matrix for queries, keys and values, $z = W x$. Its score is a sum, with two learned vectors $a_q$ and $a_k$:
 
 $$s_{ij} = \text{LeakyReLU}(a_q \cdot z_i + a_k \cdot z_j)$$
 
-LeakyReLU leaves positive numbers alone and takes a fifth of negative ones: $-2$ becomes $-0.4$. Why is it there?
+LeakyReLU, the bend, leaves positive numbers alone and takes a fifth of negative ones: $-2$ becomes $-0.4$. Why is it there?
 """
 
 # %%
@@ -159,19 +154,19 @@ for name, part in {"A": 5.0, "B": -5.0}.items():
 
 # %% [markdown]
 r"""
-Without it the query's part $a_i = a_q \cdot z_i$ cancels, with $b_j = a_k \cdot z_j$:
+Let $p_i = a_q \cdot z_i$ and $r_j = a_k \cdot z_j$. Without the bend the query's part cancels:
 
-$$\frac{e^{a_i + b_j}}{\sum_k e^{a_i + b_k}} = \frac{e^{a_i}\, e^{b_j}}{e^{a_i} \sum_k e^{b_k}} = \frac{e^{b_j}}{\sum_k e^{b_k}}$$
+$$\frac{e^{p_i + r_j}}{\sum_k e^{p_i + r_k}} = \frac{e^{p_i}\, e^{r_j}}{e^{p_i} \sum_k e^{r_k}} = \frac{e^{r_j}}{\sum_k e^{r_k}}$$
 
-Whoever asks, the weights are the same. With the bend, B's difference of 2 has shrunk to 0.4: now the query says *how sharply* to choose. It still does not say *whom*: LeakyReLU rises everywhere, so all rank their friends alike. GATv2 (2021) puts the vector behind the bend, and lifts that limit.
+Whoever asks, the weights are the same. With the bend, B's difference of 2 shrinks to 0.4: the query now says *how sharply* to choose. It does not say *whom*: LeakyReLU rises everywhere, so all rank their friends alike. GATv2 (2021) bends before it multiplies by its vector, and lifts that limit.
 """
 
 # %% [markdown] tags=["exercise:gat_scores"]
-# Write the score of each edge.
+# Write it.
 
 # %%
 layer = GraphAttention(34, 8)  # one head, as the library has it
-z = layer.project(x)
+z = layer.project(club.x)
 a_query, a_key = layer.score.a_query[0], layer.score.a_key[0]
 found = yours("gat_scores")(z, a_query, a_key, edges)
 assert_close(found, layer.score.of_edges(z[:, None], z[:, None], *edges)[:, 0])
@@ -179,15 +174,15 @@ assert_close(found, layer.score.of_edges(z[:, None], z[:, None], *edges)[:, 0])
 shares = found.exp()
 shares = shares / torch.zeros(34).index_add(0, target, shares)[target]
 out = torch.zeros(34, 8).index_add(0, target, shares[:, None] * z[source])
-assert_close(out + layer.bias, layer(x, edges).output)
+assert_close(out + layer.bias, layer(club.x, edges).output)
 
 # %% [markdown]
 r"""
-That is the whole layer, with one head: your scores, your softmax, your sum, and a bias.
+That is the whole layer, with one head: scores, softmax, sum, bias.
 
 ## 5 · Two labels
 
-Now the puzzle. A network learns from two labels, those of the leaders. It reads a one-hot vector for each member, who it is, and the edges.
+Now the puzzle. A network reads the edges and a vector for each member, which says who it is: 34 numbers, a 1 at its own place. It learns from two labels, the leaders'.
 """
 
 # %%
@@ -195,7 +190,7 @@ show_source(TwoLayers)
 
 # %% [markdown]
 r"""
-The first layer joins four heads, 32 numbers, and bends them: ELU is a ReLU that falls to $-1$ in a curve. Joined heads of the last layer would be eight numbers for two camps, so they are averaged. `fit` is the loop of 06b:
+The first layer's heads are joined and bent: ELU is a ReLU that falls to $-1$ in a curve. Joined, the last layer's heads would be eight numbers for two camps; so they are averaged. `fit` is the loop of 06b:
 """
 
 # %%
@@ -218,7 +213,7 @@ assert quick() or guesses[8] != club.y[8]
 
 # %% [markdown]
 r"""
-From two labels it finds nearly everybody; with this seed 31 of 32. Only member 8 is wrong.
+From two labels it finds nearly everybody. Member 8 is wrong.
 
 Was it the edges? Take them away:
 """
@@ -238,9 +233,9 @@ assert quick() or history.column("loss")[-1] > 0.69
 
 # %% [markdown]
 r"""
-The logits of all 34 are the same, up to rounding. At the start scores are near 0; each member mixes all vectors nearly evenly, and a second layer evens out the rest. Then one label pulls the common logits up, the other pulls them down as strongly, and nothing moves.
+All members' logits are the same, up to rounding: scores start near 0, so each mixes all vectors nearly evenly, and the second layer evens out the rest. One label pulls the common logits up, the other pulls them down as strongly. Nothing moves.
 
-That is easily repaired: a residual path (06a) adds a member's own vector, projected, to each layer's output. Stored runs with three seeds:
+A residual path (06a), a projection of each member's own vector added to each layer's output, repairs that. Stored runs, three seeds:
 """
 
 # %%
@@ -248,20 +243,20 @@ camps_figures.compared()
 
 # %% [markdown]
 r"""
-With the residual path both labels are learned, and the others are guessed: nothing but the edges tells who belongs to whom. The GCN, whose weights are fixed, is as good as graph attention. Here the graph did the work. Whether attention helps on a real graph is the question of 10b.
+With it both labels are learned, and the others guessed: only the edges tell who belongs to whom. The GCN, with fixed weights, is nearly as good as attention. **Here the graph did the work.**
 
 ## In real work
 
-PyTorch Geometric has the layer; there `GATConv` adds self-loops by itself:
+PyTorch Geometric's `GATConv` adds self-loops by itself:
 
 ```python
 from torch_geometric.nn import GATConv
 
 layer = GATConv(34, 8, heads=4)
-out = layer(x, edge_index)  # (34, 32)
+out = layer(x, edge_index)  # x (34, 34), out (34, 32)
 ```
 
-Several graphs make a batch by being put side by side, the second one's nodes numbered on from the first one's. The bug that people meet: a list that names each pair once, like this one.
+A batch of graphs is one graph: the second's nodes are numbered on from the first's. The bug that people meet is a list that names each pair once:
 """
 
 # %%
@@ -273,20 +268,20 @@ assert torch.equal(from_edges(both, 34), from_edges(club.edge_index, 34))
 
 # %% [markdown]
 r"""
-**"An edge from $j$ to $i$ means that $j$ looks at $i$."** Here the target looks. Mr. Hi stands above in all his 16 edges: everybody hears him, he hears nobody, and no error is raised.
+**"An edge from $j$ to $i$ means that $j$ looks at $i$."** The target looks. In this list Mr. Hi only speaks: he hears nobody, and no error says so.
 
 ## The club once more
 
-Member 11 met Mr. Hi alone, and followed him; the network says so. Member 8 met both leaders, and all three seeds send him to the officers. Zachary tells what happened: he did lean to them, weakly. But he was three weeks from his black belt, and the officers' new club would have let him begin again. He stayed with Mr. Hi. No edge says that.
+Member 11 met Mr. Hi alone, and followed him; the network says so. Member 8 met both leaders, and in all three seeds it is sent to the officers. Zachary tells that he did lean to them. But he was three weeks from his black belt, and the officers' club would have made him begin again. He stayed with Mr. Hi. No edge says that.
 
-**To remember.** A graph is a mask; attend along its edges, and strangers are never asked.
+**To remember.** A graph is a mask; along its edges strangers are never asked.
 
-- The *weight* of a stranger is 0. A score of 0 is a score like any other.
-- Message passing: gather at the source, weigh, add up at the target.
-- A GCN's weights are fixed by degrees; a GAT's come from both ends, and need the bend.
-- Without edges and without a residual path all nodes come out the same.
+- A stranger's *weight* is 0, not its score.
+- Message passing: gather at the source, weigh, add at the target.
+- A GCN's weights are fixed; a GAT's come from both ends, and need the bend.
+- Without edges or residual path all nodes come out the same.
 
-**Sources.** Zachary 1977, *An information flow model for conflict and fission in small groups*; Gilmer et al. 2017 (arXiv:1704.01212); Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491). Seeds, claims: [evidence](evidence/10_graph_attention_evidence.ipynb).
+**Sources.** Zachary 1977; Gilmer et al. 2017 (arXiv:1704.01212); Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491). Seeds, claims: [evidence](evidence/10_graph_attention_evidence.ipynb).
 
-**Next**: 10b, a real graph: does attention help there?
+**Next**: 10b: does attention help on a real graph?
 """

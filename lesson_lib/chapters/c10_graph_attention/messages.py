@@ -19,12 +19,12 @@ strangers_share = Choice(
     notebook=PART,
     title="What do 32 strangers get?",
     asked=(
-        "Member 11's scores: 2 for itself, 2 for member 0, and 0 for each of the 32 others. What share of"
-        " its attention do the 32 get together?"
+        "Member 11's scores: 2 for itself and for member 0, 0 for each of 32 strangers. What share of its"
+        " attention do the 32 get?"
     ),
     options={"a": "none", "b": "about a tenth", "c": "about two thirds", "d": "32 of 34"},
     answer="c",
-    remember="each stranger has exp(0) = 1, and there are 32 of them; the two others have 7.4 each",
+    remember="exp(0) = 1 for each of 32; the two others have 7.4 each",
     slips={
         "a score of 0 would have to become a weight of 0: what is exp(0)?": "a",
         "one stranger gets little beside 7.4; 32 of them together?": "b",
@@ -36,7 +36,7 @@ scores_left = Number(
     name="scores_left",
     notebook=PART,
     title="How many are left?",
-    asked="34 members, 78 pairs who met, and a self-loop each. How many scores, if no stranger's is computed?",
+    asked="34 members, 78 pairs who met, self-loops. How many scores, if no stranger's is computed?",
     value=190,
     answer="2 * 78 + 34",
     remember="one score for each column of the list",
@@ -181,8 +181,8 @@ without_the_bend = Choice(
     notebook=PART,
     title="Without the bend",
     asked=(
-        "Leave out the LeakyReLU: the score is A's part plus the friend's. A's part is 5, B's is -5. Both"
-        " hear the same two friends, whose parts are 0 and 2. How do A's weights differ from B's?"
+        "Leave the bend out. A's part, a_q . z, is 5, B's is -5. Both hear the same two friends, whose parts,"
+        " a_k . z, are 0 and 2. How do A's weights differ from B's?"
     ),
     options={
         "a": "not at all",
@@ -190,7 +190,7 @@ without_the_bend = Choice(
         "c": "A and B prefer different friends",
     },
     answer="a",
-    remember="A adds 5 to both scores, B takes 5 off both, and a softmax sees differences only",
+    remember="A adds 5 to both scores, B takes off 5; a softmax sees differences only",
     slips={
         "which number would be larger for A: the difference of its two scores?": "b",
         "A's scores are 5 and 7, B's are -5 and -3: which friend is ahead, and by how much?": "c",
@@ -296,16 +296,16 @@ two_labels = Choice(
     notebook=PART,
     title="Two labels to learn",
     asked=(
-        "Two layers of full attention by dot products, no edges; the same 34 one-hot vectors, the same two"
-        " labels, the same 200 steps. What becomes of the loss, 0.69 at the start?"
+        "Two layers of full attention by dot products, without edges; the same vectors, labels and number of"
+        " steps. What becomes of the loss, 0.69 at the start?"
     ),
     options={
-        "a": "it falls near 0, and most of the others are found, too",
+        "a": "it falls near 0, and most others are found",
         "b": "it falls near 0, and the others are guessed",
         "c": "it stays at 0.69",
     },
     answer="c",
-    remember="everybody mixes all 34 nearly evenly, so everybody ends up with the same vector",
+    remember="everybody hears the same 34, nearly evenly, and comes out the same",
     slips={
         "from what would it know the others' camps, if it sees no edge?": "a",
         "it could, if the two leaders came out different: whom do they listen to, and how differently?": "b",
