@@ -20,7 +20,7 @@ def puzzle(task: NodeTask) -> Picture:
 
 @styled
 def compared() -> Picture:
-    """The stored runs of `experiments.camps`: a line for each system and a mark for each seed; on the left the
+    """The stored runs of `experiments.camps`, a line for each system, a mark for each seed: on the left the
     share of the others that it finds, on the right its loss on the two labels it was given."""
     rows = [row for row in results("camps")["rows"] if row["kind"] == "point"]
     systems = camps.RECIPE["systems"]
@@ -42,7 +42,7 @@ def compared() -> Picture:
     right.set(xlim=(-0.03, 0.75), xlabel="loss on the two labels")
     return Picture(
         figure,
-        "Graph attention and GCN: nearly all placed rightly, small loss. Full attention: half, and the loss of"
-        " a guess. With a residual path: about half, and a loss near 0.",
+        "Graph attention and GCN: nearly all placed rightly, small loss. Full attention: half, and the loss"
+        " of a guess. With a residual path: about half, and a loss near 0.",
         "A mark for each of three seeds; dashed: a guess.",
     )

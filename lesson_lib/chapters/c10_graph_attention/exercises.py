@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c10_graph_attention import messages as part_10a
-from lesson_lib.chapters.c10_graph_attention import messages_seconds as seconds
+from lesson_lib.chapters.c10_graph_attention import seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c10_graph_attention import messages_seconds as seconds
+from lesson_lib.chapters.c10_graph_attention import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -135,7 +135,7 @@ write_along_edges = Write(
     reference=_by_table,
     hints=(
         "Which row of query, and which of key, belong to an edge from j to i? What is their product, summed?",
-        "index_add(0, target, shares), on n zeros, sums per target. How does each edge read its target's sum?",
+        "index_add(0, target, shares), on n zeros, sums per target. How does an edge read its target's sum?",
         "Which rows of value are sent, with which factor, and where does index_add put them?",
     ),
     solution=along_edges,

@@ -122,10 +122,12 @@ DYNAMIC = Write(
             "six nodes with three numbers each",
             lambda: [
                 {
-                    "z_query": drawn(51, 6, 3), "z_key": drawn(52, 6, 3), "a": drawn(53, 3),
+                    "z_query": drawn(51, 6, 3),
+                    "z_key": drawn(52, 6, 3),
+                    "a": drawn(53, 3),
                     "edge_index": MIXED,
                 }
-            ],  # fmt: skip
+            ],
             "Every entry of the sum is bent by itself; then comes a.",
         ),
     ),
