@@ -193,7 +193,7 @@ without_the_bend = Choice(
     remember="A adds 5 to both scores, B takes off 5; a softmax sees differences only",
     slips={
         "which number would be larger for A: the difference of its two scores?": "b",
-        "A's scores are 5 and 7, B's are -5 and -3: which friend is ahead, and by how much?": "c",
+        "the scores are 5 and 7 for A, -5 and -3 for B: which friend is ahead, and by how much?": "c",
     },
 )
 
