@@ -1,4 +1,4 @@
-"""Part 10a: what learners write is what the library does, its networks, and what it says of the stored runs."""
+"""Part 10a: what learners write is what the library does, its networks, and what it says of stored runs."""
 
 import re
 import statistics
