@@ -830,5 +830,5 @@ Open [exercises/09_truncated_attention](exercises/09_truncated_attention.ipynb).
 **Sources.** Lee, *Machine Learning* 2021, self-attention part 1 (truncated); Vaswani et al. 2017 (arXiv:1706.03762, section 4, "restricted"); Child et al. 2019 (arXiv:1904.10509) and Beltagy, Peters & Cohan 2020 (arXiv:2004.05150): blocks and windows; Davis & Mermelstein 1980 (mel frames); Dao et al. 2022 (arXiv:2205.14135, a fused kernel);
 Su et al. 2021 (arXiv:2104.09864, rotary positions); the speech: espeak-ng 1.52; the course's own source S3.
 
-**Next**: lesson [10](10_graph_attention.ipynb). A window says that neighbours in time matter. What if we *know* who is connected with whom?
+**Next**: [10a · Graph](10a_graph.ipynb). A window says that neighbours in time matter. What if we *know* who is connected with whom?
 """

@@ -358,8 +358,8 @@ known = Write(
     stars=2,
     minutes=8,
     why=(
-        '"set the score to 0 for those who are not connected" stands in slides, in this course\'s source,'
-        " too, and the strangers get weight"
+        '"not connected, so set it to 0" is right of the weights, and soon written for the scores: then the'
+        " strangers get weight"
     ),
     asked=(
         "repair: attention in which i looks only at those j with knows[i, j]; the weights of all others are"
