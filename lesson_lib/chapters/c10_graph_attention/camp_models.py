@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lesson_lib.attention import attend
+from lesson_lib.attention import Attended, attend
 from lesson_lib.graphs import GraphAttention
+from lesson_lib.masks import from_edges
 
 
 class TwoLayers(nn.Module):
@@ -57,35 +58,39 @@ class TwoFixed(nn.Module):
         return self.last(F.elu(self.first(x, edges)), edges)
 
 
-class Everybody(nn.Module):
-    """A layer of full attention by scaled dot products, its heads side by side; edges are not asked. With
-    `residual` a projection of x itself is added."""
+class DotProducts(nn.Module):
+    """A layer of attention by scaled dot products, its heads side by side: along the edges, or with
+    `everybody` over all pairs, whatever the edges. With `residual` a projection of x itself is added."""
 
-    def __init__(self, d_in: int, d_out: int, n_heads: int, *, residual: bool) -> None:
+    def __init__(self, d_in: int, d_out: int, n_heads: int, *, everybody: bool, residual: bool) -> None:
         super().__init__()
         names = ("query", "key", "value", "own") if residual else ("query", "key", "value")
         self.project = nn.ModuleDict({name: nn.Linear(d_in, n_heads * d_out, bias=False) for name in names})
         self.bias = nn.Parameter(torch.zeros(n_heads * d_out))
-        self.n_heads = n_heads
+        self.n_heads, self.everybody = n_heads, everybody
         for projection in self.project.values():
             nn.init.xavier_uniform_(projection.weight)
 
-    def forward(self, x: Float[Tensor, "n d_in"]) -> Float[Tensor, "n joined"]:
+    def forward(self, x: Float[Tensor, "n d_in"], edges: Int[Tensor, "2 e"]) -> Float[Tensor, "n joined"]:
+        mixed = self.look(x, edges).output.transpose(0, 1).flatten(1) + self.bias
+        return mixed + self.project["own"](x) if "own" in self.project else mixed
+
+    def look(self, x: Float[Tensor, "n d_in"], edges: Int[Tensor, "2 e"]) -> Attended:
+        """The mixed values (h, n, d_out), and the weights (h, n, n)."""
         q, k, v = (
             self.project[name](x).unflatten(1, (self.n_heads, -1)).transpose(0, 1)
             for name in ("query", "key", "value")
         )
-        mixed = attend(q, k, v).output.transpose(0, 1).flatten(1) + self.bias
-        return mixed + self.project["own"](x) if "own" in self.project else mixed
+        return attend(q, k, v, mask=None if self.everybody else from_edges(edges, len(x)))
 
 
-class TwoFull(nn.Module):
-    """Two layers of full attention: logits of all nodes. `edges` is taken and not looked at."""
+class TwoDots(nn.Module):
+    """Two layers of attention by dot products: logits of all nodes."""
 
-    def __init__(self, d_in: int, n_classes: int, *, residual: bool = False) -> None:
+    def __init__(self, d_in: int, n_classes: int, *, everybody: bool, residual: bool = False) -> None:
         super().__init__()
-        self.first = Everybody(d_in, 8, 4, residual=residual)
-        self.last = Everybody(32, n_classes, 4, residual=residual)
+        self.first = DotProducts(d_in, 8, 4, everybody=everybody, residual=residual)
+        self.last = DotProducts(32, n_classes, 4, everybody=everybody, residual=residual)
 
     def forward(self, x: Float[Tensor, "n d_in"], edges: Int[Tensor, "2 e"]) -> Float[Tensor, "n classes"]:
-        return self.last(F.elu(self.first(x))).unflatten(1, (4, -1)).mean(1)
+        return self.last(F.elu(self.first(x, edges)), edges).unflatten(1, (4, -1)).mean(1)

@@ -24,7 +24,7 @@ def compared() -> Picture:
     share of the others that it finds, on the right its loss on the two labels it was given."""
     rows = [row for row in results("camps")["rows"] if row["kind"] == "point"]
     systems = camps.RECIPE["systems"]
-    figure, grid = canvas(1, 2, width=7.4, height=2.5, sharey=True)
+    figure, grid = canvas(1, 2, width=7.4, height=2.8, sharey=True)
     left, right = grid[0]
     for y, system in enumerate(systems):
         mine = [row for row in rows if row["system"] == system]
@@ -42,7 +42,7 @@ def compared() -> Picture:
     right.set(xlim=(-0.03, 0.75), xlabel="loss on the two labels")
     return Picture(
         figure,
-        "Graph attention and GCN: nearly all placed rightly, small loss. Full attention: half, and the loss"
+        "All three along the edges: nearly all placed rightly, small loss. Full attention: half, and the loss"
         " of a guess. With a residual path: about half, and a loss near 0.",
         "A mark for each of three seeds; dashed: a guess.",
     )

@@ -1,5 +1,5 @@
-"""The karate club with its two leaders known: graph attention, a GCN, and full attention without and with a
-residual path, all of two layers (`camp_models`).
+"""The karate club with its two leaders known: graph attention, a GCN, dot products along the edges, and full
+attention without and with a residual path, all of two layers (`camp_models`).
 
 200 steps for all, the whole graph in each. The rate of each system is, of those of `rates` within 0.02 of its
 best on VALIDATION, the nearest to 1e-2. Validation graphs are others: `club.stand_in`, generated clubs of the
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from lesson_lib import require
 from lesson_lib.chapters.c10_graph_attention import graphs
-from lesson_lib.chapters.c10_graph_attention.camp_models import TwoFixed, TwoFull, TwoLayers
+from lesson_lib.chapters.c10_graph_attention.camp_models import TwoDots, TwoFixed, TwoLayers
 from lesson_lib.chapters.c10_graph_attention.experiments import club
 from lesson_lib.chapters.c10_graph_attention.graphs import NodeTask
 from lesson_lib.device import to_device
@@ -27,12 +27,19 @@ from lesson_lib.graphs import self_loops
 from lesson_lib.training import History, fit
 
 RECIPE = {
-    "systems": ["graph attention", "GCN", "full attention", "full attention, residual"],
+    "systems": [
+        "graph attention",
+        "GCN",
+        "dot products along edges",
+        "full attention",
+        "full attention, residual",
+    ],
     "steps": 200,
     "rates": [1e-3, 3e-3, 1e-2, 3e-2],
     "lr": {
         "graph attention": 3e-3,
         "GCN": 1e-2,
+        "dot products along edges": 1e-2,
         "full attention": 1e-2,
         "full attention, residual": 3e-2,
     },
@@ -59,7 +66,8 @@ def start(system: str, seed: int = 0, *, task: NodeTask | None = None) -> nn.Mod
         elif system == "GCN":
             model = TwoFixed(*sizes)
         else:
-            model = TwoFull(*sizes, residual=system.endswith("residual"))
+            full = system.startswith("full")
+            model = TwoDots(*sizes, everybody=full, residual=system.endswith("residual"))
     return to_device(model).eval()
 
 
@@ -97,6 +105,14 @@ def apart(model: nn.Module, task: NodeTask) -> float:
     """The largest difference between two nodes in the same logit."""
     found = logits(model, task)
     return (found.amax(0) - found.amin(0)).max().item()
+
+
+@torch.no_grad()
+def first_weights(model: TwoDots, task: NodeTask) -> tuple[float, float]:
+    """The smallest and the largest weight of the first layer."""
+    task = to_device(with_loops(task))
+    weights = model.first.look(task.x, task.edge_index).weights
+    return weights.min().item(), weights.max().item()
 
 
 def run(seed: int) -> list[dict[str, Any]]:
