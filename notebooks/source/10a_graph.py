@@ -242,7 +242,7 @@ camps_figures.compared()
 
 # %% [markdown]
 r"""
-With it both labels are learned, and the others guessed: only the edges tell who belongs to whom. Along them every score will do; the GCN's fixed weights come near. **Here the graph did the work.**
+With it both labels are learned, and the others guessed: only the edges tell who belongs to whom. Along them all three find nearly everybody, even the GCN with its fixed weights. **Here the graph did the work.**
 
 ## In real work
 

@@ -693,5 +693,5 @@ r"""
 
 - From the first edition's lesson: the graph of five nodes by hand (section 2), several heads and costs (3), the window as a graph and renumbering (5), ten seeds and even weights (6), edges that mislead (7; part 10b takes them up), cutting edges (8), the claims (9).
 - Departures from the papers: no dropout, no weight decay, no scaling of features. GAT's last layer averages its heads, as in the paper, in `TwoLayers`; `nodes.NodeClassifier` of section 6 has one last head. The club's edges carry no weights here; networkx has how often two met.
-- "The GCN's fixed weights come near" in part 10a: 30 of 32 in every seed, against 31, 31 and 30 for graph attention.
+- "Even the GCN" in part 10a: 30 of 32 in every seed, against 31, 31 and 30 for graph attention.
 """
