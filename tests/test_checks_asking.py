@@ -362,6 +362,17 @@ CAUGHT = {
         {"x": torch.zeros(1, 1), "W": torch.zeros(3, 1), "U": torch.ones(3, 1), "state": torch.ones(1, 1)}
         | {"b": torch.tensor([0.0, 50.0, 0.0]), "c": torch.zeros(3)},
     ],
+    "sum_of_messages_2": [
+        {"value": torch.zeros(2, 1), "weights": torch.ones(1), "edge_index": torch.tensor([[0], [1]])},
+        {"value": torch.tensor([[3.0], [5.0]]), "weights": torch.ones(2)}
+        | {"edge_index": torch.tensor([[0, 1], [1, 0]])},
+    ],
+    "attend_to_known_2": [
+        {name: torch.ones(2, 1) for name in ("query", "key")}
+        | {"value": torch.tensor([[2.0], [8.0]]), "knows": torch.ones(2, 2, dtype=torch.bool)},
+        {name: torch.ones(2, 1) for name in ("query", "key", "value")}
+        | {"knows": torch.eye(2, dtype=torch.bool)},
+    ],
     "rnn_stages_2": [{"n": 1, "d": 3, "rows": 4}, {"n": 3, "d": 0, "rows": 1}],
     "shift_weights_2": [
         {"h": 1, "w": 3, "down": 0, "right": 1},

@@ -6,7 +6,7 @@ that fill one.
     loop          lesson 03: self-attention pair by pair in Python, and as products
     layers        lesson 08: `costs.layer`, one sequence of width 64
     speech        lesson 09: `lengths.layer`, n frames, eight heads of width 64
-    graph         lesson 10: `GraphAttention` along the edges of a graph of degree 10, and with its table
+    graph         chapter 10: `GraphAttention` along the edges of a graph of degree 10, and with its table
     next token    lesson 11: one more token behind n kept ones, with 8, 2 or 1 heads of keys
 
 Float32, without gradients. On a GPU a call is timed by the clock until the GPU has finished, on the CPU in

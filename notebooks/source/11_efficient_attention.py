@@ -94,7 +94,7 @@ figures.family_map()
 
 # %% [markdown]
 r"""
-Read it by columns. The left one never computes most scores. The middle one lets a few stand for all: a few tokens, a few mixed keys, a few features. Both give something up, and the last line of each box says what. The right one compares every pair. Its upper box gives up nothing: the *same numbers* in another order. Its lower one gives up that each head has keys of its own. Grey boxes do not run in this course. Sections 2 to 5 take the left and the middle, sections 6 to 8 the right; windows are in lesson [09](09_truncated_attention.ipynb), known edges in [10](10_graph_attention.ipynb), linear attention in [08c](08c_linear.ipynb).
+Read it by columns. The left one never computes most scores. The middle one lets a few stand for all: a few tokens, a few mixed keys, a few features. Both give something up, and the last line of each box says what. The right one compares every pair. Its upper box gives up nothing: the *same numbers* in another order. Its lower one gives up that each head has keys of its own. Grey boxes do not run in this course. Sections 2 to 5 take the left and the middle, sections 6 to 8 the right; windows are in lesson [09](09_truncated_attention.ipynb), known edges in [10a](10a_graph.ipynb), linear attention in [08c](08c_linear.ipynb).
 
 ## 2 · Look at fewer pairs, and let a few see everything
 

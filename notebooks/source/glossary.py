@@ -140,6 +140,7 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | node, edge | 节点, 边 | the things of a graph; a line between two of them |
 | neighbour | 邻居 | a node at the other end of an edge |
 | self-loop | 自环 | an edge from a node to itself |
+| degree | 度 | how many edges arrive at a node |
 | message passing | 消息传递 | values go along edges, and each node adds up what arrives |
 | graph neural network (GNN) | 图神经网络 | a network whose layers pass messages |
 | graph attention | 图注意力 | attention along the edges of a graph |

@@ -435,7 +435,7 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
     assert explorer.press(verdicts, "End") is not None
     assert rows.count() == 2  # what is unsaid
     assert explorer.press(verdicts, "ArrowLeft") is not None
-    assert rows.count() == 11  # what is corrected
+    assert rows.count() == 10  # what is corrected
     assert explorer.press(origins, "End") is not None  # S4
     assert rows.count() == 0 and "No row of the ledger" in explorer.root.inner_text()
     assert explorer.press(verdicts, "Home") is not None and explorer.press(origins, "Home") is not None

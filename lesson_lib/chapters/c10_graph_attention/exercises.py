@@ -1,4 +1,4 @@
-"""Exercises of lesson 10, graph attention: who may look at whom, and what edges cannot say.
+"""Exercises of chapter 10, graph attention: who may look at whom, and what edges cannot say.
 
 In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
 the solution's text (old, new).
@@ -13,6 +13,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention import messages as part_10a
+from lesson_lib.chapters.c10_graph_attention import seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -123,6 +125,7 @@ def _more_sum_of_messages(drawn: Draw) -> list[Case]:
 
 messages = Write(
     name="sum_of_messages",
+    second=lambda n: seconds.messages(messages),
     title="Who sends, who receives: a repair",
     stars=1,
     minutes=5,
@@ -350,12 +353,13 @@ def _more_attend_to_known(drawn: Draw) -> list[Case]:
 
 known = Write(
     name="attend_to_known",
+    second=lambda n: seconds.known(known),
     title="A score of 0 is not silence: a repair",
     stars=2,
     minutes=8,
     why=(
-        '"set the score to 0 for those who are not connected" stands in slides, in this course\'s source,'
-        " too, and the strangers get weight"
+        '"not connected, so set it to 0" is right of the weights, and soon written for the scores: then the'
+        " strangers get weight"
     ),
     asked=(
         "repair: attention in which i looks only at those j with knows[i, j]; the weights of all others are"
@@ -740,6 +744,7 @@ def _more_softmax_over_edges(drawn: Draw) -> list[Case]:
 
 segments = Write(
     name="softmax_over_edges",
+    second=lambda n: seconds.LOG_SUMS,
     title="A softmax for each node",
     stars=3,
     minutes=12,
@@ -994,4 +999,4 @@ gcn = Alike(
 )
 
 
-EXERCISES = (neighbours, messages, isolated, known, path, mislead, segments, gcn)
+EXERCISES = (*part_10a.ASKED, neighbours, messages, isolated, known, path, mislead, segments, gcn)

@@ -1,4 +1,4 @@
-"""The figures of lesson 10: attention along edges, step by step and against its rivals; a score of 0 against
+"""The figures of chapter 10: attention along edges, step by step and against its rivals; a score of 0 against
 a weight of 0."""
 
 import math

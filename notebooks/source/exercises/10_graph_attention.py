@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · Graph attention: exercises
 #
-# Eight exercises, about 60 minutes. They follow the lesson `10_graph_attention`; best in this order, and the last two, the hardest, may wait.
+# Eight exercises, about 60 minutes. They follow part 10a; best in this order, and the last two, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

@@ -12,6 +12,7 @@ from lesson_lib.chapters.c10_graph_attention.exercises import (
     _node_by_node,
     _segments,
 )
+from lesson_lib.graphs import attend_edges
 from lesson_lib.masks import window
 
 
@@ -110,7 +111,49 @@ def _by_logsumexp(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
     return torch.cat(parts)[order.argsort()]
 
 
+def _target_by_target(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+    """A softmax for each node that hears somebody."""
+    made = value.new_zeros(len(query), value.shape[1])
+    for i in edge_index[1].unique().tolist():
+        near = edge_index[0, edge_index[1] == i]
+        scores = key[near] @ query[i] / key.shape[1] ** 0.5
+        made[i] = scores.softmax(0) @ value[near]
+    return made
+
+
+def _divided_last(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+    """Messages and shares are summed first; the division comes at the end."""
+    j, i = edge_index
+    shares = torch.exp(torch.einsum("ed,ed->e", query[i], key[j]) / key.shape[-1] ** 0.5)
+    counted = torch.cat([value, torch.ones_like(value[:, :1])], 1)
+    summed = torch.zeros_like(counted).index_add(0, i, shares[:, None] * counted[j])
+    return summed[:, :-1] / summed[:, -1:].clamp(min=1e-30)
+
+
+def _with_the_library(query: Tensor, key: Tensor, value: Tensor, edge_index: Tensor) -> Tensor:
+    return attend_edges(query[:, None], key[:, None], value[:, None], edge_index).output[:, 0]
+
+
+def _bent_by_hand(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) -> Tensor:
+    """Edge by edge, the bend written as a maximum."""
+    j, i = edge_index
+    summed = (z[i] * a_query).sum(-1) + (z[j] * a_key).sum(-1)
+    return torch.maximum(summed, summed / 5)
+
+
+def _one_product(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) -> Tensor:
+    """Both vectors as one, on targets and sources side by side."""
+    pairs = torch.cat([z[edge_index[1]], z[edge_index[0]]], 1)
+    return torch.nn.functional.leaky_relu(pairs @ torch.cat([a_query, a_key]), negative_slope=0.2)
+
+
 RIGHT = {
+    "strangers_share": ("c", "C"),
+    "scores_left": (190, "2 * 78 + 34"),
+    "along_edges": (_target_by_target, _divided_last, _with_the_library),
+    "without_the_bend": ("a", "A"),
+    "gat_scores": (_bent_by_hand, _one_product),
+    "two_labels": ("c", "c)"),
     "sum_of_messages": (_summed(), _messages_by_loop, _messages_by_table),
     "attend_to_known": (
         _known(),
