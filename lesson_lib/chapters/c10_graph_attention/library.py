@@ -2,8 +2,8 @@
 
     node     a function, method or class with a docstring
     edge     the source of one uses the other, or has it in it (a class its methods); listed both ways
-    x        which of some 1,300 words its docstring holds: 1 over the root of their number, else 0
-    class    the chapter of the library reference that describes its module, eleven of them
+    x        which of some 1,000 words its docstring holds: 1 over the root of their number, else 0
+    class    the chapter of the library reference that describes its module, one of seven
 
 The words are those of at least four families, and no module's name is among them. A **family** is a package, a
 module, or modules that repeat each other's docstrings; a docstring whose words another family has in the same

@@ -19,10 +19,6 @@ import numpy
 
 HERE = Path(__file__).parent
 CHAPTERS = {  # chapter of the library reference, in short -> its modules with Python source
-    "data types": (
-        "_collections_abc bisect calendar collections copy datetime enum graphlib heapq pprint reprlib types"
-        " weakref zoneinfo"
-    ),
     "numbers": "_pydecimal fractions numbers random statistics",
     "files": (
         "filecmp fileinput fnmatch genericpath glob linecache ntpath pathlib posixpath shutil stat tempfile"
@@ -30,20 +26,18 @@ CHAPTERS = {  # chapter of the library reference, in short -> its modules with P
     "archives": "_compression bz2 gzip lzma tarfile zipfile",
     "system": "_pyio argparse ctypes curses getopt getpass logging optparse os platform",
     "concurrency": "_threading_local concurrent multiprocessing queue sched subprocess threading",
-    "internet data": "base64 email json mailbox mimetypes quopri",
     "protocols": (
         "ftplib http imaplib ipaddress poplib smtplib socketserver urllib uuid webbrowser wsgiref xmlrpc"
     ),
-    "debugging": "bdb cProfile pdb profile pstats timeit trace tracemalloc",
-    "runtime": "abc contextlib dataclasses inspect site sysconfig traceback warnings",
     "language": "ast compileall dis pickletools py_compile pyclbr symtable tabnanny tokenize",
 }
 MODULES = {module: chapter for chapter, modules in CHAPTERS.items() for module in modules.split()}
 LEFT_OUT = {"test", "tests", "__pycache__", "idle_test"}  # folders
 FAMILIES = (  # modules that repeat each other's sentences count as one
-    "_collections_abc collections", "genericpath ntpath posixpath", "_compression bz2 gzip lzma",
-    "_threading_local threading", "cProfile profile",
-)  # fmt: skip
+    "genericpath ntpath posixpath",
+    "_compression bz2 gzip lzma",
+    "_threading_local threading",
+)
 AT_LEAST = 4  # a word must occur in so many families
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
