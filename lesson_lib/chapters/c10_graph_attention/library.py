@@ -20,6 +20,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from lesson_lib import require
+
 _HERE = Path(__file__).parent
 PARTS = ("training", "validation", "test")
 
@@ -107,14 +109,21 @@ def split_by_lot(graph: Library, seed: int = 0) -> dict[str, Bool[Tensor, " n"]]
     return {part: mask[order] for part, mask in split(graph, seed).items()}
 
 
-def shuffled(edge_index: Int[Tensor, "2 edges"], seed: int = 0) -> Int[Tensor, "2 edges"]:
-    """As many edges, both ways, with each node's number of edges kept and its neighbours drawn by lot.
+def shuffled(
+    edge_index: Int[Tensor, "2 edges"], share: int | float = 1.0, seed: int = 0
+) -> Int[Tensor, "2 edges"]:
+    """The edges, both ways, of which a share has been cut in two and the halves joined by lot: each node keeps
+    about its number of edges.
 
-    Pairs that join a node to itself, or occur twice, are left out.
+    Pairs that join a node to itself, or occur twice, are left out. Raises ValueError for a share outside 0 ... 1.
     """
+    require.number(at_least=0, at_most=1, share=share)
     generator = torch.Generator("cpu").manual_seed(seed)
-    source, target = edge_index[:, edge_index[0] < edge_index[1]]
-    ends = torch.cat([source, target])
+    pairs = edge_index[:, edge_index[0] < edge_index[1]]
+    pairs = pairs[:, torch.randperm(pairs.shape[1], generator=generator, device="cpu")]
+    cut, kept = pairs.split([round(share * pairs.shape[1]), pairs.shape[1] - round(share * pairs.shape[1])], 1)
+    ends = cut.flatten()
     a, b = ends[torch.randperm(len(ends), generator=generator, device="cpu")].chunk(2)
-    pairs = torch.stack([torch.minimum(a, b), torch.maximum(a, b)])[:, a != b].unique(dim=1)
+    joined = torch.stack([torch.minimum(a, b), torch.maximum(a, b)])[:, a != b]
+    pairs = torch.cat([kept, joined], 1).unique(dim=1)
     return torch.cat([pairs, pairs.flip(0)], 1)
