@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention import real_graph_asked
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -994,4 +995,4 @@ gcn = Alike(
 )
 
 
-EXERCISES = (neighbours, messages, isolated, known, path, mislead, segments, gcn)
+EXERCISES = (neighbours, messages, isolated, known, path, mislead, segments, gcn, *real_graph_asked.ASKED)

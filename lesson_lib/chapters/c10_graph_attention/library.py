@@ -5,9 +5,9 @@
     x        which of some 1,000 words its docstring holds: 1 over the root of their number, else 0
     class    the chapter of the library reference that describes its module, one of seven
 
-The words are those of at least four families, and no module's name is among them. A **family** is a package, a
-module, or modules that repeat each other's docstrings; a docstring whose words another family has in the same
-combination is not in the graph. The split deals whole families, so that no module stands on two sides of it.
+The words are those of at least four families, and no module's name is among them. A **family** is a package,
+a module, or modules that repeat each other's docstrings; a docstring whose words another family has in the
+same combination is not in the graph. The split deals whole families, so that no module stands on two sides.
 Source: the standard library of Python 3.11, read by `library_maker`; see library.txt for its licence.
 """
 
@@ -103,7 +103,7 @@ def split(graph: Library, seed: int = 0) -> dict[str, Bool[Tensor, " n"]]:
 
 
 def split_by_lot(graph: Library, seed: int = 0) -> dict[str, Bool[Tensor, " n"]]:
-    """Sides of the same sizes as those of `split`, whose nodes are drawn one by one: families are torn apart."""
+    """Sides as large as those of `split`, whose nodes are drawn one by one: families are torn apart."""
     generator = torch.Generator("cpu").manual_seed(seed)
     order = torch.randperm(len(graph.y), generator=generator, device="cpu")
     return {part: mask[order] for part, mask in split(graph, seed).items()}
@@ -112,16 +112,18 @@ def split_by_lot(graph: Library, seed: int = 0) -> dict[str, Bool[Tensor, " n"]]
 def shuffled(
     edge_index: Int[Tensor, "2 edges"], share: int | float = 1.0, seed: int = 0
 ) -> Int[Tensor, "2 edges"]:
-    """The edges, both ways, of which a share has been cut in two and the halves joined by lot: each node keeps
-    about its number of edges.
+    """The edges, both ways, of which a share has been cut in two and the halves joined by lot: each node
+    keeps about its number of edges.
 
-    Pairs that join a node to itself, or occur twice, are left out. Raises ValueError for a share outside 0 ... 1.
+    Pairs that join a node to itself, or occur twice, are left out. Raises ValueError for a share outside
+    0 ... 1.
     """
     require.number(at_least=0, at_most=1, share=share)
     generator = torch.Generator("cpu").manual_seed(seed)
     pairs = edge_index[:, edge_index[0] < edge_index[1]]
     pairs = pairs[:, torch.randperm(pairs.shape[1], generator=generator, device="cpu")]
-    cut, kept = pairs.split([round(share * pairs.shape[1]), pairs.shape[1] - round(share * pairs.shape[1])], 1)
+    n_cut = round(share * pairs.shape[1])
+    cut, kept = pairs[:, :n_cut], pairs[:, n_cut:]
     ends = cut.flatten()
     a, b = ends[torch.randperm(len(ends), generator=generator, device="cpu")].chunk(2)
     joined = torch.stack([torch.minimum(a, b), torch.maximum(a, b)])[:, a != b]

@@ -2,9 +2,9 @@
 
     python -m lesson_lib.chapters.c10_graph_attention.library_maker
 
-The shipped file was made with Python 3.11; another version gives another graph of the same form. The source is
-parsed and never imported. See `library` for what a node, an edge, a word and a class are, and for the rule of
-the split. Docstrings are the work of Python's authors; what is stored is how often a word occurs in each.
+The shipped file was made with Python 3.11; another version gives another graph of the same form. The source
+is parsed and never imported. See `library` for what a node, an edge, a word and a class are, and for the rule
+of the split. Docstrings are the work of Python's authors; what is stored is how often a word occurs in each.
 """
 
 import ast
@@ -107,7 +107,9 @@ def _names(name: str, tree: ast.Module, is_package: bool) -> dict[str, str]:
             base = base[: len(base) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
             known |= {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
-    return known | {full.removeprefix(name + "."): full for full, _, owner in definitions(name, tree) if not owner}
+    return known | {
+        full.removeprefix(name + "."): full for full, _, owner in definitions(name, tree) if not owner
+    }
 
 
 def _dotted(node: ast.AST) -> str:

@@ -15,14 +15,16 @@ Make = Callable[[int, int, int], nn.Module]  # d_in, width of a head, heads -> l
 
 
 class Reader(nn.Module):
-    """Logits (n, n_classes) of all nodes, by two layers of the kind that `make` makes: 4 heads of width 8, then
-    one as wide as there are classes. Edges are used as they are: add self-loops."""
+    """Logits (n, n_classes) of all nodes, by two layers of the kind that `make` makes: 4 heads of width 8,
+    then one as wide as there are classes. Edges are used as they are: add self-loops."""
 
     def __init__(self, make: Make, d_in: int, n_classes: int) -> None:
         super().__init__()
         self.first, self.last = make(d_in, 8, 4), make(32, n_classes, 1)
 
-    def forward(self, x: Float[Tensor, "n d_in"], edges: Int[Tensor, "2 edges"]) -> Float[Tensor, "n classes"]:
+    def forward(
+        self, x: Float[Tensor, "n d_in"], edges: Int[Tensor, "2 edges"]
+    ) -> Float[Tensor, "n classes"]:
         hidden = F.elu(self.first(x, edges))
         return self.last(F.dropout(hidden, 0.5, self.training), edges)
 
@@ -55,7 +57,7 @@ class Fixed(Alone):
 
 
 class Attentive(nn.Module):
-    """`GraphAttention`, of which the output alone is handed on; `weights` keeps the last call's, (edges, h)."""
+    """`GraphAttention`, its output alone; `weights` keeps those of the last call, (edges, h)."""
 
     def __init__(self, d_in: int, d_head: int, n_heads: int, *, dynamic: bool = False) -> None:
         super().__init__()
@@ -97,7 +99,9 @@ def reader(kind: str, d_in: int, n_classes: int) -> Reader:
     return Reader(LAYERS[kind], d_in, n_classes)
 
 
-def balanced_loss(logits: Float[Tensor, "n classes"], y: Int[Tensor, " n"], part: Bool[Tensor, " n"]) -> Tensor:
+def balanced_loss(
+    logits: Float[Tensor, "n classes"], y: Int[Tensor, " n"], part: Bool[Tensor, " n"]
+) -> Tensor:
     """Cross-entropy of the nodes of a part, each class with the same say."""
     size = torch.bincount(y[part], minlength=logits.shape[-1]).clamp(min=1)
     return F.cross_entropy(logits[part], y[part], weight=1 / size.to(logits.dtype))
@@ -109,5 +113,7 @@ def balanced_accuracy(
     """The share of right answers in each class of a part, averaged over these classes."""
     right = (logits.argmax(-1) == y)[part].double()
     size = torch.bincount(y[part], minlength=logits.shape[-1])
-    shares = torch.zeros(len(size), dtype=right.dtype, device=right.device).index_add(0, y[part], right) / size
+    shares = (
+        torch.zeros(len(size), dtype=right.dtype, device=right.device).index_add(0, y[part], right) / size
+    )
     return shares[size > 0].mean().item()

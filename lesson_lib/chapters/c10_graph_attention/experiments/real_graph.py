@@ -1,12 +1,11 @@
-"""The chapter of each function of the standard library: words alone against networks that hear the neighbours.
+"""The chapter of each function of the standard library: words alone against networks that hear neighbours.
 
-Each seed has a split of its own, and all kinds stand on it: `library.split`, where no family of modules is on
-two sides. The graph is as it is, or a `share` of its edges is shuffled. All edges get self-loops. The score is
-`balanced_accuracy`; training ends once it has not risen on VALIDATION for `patience` reports, and the best
-weights are kept. The rate of each kind is its best of `rates` on VALIDATION with the first seed (of equals the
-nearest to 1e-2). "GAT of
-torch_geometric" is its GATConv, begun with the weights of our GAT; "own words beside" adds a matrix for the
-node itself to each layer of dot products. Parts:
+Each seed has a split of its own, and all kinds stand on it: `library.split`, where no family of modules is
+on two sides. The graph is as it is, or a `share` of its edges is shuffled. All edges get self-loops. The
+score is `balanced_accuracy`; training ends once it has not risen on VALIDATION for `patience` reports, and
+the best weights are kept. The rate of each kind is its best of `rates` on VALIDATION with the first seed (of
+equals the nearest to 1e-2). "GAT of torch_geometric" is its GATConv, begun with the weights of our GAT; "own
+words beside" adds a matrix for the node itself to each layer of dot products. Parts:
 
     rate     validation score with each rate
     point    test score of each kind on each graph; `same`, `other`, `own`: the first layer's weight over an
