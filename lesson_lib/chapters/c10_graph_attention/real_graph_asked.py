@@ -54,7 +54,7 @@ even_or_learned = Choice(
     answer="b",
     remember="most neighbours are of the own chapter, so a mean needs no choice",
     slips={
-        "a choice pays where neighbours differ; here 95 in 100 edges stay in a chapter": "a",
+        "a choice pays where neighbours differ; here 97 in 100 edges stay in a chapter": "a",
         "that would be so if the scores overfitted; they do not hurt either": "c",
     },
 )
