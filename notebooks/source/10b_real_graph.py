@@ -56,25 +56,25 @@ It is `statistics.stdev`. Its own words say little. The three functions that it 
 
 ## 1 · A graph with text
 
-Each function, method and class of 57 modules is a **node**, if it has a docstring: the text that says what it does. Where one's source uses another, or a class holds a method, an **edge** joins the two, both ways. A node's features are words, and no module's name is among them. Its class is one of seven chapters.
+The nodes are functions, methods and classes of Python's standard library that have a docstring, a text that says what they do. Where one's source uses another, or a class holds a method, an edge joins the two, both ways. A node's row of $x$ says which words its docstring has; modules' names are left out. Its class is its module's chapter in the manual, one of seven.
 """
 
 # %%
 n = len(graph.y)
 same = (graph.y[source] == graph.y[target]).float().mean()
-print(n, "nodes,", len(source) // 2, "edges,", len(graph.words), "words")
+print("x:", tuple(graph.x.shape), "· edges:", len(source) // 2)
 print(f"edges that stay within a chapter: {same:.0%}")
 real_graph_figures.where_edges_lead()
 
 # %% [markdown]
 r"""
-A graph whose edges mostly join nodes of one class is called **homophilous**: like joins like. This one is.
+Like joins like: such a graph is called **homophilous**.
 
 ## 2 · A fair split
 
-Some nodes are for training, some for **validation**, which chooses when training ends, the others for the test. Chapters differ in size, so let each count the same: the score is the share of right answers in each chapter, averaged over the seven. A constant answer has 1/7 = 14 %.
+Some nodes are for training, some for validation, which ends the training, the others for the test. Chapters differ in size, so let each count the same: the score is the share of right answers in a chapter, averaged over the seven. A constant answer has 1/7 = 14 %.
 
-How should nodes be dealt? One by one, by lot? Or **family** by family: all functions of a package on one side, and modules that repeat each other's sentences (gzip, bz2, lzma) together?
+Shall we deal nodes one by one, by lot? Or **family** by family: all nodes of a module or package on one side, and modules that repeat each other's sentences (gzip, bz2, lzma) together?
 """
 
 # %%
@@ -85,9 +85,7 @@ real_graph_figures.two_deals()
 
 # %% [markdown]
 r"""
-**"The network never trained on these nodes, so the test is fair."** Dealt one by one, GCN finds more than 90 %, by families some 50 %. Nearly every test node has sisters in training, with the same module's phrases, often joined to it. That network knows modules, not chapters. Ask of every split: could the answer come in through a relative?
-
-From here on we deal families.
+**"It never trained on these nodes, so the test is fair."** Dealt one by one, GCN finds more than 90 %; by families, some 50 %. A test node's sisters were in training, with their module's phrases, and often joined to it. The first GCN knows modules, not chapters. So we deal families:
 """
 
 # %%
@@ -111,12 +109,12 @@ show_source(real_graph.Reader)
 
 # %% [markdown]
 r"""
-- **words alone**: each layer is $Wx + b$. It has GCN's number of weights and hears no neighbour.
-- **GCN**: sums neighbours' $Wx$ with fixed weights, $1/\sqrt{d_i d_j}$.
-- **GAT**, **GATv2**: weights by their scores, as in 10a.
-- **dot products**: queries and keys made of $Wx$, along the edges by `attend_edges`.
+- **words alone**: $Wx + b$. It has as many weights as GCN, and hears no neighbour.
+- **GCN**: sums the neighbours' $Wx$ with fixed weights, $1/\sqrt{d_i d_j}$.
+- **GAT**, **GATv2**: learned weights, by the scores of 10a.
+- **dot products**: learned weights, from queries and keys made of $Wx$.
 
-All nodes hear themselves, too. Train the first and the third:
+All hear themselves, too (self-loops). Train two of them:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -135,7 +133,7 @@ for kind, reader in readers.items():
 
 # %% [markdown]
 r"""
-By its own words stdev is placed wrongly; with its neighbours' it is a matter of numbers. They bring some 15 points. Is it the attention?
+Its own words place stdev wrongly, its neighbours' rightly. In all, neighbours bring some 15 points. Is that the attention?
 """
 
 # %%
@@ -146,11 +144,13 @@ real_graph_figures.networks()
 
 # %% [markdown]
 r"""
-Words alone: some 35 % in each split. All networks that hear neighbours: 46 to 57 %. GCN, whose weights are fixed, is among them; the kinds differ less than the splits do. **The graph did the work, not the attention.** (PyTorch Geometric's GAT, begun with our weights, gives our numbers.)
+Words alone find some 35 % in each split, all that hear neighbours 45 to 57 %. GCN, with its fixed weights, is among them. **The graph did the work, not the attention.** (The GAT of torch_geometric began with our GAT's weights; it gives the same numbers.)
 
 ## 4 · Edges that mislead
 
-Now spoil the graph: cut edges in two and join the halves by lot. Each node keeps about its number of neighbours, and they are strangers.
+Spoil the graph: cut a share of the edges in two and join the halves by lot. Each node keeps about its number of neighbours, but they are strangers.
+
+One network more, **own words beside**: dot products, and a second matrix $W'x$ of the node itself, added to the mixture.
 """
 
 # %%
@@ -161,9 +161,9 @@ real_graph_figures.misleading()
 
 # %% [markdown]
 r"""
-With half of the edges shuffled, hearing neighbours is worth nothing. With all shuffled it does harm: some 25 to 30 %, where words alone have 35.
+With half of the edges shuffled, neighbours are worth about nothing; with all, they do harm.
 
-**"Attention drops the edges that mislead."** It could: a node may give all weight to itself. See what it does with shuffled edges. An even weight is one divided by the number of nodes that are heard.
+**"Attention drops the edges that mislead."** It could: a node may give all weight to itself. An even weight is 1 over the number of nodes that are heard; these are the weights on the shuffled graph:
 """
 
 # %%
@@ -171,7 +171,7 @@ real_graph_figures.where_weights_lie()
 
 # %% [markdown]
 r"""
-GAT's weights stay even. Dot products do choose: three times the even weight for the node itself, half of it for nodes of another chapter. They lose least, and still lose: weights above 0 that sum to 1 can only mix. What helps is a second matrix for the node's own words *beside* the mixture. That network ("own words beside") stays near words alone to the end; on the good graph it is not ahead.
+GAT's stay even. Dot products do choose: more than three times the even weight for the node itself, half of it for nodes of another chapter. They lose less, and still lose: something of each stranger comes in. A path for the node's own words, beside the mixture, stays near words alone to the end; on the good graph it gains nothing.
 
 ## 5 · Many small graphs
 
@@ -184,7 +184,7 @@ print("atoms C, N, O:", first.x.sum(0).tolist(), second.x.sum(0).tolist())
 
 # %% [markdown]
 r"""
-The **twins** C–N–O and N–C–O have the same atoms, so no count of atoms tells them apart. One layer does: let each node sum its neighbours, and ask each O whether it hears an N. To take many molecules at once, put them side by side as one graph whose parts are not joined.
+C–N–O and N–C–O have the same atoms, so no count of atoms tells them apart. One layer does: each node sums its neighbours, and each O asks whether it hears an N. To take many molecules at once, put them side by side: one graph, whose parts are not joined.
 """
 
 # %% [markdown] tags=["exercise:batch_graphs"]
@@ -192,11 +192,8 @@ The **twins** C–N–O and N–C–O have the same atoms, so no count of atoms 
 
 # %% [markdown]
 r"""
-Each molecule needs one answer: **pooling** makes one row of all its nodes' rows.
+Each molecule needs one answer: **pooling** makes one row of its nodes' rows.
 """
-
-# %%
-predict("two_copies")
 
 # %% [markdown] tags=["exercise:pool_mean"]
 # Write the mean for each graph.
@@ -220,13 +217,11 @@ print(
 
 # %% [markdown]
 r"""
-Twins have equal means of atoms; the pooled layer tells all 200. Here no words help, and edges are everything.
-
-**"A mean knows how many atoms there are."** It does not: two copies have the mean of one. Where number matters, take the sum.
+The mean of atoms is the same for both of a pair; the mean of what was heard tells all 200. Here edges are everything. (Two copies of a molecule have the mean of one: where number matters, pool by the sum.)
 
 ## In real work
 
-PyTorch Geometric (not installed here) has all of it:
+PyTorch Geometric, which is not installed here:
 
 ```python
 from torch_geometric.loader import DataLoader
@@ -238,7 +233,7 @@ for batch in DataLoader(graphs, batch_size=64, shuffle=True):
     pooled = global_mean_pool(hidden, batch.batch)
 ```
 
-Cora, a public graph of papers, comes as two texts. With the files, call this with what `open("cora.content").read()` and `open("cora.cites").read()` give. The bug that people meet: each citation is listed once, so without `flip` only one of the two papers hears the other.
+Cora, a public graph of papers, comes as two files; give their texts, `open("cora.content").read()` and `open("cora.cites").read()`, to the function below. The bug that people meet: a citation is listed once, so without `flip` one of the two papers hears nothing.
 """
 
 # %%
@@ -252,14 +247,14 @@ print(tiny.x.shape, tiny.y.tolist(), tiny.edge_index.tolist())
 r"""
 ## Nine words once more
 
-stdev's words fit any chapter. Its three neighbours named it, with even weights as well as with learned ones. Had they been drawn by lot, they would have drowned it.
+stdev's own words fit any chapter; its neighbours placed it. That took a graph in which like joins like, and hardly any attention.
 
 **To remember.** First ask what the words know, then what the edges add, then what attention adds.
 
-- Deal families, not nodes; or the test is about relatives.
-- The controls: words alone, fixed weights, shuffled edges.
-- Attention mixes what edges bring. It rarely cancels bad edges; a path for the node itself does.
-- A batch of graphs is one graph whose parts are not joined. A mean over nodes forgets their number.
+- Deal families, not nodes: else relatives give the answer away.
+- Three controls: words alone, fixed weights, shuffled edges.
+- Attention did not drop bad edges; a path beside it kept the node's own words.
+- A batch of graphs is one graph whose parts are not joined.
 
 **Sources.** Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491); Shchur et al. 2018 on splits (arXiv:1811.05868); the standard library of Python 3.11.
 

@@ -1,4 +1,4 @@
-"""What part 10b asks: five predictions, and two functions to write, each with a second problem."""
+"""What part 10b asks: four predictions, and two functions to write, each with a second problem."""
 
 import torch
 from jaxtyping import Float, Int
@@ -45,7 +45,7 @@ even_or_learned = Choice(
     name="even_or_learned",
     notebook=PART,
     title="Fixed weights, learned weights",
-    asked="GCN's weights are fixed by degrees, the other two networks learn theirs. Who is ahead?",
+    asked="GCN's weights are fixed, those of GAT, GATv2 and dot products are learned. Who is ahead?",
     options={
         "a": "learned weights, by 10 points or more",
         "b": "nobody",
@@ -64,8 +64,8 @@ wrong_edges = Choice(
     notebook=PART,
     title="Edges by lot",
     asked=(
-        "All edges are shuffled. Words alone find 35 %. What do the three networks that hear neighbours find"
-        " after training on that graph?"
+        "All edges are shuffled, and the networks are trained on that graph. Words alone find 35 %. What do"
+        " GCN and GAT find?"
     ),
     options={
         "a": "more than 35 %: a node hears itself, too",
@@ -77,24 +77,6 @@ wrong_edges = Choice(
     slips={
         "it hears itself as one of several; what do the others add?": "a",
         "in GCN nothing can ignore an edge; in the others training would have to want it": "b",
-    },
-)
-
-two_copies = Choice(
-    name="two_copies",
-    notebook=PART,
-    title="Two copies",
-    asked="A graph is a molecule; another is two copies of it. How do their means over nodes compare?",
-    options={
-        "a": "the second is twice the first",
-        "b": "they are equal",
-        "c": "the second is half the first",
-    },
-    answer="b",
-    remember="a mean divides by the number of nodes, so it cannot say how many there are",
-    slips={
-        "that is what a sum would do": "a",
-        "twice the nodes are divided by twice their number": "c",
     },
 )
 
@@ -409,7 +391,6 @@ ASKED = (
     dealt_by_lot,
     even_or_learned,
     wrong_edges,
-    two_copies,
     write_batch_graphs,
     write_pool_mean,
 )

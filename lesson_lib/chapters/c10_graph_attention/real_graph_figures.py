@@ -22,7 +22,7 @@ def where_edges_lead() -> Picture:
     source, target = graph.y[graph.edge_index]
     k = len(graph.chapters)
     counts = torch.bincount(target * k + source, minlength=k * k).reshape(k, k).double()
-    return heatmap(
+    picture = heatmap(
         counts / counts.sum(-1, keepdim=True),
         alt="A table of seven chapters by seven, bright on its diagonal and dark elsewhere.",
         caption="A row: of the edges to a chapter's nodes, the share that comes from each chapter.",
@@ -32,6 +32,8 @@ def where_edges_lead() -> Picture:
         column_axis="edge comes from",
         limits=(0.0, 1.0),
     )
+    picture.figure.axes[0].tick_params(axis="x", rotation=90)
+    return picture
 
 
 def two_deals() -> Picture:
