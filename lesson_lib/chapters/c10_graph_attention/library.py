@@ -111,7 +111,7 @@ def split_by_lot(graph: Library, seed: int = 0) -> dict[str, Bool[Tensor, " n"]]
 
 def shuffled(
     edge_index: Int[Tensor, "2 edges"], share: int | float = 1.0, seed: int = 0
-) -> Int[Tensor, "2 edges"]:
+) -> Int[Tensor, "2 fewer"]:
     """The edges, both ways, of which a share has been cut in two and the halves joined by lot: each node
     keeps about its number of edges.
 
