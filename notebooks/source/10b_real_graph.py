@@ -256,7 +256,7 @@ stdev's own words fit any chapter; its neighbours placed it. That took a graph i
 - Attention did not drop bad edges; a path beside it kept the node's own words.
 - A batch of graphs is one graph whose parts are not joined.
 
-**Sources.** Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491); Shchur et al. 2018 on splits (arXiv:1811.05868); the standard library of Python 3.11.
+**Sources.** Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491); Shchur et al. 2018 on splits (arXiv:1811.05868); the standard library of Python 3.11. Protocol, rates, seeds: [evidence](evidence/10_graph_attention_evidence.ipynb).
 
 **Next**: [11](11_efficient_attention.ipynb): can attention be cheaper?
 """

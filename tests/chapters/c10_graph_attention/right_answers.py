@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention import real_graph_asked
 from lesson_lib.chapters.c10_graph_attention.exercises import (
     _log_of_weights,
     _messages_by_table,
@@ -110,6 +111,19 @@ def _by_logsumexp(scores: Tensor, edge_index: Tensor, n: int) -> Tensor:
     return torch.cat(parts)[order.argsort()]
 
 
+def _batched_by_loop(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> Tensor:
+    made, before, at = edge_index.clone(), 0, 0
+    for n, e in zip(n_nodes.tolist(), n_edges.tolist(), strict=True):
+        made[:, at : at + e] += before
+        before, at = before + n, at + e
+    return made
+
+
+def _pooled_by_table(x: Tensor, graph: Tensor, n_graphs: int) -> Tensor:
+    table = (graph == torch.arange(n_graphs, device=graph.device)[:, None]).to(x.dtype)
+    return table / table.sum(-1, keepdim=True) @ x
+
+
 RIGHT = {
     "sum_of_messages": (_summed(), _messages_by_loop, _messages_by_table),
     "attend_to_known": (
@@ -130,6 +144,12 @@ RIGHT = {
         _log_of_weights,
         _by_degree(lambda d_j, d_i: 3 * d_i - d_j.sqrt().log()),
     ),
+    "nine_words": ("a", "numbers"),
+    "dealt_by_lot": ("b", "(B)"),
+    "even_or_learned": ("b", "nobody"),
+    "wrong_edges": ("c", "less than 35 %"),
+    "batch_graphs": (real_graph_asked.batch_graphs, _batched_by_loop),
+    "pool_mean": (real_graph_asked.pool_mean, _pooled_by_table),
     "three_neighbours": (
         16,
         "96 / 6",

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lesson_lib import require
 from lesson_lib.chapters.c10_graph_attention import library
 from lesson_lib.chapters.c10_graph_attention.real_graph import (
     LAYERS,
@@ -35,8 +36,9 @@ from lesson_lib.graphs import self_loops
 from lesson_lib.training import History, fit
 
 PEER, BESIDE = "GAT of torch_geometric", "own words beside"
+KINDS = (*LAYERS, PEER, BESIDE)
 RECIPE = {
-    "kinds": [*LAYERS, PEER, BESIDE],
+    "kinds": [*KINDS],
     "shares": [0.0, 0.25, 0.5, 0.75, 1.0],
     "by_lot": ["words alone", "GCN", "GAT"],
     "steps": 200,
@@ -70,8 +72,7 @@ class Beside(nn.Module):
 def start(kind: str, seed: int = 0) -> Reader:
     """The untrained network that `train` begins with, on the lessons' device. Raises ValueError for another
     kind."""
-    if kind not in RECIPE["kinds"]:
-        raise ValueError(f"kind must be one of {', '.join(RECIPE['kinds'])}, got {kind!r}")
+    require.one_of(KINDS, kind=kind)
     graph = library.load()
     sizes = len(graph.words), len(graph.chapters)
     torch.manual_seed(seed)
