@@ -208,7 +208,7 @@ write_batch_graphs = Write(
     hints=(
         "Which number does the first node of the third graph get?",
         "What does n_nodes.cumsum(0) say of graph k, and by how much is it too large?",
-        "That is a number for each graph. `repeat_interleave` makes one for each edge.",
+        "That is a number for each graph. How does `repeat_interleave` give one to each edge?",
     ),
     solution=batch_graphs,
     hidden=_more_graphs,
@@ -248,7 +248,7 @@ def pool_mean(
     n_graphs: int,
 ) -> Float[Tensor, "n_graphs d"]:
     total = x.new_zeros(n_graphs, x.shape[1]).index_add(0, graph, x)
-    size = graph.bincount(minlength=n_graphs)
+    size = graph.bincount()
     return total / size[:, None]
 
 
@@ -345,7 +345,7 @@ write_pool_mean = Write(
     stars=1,
     minutes=5,
     why="a property of a whole graph needs one vector for all of its nodes",
-    asked="graph[i] says to which graph node i belongs: the mean of x over the nodes of each graph",
+    asked="graph[i] says to which graph node i belongs; none is empty. The mean of x over each graph's nodes",
     stages=(
         Stage(
             "one graph of two nodes",
@@ -365,8 +365,8 @@ write_pool_mean = Write(
     ),
     reference=_graph_by_graph,
     hints=(
-        "`index_add(0, graph, x)` adds row i of x to row graph[i]. What is it called on?",
-        "How many nodes has each graph? `bincount` counts.",
+        "`index_add(0, graph, x)` adds row i of x to row graph[i]. Which shape has what it is called on?",
+        "How many nodes has each graph, and what does `graph.bincount()` count?",
         "The sums are (graphs, d), the counts (graphs,). Which axis is missing?",
     ),
     solution=pool_mean,
@@ -382,6 +382,7 @@ write_pool_mean = Write(
             "total / size[:, None]",
             "x.mean(0).expand(n_graphs, -1)",
         ),
+        "divide by the number of the graph's nodes, not by their width": ("size[:, None]", "x.shape[1]"),
         "the root of the number of nodes does not make a mean": ("size[:, None]", "size[:, None].sqrt()"),
     },
 )

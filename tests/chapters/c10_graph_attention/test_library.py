@@ -90,7 +90,7 @@ def test_the_file_holds_what_was_read(folder):
     assert graph.chapters[graph.y[put]] == "concurrency" and graph.families[graph.family[put]] == "queue"
     assert graph.text("glob.find").split()[-1] == "word"
     assert graph.counts[graph.number("glob.find"), graph.words.index("word")] == 2
-    assert torch.equal(graph.edge_index[:, : made["pairs"].shape[1]].T, torch.tensor(made["pairs"].T).long())
+    assert graph.edge_index[:, : made["pairs"].shape[1]].tolist() == made["pairs"].tolist()
 
 
 def in_form(graph):
@@ -117,7 +117,7 @@ def test_the_shipped_graph_has_the_form_and_is_small():
     assert graph.x.shape == (2339, 1008) and graph.edge_index.shape == (2, 6828)
     assert library._HERE.joinpath("library.npz").stat().st_size < 400 * 1024
     lengths = graph.x.norm(dim=-1)
-    assert torch.allclose(lengths[graph.counts.sum(-1) > 0], torch.ones(())) and not lengths.isnan().any()
+    assert (lengths[graph.counts.sum(-1) > 0] - 1).abs().max() < 1e-6 and not lengths.isnan().any()
 
 
 @pytest.mark.slow
