@@ -103,7 +103,7 @@ def where_weights_lie() -> Picture:
             "Dots for two networks: all weights of GAT lie at an even one; dot products give the node itself"
             " three times as much, and nodes of another chapter half."
         ),
-        caption="All edges shuffled, first layer; a dot is a split, three of each. Dashed: an even weight.",
+        caption="First layer, nodes with three edges or more; a dot is a split. Dashed: an even weight.",
     )
 
 
