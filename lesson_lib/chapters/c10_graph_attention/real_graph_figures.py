@@ -33,6 +33,7 @@ def where_edges_lead() -> Picture:
         limits=(0.0, 1.0),
     )
     picture.figure.axes[0].tick_params(axis="x", rotation=90)
+    picture.figure.set_size_inches(5.6, 4.8)
     return picture
 
 
