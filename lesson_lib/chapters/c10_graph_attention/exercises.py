@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c10_graph_attention import messages as part_10a
+from lesson_lib.chapters.c10_graph_attention import real_graph_asked as part_10b
 from lesson_lib.chapters.c10_graph_attention import seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
@@ -999,4 +1000,15 @@ gcn = Alike(
 )
 
 
-EXERCISES = (*part_10a.ASKED, neighbours, messages, isolated, known, path, mislead, segments, gcn)
+EXERCISES = (
+    *part_10a.ASKED,
+    *part_10b.ASKED,
+    neighbours,
+    messages,
+    isolated,
+    known,
+    path,
+    mislead,
+    segments,
+    gcn,
+)

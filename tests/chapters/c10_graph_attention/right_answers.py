@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c10_graph_attention import real_graph_asked
 from lesson_lib.chapters.c10_graph_attention.exercises import (
     _log_of_weights,
     _messages_by_table,
@@ -147,6 +148,19 @@ def _one_product(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) 
     return torch.nn.functional.leaky_relu(pairs @ torch.cat([a_query, a_key]), negative_slope=0.2)
 
 
+def _batched_by_loop(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> Tensor:
+    made, before, at = edge_index.clone(), 0, 0
+    for n, e in zip(n_nodes.tolist(), n_edges.tolist(), strict=True):
+        made[:, at : at + e] += before
+        before, at = before + n, at + e
+    return made
+
+
+def _pooled_by_table(x: Tensor, graph: Tensor, n_graphs: int) -> Tensor:
+    table = (graph == torch.arange(n_graphs, device=graph.device)[:, None]).to(x.dtype)
+    return table / table.sum(-1, keepdim=True) @ x
+
+
 RIGHT = {
     "strangers_share": ("c", "C"),
     "scores_left": (190, "2 * 78 + 34"),
@@ -173,6 +187,12 @@ RIGHT = {
         _log_of_weights,
         _by_degree(lambda d_j, d_i: 3 * d_i - d_j.sqrt().log()),
     ),
+    "nine_words": ("a", "numbers"),
+    "dealt_by_lot": ("b", "(B)"),
+    "even_or_learned": ("b", "nobody"),
+    "wrong_edges": ("c", "less than 35 %"),
+    "batch_graphs": (real_graph_asked.batch_graphs, _batched_by_loop),
+    "pool_mean": (real_graph_asked.pool_mean, _pooled_by_table),
     "three_neighbours": (
         16,
         "96 / 6",

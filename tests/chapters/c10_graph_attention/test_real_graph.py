@@ -1,0 +1,202 @@
+"""Part 10b: layers that hear neighbours, scores in which chapters count the same, what the part says of the
+stored runs, small graphs, and the text of "In real work"."""
+
+import re
+from statistics import median
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.chapters.c10_graph_attention import (
+    citations,
+    library,
+    molecules,
+    real_graph,
+    real_graph_asked,
+    real_graph_figures,
+)
+from lesson_lib.chapters.c10_graph_attention.experiments import real_graph as trained
+from lesson_lib.charts.picture import Picture
+from lesson_lib.cli.sources import ROOT
+from lesson_lib.device import to_device
+from lesson_lib.experiments import results
+from lesson_lib.graphs import self_loops
+from lesson_lib.masks import from_edges
+
+N, D, CLASSES = 7, 5, 3
+
+
+def loops():
+    """0 - 1 - 2 and 3 - 4, two nodes alone; each hears itself."""
+    return self_loops(torch.tensor([[0, 1, 2, 1, 3, 4], [1, 0, 1, 2, 4, 3]]), N)
+
+
+@pytest.mark.parametrize("kind", real_graph.LAYERS)
+def test_each_layer_gives_a_row_to_each_node_and_hears_only_along_edges(kind):
+    torch.manual_seed(0)
+    layer, x = real_graph.LAYERS[kind](D, 2, 3), torch.randn(N, D)
+    edges = loops()
+    output = layer(x, edges)
+    assert output.shape == (N, 6)
+    x[4] += 1e3
+    moved = ((layer(x, edges) - output).abs() > 1e-3).any(-1).nonzero()[:, 0].tolist()
+    assert moved == ([4] if kind == "words alone" else [3, 4])
+
+
+def test_gcn_by_a_table_of_degrees():
+    layer, x = real_graph.Fixed(D, 3, 2), torch.randn(N, D)
+    edges = loops()
+    table = from_edges(edges, N).float()
+    degree = table.sum(-1)
+    expected = table / (degree[:, None] * degree).sqrt() @ layer.project(x)
+    assert_close(layer(x, edges), expected)  # a bias begins at 0
+
+
+def test_words_alone_have_gcns_number_of_weights():
+    counts = {
+        kind: sum(p.numel() for p in real_graph.reader(kind, D, CLASSES).parameters())
+        for kind in ("words alone", "GCN", "GAT")
+    }
+    assert counts["words alone"] == counts["GCN"] < counts["GAT"]
+    with pytest.raises(ValueError, match="kind must be one of"):
+        real_graph.reader("MLP", D, CLASSES)
+
+
+def test_each_class_counts_the_same():
+    y = torch.tensor([0, 0, 0, 0, 1, 2, 2])
+    part = torch.tensor([1, 1, 1, 1, 1, 0, 0]).bool()
+    logits = torch.nn.functional.one_hot(torch.tensor([0, 0, 0, 1, 1, 0, 0]), 3).float()
+    assert real_graph.balanced_accuracy(logits, y, part) == (3 / 4 + 1) / 2
+    constant = torch.zeros(7, 3)
+    constant[:, 0] = 1
+    assert real_graph.balanced_accuracy(constant, y, torch.ones(7).bool()) == pytest.approx(1 / 3)
+    assert_close(real_graph.balanced_loss(0 * logits, y, part), torch.tensor(3.0).log())
+
+
+def test_the_peer_begins_with_our_weights_and_gives_our_numbers():
+    graph = library.load()
+    x, edges = graph.x, self_loops(graph.edge_index, len(graph.y))
+    ours, theirs = (trained.start(kind, 3).cpu().eval() for kind in ("GAT", trained.PEER))
+    assert_close(theirs(x, edges), ours(x, edges), rtol=1e-4, atol=1e-5)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match=r"kind must be one of words alone, .*got 'MLP'"):
+        trained.start("MLP")
+
+
+def test_a_short_run_has_every_row(monkeypatch):
+    short = {"kinds": ["words alone", "dot products"], "shares": [0.0, 1.0], "by_lot": ["GCN"], "steps": 5}
+    for name, value in (short | {"rates": [1e-2]}).items():
+        monkeypatch.setitem(trained.RECIPE, name, value)
+    rows = trained.run(0)
+    assert [row["part"] for row in rows] == 2 * ["rate"] + 4 * ["point"] + ["by lot"]
+    assert {"same", "other", "own"} <= rows[3].keys() and "own" not in rows[2]
+
+
+def scores(kind, part="point", share=0.0, column="score"):
+    rows = [row for row in results("real_graph")["rows"] if row["part"] == part and row["kind"] == kind]
+    return [row[column] for row in rows if row.get("share", share) == share]
+
+
+def test_rates_are_the_best_on_validation():
+    rows = [row for row in results("real_graph")["rows"] if row["part"] == "rate"]
+    for kind, lr in trained.RECIPE["lr"].items():
+        found = {row["lr"]: row["score_validation"] for row in rows if row["kind"] == kind}
+        assert found[lr] == max(found.values())
+
+
+def test_what_part_10b_says_of_the_stored_runs():
+    hears = ("GCN", "GAT", "GATv2", "dot products")
+    words = scores("words alone")
+    assert all(0.335 < score < 0.365 for score in words)
+    assert all(0.45 < score < 0.57 for kind in hears for score in scores(kind))
+    assert all(abs(median(scores(kind)) - median(scores("GCN"))) < 0.05 for kind in hears)
+    assert_close(scores("GAT"), scores(trained.PEER), atol=0.01, rtol=0)
+    assert all(score > 0.9 for score in scores("GCN", "by lot"))
+    assert all(0.45 < score < 0.53 for score in scores("GCN"))
+    assert 0.10 < median(scores("GAT")) - median(words) < 0.22
+    for kind in hears:
+        assert abs(median(scores(kind, share=0.5)) - median(words)) < 0.06
+        assert max(scores(kind, share=1.0)) < min(words)
+    assert min(scores("dot products", share=1.0)) > max(scores("GAT", share=1.0))
+    assert abs(median(scores(trained.BESIDE, share=1.0)) - median(words)) < 0.03
+    assert median(scores(trained.BESIDE)) <= median(scores("dot products"))
+    assert all(0.9 < w < 1.15 for c in ("same", "other", "own") for w in scores("GAT", share=1.0, column=c))
+    assert all(weight > 3 for weight in scores("dot products", share=1.0, column="own"))
+    assert all(weight < 0.6 for weight in scores("dot products", share=1.0, column="other"))
+
+
+@pytest.mark.parametrize(
+    "name", ["where_edges_lead", "two_deals", "networks", "misleading", "where_weights_lie"]
+)
+def test_each_figure_is_drawn_from_what_is_stored(name):
+    picture = getattr(real_graph_figures, name)()
+    assert isinstance(picture, Picture) and len(picture.png()) > 5000
+
+
+def test_the_picture_of_networks_has_a_dot_for_each_split():
+    (axes,) = real_graph_figures.networks().figure.axes
+    dots = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
+    assert [list(xs) for xs in dots] == [scores(kind) for kind in real_graph_figures.KINDS]
+
+
+def test_twins_have_the_same_atoms_and_bonds_and_differ_in_one_question():
+    made = molecules.twins(50, seed=2)
+    for first, second in zip(made[::2], made[1::2], strict=True):
+        assert (first.joined, second.joined) == (True, False)
+        assert_close(first.x.sum(0), second.x.sum(0))
+        assert torch.equal(first.edge_index, second.edge_index)
+        assert first.x.sum(0)[1:].tolist() == [1, 1] and 5 <= len(first.x) <= 9
+    assert all(molecules.is_bound(m.x, m.edge_index).any() == m.joined for m in made)
+
+
+def test_a_batch_gives_what_each_graph_gives_alone():
+    made = [m._replace(x=to_device(m.x), edge_index=to_device(m.edge_index)) for m in molecules.twins(11, 4)]
+    atoms = torch.tensor([len(m.x) for m in made])
+    bonds = torch.tensor([m.edge_index.shape[1] for m in made])
+    edges = torch.cat([m.edge_index for m in made], 1)
+    batch = real_graph_asked.batch_graphs(atoms, bonds, edges)
+    layer = real_graph.Attentive(3, 2, 3)
+    whole = layer(torch.cat([m.x for m in made]), batch)
+    assert_close(whole, torch.cat([layer(m.x, m.edge_index) for m in made]))
+    assert torch.equal(real_graph_asked.batch_graphs_2(atoms, bonds, batch), edges)
+    owner = torch.arange(len(made)).repeat_interleave(atoms)
+    pooled = real_graph_asked.pool_mean(whole, owner, len(made))
+    assert_close(pooled, torch.stack([part.mean(0) for part in whole.split(atoms.tolist())]))
+    even = real_graph_asked.pool_mean_2(whole, torch.zeros(len(whole)), owner, len(made))
+    assert_close(even, pooled)
+
+
+def test_a_letter_that_is_no_atom_is_refused():
+    with pytest.raises(ValueError, match="must be one of"):
+        molecules.chain("CXO")
+
+
+def test_citations_are_read_both_ways_and_strangers_left_out():
+    content = "31336\t0\t1\t0\tNeural_Networks\n1061\t1\t1\t0\tRule_Learning\n11\t0\t0\t1\tNeural_Networks\n"
+    graph = citations.read_citations(content, "31336\t1061\n11\t31336\n11\t999\n31336\t1061\n")
+    assert graph.x.tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 1]] and graph.y.tolist() == [0, 1, 0]
+    assert graph.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+    assert citations.read_citations(content, "").edge_index.shape == (2, 0)
+
+
+def test_the_text_of_in_real_work_runs():
+    """The block that the part shows, executed with PyTorch Geometric; the same numbers as our own."""
+    from torch_geometric.data import Data
+
+    source = (ROOT / "notebooks" / "source" / "10b_real_graph.py").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```python\n(.*?)^```$", source, re.DOTALL | re.MULTILINE)
+    made = molecules.twins(30)
+    names = {"graphs": [Data(x=m.x, edge_index=m.edge_index) for m in made]}
+    with torch.device("cpu"):
+        exec(text, names)
+    batch, pooled = names["batch"], names["pooled"]
+    assert batch.num_graphs == 60 and pooled.shape == (60, 32)
+    ours = real_graph_asked.pool_mean(names["hidden"], batch.batch, 60)
+    assert_close(ours, pooled)
+    sizes = torch.tensor([len(one.x) for one in batch.to_data_list()], device="cpu")
+    edges = torch.tensor([one.edge_index.shape[1] for one in batch.to_data_list()], device="cpu")
+    alone = torch.cat([one.edge_index for one in batch.to_data_list()], 1)
+    assert torch.equal(real_graph_asked.batch_graphs(sizes, edges, alone), batch.edge_index)
