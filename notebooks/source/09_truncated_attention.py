@@ -157,7 +157,7 @@ reach_figures.voices()
 
 # %% [markdown]
 r"""
-Voices differ more than radii, and m2, the test voice, is a hard one. Yet **for each of the fourteen the window is ahead**. (With far more speech, or with people, this may differ.)
+Voices differ more than radii, and m2, the test voice, is a hard one. Yet **for each of the fourteen the window is ahead**. (More speech may change this.)
 
 ## 3 · What does a mask save?
 

@@ -20,7 +20,7 @@ strangers_share = Choice(
     title="What do 32 strangers get?",
     asked=(
         "Member 11's scores: 2 for itself and for member 0, 0 for each of 32 strangers. What share of its"
-        " attention do the 32 get?"
+        " attention do the 32 get? (e^2 = 7.4)"
     ),
     options={"a": "none", "b": "about a tenth", "c": "about two thirds", "d": "32 of 34"},
     answer="c",
@@ -297,7 +297,7 @@ two_labels = Choice(
     title="Two labels to learn",
     asked=(
         "Two layers of full attention by dot products, without edges; the same vectors, labels and number of"
-        " steps. What becomes of the loss, 0.69 at the start?"
+        " steps. At the start the loss is a coin's, ln 2 = 0.69. What becomes of it?"
     ),
     options={
         "a": "it falls near 0, and most others are found",

@@ -17,10 +17,10 @@ nine_words = Choice(
     asked="Which chapter would you put it in?",
     options={"a": "numbers", "b": "files", "c": "protocols"},
     answer="a",
-    remember="it is statistics.stdev, the standard deviation; its neighbours know",
+    remember="it is statistics.stdev, the standard deviation; functions that it uses tell more",
     slips={
-        "a root may belong to a tree of folders; ask the neighbours": "b",
-        "details and arguments occur in every chapter; ask the neighbours": "c",
+        "a root may belong to a tree of folders; what else could tell?": "b",
+        "details and arguments occur in every chapter; what else could tell?": "c",
     },
 )
 
@@ -29,8 +29,8 @@ dealt_by_lot = Choice(
     notebook=PART,
     title="Another deal",
     asked=(
-        "Nodes dealt one by one, GCN finds 92 % of the test nodes, which it was never trained on. Whole"
-        " families are dealt: how many does it find?"
+        "Nodes dealt one by one, GCN scores 92 % on test nodes, which it was never trained on. Whole"
+        " families are dealt: what does it score?"
     ),
     options={"a": "about 90 %", "b": "about 50 %", "c": "about 14 %, a guess"},
     answer="b",
@@ -48,7 +48,7 @@ even_or_learned = Choice(
     asked="GCN's weights are fixed, those of GAT, GATv2 and dot products are learned. Who is ahead?",
     options={
         "a": "learned weights, by 10 points or more",
-        "b": "nobody",
+        "b": "nobody, by 10 points",
         "c": "GCN, by 10 points or more",
     },
     answer="b",
@@ -76,7 +76,7 @@ wrong_edges = Choice(
     remember="the mean of neighbours drawn by lot blurs the node's own words",
     slips={
         "it hears itself as one of several; what do the others add?": "a",
-        "in GCN nothing can ignore an edge; in the others training would have to want it": "b",
+        "in GCN nothing can ignore an edge, and a GAT's nodes all rank alike; what would they ignore?": "b",
     },
 )
 
@@ -183,8 +183,8 @@ write_batch_graphs = Write(
     minutes=5,
     why="a layer that takes one graph takes a batch of graphs, if no edge joins two of them",
     asked=(
-        "edge_index holds the edges of several graphs, one graph after the other, and each graph counts its"
-        " own nodes from 0. Number the nodes of all graphs through: the edges of the one large graph"
+        "edge_index holds the edges of several graphs, one after the other, each counting its own nodes from"
+        " 0. Number all nodes through"
     ),
     stages=(
         Stage("one graph", lambda: [_graphs((3, [(0, 1), (2, 1)]))], "Nothing to move."),
