@@ -149,7 +149,7 @@ real_graph_figures.networks()
 
 # %% [markdown]
 r"""
-Words alone score some 35 % in each split, all that hear neighbours 46 to 57 %. GCN, with its fixed weights, is among them: **again the graph did the work.** (The two GATs give the same numbers.)
+Words alone score some 35 % in each split, all that hear neighbours 46 to 57 %. GCN, with its fixed weights, is among them: **again the graph did the work.**
 
 ## 4 · Edges that mislead
 
@@ -232,7 +232,7 @@ The mean of atoms is the same for both of a pair; the mean of `bound` tells all 
 
 ## In real work
 
-PyTorch Geometric, as text (it is not installed with the course):
+PyTorch Geometric, as text:
 
 ```python
 from torch_geometric.loader import DataLoader
