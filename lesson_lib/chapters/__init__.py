@@ -22,8 +22,8 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
     c07_attention_vs_cnn    blocks, convolution, data.digits, data.milestones, heads, positions, scores
     c08_attention_vs_rnn    charts.devices, data.recall, experiments.costs, experiments.recall, heads, linear,
                             masks, measure, models.recaller, recurrent
-    c09_truncated_attention blocks, charts.devices, data.recall, experiments.devices, experiments.lengths,
-                            experiments.recall, masks, measure, models.recaller, positions, truncated
+    c09_truncated_attention blocks, charts.devices, experiments.lengths, experiments.recall, masks, measure,
+                            models.recaller, positions, truncated
     c10_graph_attention     charts.devices, experiments.devices, graphs, masks, measure, scores
     c11_efficient_attention blocks, charts.devices, data.digits, data.recall, data.topics, efficient,
                             experiments.devices, experiments.gpt, graphs, heads, linear, masks, measure,

@@ -26,15 +26,10 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c09_truncated_attention import (
     figures,
     reach_figures,
+    recording_explorer,
     speech,
 )
 from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
-from lesson_lib.chapters.c09_truncated_attention.phonemes import (
-    PhonemeRecogniser,
-)
-from lesson_lib.chapters.c09_truncated_attention.recording_explorer import (
-    RecordingExplorer,
-)
 from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import on, to_device
 from lesson_lib.masks import causal, padding, window
@@ -74,7 +69,7 @@ The network: two layers of 06a, with four heads and rotary positions, between tw
 """
 
 # %%
-model = to_device(PhonemeRecogniser(len(speech.LABELS), radius=5))
+model = to_device(phonemes.PhonemeRecogniser(len(speech.LABELS), radius=5))
 x = model.listen(to_device(spoken.frames)[None])  # linear: (1, 261, 48)
 x = model.encoder(x).output  # each layer looks 5 frames around
 logits = model.name(x)  # linear: (1, 261, 58)
@@ -97,12 +92,12 @@ near, whole = (phonemes.accuracy(models[r], "test").frames for r in (mine, None)
 assert mine != 5 or near > whole + 0.03
 
 
-def guessed(model):
+def names_of(model):
     with torch.no_grad():
         return model(to_device(spoken.frames)[None])[0].argmax(-1).cpu()
 
 
-guesses = {"whole": guessed(models[None]), "window": guessed(models[mine])}
+guesses = {"whole": names_of(models[None]), "window": names_of(models[mine])}
 figures.spoken(spoken.frames, spoken.labels, guesses, speech.LABELS)
 
 # %% [markdown]
@@ -117,7 +112,7 @@ reach_figures.by_radius()
 
 # %% [markdown]
 r"""
-A frame alone: 56 of 100. Radius 5: 73, 15: 75, 50: 73. **The whole sentence is worse than a window**: 68, its best seed below the worst of radius 5. A convolution of radius 15 has 75, too: here attention adds nothing to seeing these frames.
+A frame alone: 56 of 100. Radius 5: 73, 15: 75, 50: 73. **"More context can only help."** The whole sentence has 68, its best seed below the worst of radius 5. A convolution of radius 15 has 75, too: here attention adds nothing to seeing these frames.
 
 ## 2 · Why is seeing more worse?
 
@@ -136,14 +131,14 @@ No: 0.81 for radius 15, 0.76 for the whole sentence. Equally good on training se
 predict("far_keys_hidden")
 
 # %% tags=["nbval-ignore-output"]
-blinkered = PhonemeRecogniser(len(speech.LABELS), radius=15)
+blinkered = phonemes.PhonemeRecogniser(len(speech.LABELS), radius=15)
 blinkered.load_state_dict(models[None].state_dict())  # its own weights
 hidden = phonemes.accuracy(to_device(blinkered), "test").frames
 print(f"all frames {whole:.3f}, those within 15 {hidden:.3f}")
 
 # %%
 assert hidden < whole - 0.05
-RecordingExplorer(models[None], speech.LABELS)
+recording_explorer.RecordingExplorer(models[None], speech.LABELS)
 
 # %% [markdown]
 r"""
@@ -250,7 +245,7 @@ One token too far, and it guesses. A layer hears through the one below: radius 8
 """
 
 # %%
-stack = PhonemeRecogniser(5, radius=8, n_layers=2).double()  # untrained
+stack = phonemes.PhonemeRecogniser(5, radius=8, n_layers=2).double()  # untrained
 noise = torch.randn(41, speech.N_MELS, dtype=torch.double)
 heard = sensitivity(stack.cpu(), noise)[20]  # output 20, all frames
 print("16 frames away: more than 0:", bool(heard[20 - 16] > 0))
@@ -299,7 +294,7 @@ Mix them up, and a model is worse, without an error. With one frame more on each
 """
 
 # %% tags=["nbval-ignore-output"]
-run = PhonemeRecogniser(len(speech.LABELS), radius=mine + 1)
+run = phonemes.PhonemeRecogniser(len(speech.LABELS), radius=mine + 1)
 run.load_state_dict(models[mine].state_dict())
 right = phonemes.accuracy(to_device(run), "test").frames
 print(f"trained with {mine}, run with {mine + 1}: {right:.3f} against {near:.3f}")

@@ -9,7 +9,7 @@ A karate club of 34 split in two. Members 0 and 33 led the camps. Of the others 
 **Time** about 45 minutes. **You need** parts [03](03_matrix_form.ipynb), [04](04_multi_head.ipynb), [06a](06a_layer.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [exercises/10_graph_attention](exercises/10_graph_attention.ipynb).
 
 <details><summary>中文摘要</summary>
-一个空手道俱乐部分裂成两派,我们只知道谁和谁有来往。这一课沿着图的边传递消息:先看固定的权重(GCN),再亲手写出沿边的注意力和 GAT 的分数,弄清“分数为 0”为什么不是“权重为 0”。最后用两个已知的标签训练网络,并说明不看边的注意力为什么连这两个标签都学不会。
+一个空手道俱乐部分裂成两派,我们只知道谁和谁有来往。这一课沿着图的边传递消息:先看固定的权重(GCN),再亲手写出沿边的注意力和 GAT 的分数,弄清“分数为 0”为什么不是“权重为 0”。最后用两个已知的标签训练网络,并说明不看边、没有残差的注意力为什么连这两个标签都学不会。
 </details>
 """
 
@@ -280,14 +280,14 @@ r"""
 
 ## The club once more
 
-Member 11 met Mr. Hi alone, and followed him; the network says so. Member 8 met both leaders, and is placed with the officers in all three seeds. Zachary reports that he leaned to them. But he was three weeks from his black belt, and the officers' club would have made him begin again. He stayed with Mr. Hi. No edge says that.
+Member 11 met only Mr. Hi, and followed him; the network says so. Member 8 met both leaders, and is placed with the officers in all three seeds. Zachary reports that he leaned to them. But he was three weeks from his black belt, and the officers' club would have made him begin again. He stayed with Mr. Hi. No edge says that.
 
 **To remember.** A graph is a mask; along its edges strangers are never asked.
 
 - A stranger's *weight* is 0, not its score.
 - Message passing: gather at the source, weigh, add at the target.
 - A GCN's weights are fixed; a GAT's come from both ends, and need the bend.
-- Without edges or residual path all nodes start out the same, and here stayed so.
+- Without edges or residual path all logits start out the same, and here stayed so.
 
 **Sources.** Zachary 1977; Gilmer et al. 2017 (arXiv:1704.01212); Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491). Seeds, claims: [evidence](evidence/10_graph_attention_evidence.ipynb).
 

@@ -2,9 +2,9 @@
 r"""
 # 10b · Does attention help on a real graph?
 
-Nine words, in alphabetical order, are all that a network is told of a Python function. Which chapter of Python's manual describes it?
+Nine words, in alphabetical order, are the words of a Python function that a network gets. Which chapter of Python's manual describes it?
 
-**Afterwards you can** split a graph's nodes so that nothing leaks; say with a control whether words, edges or attention did the work; batch small graphs and pool them.
+**Afterwards you can** split a graph's nodes so that no label leaks; say with a control whether words, edges or attention did the work; batch small graphs and pool them.
 
 **Time** about 45 minutes. **You need** part [10a](10a_graph.ipynb). **Exercises**: [exercises/10_graph_attention](exercises/10_graph_attention.ipynb).
 
@@ -88,7 +88,7 @@ real_graph_figures.two_deals()
 
 # %% [markdown]
 r"""
-**"It never trained on these nodes, so the test is fair."** Dealt one by one, GCN scores more than 90 %; by families, some 50 %. A test node's sisters were in training, with their module's phrases, and often joined to it. Dealt by lot, GCN learned modules, not chapters. So we deal families. All words and edges are there in training; no test *label* is used:
+**"It never trained on these nodes, so the test is fair."** Dealt one by one, GCN scores more than 90 %; by families, some 50 %. A test node's sisters were in training, with their module's phrases, and often joined to it. Dealt by lot, GCN learned more of modules than of chapters. So we deal families. All words and edges are there in training; no test *label* is used:
 """
 
 # %%
@@ -176,11 +176,11 @@ real_graph_figures.where_weights_lie()
 
 # %% [markdown]
 r"""
-GAT's stay even. Dot products choose: 3.2 to 3.8 for the node itself, 1.2 to 1.5 within its chapter, 0.3 to 0.5 outside. They score 28 to 30 %: some weight always reaches wrong neighbours. Own words beside the mixture stay near words alone to the end, and gain nothing on the good graph.
+GAT's stay even. Dot products choose: 3.2 to 3.8 times an even weight for the node itself, 1.2 to 1.5 within its chapter, 0.3 to 0.5 outside. They score 28 to 30 %: some weight always reaches wrong neighbours. With own words beside, scores fall only to words alone; on the good graph they gain nothing.
 
 ## 5 · Many small graphs
 
-There edges helped. Can they be everything? Chemists ask about whole graphs. A molecule is a graph of atoms, its edges are bonds. Is an N bound to an O?
+In section 3 edges helped. Can they be everything? Chemists ask about whole graphs. A molecule is a graph of atoms, its edges are bonds. Is an N bound to an O?
 """
 
 # %%
@@ -245,7 +245,7 @@ for batch in DataLoader(graphs, batch_size=64, shuffle=True):
     pooled = global_mean_pool(hidden, batch.batch)  # our `owner`
 ```
 
-Cora, a public graph of papers (from the LINQS group), is two files; give the function below the texts of `cora.content` and `cora.cites`. A citation is listed once: without `flip` one of the two hears nothing.
+Cora, a public graph of papers (from the LINQS group), is two files; give the function below the texts of `cora.content` and `cora.cites`. A citation is listed once: without `flip` one does not hear the other.
 """
 
 # %%
@@ -265,7 +265,7 @@ stdev's own words fit any chapter; its neighbours placed it. That took a graph i
 
 - Deal families, not nodes: else relatives give the answer away.
 - Three controls: words alone, fixed weights, shuffled edges.
-- Attention did not drop bad edges; a path beside it kept the node's own words.
+- Attention did not drop all bad edges; a path beside it kept the node's own words.
 - A batch of graphs is one graph whose parts are not joined.
 
 **Sources.** Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491); Shchur et al. 2018 on splits (arXiv:1811.05868); the standard library of Python 3.11. Protocol, rates, seeds: [evidence](evidence/10_graph_attention_evidence.ipynb).

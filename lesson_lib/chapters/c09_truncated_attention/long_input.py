@@ -1,9 +1,9 @@
 """What part 09 asks: four predictions, and two functions that the learner writes."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
 
 from lesson_lib.chapters.c09_truncated_attention import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
@@ -74,7 +74,7 @@ def keys_of_blocks(
     radius: int,
     block: int,
 ) -> Float[Tensor, "blocks stretch d"]:
-    padded = pad(x, (0, 0, radius, radius))  # rows of zeros at both ends
+    padded = F.pad(x, (0, 0, radius, radius))  # rows of zeros at both ends
     starts = range(0, len(x), block)
     return torch.stack([padded[start : start + block + 2 * radius] for start in starts])
 
@@ -136,7 +136,7 @@ write_keys_of_blocks = Write(
     hints=(
         "Put `radius` rows of zeros in front and behind. At which row of the result does block 0 begin?",
         "And block 1? How long is each piece?",
-        "pad(x, (0, 0, radius, radius)) adds rows. Which function joins pieces of equal shape?",
+        "F.pad(x, (0, 0, radius, radius)) adds rows. Which function joins pieces of equal shape?",
     ),
     solution=keys_of_blocks,
     hidden=_more_keys,
@@ -156,11 +156,11 @@ write_keys_of_blocks = Write(
             "range(0, len(x))",
         ),
         "where there is no frame, zeros; you repeat the first and last": (
-            "pad(x, (0, 0, radius, radius))",
+            "F.pad(x, (0, 0, radius, radius))",
             "torch.cat([x[:1].expand(radius, -1), x, x[-1:].expand(radius, -1)])",
         ),
         "a sentence is no ring: behind its end come zeros, not its beginning": (
-            "pad(x, (0, 0, radius, radius))",
+            "F.pad(x, (0, 0, radius, radius))",
             "torch.stack([x[i % len(x)] for i in range(-radius, len(x) + radius)])",
         ),
         "all zeros stand behind; `radius` rows of them belong in front": (

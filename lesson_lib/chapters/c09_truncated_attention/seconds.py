@@ -1,9 +1,9 @@
 """Second problems of part 09: windows that look back only."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
 
 from lesson_lib.checks.exercise import Case, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
@@ -14,7 +14,7 @@ def keys_of_blocks_2(
     radius: int,
     block: int,
 ) -> Float[Tensor, "blocks stretch d"]:
-    filled = pad(x, (0, 0, radius, -len(x) % block))
+    filled = F.pad(x, (0, 0, radius, -len(x) % block))
     starts = range(0, len(x), block)
     return torch.stack([filled[start : start + radius + block] for start in starts])
 
@@ -61,7 +61,7 @@ KEYS_BEFORE = Write(
         ),
         "later rows are not needed: radius + block in each piece": (
             "filled[start : start + radius + block]",
-            "pad(filled, (0, 0, 0, radius))[start : start + 2 * radius + block]",
+            "F.pad(filled, (0, 0, 0, radius))[start : start + 2 * radius + block]",
         ),
         "the rows before each block are missing, and those behind are there": (
             "radius, -len",

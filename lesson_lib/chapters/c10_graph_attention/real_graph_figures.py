@@ -102,7 +102,7 @@ def where_weights_lie() -> Picture:
         line=1.0,
         alt=(
             "Dots for two networks: all weights of GAT lie at an even one; dot products give the node itself"
-            " three times as much, and nodes of another chapter half."
+            " more than three times as much, and nodes of another chapter less than half."
         ),
         caption="First layer, nodes with three edges or more; a dot is a split. Dashed: an even weight.",
     )

@@ -156,6 +156,7 @@ def other(kind, column="accuracy", **wanted):
     ]  # fmt: skip
 
 
+# %%
 print("radius                        test voice             validation    parameters")
 for radius in (5, 15):
     counts = stored_right(radius, "parameters")
@@ -172,6 +173,7 @@ for radius in (5, 15):
         counts = other("convolution", "parameters", **which)
         print(f"{radius:6} {system:21}", *rights, f"{heard:8.3f}", f"{counts[0]:10,}")
 
+# %%
 verdict("a convolution, channel by channel, of radius 15: at least as good as attention, with fewer weights",
     fmean(other("convolution", system="depthwise", radius=15)) > mean_right(15) - 0.01
     and other("convolution", "parameters", system="depthwise", radius=15)[0] < stored_right(15, "parameters")[0])  # fmt: skip

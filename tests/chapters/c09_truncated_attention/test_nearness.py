@@ -72,8 +72,8 @@ def test_a_short_run_makes_every_kind_of_row(monkeypatch):
     monkeypatch.setitem(experiment.RECIPE, "rates", [1e-2])
     monkeypatch.setitem(experiment.RECIPE, "kept", 1)
     kinds = [row["kind"] for row in experiment.run(0)]
-    assert set(kinds) == {"untrained", "rate", "voice", "convolution", "heard"}
-    assert {row["kind"] for row in experiment.run(1)} == {"untrained", "convolution", "heard"}
+    assert set(kinds) == {"untrained", "hidden", "rate", "voice", "convolution", "heard"}
+    assert {row["kind"] for row in experiment.run(1)} == {"untrained", "hidden", "convolution", "heard"}
 
 
 def test_the_stored_rate_is_the_best_one():

@@ -189,7 +189,7 @@ RIGHT = {
     ),
     "nine_words": ("a", "numbers"),
     "dealt_by_lot": ("b", "(B)"),
-    "even_or_learned": ("b", "nobody"),
+    "even_or_learned": ("b", "nobody, by 10 points"),
     "wrong_edges": ("c", "less than 35 %"),
     "batch_graphs": (real_graph_asked.batch_graphs, _batched_by_loop),
     "pool_mean": (real_graph_asked.pool_mean, _pooled_by_table),

@@ -135,7 +135,13 @@ def _voices() -> list[dict[str, Any]]:
                 start("attention", radius, seed), others, steps=RECIPE["shorter"],
                 lr=RECIPE["lr"]["attention"], seed=seed, choose=False,
             )  # fmt: skip
-            row = {"kind": "voice", "seed": seed, "voice": voice, "radius": radius}
+            row = {
+                "kind": "voice",
+                "seed": RECIPE["seeds"][0],
+                "start": seed,
+                "voice": voice,
+                "radius": radius,
+            }
             rows.append(row | {"accuracy": round(right(model, mine), 4)})
     return rows
 
