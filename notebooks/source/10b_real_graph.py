@@ -2,7 +2,7 @@
 r"""
 # 10b · Does attention help on a real graph?
 
-Nine words, in alphabetical order, are the words of a Python function that a network gets. Which chapter of Python's manual describes it?
+Nine words, in alphabetical order, are what a network gets of a Python function. Which chapter of Python's manual describes it?
 
 **Afterwards you can** split a graph's nodes so that no label leaks; say with a control whether words, edges or attention did the work; batch small graphs and pool them.
 
@@ -176,7 +176,7 @@ real_graph_figures.where_weights_lie()
 
 # %% [markdown]
 r"""
-GAT's stay even. Dot products choose: 3.2 to 3.8 times an even weight for the node itself, 1.2 to 1.5 within its chapter, 0.3 to 0.5 outside. They score 28 to 30 %: some weight always reaches wrong neighbours. With own words beside, scores fall only to words alone; on the good graph they gain nothing.
+GAT's stay even. Dot products choose: 3.2 to 3.8 times an even weight for the node itself, 1.2 to 1.5 within its chapter, 0.3 to 0.5 outside. They score 28 to 30 %: some weight always reaches wrong neighbours. With own words beside, scores fall only to words alone.
 
 ## 5 · Many small graphs
 
