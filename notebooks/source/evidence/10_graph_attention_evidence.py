@@ -555,14 +555,14 @@ kinds stand on them. Adam, constant rate, 200 steps at most; training ends after
 rows = results("real_graph")["rows"]
 
 
-def reached(kind, part="point", share=0.0):
+def placed_by(kind, part="point", share=0.0):
     """The three splits' scores."""
     some = [row for row in rows if row["part"] == part and row["kind"] == kind]
     return [row["score"] for row in some if row.get("share", share) == share]
 
 
 for kind in real_graph.RECIPE["kinds"]:
-    true, false = reached(kind), reached(kind, share=1.0)
+    true, false = placed_by(kind), placed_by(kind, share=1.0)
     print(
         f"{kind:24}",
         *(f"{s:.2f}" for s in true),
@@ -572,23 +572,23 @@ for kind in real_graph.RECIPE["kinds"]:
 for kind in real_graph.RECIPE["by_lot"]:
     print(
         f"{kind:24}",
-        *(f"{s:.2f}" for s in reached(kind, "by lot")),
+        *(f"{s:.2f}" for s in placed_by(kind, "by lot")),
         "nodes dealt one by one",
     )
 
 # %%
 hear = ("GCN", "GAT", "GATv2", "dot products")
-words = reached("words alone")
+words = placed_by("words alone")
 verdict("10b: neighbours bring more than ten points in each split, with fixed weights as with learned ones", {
-    f"{kind}: ahead of words alone": all(a > b + 0.1 for a, b in zip(reached(kind), words, strict=True))
+    f"{kind}: ahead of words alone": all(a > b + 0.1 for a, b in zip(placed_by(kind), words, strict=True))
     for kind in hear
 })  # fmt: skip
 verdict("10b: shuffled edges are worse than none", {
-    f"{kind}: behind words alone": all(a < b for a, b in zip(reached(kind, share=1.0), words, strict=True))
+    f"{kind}: behind words alone": all(a < b for a, b in zip(placed_by(kind, share=1.0), words, strict=True))
     for kind in hear
 })  # fmt: skip
 verdict("10b: dealt one by one, a GCN looks 40 points better",
-    min(a - b for a, b in zip(reached("GCN", "by lot"), reached("GCN"), strict=True)) > 0.4)  # fmt: skip
+    min(a - b for a, b in zip(placed_by("GCN", "by lot"), placed_by("GCN"), strict=True)) > 0.4)  # fmt: skip
 
 # %% [markdown]
 r"""
