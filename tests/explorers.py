@@ -5,9 +5,9 @@ from collections.abc import Callable
 from lesson_lib.widgets import Explorer
 
 
-def stands_alone(make: Callable[[], Explorer]) -> None:
+def stands_alone(make: Callable[[], Explorer]) -> str:
     """A still picture with its words stands for the widget where no kernel runs; nothing is loaded from a
-    network; two of a kind do not share a name."""
+    network; two of a kind do not share a name. Returns those words."""
     one = make()
     data, metadata = one._repr_mimebundle_()
     assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
@@ -16,3 +16,4 @@ def stands_alone(make: Callable[[], Explorer]) -> None:
     drawing = one.drawing.value
     assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
     assert make().name != one.name
+    return data["text/plain"]

@@ -41,7 +41,7 @@ ALL = [SevenStepsExplorer, ShapeExplorer, SoftmaxExplorer, some_heads, ClockExpl
 
 @pytest.mark.parametrize("make", ALL)
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded(make):
-    stands_alone(make)
+    assert stands_alone(make)
 
 
 @pytest.mark.parametrize(

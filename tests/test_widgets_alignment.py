@@ -45,7 +45,7 @@ def calls(monkeypatch):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    stands_alone(lambda: AlignmentExplorer(untrained(), TEXTS))
+    assert stands_alone(lambda: AlignmentExplorer(untrained(), TEXTS))
 
 
 def test_every_output_character_is_drawn_and_the_model_is_asked_once(calls):

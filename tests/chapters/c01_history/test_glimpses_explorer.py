@@ -32,7 +32,7 @@ def given():
 def test_it_starts_with_the_first_glimpse_and_a_still_picture_stands_for_it():
     w = GlimpseExplorer(*given())
     assert "<b>Glimpse 1 of 4</b>, at x = 0.00, y = 0.00." in w.drawing.value
-    stands_alone(lambda: GlimpseExplorer(*given()))
+    assert stands_alone(lambda: GlimpseExplorer(*given()))
 
 
 def test_every_step_of_every_picture():

@@ -36,7 +36,7 @@ def calls(monkeypatch):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    stands_alone(lambda: ContinuationExplorer(untrained(), "ab "))
+    assert stands_alone(lambda: ContinuationExplorer(untrained(), "ab "))
 
 
 def test_the_beginning_is_set_apart_and_the_rest_is_what_the_model_wrote():

@@ -50,7 +50,7 @@ class Machine:
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    stands_alone(lambda: MachineExplorer(Machine(), TEXTS))
+    assert stands_alone(lambda: MachineExplorer(Machine(), TEXTS))
 
 
 def test_every_choice_is_drawn_and_the_model_is_asked_once():

@@ -47,7 +47,7 @@ def test_it_starts_with_the_middle_pixel_and_a_still_picture_stands_for_it():
     assert w.words().startswith(
         "From row 2, column 3, the head up left (-1, -1) looks most at row 1, column 2,"
     )
-    stands_alone(explorer)
+    assert stands_alone(explorer)
 
 
 def test_the_weights_are_a_bell_around_the_tap():

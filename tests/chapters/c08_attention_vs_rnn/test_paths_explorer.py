@@ -36,7 +36,7 @@ def boxes(drawing):
 
 @pytest.mark.parametrize("make", [explorer, player])
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded(make):
-    stands_alone(make)
+    assert stands_alone(make)
 
 
 def test_it_starts_with_the_longest_way_through_the_first_network():

@@ -52,7 +52,7 @@ def explorer(*systems):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    stands_alone(explorer)
+    assert stands_alone(explorer)
 
 
 @pytest.mark.parametrize("distance", [1, 2, 10, 67, 68, 200])

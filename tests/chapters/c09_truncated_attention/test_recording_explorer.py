@@ -65,7 +65,7 @@ def put_in(explorer, content, name="mine.wav"):
 
 @pytest.mark.parametrize("which", ["window", "recording"])
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded(which, model):
-    stands_alone(window if which == "window" else lambda: RecordingExplorer(model, speech.LABELS))
+    assert stands_alone(window if which == "window" else lambda: RecordingExplorer(model, speech.LABELS))
 
 
 @pytest.mark.parametrize("radius", [0, 1, 15, 40, 60, None])

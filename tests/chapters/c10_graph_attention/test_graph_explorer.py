@@ -56,7 +56,7 @@ def rows(w):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    stands_alone(explorer)
+    assert stands_alone(explorer)
 
 
 def test_it_starts_with_the_node_that_is_asked_for():

@@ -32,7 +32,7 @@ def explorer(tokens=1_000_000, memory=80, machines=10):
 
 
 def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
-    stands_alone(explorer)
+    assert stands_alone(explorer)
     assert explorer().still().caption == explorer().words()
 
 
