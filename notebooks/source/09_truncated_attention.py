@@ -88,7 +88,8 @@ for radius in (mine, None):  # None is the whole sentence; some 10 s each
     print(f"radius {radius}: {right:.2f} of the test voice's frames")
 
 # %%
-near, whole = (phonemes.accuracy(models[r], "test").frames for r in (mine, None))
+near = phonemes.accuracy(models[mine], "test").frames
+whole = phonemes.accuracy(models[None], "test").frames
 assert quick() or mine != 5 or near > whole + 0.03
 
 
@@ -168,10 +169,12 @@ predict("mask_saves")
 
 # %%
 q, k, v = torch.randn(3, 1000, 64)
-masked = attend(q, k, v, mask=window(1000, radius=15))
+band = window(1000, radius=15)
+masked = attend(q, k, v, mask=band)
 all_pairs = operations(lambda: attend(q, k, v))
 print(f"without a mask {all_pairs:,}")
-print(f"with a mask    {operations(lambda: attend(q, k, v, mask=window(1000, 15))):,}")
+in_band = operations(lambda: attend(q, k, v, mask=band))
+print(f"with a mask    {in_band:,}")
 
 # %% [markdown]
 r"""
@@ -245,7 +248,7 @@ One token too far, and it guesses. A layer hears through the one below: radius 8
 """
 
 # %%
-stack = phonemes.PhonemeRecogniser(5, radius=8, n_layers=2).double()  # untrained
+stack = phonemes.PhonemeRecogniser(5, radius=8, n_layers=2).double()
 noise = torch.randn(41, speech.N_MELS, dtype=torch.double)
 heard = sensitivity(stack.cpu(), noise)[20]  # output 20, all frames
 print("16 frames away: more than 0:", bool(heard[20 - 16] > 0))
@@ -280,11 +283,13 @@ n, size = 8, 4
 i, j = torch.arange(n)[:, None], torch.arange(n)
 theirs = (j <= i) & (i - j < size)  # itself and 3 before: most models' way
 ours = window(n, radius=size) & causal(n)  # a radius of 4
-print("keys of the last token:", theirs[-1].sum().item(), ours[-1].sum().item())
+counts = theirs[-1].sum().item(), ours[-1].sum().item()
+print("keys of the last token:", *counts)
 
 x = torch.randn(2, 1, n, 16)  # two texts, the second has 5 tokens
 real = padding(torch.tensor([8, 5]), n)  # (2, 1, 8)
-by_torch = F.scaled_dot_product_attention(x, x, x, attn_mask=theirs & real[:, None])
+may = theirs & real[:, None]
+by_torch = F.scaled_dot_product_attention(x, x, x, attn_mask=may)
 by_blocks = attend_window(x, x, x, size - 1, causal=True, padding=real)  # 3
 assert_close(by_torch, by_blocks)
 
@@ -297,7 +302,7 @@ Mix them up, and a model is worse, without an error. With one frame more on each
 run = phonemes.PhonemeRecogniser(len(speech.LABELS), radius=mine + 1)
 run.load_state_dict(models[mine].state_dict())
 right = phonemes.accuracy(to_device(run), "test").frames
-print(f"trained with {mine}, run with {mine + 1}: {right:.3f} against {near:.3f}")
+print(f"trained with {mine}: {near:.3f}, run with {mine + 1}: {right:.3f}")
 
 # %% [markdown]
 r"""

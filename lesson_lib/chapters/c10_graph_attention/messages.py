@@ -296,7 +296,7 @@ two_labels = Choice(
     notebook=PART,
     title="Two labels to learn",
     asked=(
-        "Two layers of full attention by dot products, without edges; the same vectors, labels and number of"
+        "Two layers of full attention by dot products, met or not; the same vectors, labels and number of"
         " steps. At the start the loss is a coin's, ln 2 = 0.69. What becomes of it?"
     ),
     options={
