@@ -103,9 +103,9 @@ figures.spoken(spoken.frames, spoken.labels, guesses, speech.LABELS)
 
 # %% [markdown]
 r"""
-The window wins, and less is orange. Yet the other could learn scores that fall with the distance, and then it would be nearly a window.
+Radius 5 wins, and less is orange. Yet the other could learn scores that fall with the distance, and then it would be nearly a window.
 
-Do not believe 300 steps of one seed. Next: 1,800 steps, three seeds, each radius at its best learning rate. And a rival: in both layers a **convolution** instead of attention, which sums the same frames with learned weights, the same everywhere.
+Do not believe 300 steps of one seed. Next: 1,800 steps, three seeds, each radius at its best learning rate. And a rival: in both layers a **convolution** instead of attention, which sums the same frames with weights that are the same everywhere.
 """
 
 # %%
@@ -113,7 +113,7 @@ reach_figures.by_radius()
 
 # %% [markdown]
 r"""
-A frame alone: 56 of 100. Radius 5: 73, 15: 75, 50: 73. **"More context can only help."** The whole sentence has 68, its best seed below the worst of radius 5. A convolution of radius 15 has 75, too: here attention adds nothing to seeing these frames.
+A frame alone: 56 of 100. Radius 5: 73, 15: 75, 50: 73. **"More context can only help."** The whole sentence has 68, its best seed below the worst of radius 5. A convolution of radius 15 has 75, too: what counts here is which frames are seen.
 
 ## 2 · Why is seeing more worse?
 
@@ -125,7 +125,7 @@ reach_figures.same_loss()
 
 # %% [markdown]
 r"""
-No: 0.81 for radius 15, 0.76 for the whole sentence. Equally good on training sentences, worse on a new voice: it **overfits**. Hide the far frames from it:
+No: on the validation voice 0.81 for radius 15, 0.76 for the whole sentence. Equally good on training sentences, worse on a new voice: it **overfits**. Hide from each of its layers what is farther than 15:
 """
 
 # %%
@@ -135,7 +135,7 @@ predict("far_keys_hidden")
 blinkered = phonemes.PhonemeRecogniser(len(speech.LABELS), radius=15)
 blinkered.load_state_dict(models[None].state_dict())  # its own weights
 hidden = phonemes.accuracy(to_device(blinkered), "test").frames
-print(f"all frames {whole:.3f}, those within 15 {hidden:.3f}")
+print(f"all keys {whole:.3f}, those within 15 {hidden:.3f}")
 
 # %%
 assert quick() or hidden < whole - 0.05
@@ -143,9 +143,9 @@ recording_explorer.RecordingExplorer(models[None], speech.LABELS)
 
 # %% [markdown]
 r"""
-It needs them: what it learned rests on far frames. Move along the sentence; the bars are each layer's weights. In the longer trainings one layer has 0.39 to 0.53 within 15 frames, untrained 0.12.
+It needs them: what it learned rests on far frames. Move along the sentence; the bars are each layer's weights. In longer trainings one layer has 0.39 to 0.53 of it within 15 frames, untrained 0.12.
 
-One test voice is one voice. So leave out each of the fourteen in its turn:
+One test voice is one voice. So leave out each of the fourteen in turn:
 """
 
 # %%
@@ -190,7 +190,7 @@ figures.blocks(n=36, radius=4, block=8)
 
 # %% [markdown]
 r"""
-Radius 15: 1,000 queries make 25 blocks of 40, (25, 40, 64), with keys (25, 70, 64). (The picture cuts off what lies outside; rows of zeros make all blocks alike.)
+Radius 15: 1,000 queries make 25 blocks of 40, (25, 40, 64), with keys (25, 70, 64). (The picture cuts off the ends; zeros make all blocks alike.)
 """
 
 # %% [markdown] tags=["exercise:keys_of_blocks"]
@@ -249,30 +249,30 @@ One token too far, and it guesses. A layer hears through the one below: radius 8
 
 # %%
 stack = phonemes.PhonemeRecogniser(5, radius=8, n_layers=2).double()
-noise = torch.randn(41, speech.N_MELS, dtype=torch.double)
+noise = torch.randn(41, 40, dtype=torch.double)  # 41 frames, 40 bands
 heard = sensitivity(stack.cpu(), noise)[20]  # output 20, all frames
 print("16 frames away: more than 0:", bool(heard[20 - 16] > 0))
 print("17 frames away: exactly", heard[20 - 17].item())
 
 # %% [markdown]
 r"""
-Beyond the reach no weights make the output depend on the letter, so training finds none. Within it, a network can learn, and need not: four layers of radius 4, trained at 16 from the start, guess with a derivative that is not 0 ([evidence](evidence/09_truncated_attention_evidence.ipynb)).
+Beyond the reach no weights make the output depend on the letter, so training finds none. Within it, a network can learn, and need not: four layers of radius 4, trained at 16 without near letters first, guess with a derivative that is not 0 ([evidence](evidence/09_truncated_attention_evidence.ipynb)).
 
 That two layers of 15 suffice is a fact about phonemes. **A window is a claim about the task.**
 
 ## In real work
 
-Gemma 3 (a language model) has five window layers of 1,024 tokens for each full one. This call skips blocks:
+Gemma 3 has five window layers of 1,024 tokens for each full one. Compiled, by `torch.compile(flex_attention)`, this skips blocks:
 
 ```python
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-def near(batch, head, query, key):
+def within(batch, head, query, key):
     return (query - key).abs() <= 15
 
 q, k, v = torch.randn(3, 1, 8, 1000, 64)  # (b, h, n, d)
-blocks = create_block_mask(near, None, None, 1000, 1000, device=q.device)
-output = flex_attention(q, k, v, block_mask=blocks)  # fast once compiled
+blocks = create_block_mask(within, None, None, 1000, 1000, device=q.device)
+output = flex_attention(q, k, v, block_mask=blocks)
 ```
 
 The bug that people meet: does a token count in its own window?
@@ -295,7 +295,7 @@ assert_close(by_torch, by_blocks)
 
 # %% [markdown]
 r"""
-Mix them up, and a model is worse, without an error. With one frame more on each side:
+Mix them up, and a model is a little worse, without an error. One frame more on each side:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -309,7 +309,7 @@ r"""
 
 ## 2.6 seconds once more
 
-Of its 68,121 pairs of frames 7,851 lie within 15, and with these alone more frames are named rightly.
+Of its 68,121 pairs 7,851 lie within 15 frames: with these alone more frames are right.
 
 **To remember.** A window is a claim about the task: that what matters is near.
 
@@ -317,7 +317,7 @@ Of its 68,121 pairs of frames 7,851 lie within 15, and with these alone more fra
 - A mask hides scores and saves none; blocks never compute them.
 - Layers times radius is the reach. Beyond it the derivative is exactly 0.
 
-**Sources.** Lee, *Machine Learning* 2021 (self-attention, part 1); Child et al. 2019 (arXiv:1904.10509); Beltagy, Peters & Cohan 2020 (arXiv:2004.05150). Protocols, costs, claims: [evidence](evidence/09_truncated_attention_evidence.ipynb).
+**Sources.** Lee, *Machine Learning* 2021 (self-attention, part 1); Child et al. 2019 (arXiv:1904.10509); Beltagy, Peters & Cohan 2020 (arXiv:2004.05150). Costs, claims: [evidence](evidence/09_truncated_attention_evidence.ipynb).
 
 **Next**: [10a · Graph](10a_graph.ipynb): what if we know who is connected?
 """

@@ -45,6 +45,7 @@ def same_loss(level: float = 0.3) -> Picture:
     """The same where each training had fallen to a loss of `level`, on the validation voice."""
     stored = results("phonemes")["rows"]
     picture = figures.matched({f"training loss {level:g}": phonemes.matched(stored, level)})
+    picture.alt = "At the same training loss a radius of 15 frames is best; the whole sentence is last."
     picture.caption = f"Each asked as soon as its training loss had fallen to {level:g}."
     return picture
 
