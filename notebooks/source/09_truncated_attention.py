@@ -125,7 +125,7 @@ reach_figures.same_loss()
 
 # %% [markdown]
 r"""
-No: on the validation voice 0.81 for radius 15, 0.76 for the whole sentence. Equally good on training sentences, worse on a new voice: it **overfits**. Hide from each of its layers what is farther than 15:
+No: on the validation voice 0.81 for radius 15, 0.76 for the whole sentence. Equally good on old sentences, worse on a new voice: it **overfits**. Hide from each of its layers what is farther than 15:
 """
 
 # %%
@@ -143,7 +143,7 @@ recording_explorer.RecordingExplorer(models[None], speech.LABELS)
 
 # %% [markdown]
 r"""
-It needs them: what it learned rests on far frames. Move along the sentence; the bars are each layer's weights. In longer trainings one layer has 0.39 to 0.53 of it within 15 frames, untrained 0.12.
+It needs them: what it learned rests on far frames. Move along the sentence; the bars are each layer's weights. After longer trainings one layer has 0.39 to 0.53 within 15 frames, untrained 0.12.
 
 One test voice is one voice. So leave out each of the fourteen in turn:
 """
@@ -262,7 +262,7 @@ That two layers of 15 suffice is a fact about phonemes. **A window is a claim ab
 
 ## In real work
 
-Gemma 3 has five window layers of 1,024 tokens for each full one. Compiled, by `torch.compile(flex_attention)`, this skips blocks:
+Gemma 3 has five window layers of 1,024 tokens for each full one. After `torch.compile(flex_attention)` this skips blocks:
 
 ```python
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -295,7 +295,7 @@ assert_close(by_torch, by_blocks)
 
 # %% [markdown]
 r"""
-Mix them up, and a model is a little worse, without an error. One frame more on each side:
+Mix them up: a model is a little worse, without an error. One frame more each side:
 """
 
 # %% tags=["nbval-ignore-output"]
