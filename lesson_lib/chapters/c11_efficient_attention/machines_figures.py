@@ -202,6 +202,44 @@ def ring_memory(rows: Sequence[Row]) -> Picture:
     )
 
 
+@styled
+def lever(parts: Mapping[str, tuple[float, float]], *, most: float) -> Picture:
+    """Parts of the keys as stones on a lever, {name: (output, sum of exp)}: each stands at its output, as heavy
+    as its sum, and the lever balances at the output of all keys. `most` is the value at its right end.
+
+    Raises ValueError for no parts, for a sum that is not above 0, and for an output that is not on the lever.
+    """
+    require.number(above=0, most=most)
+    if not parts:
+        raise ValueError("parts must hold at least one part, {name: (output, sum of exp)}, got none")
+    for name, (output, its_sum) in parts.items():
+        if not its_sum > 0 or not 0 <= output <= most:
+            raise ValueError(
+                f"parts[{name!r}] must be an output from 0 to {most:g} and a sum above 0, got {output:g} and"
+                f" {its_sum:g}"
+            )
+    total = sum(its_sum for _, its_sum in parts.values())
+    balance = sum(output * its_sum for output, its_sum in parts.values()) / total
+    figure, page = blank_page(7.0, 1.9)
+    across = 6.2 / most
+    for k, (name, (output, its_sum)) in enumerate(parts.items()):
+        side = 0.19 * its_sum**0.5
+        x = 0.4 + output * across
+        page.add_patch(Rectangle((x - side / 2, 1.2 - side), side, side, facecolor=color(k), alpha=0.85))
+        page.text(x, 1.2 - side / 2, name, ha="center", va="center", fontsize=11, fontweight="bold")
+    page.plot([0.4, 6.6], [1.22, 1.22], color="black", linewidth=3)
+    page.plot([0.4 + balance * across], [1.35], marker="^", markersize=13, color="black")
+    for value in range(0, round(most) + 1, 10):
+        page.text(0.4 + value * across, 1.62, str(value), ha="center", va="center", fontsize=10)
+    told = ", ".join(f"{name} at {output:g} with a sum of {its_sum:g}" for name, (output, its_sum) in parts.items())
+    return Picture(
+        figure,
+        f"A lever with stones on it: {told}. It balances at {balance:.4g}.",
+        f"A stone stands at its part's output, and is as heavy as its part's sum. The lever balances at"
+        f" {balance:.4g}.",
+    )
+
+
 def _check_tiles(n: int, tile: int, step: int, count: int) -> None:
     if math.ceil(n / tile) > MOST_TILES:
         raise ValueError(

@@ -1,9 +1,129 @@
-"""A second problem of lesson 11: the cache of another model."""
+"""Second problems of chapter 11: many parts, queries that travel, the cache of another model."""
 
 import random
 from dataclasses import replace
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lesson_lib.checks.exercise import Case, Stage, Write
+from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Number, fresh
+from lesson_lib.efficient import attend_part, merge
+
+
+def merge_outputs_2(
+    outputs: Float[Tensor, "parts n d"],
+    sums: Float[Tensor, "parts n"],
+) -> Float[Tensor, "n d"]:
+    shares = sums / sums.sum(0)
+    return (shares[..., None] * outputs).sum(0)
+
+
+def _many(seed: int, parts: int, n: int, d: int) -> Case:
+    return {"outputs": drawn(seed, parts, n, d), "sums": drawn(seed + 1, parts, n).exp()}
+
+
+MERGE_MANY = Write(
+    name="merge_outputs_2",
+    title="Any number of parts",
+    asked=(
+        "n queries were answered by several machines: outputs (parts, n, d) and sums of exp(score) (parts, n)."
+        " Give the outputs of attention to all keys, (n, d)"
+    ),
+    stages=(
+        Stage(
+            "one query, three parts with sums 4, 12 and 16",
+            lambda: [
+                {"outputs": table([[[17.5]], [[40.0]], [[0.0]]]), "sums": table([[4.0], [12.0], [16.0]])}
+            ],
+            "(4 · 17.5 + 12 · 40 + 16 · 0) / 32 = 17.1875.",
+        ),
+        Stage("five parts, three queries", lambda: [_many(1, 5, 3, 2)], "The shares of a query sum to 1."),
+        Stage(
+            "as many parts as queries and numbers",
+            lambda: [_many(3, 3, 3, 3)],
+            "Divide by the sum over the parts, the first axis.",
+        ),
+    ),
+    hints=(
+        "Which axis counts the parts?",
+        "sums has one axis less than outputs: which one is missing?",
+        "Over which axis must the shares sum to 1?",
+    ),
+    solution=merge_outputs_2,
+    remember="any number of parts, in any order: shares of the sums",
+    slips={
+        "that is the plain mean of the parts": ("sums / sums.sum(0)", "0 * sums + 1 / len(sums)"),
+        "the shares must sum to 1 over the parts, the first axis": ("sums.sum(0)", "sums.sum(1, keepdim=True)"),
+        "one share for all queries does not do": ("sums.sum(0)", "sums.sum()"),
+        "the division by the sum of all parts is missing": ("sums / sums.sum(0)", "sums"),
+        "these are sums of exponentials already; no softmax of them": ("sums / sums.sum(0)", "sums.softmax(0)"),
+    },
+)
+
+
+def in_a_ring_2(
+    query: Float[Tensor, "n d"],
+    key: Float[Tensor, "n d"],
+    value: Float[Tensor, "n d_v"],
+    machines: int,
+) -> Float[Tensor, "n d_v"]:
+    q, k, v = (x.chunk(machines) for x in (query, key, value))
+    have = [attend_part(*own) for own in zip(q, k, v, strict=True)]
+    for _ in range(machines - 1):
+        q, have = q[-1:] + q[:-1], have[-1:] + have[:-1]
+        came = [attend_part(*now) for now in zip(q, k, v, strict=True)]
+        have = [merge(*two) for two in zip(have, came, strict=True)]
+    have = have[-1:] + have[:-1]  # one more: home again
+    return torch.cat([part.output for part in have])
+
+
+def _travel(seed: int, n: int, d: int, d_v: int, machines: int) -> Case:
+    q, k = drawn(seed, n, d), drawn(seed + 1, n, d)
+    return {"query": q, "key": k, "value": drawn(seed + 2, n, d_v), "machines": machines}
+
+
+QUERIES_TRAVEL = Write(
+    name="in_a_ring_2",
+    title="Queries travel",
+    asked=(
+        "now keys and values stay, which saves sending where a long cache meets few new tokens. Queries go"
+        " from each machine to the next, with the parts that they have found; at the end each is brought home"
+    ),
+    stages=(
+        Stage("one machine", lambda: [_travel(1, 3, 2, 2, 1)], "Nothing travels."),
+        Stage("six tokens on three machines", lambda: [_travel(4, 6, 4, 2, 3)], "A part goes with its queries."),
+        Stage("eight tokens on four machines", lambda: [_travel(7, 8, 2, 3, 4)], "Parts in order."),
+    ),
+    hints=(
+        "What has to travel with a query, so that its new part can be merged?",
+        "After machines - 1 hand-overs, on which machine are the first queries?",
+        "Into which order must the parts be brought before they are joined?",
+    ),
+    solution=in_a_ring_2,
+    remember="either may travel: send what is smaller",
+    slips={
+        "what a query has found stays behind: its part travels with it": (
+            "have[-1:] + have[:-1]\n        came",
+            "have\n        came",
+        ),
+        "at the end the parts are not at home: machine 0 holds the queries of machine 1": (
+            "have = have[-1:] + have[:-1]",
+            "have = have",
+        ),
+        "keys travel here, values do not; now both stay": (
+            "        came",
+            "        k = k[-1:] + k[:-1]\n        came",
+        ),
+        "one hand-over too many: the first block counts twice": ("range(machines - 1)", "range(machines)"),
+        "what came is merged with what is there, it does not replace it": (
+            "merge(*two) for two in zip(have, came, strict=True)",
+            "new for new in came",
+        ),
+    },
+)
 
 
 def cache_of_groups(first: Number, n: int) -> Number:

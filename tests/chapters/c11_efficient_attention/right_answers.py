@@ -14,7 +14,7 @@ from lesson_lib.chapters.c11_efficient_attention.exercises import (
     _by_library,
     _head_by_head,
 )
-from lesson_lib.efficient import Partial, merge
+from lesson_lib.efficient import Partial, attend_part, merge
 
 
 def _low(
@@ -166,7 +166,49 @@ def _by_index(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return attend(query, key[of], value[of]).output
 
 
+def _shares_by_division(output_a: Tensor, sum_a: Tensor, output_b: Tensor, sum_b: Tensor) -> Tensor:
+    above = output_a * sum_a[:, None] + output_b * sum_b[:, None]
+    return above / (sum_a + sum_b)[:, None]
+
+
+def _query_by_query(output_a: Tensor, sum_a: Tensor, output_b: Tensor, sum_b: Tensor) -> Tensor:
+    rows = zip(output_a, sum_a, output_b, sum_b, strict=True)
+    return torch.stack([(a * o + b * p) / (a + b) for o, a, p, b in rows])
+
+
+def _by_lists(query: Tensor, key: Tensor, value: Tensor, machines: int) -> Tensor:
+    """Machine by machine, with the blocks looked up by their numbers."""
+    q, k, v = (x.chunk(machines) for x in (query, key, value))
+    rows = []
+    for me in range(machines):
+        mine = attend_part(q[me], k[me], v[me])
+        for turn in range(1, machines):
+            other = (me - turn) % machines
+            mine = merge(mine, attend_part(q[me], k[other], v[other]))
+        rows.append(mine.output)
+    return torch.cat(rows)
+
+
+def _the_other_way_round(query: Tensor, key: Tensor, value: Tensor, machines: int) -> Tensor:
+    """Lists that are turned to the left, and a numerator and a denominator in place of parts."""
+    q, k, v = (x.split(len(x) // machines) for x in (query, key, value))
+    above, below = [0.0] * machines, [0.0] * machines
+    for _ in range(machines):
+        for me in range(machines):
+            weights = (q[me] @ k[me].mT / query.shape[1] ** 0.5).exp()
+            above[me] = above[me] + weights @ v[me]
+            below[me] = below[me] + weights.sum(1, keepdim=True)
+        k, v = k[1:] + k[:1], v[1:] + v[:1]
+    return torch.cat([a / b for a, b in zip(above, below, strict=True)])
+
+
 RIGHT = {
+    "merged_of_two": ("b", "34.375"),
+    "merge_outputs": (_shares_by_division, _query_by_query),
+    "hand_overs": ("b", "3"),
+    "in_a_ring": (_by_lists, _the_other_way_round),
+    "smallest_ring": ("b", "4"),
+    "billion_time": ("c", "seven months"),
     "merge_two": (
         _by_library,
         _merged(),

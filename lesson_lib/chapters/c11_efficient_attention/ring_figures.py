@@ -1,0 +1,23 @@
+"""What part 11c shows of stored runs: the memory of a ring's processes, and how far attention goes."""
+
+from lesson_lib.chapters.c11_efficient_attention import machines_figures
+from lesson_lib.chapters.c11_efficient_attention.experiments import laws
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
+from lesson_lib.charts.picture import Picture
+from lesson_lib.experiments import results
+
+TOKENS = 8192
+
+
+def memory_of_each() -> Picture:
+    """MiB of the process that held most, over the number of processes; a stored run of 8,192 tokens, without
+    a causal mask."""
+    rows = results("ring")["rows"]
+    return machines_figures.ring_memory([r for r in rows if not r["causal"] and r["tokens"] == TOKENS])
+
+
+def explorer() -> ScaleExplorer:
+    """Tokens, memory and machines to choose, on the laws of the stored runs."""
+    rows = results("laws")["rows"]
+    longest = {kind: max(at) for kind, at in laws.points(rows).items()}
+    return ScaleExplorer(laws.machine_laws(rows), laws.ring_mib, longest=longest)
