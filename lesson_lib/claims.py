@@ -18,6 +18,7 @@ from lesson_lib import require
 from lesson_lib.device import quick
 
 # unsaid: code or a figure, which claims nothing
+MEANS = ("computation", "measurement", "a toy", "the text", "literature")  # what can decide a claim
 VERDICTS = ("holds", "with a condition", "corrected", "unsaid", "undecided")
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 SIGNS = {"holds": "✓", "with a condition": "◐", "corrected": "✗", "undecided": "?", "unsaid": "–"}
@@ -41,6 +42,12 @@ class Claim:
     quote_zh: str = ""
     quote_en: str = ""
     where: str = ""
+    decided_by: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is so, and what decided it."""
+        return f"{self.because} Decided by {self.decided_by}." if self.decided_by else self.because
 
     @property
     def chapter(self) -> str:
@@ -115,6 +122,8 @@ def ledger() -> dict[str, Claim]:
                 f"claims.toml, {key}: verdict must be one of {VERDICTS} and sources of"
                 f" {list(content['sources'])}"
             )
+        if not set(rows[key].decided_by.split(" and ")) <= {"", *MEANS}:
+            raise ValueError(f"claims.toml, {key}: decided_by must be of {MEANS}, with ' and ' between two")
     return rows
 
 
@@ -172,7 +181,7 @@ class Shown:
         )
         return (
             f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c}\n  {c.verdict.upper()}."
-            f" {c.because}\n{found}"
+            f" {c.reason}\n{found}"
         )
 
     def _repr_html_(self) -> str:
@@ -182,7 +191,7 @@ class Shown:
         return (
             f"<p><b>{SIGNS[c.verdict]} {c.id}</b> ({', '.join(c.sources)}) <q>{html.escape(c.claim)}</q><br>"
             + (f"{c.quoted}<br>" if c.quoted else "")
-            + f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.because)}</p><ul>{found}</ul>"
+            + f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.reason)}</p><ul>{found}</ul>"
         )
 
 
@@ -217,7 +226,7 @@ def page(
     no verdict, source or lesson is called so, TypeError where `words` is no text.
 
     >>> len(page("corrected", "S2").rows)
-    7
+    1
     """
     require.one_of([None, *VERDICTS], verdict=verdict)
     require.one_of([None, *sources()], source=source)
@@ -239,7 +248,7 @@ def page(
 
 
 def _words(row: Claim) -> tuple[str, ...]:
-    return (row.id, row.claim, row.because, row.quote_zh, row.quote_en, row.where)
+    return (row.id, row.claim, row.reason, row.quote_zh, row.quote_en, row.where)
 
 
 @dataclass(frozen=True)
@@ -276,7 +285,7 @@ class Page:
                         f" ({', '.join(row.sources)})"
                     ),
                     html.escape(row.claim) + (f"<br>{row.quoted}" if row.quoted else ""),
-                    html.escape(row.because),
+                    html.escape(row.reason),
                 )
                 for row in rows
             ]

@@ -54,7 +54,7 @@ def test_every_claim_of_the_sources_is_in_the_ledger():
 
 @pytest.mark.parametrize("row", DECIDED, ids=lambda c: c.id)
 def test_a_decided_claim_has_a_reason_a_test_and_a_cell(row):
-    assert row.because.endswith(".")
+    assert row.because.endswith((".", ".)"))
     path, name = row.test.split("::")
     assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.M), (
         f"{row.test} does not exist"
@@ -65,6 +65,13 @@ def test_a_decided_claim_has_a_reason_a_test_and_a_cell(row):
         f"that cell does not call claim({row.id!r}, ...)"
     )
     assert not literals(cells[row.id]), "a finding must be computed"
+
+
+@pytest.mark.parametrize("row", DECIDED, ids=lambda c: c.id)
+def test_a_row_quotes_its_source_and_names_what_decided_it(row):
+    assert row.quote_zh and row.where.startswith(row.sources) and row.decided_by
+    chinese = re.search(r"[\u4e00-\u9fff]", row.quote_zh)
+    assert row.quote_en or not chinese, "a Chinese sentence needs its rendering"
 
 
 def test_every_claim_is_decided():
@@ -101,9 +108,12 @@ def test_an_undecided_claim_has_no_verdict_to_show(monkeypatch):
 
 
 def test_a_shown_claim_reads_as_text_and_as_html():
-    shown = claim("score-5", {"x @ W equals d_k dot products": 1 == 1})
-    assert "✗ score-5 (S2)" in repr(shown) and "CORRECTED" in repr(shown) and "found: x @ W" in repr(shown)
-    assert "<li>found: x @ W equals d_k dot products</li>" in shown._repr_html_()
+    shown = claim("heads-4", {"q @ v fits, and is another table": 1 == 1})
+    assert (
+        "✗ heads-4 (S2)" in repr(shown) and "CORRECTED" in repr(shown) and "found: q @ v fits" in repr(shown)
+    )
+    assert "by them. Decided by the text.\n" in repr(shown)
+    assert "<li>found: q @ v fits, and is another table</li>" in shown._repr_html_()
 
 
 def test_verdict_prints_or_raises(capsys, monkeypatch):
@@ -146,7 +156,7 @@ def test_a_part_of_the_page():
     assert page().lessons == tuple(dict.fromkeys(row.lesson for row in page().rows))
     assert [row.id for row in page(lesson=ledger()["efficient-1"].lesson).rows] == ["efficient-1"]
     told = repr(page("holds", "S4"))
-    assert told.startswith("6 claims: 6 holds\n✓ steps-1 (S0, S4): ") and told.count("\n") == 6
+    assert told.startswith("9 claims: 9 holds\n✓ steps-1 (S0, S4): ") and told.count("\n") == 9
 
 
 @pytest.mark.parametrize(
@@ -226,6 +236,19 @@ def test_fields_that_are_not_filled_leave_no_trace(fields, told):
     assert repr(shown).splitlines()[1:-2] == told
     html = shown._repr_html_()
     assert "<br><br>" not in html and ("<i>" in html) == ("where" in fields)
+
+
+def test_what_decided_a_row_is_one_of_five(monkeypatch):
+    row = {
+        "sources": ["S2"],
+        "claim": "It is so",
+        "verdict": "holds",
+        "lesson": "x",
+        "decided_by": "a toy and faith",
+    }
+    monkeypatch.setattr(claims, "_content", lambda: {"sources": {"S2": "a text"}, "claims": {"a-1": row}})
+    with pytest.raises(ValueError, match=r"a-1: decided_by must be of .*'literature'"):
+        ledger.__wrapped__()
 
 
 @pytest.mark.parametrize("verdict", ["unsaid", "not said"])

@@ -231,7 +231,9 @@ def lever(parts: Mapping[str, tuple[float, float]], *, most: float) -> Picture:
     page.plot([0.4 + balance * across], [1.35], marker="^", markersize=13, color="black")
     for value in range(0, round(most) + 1, 10):
         page.text(0.4 + value * across, 1.62, str(value), ha="center", va="center", fontsize=10)
-    told = ", ".join(f"{name} at {output:g} with a sum of {its_sum:g}" for name, (output, its_sum) in parts.items())
+    told = ", ".join(
+        f"{name} at {output:g} with a sum of {its_sum:g}" for name, (output, its_sum) in parts.items()
+    )
     return Picture(
         figure,
         f"A lever with stones on it: {told}. It balances at {balance:.4g}.",

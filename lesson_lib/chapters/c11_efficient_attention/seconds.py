@@ -56,10 +56,16 @@ MERGE_MANY = Write(
     remember="any number of parts, in any order: shares of the sums",
     slips={
         "that is the plain mean of the parts": ("sums / sums.sum(0)", "0 * sums + 1 / len(sums)"),
-        "the shares must sum to 1 over the parts, the first axis": ("sums.sum(0)", "sums.sum(1, keepdim=True)"),
+        "the shares must sum to 1 over the parts, the first axis": (
+            "sums.sum(0)",
+            "sums.sum(1, keepdim=True)",
+        ),
         "one share for all queries does not do": ("sums.sum(0)", "sums.sum()"),
         "the division by the sum of all parts is missing": ("sums / sums.sum(0)", "sums"),
-        "these are sums of exponentials already; no softmax of them": ("sums / sums.sum(0)", "sums.softmax(0)"),
+        "these are sums of exponentials already; no softmax of them": (
+            "sums / sums.sum(0)",
+            "sums.softmax(0)",
+        ),
     },
 )
 
@@ -94,7 +100,9 @@ QUERIES_TRAVEL = Write(
     ),
     stages=(
         Stage("one machine", lambda: [_travel(1, 3, 2, 2, 1)], "Nothing travels."),
-        Stage("six tokens on three machines", lambda: [_travel(4, 6, 4, 2, 3)], "A part goes with its queries."),
+        Stage(
+            "six tokens on three machines", lambda: [_travel(4, 6, 4, 2, 3)], "A part goes with its queries."
+        ),
         Stage("eight tokens on four machines", lambda: [_travel(7, 8, 2, 3, 4)], "Parts in order."),
     ),
     hints=(
