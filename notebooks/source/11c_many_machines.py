@@ -9,7 +9,7 @@ A million tokens. Queries, keys, values and outputs of one layer, eight heads of
 **Time** about 45 minutes. **You need** part [11b](11b_exact_and_fast.ipynb). **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 
 <details><summary>中文摘要</summary>
-一百万个词,没有一台机器装得下。这一课先把两台机器各自算出的注意力合并成一个准确的结果,再让键和值沿着一个环传递,使每个查询都遇到每个键。
+一百万个词,而每台机器只有 4 GiB。这一课先把两台机器各自算出的注意力合并成一个准确的结果,再让键和值沿着一个环传递,使每个查询都遇到每个键。
 多台机器能换来什么,换不来什么?内存的墙没有了,平方的时间还在。
 </details>
 """
@@ -78,7 +78,7 @@ def answered(keys, values):
     return attend(q, keys, values).output, (q @ keys.T / 8**0.5).exp().sum(1)
 
 
-a, b = answered(k[:60], v[:60]), answered(k[60:], v[60:])
+a, b = answered(k[:120], v[:120]), answered(k[120:], v[120:])
 exact = attend(q, k, v).output
 assert_close(yours("merge_outputs")(*a, *b), exact)
 off = ((a[0] + b[0]) / 2 - exact).norm() / exact.norm()
@@ -86,21 +86,23 @@ print(f"merged: exact; by the mean of both: {100 * off:.0f} % off")
 
 # %% [markdown]
 r"""
-**"Half of the keys here, half there: take the mean of both answers."** Here B has 180 of 240 keys; and even with halves each query has sums of its own.
+**"Half of the keys here, half there: take the mean of both answers."** Each has 120 of the 240 keys, and yet each query finds sums of its own.
 
-Large exponentials overflow, so the library keeps logarithms of the sums. `attend_part(q, k, v)` gives a `Partial`, (output, log_sum), computed tile by tile as in 11b; `merge(one, other)` puts two of them together:
+Large exponentials overflow, so the library keeps logarithms of the sums: `attend_part(q, k, v)` gives a `Partial`, (output, log_sum), computed tile by tile as in 11b, and `merge(one, other)` subtracts the larger logarithm before it takes exponentials. The order does not matter:
 """
 
 # %%
-first, rest = attend_part(q, k[:60], v[:60]), attend_part(q, k[60:], v[60:])
+first = attend_part(q, k[:120], v[:120])
+rest = attend_part(q, k[120:], v[120:])
 assert_close(first.log_sum.exp(), a[1])
 assert_close(merge(first, rest).output, exact)
+assert_close(merge(rest, first).output, exact)
 
 # %% [markdown]
 r"""
 ## 2 · In a ring
 
-Four machines, each with a quarter of the tokens: their queries, keys and values. Queries stay. Keys and values are handed to the next machine; the queries there meet them, and what they find is merged.
+Four machines, or processes, each with a quarter of the tokens: their queries, keys and values. Queries stay. A machine's keys and values, its *block*, are handed to the next one; the queries there meet them, and what they find is merged.
 """
 
 # %%
@@ -111,7 +113,7 @@ machines_figures.ring_rounds(4)
 
 # %% [markdown]
 r"""
-Go down the column of process 0: keys 0, then 3, 2, 1. The small tables show who has met whom, until all 16 blocks are done. This is **ring attention**.
+Go down the column of process 0: keys 0, then 3, 2, 1. The small tables show which queries have met which keys. This is **ring attention**.
 """
 
 # %% [markdown] tags=["exercise:in_a_ring"]
@@ -125,7 +127,7 @@ print("1, 2, 3 and 8 machines: the same numbers")
 
 # %% [markdown]
 r"""
-What does a machine hold of each of its own tokens? Query, key, value; the block in use, two vectors; the block that comes, two; an output. Eight vectors, with eight heads of 64 numbers of 4 bytes: $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
+How many vectors does the library's ring hold for each token of a machine's share? Its query, key and value (gradients need them later); the block in use, two; the block that comes, two; an output. Eight, of eight heads with 64 numbers of 4 bytes: $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
 """
 
 # %%
@@ -133,17 +135,17 @@ predict("smallest_ring")
 
 # %%
 for machines in (1, 2, 3, 4, 8):
-    gib = laws.ring_mib(10**6, machines) / 1024
+    gib = laws.ring_mib(10**6, machines) / 1024  # counted, with a tile
     print(f"a ring of {machines}: {gib:5.2f} GiB in each")
 assert laws.machines_needed(10**6, 4 * 1024) == 4
 
 # %% [markdown]
 r"""
-**Four machines of 4 GiB hold what none of them can.** (A ring of one has no block that comes: six vectors.)
+**Four machines of 4 GiB hold what none of them can.** (Alone, nothing arrives: six vectors.)
 
 ## 3 · In earnest
 
-Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `ring.attend_ring` does what you wrote, with a causal mask and gradients. Three processes, on your machine:
+Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote, with a causal mask (later blocks are skipped) and gradients (blocks go round once more). Three processes, on your machine:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -158,7 +160,7 @@ ring_figures.memory_of_each()
 
 # %% [markdown]
 r"""
-"Largest difference" compares outputs and gradients with `attend` in one process. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four its memory falls to 0.54, nearly half: a tile does not shrink.
+"Largest difference" compares outputs and gradients with `attend` in one process; each process sends the MiB printed. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54, not 0.50: a tile does not shrink.
 
 ## 4 · What stays
 
@@ -175,9 +177,9 @@ for machines in (2, 4, 8):
 
 # %% [markdown]
 r"""
-As many products, and sending is added. Machines share the work; they save none.
+As many products, and sending is added: a block travels $p - 1$ times. Machines share the work; they save none. (While one computes, its next block comes: with enough tokens sending is hidden.)
 
-Now a billion tokens, a library. Of 8 GiB machines it takes 1,913.
+Now a billion tokens, a library: 16 KiB each, and a tile, takes 1,913 machines of 8 GiB.
 """
 
 # %%
@@ -188,17 +190,17 @@ ring_figures.explorer()
 
 # %% [markdown]
 r"""
-Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one processor thread; ≈ marks what lies far beyond them. There trust the power, not the factor. (Linear kinds: 08c, 11a.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? From how many machines on does the ring? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
+Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread; ≈ marks what lies far beyond them: say months, not seven months. (Linear kinds: 08c, 11a.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
 
 <details><summary>Answers</summary>
-None fits: the least takes 7.7 GiB. The ring, from 4 on. A billion: seven months.
+None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.
 </details>
 
 **A ring removes the memory limit. The quadratic time stays.**
 
 ## In real work
 
-Llama 3 was trained on texts of 131,072 tokens with each text cut over 16 GPUs. They gather all keys first: few, since heads share them (11b). The bug that people meet: under a causal mask, who has work?
+Llama 3 learned at the end from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values; shared heads keep them small (11b). The bug that people meet: under a causal mask, work is uneven.
 """
 
 # %%
@@ -211,9 +213,9 @@ print("a piece from each end: ", seen[both].sum((1, 2)).tolist())
 
 # %% [markdown]
 r"""
-In order, the last machine has almost half of all pairs, and the others wait for it. With a piece from the front and one from the back all have the same.
+In order, the last machine has almost half of all pairs, and the others wait. With a piece from each end, as in Llama 3, all have the same.
 
-On one GPU the merge works, too: a long cache is cut, the pieces are read side by side, then merged (Flash-Decoding). Two texts, one of them short, so that its second piece is all padding:
+On one GPU a long cache is cut, its pieces are read side by side, and merged (Flash-Decoding). Two texts, one so short that its second piece is all padding:
 """
 
 # %%
@@ -233,27 +235,27 @@ assert_close(merge(*halves).output, attend(q1, keys, vals, mask=real).output)
 
 # %% [markdown]
 r"""
-A log sum of $-\infty$ is a sum of 0: it counts nothing. (Subtract $-\infty$ from $-\infty$, and all is nan.) torch gives such parts, compiled for GPUs:
+A log sum of $-\infty$ is a sum of 0, with an output of 0: it counts nothing. torch gives such parts; `torch.compile` it on a GPU:
 
 ```python
 from torch.nn.attention.flex_attention import AuxRequest, flex_attention
 
 q, k, v = torch.randn(3, 1, 2, 20, 16)  # (b, h, n, d)
 output, aux = flex_attention(q, k, v, return_aux=AuxRequest(lse=True))
-log_sum = aux.lse  # (b, h, n)
+log_sum = aux.lse  # log of the sum of exp, (b, h, n)
 ```
 
 ## A million tokens once more
 
-7.6 GiB of tensors, machines of 4 GiB: four of them do it, to the last digits. Each computes two hours and a half.
+7.6 GiB of tensors, machines of 4 GiB: four hold it, visiting blocks included, exact up to rounding.
 
 **To remember.** What a machine knows of its keys is an output and a sum; such parts merge exactly, in any order.
 
 - An output counts as much as the exponentials behind it.
 - A ring: queries stay, keys and values travel, $p - 1$ times.
-- Memory falls as $1/p$; the products are shared, not saved.
+- Memory falls as $1/p$, from two machines on; products are shared, not saved.
 
-**Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balanced rings); Grattafiori et al. 2024 (arXiv:2407.21783, Llama 3). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance by stripes); Grattafiori et al. 2024 (arXiv:2407.21783, Llama 3). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [12 · Claims](12_claims.ipynb): what did the sources get right?
 """

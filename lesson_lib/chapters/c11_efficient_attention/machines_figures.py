@@ -204,8 +204,8 @@ def ring_memory(rows: Sequence[Row]) -> Picture:
 
 @styled
 def lever(parts: Mapping[str, tuple[float, float]], *, most: float) -> Picture:
-    """Parts of the keys as stones on a lever, {name: (output, sum of exp)}: each stands at its output, as heavy
-    as its sum, and the lever balances at the output of all keys. `most` is the value at its right end.
+    """Parts of the keys as stones on a lever, {name: (output, sum of exp)}: each stands at its output, as
+    heavy as its sum, and the lever balances at the output of all keys. `most` is the value at its right end.
 
     Raises ValueError for no parts, for a sum that is not above 0, and for an output that is not on the lever.
     """

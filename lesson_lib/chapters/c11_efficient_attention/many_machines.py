@@ -36,7 +36,7 @@ merged_of_two = Choice(
     slips={
         "that would be right for equal sums; B's keys have three quarters of all exponentials": "a",
         "the softmax of all three gives A's keys a quarter; a sum three times as large is not all": "c",
-        "an output times its sum is the numerator, the sum the denominator: nothing else is in the softmax": "d",
+        "output times sum is the numerator, the sum the denominator: the softmax has nothing else": "d",
     },
 )
 
@@ -243,8 +243,9 @@ write_in_a_ring = Write(
     minutes=8,
     why="so are texts read that no machine can hold",
     asked=(
-        "deal n tokens out to `machines`, in order (n is a multiple); queries stay, keys and values go from each"
-        " machine to the next. Use attend_part and merge; join the outputs: (n, d_v). No product with all keys"
+        "deal n tokens out to `machines`, in order (n is a multiple); queries stay, keys and values go from"
+        " each machine to the next. Use attend_part and merge; outputs (n, d_v). From two machines on, no"
+        " product with all keys"
     ),
     stages=(
         Stage(
@@ -321,7 +322,7 @@ write_in_a_ring = Write(
         ),
         ALL_KEYS: (
             "have = [attend_part(*own)",
-            "return torch.cat([attend_part(rows, key, value).output for rows in q])\n    have = [attend_part(*own)",
+            "return torch.cat([attend_part(x, key, value).output for x in q])\n    have = [attend_part(*own)",
         ),
     },
 )
@@ -338,9 +339,9 @@ smallest_ring = Choice(
     answer="b",
     remember="16 KiB a token, 15.3 GiB in all: four machines of 4 GiB",
     slips={
-        "queries, keys, values and outputs alone take 7.6 GiB; a block in use and one that comes are held, too": "a",
+        "each would hold 7.6 GiB: eight vectors for half of the tokens": "a",
         "that would do, with a fourth of the memory used: 15.3 GiB in all": "c",
-        "each holds its share of the tokens, and visiting blocks of the same size: more machines, less in each": "d",
+        "each holds its share of the tokens and visitors of that size: more machines, less in each": "d",
     },
 )
 
@@ -349,8 +350,8 @@ billion_time = Choice(
     notebook=PART,
     title="A billion tokens",
     asked=(
-        "1,913 machines of 8 GiB can hold a billion tokens. For a million tokens one of them computes ten hours"
-        " at one layer. How long do 1,913 compute for a billion?"
+        "1,913 machines of 8 GiB can hold a billion tokens. One thread of ours, tile by tile, computes ten"
+        " hours at a million. How long do 1,913 such threads compute at a billion?"
     ),
     options={"a": "five hours", "b": "two days", "c": "seven months", "d": "a thousand years"},
     answer="c",
@@ -358,7 +359,7 @@ billion_time = Choice(
     slips={
         "that is a thousand times the work; but every token meets a thousand times as many, too": "a",
         "reckon: 10 hours times 1,000,000, divided by 1,913": "b",
-        "that is one machine's time for all of it; 1,913 share the work": "d",
+        "that is one thread's time for all of it; 1,913 share the work": "d",
     },
 )
 

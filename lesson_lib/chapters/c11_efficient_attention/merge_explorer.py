@@ -31,10 +31,10 @@ class MergeExplorer(Explorer):
 
     def words(self) -> str:
         """How the merged output comes about, as a sentence."""
-        total = SUM_A + self.sum.value
+        total, mean = SUM_A + self.sum.value, (OUTPUT_A + self.output.value) / 2
         return (
             f"({SUM_A:g} · {OUTPUT_A:g} + {self.sum.value} · {self.output.value}) / {total:g}"
-            f" = {self.merged():.4g}; the mean of both outputs would be {(OUTPUT_A + self.output.value) / 2:.4g}"
+            f" = {self.merged():.4g}; the mean of both outputs would be {mean:.4g}"
         )
 
     def draw(self) -> str:

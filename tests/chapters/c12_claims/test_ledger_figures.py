@@ -1,6 +1,7 @@
 """The ledger's picture: the pieces of a bar add up, and are told apart without colours."""
 
-from lesson_lib.chapters.c12_claims.ledger_figures import HATCHES, tally
+from lesson_lib.chapters.c12_claims.ledger_figures import HATCHES, decided_by, tally
+from lesson_lib.claims import MEANS, ledger
 
 GROUPS = {"first": {"holds": 3, "corrected": 2}, "second": {"corrected": 7}, "third": {"holds": 0, "odd": 5}}
 
@@ -21,3 +22,10 @@ def test_the_kinds_differ_in_more_than_colour():
     containers = tally(GROUPS, alt="Bars.").figure.axes[0].containers
     looks = [container.patches[0].get_hatch() or "" for container in containers]
     assert [c.get_label() for c in containers] == ["holds", "corrected", "odd"] and looks == list(HATCHES[:3])
+
+
+def test_each_row_is_in_the_bars_of_what_decided_it():
+    axes = decided_by().figure.axes[0]
+    drawn = sum(piece.get_width() for container in axes.containers for piece in container.patches)
+    assert drawn == sum(len(row.decided_by.split(" and ")) for row in ledger().values())
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(MEANS)

@@ -1,0 +1,36 @@
+"""Right answers to what part 12 asks, in several spellings."""
+
+import torch
+from torch import Tensor
+
+from lesson_lib.attention import attend
+
+
+def _times_the_mask(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    return (query @ key.T / query.shape[1] ** 0.5 * mask).softmax(1) @ value
+
+
+def _by_where(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    scores = torch.einsum("nd,md->nm", query, key) * query.shape[1] ** -0.5
+    return torch.where(mask, scores, torch.zeros_like(scores)).softmax(dim=1) @ value
+
+
+def _by_largest(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
+    weights = attend(x @ w_query, x @ w_key, x).weights
+    return (weights.diagonal() == weights.amax(1)).float().mean()
+
+
+def _one_by_one(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
+    scores = (x @ w_query) @ (x @ w_key).T
+    own = [int(row.argmax()) == i for i, row in enumerate(scores)]
+    return torch.tensor(sum(own) / len(own), device=x.device)
+
+
+RIGHT = {
+    "strangers_weight": ("b", "0.155"),
+    "to_the_letter": (_times_the_mask, _by_where),
+    "square_errors": ("a", "none"),
+    "how_many_hold": ("a", "two"),
+    "most_to_itself": ("c", "of a handful at most"),
+    "share_on_itself": (_by_largest, _one_by_one),
+}
