@@ -10,7 +10,7 @@ A million tokens. Queries, keys, values and outputs of one layer, eight heads of
 
 <details><summary>中文摘要</summary>
 一百万个词,而每台机器只有 4 GiB。这一课先把两台机器各自算出的注意力合并成一个准确的结果,再让键和值沿着一个环传递,使每个查询都遇到每个键。
-多台机器能换来什么,换不来什么?内存的墙没有了,平方的时间还在。
+多台机器能换来什么,换不来什么?内存的墙没有了,平方的计算量还在。
 </details>
 """
 
@@ -58,15 +58,20 @@ MergeExplorer()
 
 # %% [markdown]
 r"""
-Move B's sum: at 4 the lever balances halfway, at 36 nearly below B. With outputs $o_a, o_b$ and sums $S_a, S_b$:
-
-$$o = \frac{S_a\, o_a + S_b\, o_b}{S_a + S_b} \qquad\qquad S = S_a + S_b$$
-
-since $S_a\, o_a$ is A's part of the softmax's numerator, $\sum e^{\text{score}}\, \text{value}$, and $S_a$ its part of the denominator. So a machine tells two things of its keys: its outputs, (n, d), and a sum for each query, (n,).
+Move B's sum: at 4 the lever balances halfway, at 36 nearly below B. So a machine tells two things of its keys: its outputs, (n, d), and a sum for each query, (n,).
 """
 
 # %% [markdown] tags=["exercise:merge_outputs"]
 # This is the **merge**. Each of the n queries has sums of its own.
+
+# %% [markdown]
+r"""
+With outputs $o_a, o_b$ and sums $S_a, S_b$:
+
+$$o = \frac{S_a\, o_a + S_b\, o_b}{S_a + S_b} \qquad\qquad S = S_a + S_b$$
+
+$S_a\, o_a$ is A's part of the softmax's numerator, $\sum e^{\text{score}}\, \text{value}$, and $S_a$ its part of the denominator.
+"""
 
 # %%
 _ = torch.manual_seed(0)
@@ -86,7 +91,7 @@ print(f"merged: exact; by the mean of both: {100 * off:.0f} % off")
 
 # %% [markdown]
 r"""
-**"Half of the keys here, half there: take the mean of both answers."** Each has 120 of the 240 keys, and yet each query finds sums of its own.
+**"Half of the keys here, half there: take the mean of both answers."** No: 18 % off. As many keys are not equal sums.
 
 Large exponentials overflow, so the library keeps logarithms of the sums: `attend_part(q, k, v)` gives a `Partial`, (output, log_sum), computed tile by tile as in 11b, and `merge(one, other)` subtracts the larger logarithm before it takes exponentials. The order does not matter:
 """
@@ -117,7 +122,7 @@ Go down the column of process 0: keys 0, then 3, 2, 1. The small tables show whi
 """
 
 # %% [markdown] tags=["exercise:in_a_ring"]
-# Machines are places in a tuple here: `x.chunk(4)` deals the rows out, and `k[-1:] + k[:-1]` hands each block on.
+# Machines are places in a tuple: `blocks = x.chunk(4)` deals the rows out, and `blocks[-1:] + blocks[:-1]` (tuples join) hands each block on.
 
 # %%
 in_ring = yours("in_a_ring")
@@ -127,7 +132,7 @@ print("1, 2, 3 and 8 machines: the same numbers")
 
 # %% [markdown]
 r"""
-How many vectors does the library's ring hold for each token of a machine's share? Its query, key and value (gradients need them later); the block in use, two; the block that comes, two; an output. Eight, of eight heads with 64 numbers of 4 bytes: $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
+How many vectors does the library's ring hold for each token of a machine's share? Own query, key and value: 3. The block in use (first a copy of one's own): 2. The block that arrives: 2. Output: 1. Eight, of eight heads with 64 numbers of 4 bytes: $8 \cdot 512 \cdot 4$ bytes = 16 KiB.
 """
 
 # %%
@@ -135,17 +140,17 @@ predict("smallest_ring")
 
 # %%
 for machines in (1, 2, 3, 4, 8):
-    gib = laws.ring_mib(10**6, machines) / 1024  # counted, with a tile
+    gib = laws.ring_mib(10**6, machines) / 1024  # with sums and a tile
     print(f"a ring of {machines}: {gib:5.2f} GiB in each")
 assert laws.machines_needed(10**6, 4 * 1024) == 4
 
 # %% [markdown]
 r"""
-**Four machines of 4 GiB hold what none of them can.** (Alone, nothing arrives: six vectors.)
+**Four machines of 4 GiB hold what none of them can.** (A ring of one receives nothing, two vectors fewer; so the second machine brings little.)
 
 ## 3 · In earnest
 
-Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote, with a causal mask (later blocks are skipped) and gradients (blocks go round once more). Three processes, on your machine:
+Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote, with a causal mask (later blocks are skipped) and gradients (blocks go round again, and theirs come home with them). Three processes, on your machine:
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -160,7 +165,7 @@ ring_figures.memory_of_each()
 
 # %% [markdown]
 r"""
-"Largest difference" compares outputs and gradients with `attend` in one process; each process sends the MiB printed. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54, not 0.50: a tile does not shrink.
+Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54, not 0.50: a tile does not shrink.
 
 ## 4 · What stays
 
@@ -179,7 +184,7 @@ for machines in (2, 4, 8):
 r"""
 As many products, and sending is added: a block travels $p - 1$ times. Machines share the work; they save none. (While one computes, its next block comes: with enough tokens sending is hidden.)
 
-Now a billion tokens, a library: 16 KiB each, and a tile, takes 1,913 machines of 8 GiB.
+A billion tokens, 16 KiB each and the sums, fill 1,913 machines of 8 GiB.
 """
 
 # %%
@@ -190,17 +195,17 @@ ring_figures.explorer()
 
 # %% [markdown]
 r"""
-Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread; ≈ marks what lies far beyond them: say months, not seven months. (Linear kinds: 08c, 11a.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
+Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈ lies far beyond them: trust the unit, not the digit. (Linear kinds: 08c, 11a.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
 
 <details><summary>Answers</summary>
 None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.
 </details>
 
-**A ring removes the memory limit. The quadratic time stays.**
+**A ring removes the memory limit. The quadratic work stays.**
 
 ## In real work
 
-Llama 3 learned at the end from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values; shared heads keep them small (11b). The bug that people meet: under a causal mask, work is uneven.
+Llama 3 learned at the end from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values; shared heads keep them small (11b). The trap that people meet: under a causal mask, work is uneven.
 """
 
 # %%
@@ -231,11 +236,12 @@ def piece(cut):
 
 halves = piece(slice(0, 10)), piece(slice(10, 20))
 print("second piece, log sum -inf:", halves[1].log_sum.isinf().tolist())
+assert halves[1].output[1].abs().max() == 0  # it saw nothing
 assert_close(merge(*halves).output, attend(q1, keys, vals, mask=real).output)
 
 # %% [markdown]
 r"""
-A log sum of $-\infty$ is a sum of 0, with an output of 0: it counts nothing. torch gives such parts; `torch.compile` it on a GPU:
+A log sum of $-\infty$ is a sum of 0: it counts nothing. (Two of them: $-\infty + \infty$ is nan, unless you take care.) torch gives such parts; on a GPU, after `torch.compile(flex_attention)`:
 
 ```python
 from torch.nn.attention.flex_attention import AuxRequest, flex_attention
@@ -255,7 +261,7 @@ log_sum = aux.lse  # log of the sum of exp, (b, h, n)
 - A ring: queries stay, keys and values travel, $p - 1$ times.
 - Memory falls as $1/p$, from two machines on; products are shared, not saved.
 
-**Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance by stripes); Grattafiori et al. 2024 (arXiv:2407.21783, Llama 3). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** Liu, Zaharia & Abbeel 2023 (arXiv:2310.01889, ring attention); Brandon et al. 2023 (arXiv:2311.09431, balance); Grattafiori et al. 2024 (arXiv:2407.21783, Llama 3). Laws, rings, claims: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [12 · Claims](12_claims.ipynb): what did the sources get right?
 """

@@ -195,8 +195,9 @@ def ring_memory(rows: Sequence[Row]) -> Picture:
     legend_below(figure, axes)
     return Picture(
         figure,
-        "Memory of one process over the number of processes, both axes logarithmic, a curve for each number"
-        " of tokens, and dashed lines that fall as one over the number of processes.",
+        "Memory of one process over the number of processes, both axes logarithmic,"
+        f" {'one curve' if len(found) == 1 else 'a curve for each number of tokens and kind of pass'}, and"
+        " dashed lines that fall as one over the number of processes.",
         "Marks: measured. Dashed: 1 / processes, through the first mark of more than one process. A process"
         " alone lies below it: it takes no keys from another one.",
     )

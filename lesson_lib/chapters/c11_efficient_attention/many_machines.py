@@ -340,7 +340,7 @@ smallest_ring = Choice(
     remember="16 KiB a token, 15.3 GiB in all: four machines of 4 GiB",
     slips={
         "each would hold 7.6 GiB: eight vectors for half of the tokens": "a",
-        "that would do, with a fourth of the memory used: 15.3 GiB in all": "c",
+        "that would do, and use a quarter of each: 16 KiB times a million tokens is 15.3 GiB": "c",
         "each holds its share of the tokens and visitors of that size: more machines, less in each": "d",
     },
 )
@@ -351,14 +351,14 @@ billion_time = Choice(
     title="A billion tokens",
     asked=(
         "1,913 machines of 8 GiB can hold a billion tokens. One thread of ours, tile by tile, computes ten"
-        " hours at a million. How long do 1,913 such threads compute at a billion?"
+        " hours at a million, for one layer. How long do 1,913 such threads compute at a billion?"
     ),
-    options={"a": "five hours", "b": "two days", "c": "seven months", "d": "a thousand years"},
+    options={"a": "five hours", "b": "two days", "c": "months", "d": "a thousand years"},
     answer="c",
     remember="a thousand times the tokens is a million times the pairs, shared by 1,913",
     slips={
         "that is a thousand times the work; but every token meets a thousand times as many, too": "a",
-        "reckon: 10 hours times 1,000,000, divided by 1,913": "b",
+        "reckon: 10 hours times 1,000,000, divided by 1,913, is 5,200 hours": "b",
         "that is one thread's time for all of it; 1,913 share the work": "d",
     },
 )
