@@ -165,7 +165,7 @@ ring_figures.memory_of_each()
 
 # %% [markdown]
 r"""
-Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54, not 0.50: a tile does not shrink.
+Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54: a tile does not shrink.
 
 ## 4 · What stays
 
@@ -182,7 +182,7 @@ for machines in (2, 4, 8):
 
 # %% [markdown]
 r"""
-As many products, and sending is added: a block travels $p - 1$ times. Machines share the work; they save none. (While one computes, its next block comes: with enough tokens sending is hidden.)
+As many products, and sending is added. Machines share the work; they save none. (While one computes, its next block comes.)
 
 A billion tokens, 16 KiB each and the sums, fill 1,913 machines of 8 GiB.
 """
@@ -205,7 +205,7 @@ None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.
 
 ## In real work
 
-Llama 3 learned at the end from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values; shared heads keep them small (11b). The trap that people meet: under a causal mask, work is uneven.
+Llama 3 learned at the end from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values, few thanks to shared heads (11b). The trap that people meet: under a causal mask, work is uneven.
 """
 
 # %%
@@ -218,7 +218,7 @@ print("a piece from each end: ", seen[both].sum((1, 2)).tolist())
 
 # %% [markdown]
 r"""
-In order, the last machine has almost half of all pairs, and the others wait. With a piece from each end, as in Llama 3, all have the same.
+In order, the last machine has almost half of all pairs, and the others wait. With a piece from each end, as in Llama 3, none does.
 
 On one GPU a long cache is cut, its pieces are read side by side, and merged (Flash-Decoding). Two texts, one so short that its second piece is all padding:
 """
@@ -241,7 +241,7 @@ assert_close(merge(*halves).output, attend(q1, keys, vals, mask=real).output)
 
 # %% [markdown]
 r"""
-A log sum of $-\infty$ is a sum of 0: it counts nothing. (Two of them: $-\infty + \infty$ is nan, unless you take care.) torch gives such parts; on a GPU, after `torch.compile(flex_attention)`:
+A log sum of $-\infty$ is a sum of 0: it counts nothing. (Two of them: $-\infty + \infty$ is nan.) torch gives such parts, fast after `torch.compile`:
 
 ```python
 from torch.nn.attention.flex_attention import AuxRequest, flex_attention

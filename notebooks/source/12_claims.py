@@ -8,14 +8,14 @@ Five texts taught you attention, by way of this course. One of them, notes on a 
 >
 > Since they are not related, we need not compute their attention score any more; set it to 0 directly, and that is all.
 
-You nod, and code it. Would you notice if something were wrong?
+You nod, and code it. Would you notice what you have done?
 
 **Afterwards you can** code a sentence to the letter and see what it does; test a function without knowing its right answer; turn a claim into a number.
 
-**Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb) and [03](03_matrix_form.ipynb). **Exercises**: those of the other chapters; `progress()` says which are left.
+**Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb) and [03](03_matrix_form.ipynb). **Exercises**: two here; `progress()` says which are left elsewhere.
 
 <details><summary>中文摘要</summary>
-五篇中文文章里共有九十五个论断,每一个都经过计算。这一课先把其中几句话逐字写成代码:程序不报错,结果却可能悄悄错了。
+五篇中文文章里的论断,逐一查证,写成九十五行。这一课先把其中几句话逐字写成代码:程序不报错,结果却可能悄悄错了。
 然后学习不知道正确答案时怎样检验一个函数,怎样把下一篇文章里的一句话变成一个数。
 </details>
 """
@@ -71,7 +71,11 @@ Three more: "q and v go through attention"; "where the mask is 0, the scores are
 
 # %%
 show_source(literal.weights_from_values)
+
+# %%
 show_source(literal.minus_a_billion)
+
+# %%
 show_source(literal.exp_over_sum)
 
 # %%
@@ -90,26 +94,26 @@ for name, function in four.items():
 
 # %% [markdown]
 r"""
-**"It runs, so it is right."** All four run. The numbers say how far outputs are from `attend`'s: two are wrong in silence, and no shape objects, since every axis has the length 4.
+**"It runs, so it is right."** All four run. The numbers are the largest difference from `attend`'s outputs: two are wrong in silence, and no shape objects, since every axis has the length 4.
 
-Two harder examples. **Irregular**: five queries, six keys, values of width 3, the last key hidden. **Hard**: the same with queries 200 times as long, and the first may look at nobody:
+Harder examples. **Irregular**: five queries, six keys, values of width 3, the last key hidden. **Long**: its queries 200 times as long. **Nobody**: irregular, and the first query may look at nobody:
 """
 
 # %%
-print(f"{'':20} square     irregular  hard")
+print(f"{'':20}", *(f"{name:12}" for name in examples))
 for name, function in four.items():
     seen = [literal.outcome(function, e) for e in examples.values()]
-    print(f"{name:20}", *(f"{what:10}" for what in seen))
+    print(f"{name:20}", *(f"{what:12}" for what in seen))
 
 # %% [markdown]
 r"""
-By rows: *weights from values* is an error once values have another width than keys. (A slip of one letter; the same text has it right elsewhere.) *Minus a billion* is right until somebody may look at nobody: all scores are alike, so hidden keys share the weight, where `attend` gives 0. *Exp over sum* is right until exp overflows: nan.
+By rows. *Weights from values* is an error once values have another width than keys. (A slip of one letter; the same text has it right elsewhere.) *Minus a billion* lets hidden keys share the weight where nobody may be seen; `attend` gives 0 there, its convention. *Exp over sum* gives nan twice: exp overflows, and nobody to see is 0/0.
 
-**Give every axis a length of its own, and try the extremes.** That is cheap, and finds three of four.
+**Give every axis a length of its own, and try the extremes.** Two of four now fail aloud.
 
 ## 2 · Without knowing the answer
 
-*Scores of 0* was seen only because `attend` stood beside it. What if there is nothing to compare with? Ask what must be true of **any** attention. Say: change what is hidden, and nothing may move.
+The other two are seen only beside `attend`. What if there is nothing to compare with? Ask what must be true of **any** attention. Say: change what is hidden, and nothing may move.
 """
 
 
@@ -134,23 +138,23 @@ assert moved(lambda *given: by_attend(*given).output, *irregular) == 0
 
 # %% [markdown]
 r"""
-The first is caught: it hears what is hidden. No right answer was needed. `properties`, from this course's checks, asks thirteen such questions of any function:
+The first is caught: it hears what is hidden. No right answer was needed. (The other two pass this test, and need others.) `properties`, from this course's checks, asks thirteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
 """
 
 # %%
 for name, function in four.items():
-    found = properties(literal.maskless(function))  # a mask of True
+    found = properties(literal.maskless(function))  # no mask: all True
     print(f"{name:20} {found.diagnosis.split(':')[0]}")
     assert not found.passed
 assert properties(by_attend).passed
 
 # %% [markdown]
 r"""
-All four are found; `attend` passes. (The suite sees no weights: it changes one value at a time. Where weights come from the values, what it finds does not sum to 1.)
+All four are found, each by its most telling fault; `attend` passes.
 
 ## 3 · The ledger
 
-Every claim of the five texts is a row, with the text's own words, a verdict, and the cell that decided it.
+Every claim of the five texts is a row of a ledger, with the text's own words, a verdict, and the cell that decided it.
 """
 
 # %%
@@ -158,7 +162,7 @@ predict("how_many_hold")
 
 # %%
 assert list(page().counts().values()) == [55, 36, 2, 2]
-ledger_figures.decided_by()
+LedgerExplorer(page, verdicts=VERDICTS[:4], sources=sources())
 
 # %% [markdown]
 r"""
@@ -169,18 +173,23 @@ r"""
 | ✗ | corrected | 2 | false even if read kindly |
 | – | unsaid | 2 | code or a figure, which claims nothing |
 
-Our first ledger had 22 rows "corrected". Then readers of Chinese asked of each sentence: *does the text say that?* Mostly we had read as a program does.
+Choose *corrected*. The two that are false: "q and v go through attention", and a link that names another paper than its title. Our first ledger had 22 such rows. Then readers of Chinese asked of each sentence: *does the text say that?* Mostly we had read as a program does.
 
-In the picture **a toy** is a small trained model of ours: it shows that something can happen, never that it must. Search: *corrected*; then *all* and the word `toy`.
+And what decided a row?
 """
 
 # %%
-LedgerExplorer(page, verdicts=VERDICTS[:4], sources=sources())
+ledger_figures.decided_by()
 
 # %% [markdown]
 r"""
-**"A condition is a small print."** A causal mask keeps the future out: the row holds. Now let the third value be infinite; the first two queries must not see it:
+Most computing. **A toy** is a small trained model of ours: it shows that something can happen, never that it must.
+
+**"Conditions are small print."** A causal mask keeps the future out; in the ledger this holds, with a bracket.
 """
+
+# %%
+predict("infinite_value")
 
 # %%
 values = torch.ones(3, 2)
@@ -190,24 +199,21 @@ show(outputs=made)
 
 # %% [markdown]
 r"""
-The weight is 0, and $0 \cdot \infty$ is nan: one overflow in a padded place, and the loss is nan. So read the reason with the verdict. All rows, with links to their cells, stand on the page [sources](sources.ipynb).
+The bracket: "hidden values must be finite". A verdict does not say when it fails; its reason does. All rows, with links to their cells, stand on the page [sources](sources.ipynb).
 
 ## 4 · Your next text
 
 1. **Cut**: one sentence, one claim.
 2. **Say what would refute it**, before you look.
 3. Take the smallest case in which it could fail; then an irregular one.
-4. Look for the condition: where does it turn?
+4. Change one thing until true becomes false: that is the condition.
 5. Write down the number, and what you did not test.
 
-Try it: *"a token attends most to itself."* What would refute it? A token whose largest weight is on another.
+Try it: *"a token attends most to itself."* What would refute it?
 """
 
 # %% [markdown] tags=["exercise:share_on_itself"]
-# Make it a number.
-
-# %%
-predict("most_to_itself")
+# A number.
 
 # %%
 x, one = torch.randn(200, 64), torch.eye(64)
@@ -218,7 +224,7 @@ print(f"with random ones    {share(x, w_query, w_key):.3f}")
 
 # %% [markdown]
 r"""
-So: with a condition. Without matrices a token's score with itself is its squared length, 64 on average, and all others stay behind. With two matrices no reason is left.
+So: with a condition. Without matrices a token's score with itself is its squared length, 64 on average; others are 0, give or take 8. Two random matrices leave chance, one in 200: here none. Trained ones we did not test.
 
 ## In real work
 
@@ -237,7 +243,7 @@ assert_close(pair[0][1], attend(q, k, v, mask=~real).output[1])
 
 # %% [markdown]
 r"""
-One line tells which is meant: change the padding, and look whether anything moves. Test so whatever you build or download: a model with a wrong mask still writes fluent text.
+One line tells which is meant: change the padding, and look whether anything moves. (100 is what was added: with the mask turned round, the second text sees nothing but padding.) Test so whatever you build or download.
 
 ## The sentence once more
 
@@ -248,7 +254,7 @@ One line tells which is meant: change the padding, and look whether anything mov
 - A program reads to the letter. Most faults run, and keep their shapes.
 - Every axis another length; a row with nothing to see; huge scores.
 - Without a right answer: change what must not matter.
-- Of 95 claims two are false, 36 lack a condition.
+- Of 95 rows two are false, and 36 true under a condition that the text does not name.
 
 **Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made: [evidence](evidence/12_claims_evidence.ipynb).
 

@@ -1,4 +1,4 @@
-"""What part 12 asks: five predictions, and two functions that the learner writes."""
+"""What part 12 asks: four predictions, and two functions that the learner writes."""
 
 from typing import Any
 
@@ -148,33 +148,27 @@ how_many_hold = Choice(
     name="how_many_hold",
     notebook=PART,
     title="Five texts, read kindly",
-    asked=(
-        "The five texts make 95 claims. Each sentence is given its kindest reading. How many are false even"
-        " so?"
-    ),
+    asked=("The ledger has 95 rows. Each sentence is given its kindest reading. How many are false even so?"),
     options={"a": "two", "b": "about twenty", "c": "about forty"},
     answer="a",
-    remember="two are false; 36 more need a condition that the text does not name",
+    remember="two are false; 36 are true under a condition that the text does not name",
     slips={
         "we thought so, too: our first ledger had 22. Readers of Chinese went through it, and asked where the text says that": "b",
-        "about so many need a condition; that is not false": "c",
+        "about so many are true under a condition; that is not false": "c",
     },
 )
 
-most_to_itself = Choice(
-    name="most_to_itself",
+infinite_value = Choice(
+    name="infinite_value",
     notebook=PART,
-    title="A claim that none of the texts makes",
-    asked=(
-        '"A token attends most to itself." 200 random tokens of width 64, with random matrices for queries and'
-        " keys. Of how many is it true?"
-    ),
-    options={"a": "of nearly all", "b": "of about half", "c": "of a handful at most"},
+    title="Hidden, and infinite",
+    asked="Three tokens, a causal mask; all values are 1, but the third is infinite. What does the first get?",
+    options={"a": "1", "b": "inf", "c": "nan"},
     answer="c",
-    remember="one in 200 is what chance gives: W_q and W_k make other vectors of the same token",
+    remember="its weight on the third is 0, and 0 times inf is nan",
     slips={
-        "so it is without the two matrices: then a score with oneself is a squared length": "a",
-        "is there any reason left why a query should fit its own token's key better than others?": "b",
+        "a weight of 0 is multiplied like any other: what is 0 times inf?": "a",
+        "that would need a weight above 0": "b",
     },
 )
 
@@ -280,6 +274,6 @@ EXERCISES = (
     write_to_the_letter,
     square_errors,
     how_many_hold,
-    most_to_itself,
+    infinite_value,
     write_share_on_itself,
 )

@@ -107,8 +107,8 @@ class Table:
         )
         caption = f'<caption style="text-align:left;font-weight:600">{html.escape(self.caption)}</caption>'
         return (
-            f'<table style="table-layout:fixed;width:100%;max-width:960px">{caption}<thead><tr>{top}</tr></thead>'
-            f"<tbody>{body}</tbody></table>"
+            f'<table style="table-layout:fixed;width:100%;max-width:960px">{caption}'
+            f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
         )
 
 

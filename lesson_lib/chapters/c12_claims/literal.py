@@ -44,8 +44,8 @@ class Example(NamedTuple):
 
 
 def examples() -> dict[str, Example]:
-    """Three examples: a square one, as in most first tries; one whose axes all differ; and one with long
-    queries, of which the first may look at nothing."""
+    """Four examples: a square one, as in most first tries; one whose axes all differ; the same with queries
+    200 times as long; and one in which the first query may look at nothing."""
     draws = torch.Generator("cpu").manual_seed(0)
 
     def normal(*shape: int) -> Tensor:
@@ -58,7 +58,8 @@ def examples() -> dict[str, Example]:
     nobody = not_the_last.clone()
     nobody[0] = False
     found = {"square": square, "irregular": irregular}
-    found["hard"] = Example(200 * irregular.query, irregular.key, irregular.value, nobody)
+    found["long"] = irregular._replace(query=200 * irregular.query)
+    found["nobody"] = irregular._replace(mask=nobody)
     where = torch.get_default_device()
     return {name: Example(*(x.to(where) for x in example)) for name, example in found.items()}
 

@@ -31,6 +31,6 @@ RIGHT = {
     "to_the_letter": (_times_the_mask, _by_where),
     "square_errors": ("a", "none"),
     "how_many_hold": ("a", "two"),
-    "most_to_itself": ("c", "of a handful at most"),
+    "infinite_value": ("c", "nan"),
     "share_on_itself": (_by_largest, _one_by_one),
 }
