@@ -190,6 +190,16 @@ class Server:
         return 0
 
 
+def test_main_opens_the_notebook_that_is_named(course, capsys, monkeypatch):
+    started = []
+    monkeypatch.setattr(Server, "started", started)
+    monkeypatch.setattr(subprocess, "Popen", Server)
+    assert lab.main(root=course, first="02") == 0
+    assert started == [lab.command(course / "work", first="exercises/02_scoring.ipynb")]
+    assert lab.main(root=course, first="nowhere") == 1 and len(started) == 1
+    assert "no notebook 'nowhere'; there are 00_start_here, exercises/02_scoring" in capsys.readouterr().out
+
+
 def test_main_copies_says_so_and_starts_the_server(course, capsys, monkeypatch):
     started = []
     monkeypatch.setattr(Server, "started", started)

@@ -21,6 +21,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="look at the machine and the installation, and say what to mend")
     lab = commands.add_parser("lab", help="open the lessons in JupyterLab, in your own copies (folder work/)")
     lab.add_argument(
+        "first", nargs="?", metavar="NAME", help="which notebook to open first, such as 02a or sources"
+    )
+    lab.add_argument(
         "--port", type=int, default=None, help="a port of your choice (default: the first free one from 8888)"
     )
     lab.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
@@ -92,7 +95,12 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "lab":
         from lesson_lib.cli import lab
 
-        return lab.main(port=chosen.port, browser=not chosen.no_browser, copy_only=chosen.copy_only)
+        return lab.main(
+            first=chosen.first,
+            port=chosen.port,
+            browser=not chosen.no_browser,
+            copy_only=chosen.copy_only,
+        )
     if chosen.command == "build":
         from lesson_lib.cli import build
 

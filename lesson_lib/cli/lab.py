@@ -129,13 +129,29 @@ def port_problem(port: int) -> str | None:
     return None
 
 
-def main(*, port: int | None = None, browser: bool = True, copy_only: bool = False, root: Path = ROOT) -> int:
-    """Copy what is missing, say what happened, and run JupyterLab until it is stopped (Ctrl+C twice)."""
+def main(
+    *,
+    first: str | None = None,
+    port: int | None = None,
+    browser: bool = True,
+    copy_only: bool = False,
+    root: Path = ROOT,
+) -> int:
+    """Copy what is missing, say what happened, and run JupyterLab until it is stopped (Ctrl+C twice).
+
+    It opens with the page 00, or with the notebook that `first` names: 02a, sources, exercises/02_scoring.
+    """
     if not lessons(root):
         print(
             "There are no lessons in notebooks/; fetch the whole repository, and install it in place: pip"
             " install -e ."
         )
+        return 1
+    names = [name.removesuffix(".ipynb") for name in lessons(root)]
+    fitting = [FIRST] if first is None else [f"{name}.ipynb" for name in kinds.fitting(first, names)]
+    opened = next(iter(fitting), None)
+    if opened is None:
+        print(f"There is no notebook {first!r}; there are {', '.join(names)}.")
         return 1
     problem = port_problem(port) if port is not None else None
     if problem:
@@ -168,7 +184,8 @@ def main(*, port: int | None = None, browser: bool = True, copy_only: bool = Fal
     if copy_only:
         return 0
     print("JupyterLab runs on this machine only. To stop it: Ctrl+C, twice.", flush=True)
-    server = subprocess.Popen(command(root / "work", port=port, browser=browser), env=environment())
+    started = command(root / "work", port=port, browser=browser, first=opened)
+    server = subprocess.Popen(started, env=environment())
     while True:
         try:
             return server.wait()

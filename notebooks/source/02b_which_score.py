@@ -12,6 +12,8 @@ Two models learn to look things up. They differ in one division, and both *could
 独立随机向量的点积,标准差随宽度按根号 d 增长;分数太大时 softmax 饱和,多数查询几乎收不到梯度。除以根号 d 改变的是起点,不是模型的表达能力:
 让向量从四分之一的长度开始,不除也能学会。各分量相关时除以根号 d 并不够;只在同一个学习率下比较模型,比较的其实是学习率。
 </details>
+
+〔[五篇文章之路](sources.ipynb):第 1、4 节〕
 """
 
 # %%

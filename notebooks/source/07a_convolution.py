@@ -13,6 +13,8 @@ by itself. Can it do the same work? What does freedom cost?
 <details><summary>中文摘要</summary>
 3 × 3 卷积就是九个头:每个头只看一个相对位置,它的值矩阵就是卷积核在那里的一小块;分数只取决于相对位置,并且足够尖锐。这一课数一数需要几个头、要花多少乘法,再看什么时候卷积够用、什么时候不够。
 </details>
+
+〔[五篇文章之路](sources.ipynb):第 3、4 节〕
 """
 
 # %%

@@ -13,6 +13,8 @@ Below are six canvases with two shapes each. You see at once whether both are of
 ViT 把图片切成小块,每块一个词元,前面再放一个类别词元,答案从它读出。CNN 在看到任何图片之前就有一些假定,这叫先验。
 它们各需要多少图片?两条学习曲线相交,你该先问什么?先验不合规律时会怎样?
 </details>
+
+〔[五篇文章之路](sources.ipynb):第 4 节〕
 """
 
 # %%

@@ -11,6 +11,8 @@ Two layers read a text of 512 tokens. One of them multiplies eight times as much
 <details><summary>中文摘要</summary>
 乘法次数、先后步数、路径长度和秒数是四张不同的表。这一课数出前三张,量出第四张,再用两个数(一次等待多久,每秒做多少次乘法)描述一台机器,看它能不能预言时钟,以及这和 2017 年有什么关系。
 </details>
+
+〔[五篇文章之路](sources.ipynb):第 2 节〕
 """
 
 # %%

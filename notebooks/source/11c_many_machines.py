@@ -146,11 +146,11 @@ assert laws.machines_needed(10**6, 4 * 1024) == 4
 
 # %% [markdown]
 r"""
-**Four machines of 4 GiB hold what none of them can.** (A ring of one receives nothing, two vectors fewer; so the second machine brings little.)
+**Four machines of 4 GiB hold what none of them can.** (A ring of one receives nothing: two vectors fewer. So the second brings little.)
 
 ## 3 · In earnest
 
-Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote, with a causal mask (later blocks are skipped) and gradients (blocks go round again, and theirs come home with them). Three processes, on your machine:
+Now each is a process with memory of its own. `torchrun` starts them, `torch.distributed` carries the blocks, and the library's `attend_ring` does what you wrote, with a causal mask (later blocks are skipped) and gradients (blocks go round again, and theirs come home with them). Three, on your machine:
 """
 
 # %% tags=["nbval-ignore-output"]

@@ -10,7 +10,7 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c12_claims import seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
-from lesson_lib.checks.short import Choice
+from lesson_lib.checks.short import Choice, Number
 
 PART = "12_claims"
 
@@ -269,6 +269,69 @@ write_share_on_itself = Write(
     },
 )
 
+_HINTS = (
+    "What are the scores of this query with the keys (0, 1, 1), (4, 4, 0) and (2, 3, 1)?",
+    "Which weight does each value get? The table has them.",
+    "What is each weight times its value, added up number by number?",
+)
+second_output = Number(
+    name="second_output",
+    notebook="sources",
+    title="Output 2, left to the reader",
+    stars=1,
+    minutes=3,
+    why="the only exercise of the five texts, together with output 3",
+    asked=(
+        "query 2 is (2, 2, 2); its weights are 0.0, 1.0 and 0.0; the values are (1, 2, 3), (2, 8, 0) and"
+        " (2, 6, 3). What do the three numbers of output 2 add up to?"
+    ),
+    value=10.0,
+    answer="2 + 8 + 0",
+    hints=_HINTS,
+    solution="its scores are 4, 16 and 12. 0.0 · (1, 2, 3) + 1.0 · (2, 8, 0) + 0.0 · (2, 6, 3) = (2, 8, 0): 10",
+    remember="a weight of 1 gives back its value",
+    slips={
+        "that is output 1; query 2 has weights of its own": "2 + 7 + 1.5",
+        "that is output 3": "2 + 7.8 + 0.3",
+        "that is key 2; the weights mix values": "4 + 4 + 0",
+        "that is the third value; the weight of 1.0 is the second's": "2 + 6 + 3",
+        "that is the first value; the weight of 1.0 is the second's": "1 + 2 + 3",
+        "these are the scores added up": "4 + 16 + 12",
+        "that is the mean of the values; the weights are not equal": "(6 + 10 + 11) / 3",
+        "that is the sum of all values; each counts by its weight": "6 + 10 + 11",
+    },
+)
+
+third_output = Number(
+    name="third_output",
+    notebook="sources",
+    title="Output 3, left to the reader",
+    stars=1,
+    minutes=4,
+    why="the only exercise of the five texts, together with output 2",
+    asked=(
+        "query 3 is (2, 1, 3); its weights are 0.0, 0.9 and 0.1; the values are (1, 2, 3), (2, 8, 0) and"
+        " (2, 6, 3). What do the three numbers of output 3 add up to?"
+    ),
+    value=10.1,
+    answer="0.9 * 10 + 0.1 * 11",
+    hints=_HINTS,
+    solution=(
+        "its scores are 4, 12 and 10. 0.9 · (2, 8, 0) + 0.1 · (2, 6, 3) = (1.8 + 0.2, 7.2 + 0.6, 0 + 0.3) ="
+        " (2, 7.8, 0.3): 10.1"
+    ),
+    remember="number by number: each value times its weight, added up",
+    slips={
+        "that is output 1; query 3 has weights of its own": "2 + 7 + 1.5",
+        "the weights are swapped: 0.9 belongs to the second value": "0.1 * 10 + 0.9 * 11",
+        "the third value is missing: it counts a tenth": "0.9 * 10",
+        "these are mixtures of the keys; mix the values": "0.9 * 8 + 0.1 * 6",
+        "these are the scores added up": "4 + 12 + 10",
+        "that is the sum of all values; each counts by its weight": "6 + 10 + 11",
+        "the weights moved by one: 0.9 is the second's, 0.1 the third's": "0.9 * 6 + 0.1 * 10",
+    },
+)
+
 EXERCISES = (
     strangers_weight,
     write_to_the_letter,
@@ -276,4 +339,6 @@ EXERCISES = (
     how_many_hold,
     infinite_value,
     write_share_on_itself,
+    second_output,
+    third_output,
 )
