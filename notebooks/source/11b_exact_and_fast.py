@@ -2,9 +2,9 @@
 r"""
 # 11b · Can softmax be computed without all scores?
 
-Three scores come one after the other: ln 1, ln 3, ln 4, with the values 10, 20, 40. Each is thrown away as soon as it was seen. Can the output still be exact?
+Three scores come one after the other: ln 1, ln 3, ln 4, with the values 10, 20, 40. Each is thrown away once it was seen. Can the output still be exact?
 
-**Afterwards you can** compute attention tile by tile; say what a fast kernel saves, and what not; work out how much a model keeps for its next token, and three ways to keep less.
+**Afterwards you can** compute attention tile by tile; say what a fast kernel saves, and what not; work out what a model keeps for its next token, and keep less.
 
 **Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb) and [06e](06e_gpt.ipynb). **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 
@@ -66,13 +66,13 @@ assert_close(mixed / total, scores.softmax(0) @ values)
 
 # %% [markdown]
 r"""
-Two numbers were kept, and the third output, 28.75, is softmax's own. Softmax is a weighted mean, and a mean can be continued if you know how much it weighs so far.
+28.75 is softmax's own. Attention is a weighted mean, and a mean can be continued if you know how much it weighs so far.
 
 ## 2 · What if scores are large?
 
-In the widget, add 100 to all scores. Softmax would not change, yet the output becomes `nan`: $e^{100}$ is more than float32 holds, and inf / inf is nothing. So softmax subtracts the largest score first. But we know the largest only at the end!
+In the widget, add 100 to all. Softmax should not change, yet the output is `nan`: $e^{100}$ is more than float32 holds. So softmax subtracts the largest score first. But we know the largest only at the end!
 
-The way out is to subtract the largest *so far*. When a larger one comes, multiply both sums by $e^{\text{old} - \text{new}}$; then they are what they would have been with the new one. By hand:
+Subtract the largest *so far*. When a larger one comes, multiply both sums by $e^{\text{old} - \text{new}}$, as if it had been subtracted from the start. By hand:
 
 | | largest | sum | weighted values |
 |---|---|---|---|
@@ -80,11 +80,11 @@ The way out is to subtract the largest *so far*. When a larger one comes, multip
 | shrunk by $e^{\ln 3 - \ln 4} = 3/4$ | ln 4 | 1 | 17.5 |
 | plus ln 4 | ln 4 | 1 + 1 = 2 | 17.5 + 40 = 57.5 |
 
-And 57.5 / 2 = 28.75. This is the **online softmax**. Choose *exp(score - largest)* in the widget: now 100 more, or 200, does no harm.
+And 57.5 / 2 = 28.75. This is the **online softmax**. Choose *exp(score - largest)* in the widget: now 100 or 200 more do no harm.
 
 ## 3 · A tile at a time
 
-For speed take many keys at once. A **tile** is a block of the table of scores:
+For speed take many keys at once. A **tile** is a block of the table of scores, here 4 queries by 4 keys:
 """
 
 # %%
@@ -92,11 +92,11 @@ figures.tile_order(n=16, tile=4, step=7)
 
 # %% [markdown]
 r"""
-Tile 7 is in hand, 1 to 6 are gone. On the right stands what is kept of each query: `top`, the largest score so far, (n, 1); `total`, (n, 1); `mixed`, (n, d_v).
+Tile 7 is in hand, 1 to 6 are gone. On the right stands what is kept of each query: `top`, the largest score so far, and the sum `total`, both (n, 1); the weighted values `mixed`, (n, d_v).
 """
 
 # %% [markdown] tags=["exercise:one_tile"]
-# Write what happens when a tile comes. It is the table above, for n queries and many keys.
+# Write what happens when a tile comes: the steps by hand, for n queries and many keys.
 
 # %%
 step = yours("one_tile")
@@ -119,7 +119,9 @@ for tile in (1, 7, 64, 100):
 
 # %% [markdown]
 r"""
-**"It is an approximation."** No: tiles of 1, 7, 64 and 100 keys give attend's numbers, up to rounding. Nothing is left out; sums are made in another order.
+**"It is an approximation."** No: tiles of 1, 7, 64 and 100 keys give attend's numbers, up to rounding. Only the order of the sums is another.
+
+The library's loop, `attend_tiles`, cuts the queries, too, as in the picture. *Fused* is torch's: one compiled program for scores, softmax and mixture, which `attend(weights=False)` calls. `peak_mib` measures memory, `operations` counts the multiplications of matrix products.
 """
 
 # %%
@@ -141,15 +143,13 @@ for n in (1024, 2048, 4096):
 
 # %% [markdown]
 r"""
-Twice the tokens: the table takes four times the memory, tiles less than twice. At 4,096 tokens it is 514 MiB against 4. (`attend_tiles` cuts the queries, too.) **You paid for the table only when you wanted to see the weights.**
+At 4,096 tokens 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes, 256 MiB each. **You paid for the table only when you wanted to see the weights.**
 
-**"FlashAttention is fast because it computes less."** The assertion counts: the matrix products are as many. The shrinking comes on top, and for gradients the weights are computed again. **FlashAttention** is this loop, written for a GPU. There a tile fits into a small fast memory, and the table only into the large slow one. It is fast because fewer numbers travel between the two.
-
-*Fused* is torch's own: one compiled program for scores, softmax and mixture. `attend(weights=False)` calls it.
+**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: the matrix products are as many. The shrinking comes on top, and for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
 
 ## 4 · What is kept for the next token
 
-A GPT writes token by token. Each new query asks the keys and values of all earlier tokens; computed once, they are kept in a **cache**, and read again for every token.
+A GPT writes token by token. Each new query asks the keys and values of all earlier tokens. These are computed once, kept in a **cache**, and read again for every new token.
 """
 
 # %%
@@ -159,16 +159,16 @@ predict("cache_size")
 r"""
 $$2 \cdot \text{layers} \cdot \text{heads} \cdot \text{width} \cdot \text{bytes} \cdot \text{tokens}$$
 
-16 GiB for one conversation, as much as the weights of a model of eight billion parameters. Tiles do not help: these numbers are wanted again.
+16 GiB for one conversation, about as much as eight billion parameters. Tiles do not help: these numbers are wanted again.
 
-Must each head have keys of its own? In **multi-query attention** one head of keys and values serves all queries, in **grouped-query attention** one serves a group:
+Must each head have its own keys? In **multi-query attention** one head of keys and values serves all heads of queries, in **grouped-query attention** a group:
 """
 
 # %%
 figures.shared_heads(8, [8, 2, 1])
 
 # %% [markdown] tags=["exercise:with_shared_keys"]
-# Write it for one text, x of shape (n, d_model). The width of a head is w_query's columns divided by `n_heads`.
+# Write it for one text, x of shape (n, d_model).
 
 # %%
 shared = yours("with_shared_keys")
@@ -191,7 +191,7 @@ for key_heads in (8, 4, 2, 1):
 
 # %% [markdown]
 r"""
-An eighth of the keys, an eighth of the cache; the formula, with heads *of keys*, is exact. What does it cost? Small GPTs as in 06e, trained with 4, 2 and 1 heads of keys:
+The formula is exact, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are 150 KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
 """
 
 # %%
@@ -199,7 +199,7 @@ figures.shared_bits()
 
 # %% [markdown]
 r"""
-Half the cache costs 1.2 % more bits, a quarter 1.6 %. It is trained so from the start, and approximates nothing.
+Half the cache costs 1.2 % more bits, a quarter 1.6 %, though three seeds cannot tell these two apart.
 
 ## 5 · Latent keys, and your own model
 
@@ -217,9 +217,9 @@ assert_close(made, asked, atol=1e-4, rtol=1e-4)
 
 # %% [markdown]
 r"""
-8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. The price: each head compares and mixes vectors as long as $c$. DeepSeek V3 keeps 512, and a rotary key of 64 that all heads share.
+8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and a rotary key of 64 for all heads. The price: each head then compares 576 numbers, where keys made for it would have 192.
 
-A **window** keeps the last tokens only. Now combine them:
+A **window** keeps the last tokens only. Combine:
 """
 
 # %%
@@ -227,17 +227,17 @@ CostExplorer()
 
 # %% [markdown]
 r"""
-*Look:* choose each model. DeepSeek V3 keeps the fewest numbers a token and layer, 576, and makes the most multiplications.
+*Look:* choose each model. DeepSeek V3 keeps the fewest numbers of a token, 576 a layer, and makes the most multiplications.
 
-*Do:* choose Llama 3 8B and 131,072 tokens: 16 GiB. Without fewer layers, get below 1 GiB. What have you given up?
+*Do:* choose Llama 3 8B and 131,072 tokens: 16 GiB. With all 32 layers, get below 1 GiB. What have you given up?
 
 <details><summary>Answer</summary>
-One head of keys leaves 2 GiB, the shortest latent vector 1.5. A window of 4,096 with all 8 heads of keys takes 512 MiB, at any length; what lies farther back reaches a token only through other layers.
+One head of keys leaves 2 GiB, the shortest latent vector 1.5. A window of 4,096 takes 512 MiB, at any length; what lies farther back is heard only through other layers, if at all.
 </details>
 
 ## In real work
 
-Llama 3, Qwen3, Mistral and Gemma 3 share keys in groups; DeepSeek V3 has latent keys. Their attention runs in fused exact kernels. vLLM keeps caches in blocks, like pages of memory, so that many conversations share one GPU.
+Llama 3, Mistral 7B, Qwen3 and Gemma 3 share keys in groups; DeepSeek V3 has latent keys. All can run in fused, exact kernels. vLLM keeps caches in blocks, like pages of memory.
 """
 
 # %%
@@ -264,7 +264,7 @@ assert_close(wrong[:, :, 0], v8[:, :, 0])  # token 4 sees key 0 alone
 
 # %% [markdown]
 r"""
-`is_causal=True` counts the new queries from 0, as in 06e, and takes no mask beside it: for padding, build both into one.
+`is_causal=True` counts new queries from 0, as in 06e, and refuses a second mask: build one of both.
 
 ## The three scores once more
 """
@@ -277,14 +277,14 @@ assert_close(kept[2] / kept[1], torch.tensor([[28.75]]))
 
 # %% [markdown]
 r"""
-Two tiles, scores 100 higher, and 28.75 again.
+Two tiles, all scores 100 higher: 28.75 again.
 
-**To remember.** A largest score, a sum and weighted values are all that exact attention must remember of the keys behind it.
+**To remember.** A largest score, a sum and weighted values are all that exact attention must remember.
 
 - When the largest rises, shrink both sums by $e^{\text{old} - \text{new}}$.
-- Tiles: memory in proportion to $n$, matrix products as before; a fast kernel moves less.
+- Tiles need memory in proportion to $n$, and as many products; a fast kernel moves less.
 - The cache: 2 · layers · heads of keys · width · bytes · tokens.
-- Groups share keys, latent keys are made anew, windows forget.
+- Groups share keys, latent vectors stand for them, windows forget.
 
 **Sources.** Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022, FlashAttention (arXiv:2205.14135); Shazeer 2019, multi-query (arXiv:1911.02150); Ainslie et al. 2023, grouped-query (arXiv:2305.13245); DeepSeek-AI 2024 (arXiv:2412.19437); Kwon et al. 2023, pages (arXiv:2309.06180). Laws, seconds, seeds: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import ipywidgets
 
 from lesson_lib import require
-from lesson_lib.chapters.c11_efficient_attention.scale_figures import human_mib, machine_picture
-from lesson_lib.charts.picture import CURVES, Picture
+from lesson_lib.chapters.c11_efficient_attention.scale_figures import human_mib
+from lesson_lib.charts.picture import CURVES, Picture, canvas, color, styled
 from lesson_lib.widgets.explorer import Explorer, cell
 
 ROTARY = 64  # width of the rotary key beside each latent vector, in DeepSeek's models
@@ -21,6 +21,7 @@ WINDOWS = {f"{n:,}": n for n in (1024, 4096, 16384)} | {"all tokens": 0}
 TOKENS = tuple(1024 * 2**k for k in range(11))
 LOW, HIGH = 2.0**0, 2.0**22  # MiB at the two ends of the bar
 WIDTH, HEIGHT = 240, 14  # of the bar, in screen pixels
+GROUND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # over the dashed line
 
 STYLE = """
 .ll-box .ll-told {max-width:600px; min-height:4em}
@@ -192,13 +193,7 @@ class CostExplorer(Explorer):
     def still(self) -> Picture:
         n = self.tokens.value
         held = {name: cache_bytes(setting, n) / 2**20 for name, setting in PRESETS.items()}
-        picture = machine_picture(held, 1024.0, title=f"cache after {n:,} tokens")
-        return Picture(
-            picture.figure,
-            "The cost explorer as it starts: bars of the cache of four models on a logarithmic axis, with a"
-            " line at one gibibyte.",
-            self.words(),
-        )
+        return _bars(held, f"the cache after {n:,} tokens", self.words())
 
     def _take(self, change: Mapping[str, Any]) -> None:
         """The sliders follow the model."""
@@ -222,6 +217,29 @@ class CostExplorer(Explorer):
         if self.preset.value != OWN:
             self.preset.value = OWN
         self.refresh()
+
+
+@styled
+def _bars(held: Mapping[str, float], title: str, words: str) -> Picture:
+    """The cache of each model as a bar on a logarithmic axis, with a line at 1 GiB."""
+    figure, grid = canvas(width=7.0, height=0.9 + 0.34 * len(held))
+    axes = grid[0][0]
+    for k, mib in enumerate(held.values()):
+        axes.barh([k], [mib], left=LOW, color=color(0), edgecolor="white")
+        beside = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+        axes.annotate(human_mib(mib), (LOW + mib, k), bbox=GROUND, **beside)
+    axes.axvline(1024, color="black", linestyle="--", linewidth=1.2)
+    axes.set(xscale="log", xlim=(LOW, 2.0**18), ylim=(len(held) - 0.4, -0.6))
+    axes.set_yticks(range(len(held)), list(held))
+    axes.set_xticks([2.0**0, 2.0**10], ["1 MiB", "1 GiB"])
+    axes.minorticks_off()
+    axes.set_title(title, loc="left")
+    return Picture(
+        figure,
+        "The cost explorer as it starts: bars of the cache of four models on a logarithmic axis, with a line"
+        " at one gibibyte.",
+        words,
+    )
 
 
 def _wide() -> dict[str, Any]:

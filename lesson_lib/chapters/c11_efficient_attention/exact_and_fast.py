@@ -25,19 +25,19 @@ enough_to_keep = Choice(
     notebook=PART,
     title="What must be kept?",
     asked=(
-        "The first two scores and values are thrown away. Their output was 17.5. What must you have kept, so"
-        " that the third, ln 4 with the value 40, can still be mixed in exactly?"
+        "Two scores and their values are gone; their output was 17.5. What must you have kept to mix in the"
+        " third, ln 4 with the value 40, exactly?"
     ),
     options={
         "a": "the output 17.5 alone",
-        "b": "the output and the sum of exponentials, 4",
-        "c": "both scores and both values: softmax needs all of them at once",
+        "b": "the output, and the sum of the weights, 4",
+        "c": "both scores and both values",
     },
     answer="b",
     remember="the sum says how much 17.5 counts: (4 · 17.5 + 4 · 40) / 8 = 28.75",
     slips={
         "how much does 17.5 count beside 40? Two scores of ln 1 give an output, too": "a",
-        "what does softmax do with the two scores, once it has their exponentials?": "c",
+        "what does softmax do with two scores, but add up their weights?": "c",
     },
 )
 
@@ -46,16 +46,16 @@ twice_as_long = Choice(
     notebook=PART,
     title="Twice the tokens",
     asked=(
-        "A sequence becomes twice as long. What becomes of the memory of attend, which makes the table, of"
-        " the memory of tiles, and of the multiplications?"
+        "Twice as many tokens: how much more memory does the table take, how much more do tiles take, and how"
+        " many more multiplications do both make?"
     ),
     options={
-        "a": "table 4 times, tiles 2 times, multiplications 4 times for both",
-        "b": "table 4 times, tiles 2 times, multiplications 4 times and 2 times",
-        "c": "all of it 4 times: every pair is still compared",
+        "a": "table 4 times, tiles at most 2 times; multiplications 4 times, both",
+        "b": "table 4 times, tiles at most 2 times; multiplications 4 times, and 2 times",
+        "c": "all of it 4 times",
     },
     answer="a",
-    remember="a tile does not grow, but there are four times as many of them",
+    remember="a tile does not grow; there are four times as many",
     slips={
         "which product of a query and a key do tiles leave out?": "b",
         "every pair is compared; is every score still there when the next tile comes?": "c",
@@ -67,19 +67,19 @@ cache_size = Number(
     notebook=PART,
     title="What one conversation keeps",
     asked=(
-        "32 layers; in each 32 heads, whose keys and values are 128 wide; numbers of 2 bytes; 32,768 tokens."
-        " How many GiB, units of 2**30 bytes, are kept?"
+        "32 layers of 32 heads; keys and values 128 wide; 2 bytes a number; 32,768 tokens. How many GiB (2^30"
+        " bytes) are kept?"
     ),
-    answer="2 * 32 * 32 * 128 * 2 * 32768 / 2**30",
+    answer="2 * 32 * 32 * 128 * 2 * 32768 / 2^30",
     value=16,
-    remember="keys and values, layers, heads, width: 512 KiB a token, for one reader",
+    remember="512 KiB a token",
     slips={
-        "keys AND values are kept, and a number has 2 bytes": "32 * 32 * 128 * 2 * 32768 / 2**30",
-        "keys and values are two, and each number has 2 bytes: 2 · 2": "32 * 32 * 128 * 32768 / 2**30",
-        "that is one layer; each of the 32 has its own": "2 * 32 * 128 * 2 * 32768 / 2**30",
-        "that is in GB, units of 10**9 bytes": "2 * 32 * 32 * 128 * 2 * 32768 / 10**9",
-        "that is in MiB: 1,024 of them are a GiB": "2 * 32 * 32 * 128 * 2 * 32768 / 2**20",
-        "queries are asked with once, and not kept": "3 * 32 * 32 * 128 * 2 * 32768 / 2**30",
+        "keys AND values are kept, and a number has 2 bytes": "32 * 32 * 128 * 2 * 32768 / 2^30",
+        "keys and values are two, and each number has 2 bytes: 2 · 2": "32 * 32 * 128 * 32768 / 2^30",
+        "that is one layer; each of the 32 has its own": "2 * 32 * 128 * 2 * 32768 / 2^30",
+        "that is in GB, units of 10^9 bytes": "2 * 32 * 32 * 128 * 2 * 32768 / 10^9",
+        "that is in MiB: 1,024 of them are a GiB": "2 * 32 * 32 * 128 * 2 * 32768 / 2^20",
+        "queries are asked with once, and not kept": "3 * 32 * 32 * 128 * 2 * 32768 / 2^30",
     },
 )
 
@@ -88,16 +88,16 @@ wrong_neighbours = Choice(
     notebook=PART,
     title="repeat, or repeat_interleave?",
     asked=(
-        "Somebody loads a trained model with 8 heads of queries and 2 of keys, and writes repeat: key heads 0"
-        " 1 0 1 0 1 0 1, not 0 0 0 0 1 1 1 1. What will they see?"
+        "Somebody loads a trained model, 8 heads with 2 heads of keys, and writes repeat: 0 1 0 1 0 1 0 1 in"
+        " place of 0 0 0 0 1 1 1 1. What will they see?"
     ),
     options={
         "a": "an error: the shapes do not fit",
-        "b": "the same text: both heads of keys are there",
+        "b": "the same text",
         "c": "no error, and nonsense",
     },
     answer="c",
-    remember="every shape is right, and most queries meet the keys of another group",
+    remember="shapes are right, and half of the heads meet another group's keys",
     slips={
         "2 heads four times are 8, in either order: which shape would be wrong?": "a",
         "query head 1 was trained to look at key head 0; which one does it meet?": "b",

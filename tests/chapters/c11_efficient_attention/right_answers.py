@@ -187,10 +187,10 @@ def _own_groups(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, n_he
 
 
 RIGHT = {
-    "enough_to_keep": ("b", "the output and the sum of exponentials, 4"),
+    "enough_to_keep": ("b", "the output, and the sum of the weights, 4"),
     "one_tile": (exact_and_fast.one_tile, exact_and_fast._by_sums, _key_after_key),
     "twice_as_long": ("a", "A)"),
-    "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2**30", 16),
+    "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),
     "with_shared_keys": (exact_and_fast.with_shared_keys, exact_and_fast._head_by_head, _own_groups),
     "wrong_neighbours": ("c", "no error, and nonsense"),
     "merge_two": (
