@@ -48,7 +48,7 @@ StreamExplorer([1, 3, 4], [10, 20, 40])  # scores ln 1, ln 3, ln 4
 r"""
 ## 1 · What must be kept?
 
-Move *seen* to 2, not yet to 3. The weights are $e^{\text{score}}$, so 1 and 3, and the output is $(1 \cdot 10 + 3 \cdot 20) / 4 = 17.5$.
+Move *seen* to 2, not yet to 3. Softmax takes the exponentials $e^{\text{score}}$, here 1 and 3. So the output is $(1 \cdot 10 + 3 \cdot 20) / 4 = 17.5$.
 """
 
 # %%
@@ -57,7 +57,7 @@ predict("enough_to_keep")
 # %%
 scores = torch.tensor([1.0, 3.0, 4.0]).log()
 values = torch.tensor([10.0, 20.0, 40.0])
-total, mixed = 0.0, 0.0  # sum of weights, weighted values
+total, mixed = 0.0, 0.0  # sums: exponentials, and they times values
 for score, value in zip(scores, values, strict=True):
     total = total + score.exp()
     mixed = mixed + score.exp() * value
@@ -66,11 +66,11 @@ assert_close(mixed / total, scores.softmax(0) @ values)
 
 # %% [markdown]
 r"""
-28.75 is softmax's own. Attention is a weighted mean, and a mean can be continued if you know how much it weighs so far.
+28.75 is softmax's own. Attention is a weighted mean, and a mean can be continued by whoever knows how much it weighs so far. Two numbers were kept.
 
 ## 2 · What if scores are large?
 
-In the widget, add 100 to all. Softmax should not change, yet the output is `nan`: $e^{100}$ is more than float32 holds. So softmax subtracts the largest score first. But we know the largest only at the end!
+In the widget, add 100 to all. Softmax should not change, yet the output is `nan`, inf / inf: $e^{100}$ is $2.7 \cdot 10^{43}$, and float32 ends at $3.4 \cdot 10^{38}$. So softmax subtracts the largest score first. But we know the largest only at the end!
 
 Subtract the largest *so far*. When a larger one comes, multiply both sums by $e^{\text{old} - \text{new}}$, as if it had been subtracted from the start. By hand:
 
@@ -139,11 +139,11 @@ for n in (1024, 2048, 4096):
         mib = [f"{name} {peak_mib(way):.1f}" for name, way in ways.items()]
         counts = {operations(way) for way in ways.values()}
     assert counts == {2 * 4 * n * n * 32}  # equal: scores, and mixtures
-    print(f"{n} tokens, MiB at the peak:", ", ".join(mib))
+    print(f"{n} tokens, MiB:", ", ".join(mib))
 
 # %% [markdown]
 r"""
-At 4,096 tokens 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes, 256 MiB each. **You paid for the table only when you wanted to see the weights.**
+Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers each, of 4 bytes, so 256 MiB. **You paid for the table only when you wanted to see the weights.**
 
 **FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: the matrix products are as many. The shrinking comes on top, and for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
 
@@ -159,7 +159,7 @@ predict("cache_size")
 r"""
 $$2 \cdot \text{layers} \cdot \text{heads} \cdot \text{width} \cdot \text{bytes} \cdot \text{tokens}$$
 
-16 GiB for one conversation, about as much as eight billion parameters. Tiles do not help: these numbers are wanted again.
+16 GiB for one conversation, about as much as eight billion parameters of 2 bytes. Tiles do not help: these numbers are wanted again.
 
 Must each head have its own keys? In **multi-query attention** one head of keys and values serves all heads of queries, in **grouped-query attention** a group:
 """
@@ -187,7 +187,7 @@ for key_heads in (8, 4, 2, 1):
     held = cache.key.nbytes + cache.value.nbytes
     sizes = Setting(layers=1, heads=8, key_heads=key_heads, width=8)
     assert held == cache_bytes(sizes, tokens=300, bytes_each=4)
-    print(f"{key_heads} heads of keys: {held / 1024} KiB for 300 tokens")
+    print(f"key heads {key_heads}: {held / 1024} KiB")
 
 # %% [markdown]
 r"""
@@ -199,7 +199,7 @@ figures.shared_bits()
 
 # %% [markdown]
 r"""
-Half the cache costs 1.2 % more bits, a quarter 1.6 %, though three seeds cannot tell these two apart.
+Half the cache costs 1.2 % more bits, a quarter 1.6 %, or 1.4 % with layers widened until no parameter is lost. Three seeds cannot tell these apart.
 
 ## 5 · Latent keys, and your own model
 
@@ -217,7 +217,7 @@ assert_close(made, asked, atol=1e-4, rtol=1e-4)
 
 # %% [markdown]
 r"""
-8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and a rotary key of 64 for all heads. The price: each head then compares 576 numbers, where keys made for it would have 192.
+8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and a rotary key of 64 for all heads, since a rotation would stand between $q$ and $W_k^T$. The price: each head compares 512 + 64 numbers, where keys of its own would have 128 + 64.
 
 A **window** keeps the last tokens only. Combine:
 """
@@ -264,7 +264,7 @@ assert_close(wrong[:, :, 0], v8[:, :, 0])  # token 4 sees key 0 alone
 
 # %% [markdown]
 r"""
-`is_causal=True` counts new queries from 0, as in 06e, and refuses a second mask: build one of both.
+`is_causal=True` counts new queries from 0, as in 06e, and torch refuses it beside `attn_mask`: build one mask of both.
 
 ## The three scores once more
 """

@@ -30,14 +30,14 @@ enough_to_keep = Choice(
     ),
     options={
         "a": "the output 17.5 alone",
-        "b": "the output, and the sum of the weights, 4",
+        "b": "the output, and the sum of the exponentials, 4",
         "c": "both scores and both values",
     },
     answer="b",
     remember="the sum says how much 17.5 counts: (4 · 17.5 + 4 · 40) / 8 = 28.75",
     slips={
         "how much does 17.5 count beside 40? Two scores of ln 1 give an output, too": "a",
-        "what does softmax do with two scores, but add up their weights?": "c",
+        "what does softmax do with two scores, but add up their exponentials?": "c",
     },
 )
 

@@ -31,8 +31,8 @@ STYLE = """
 
 
 class Kept(NamedTuple):
-    """What is kept after a score: the largest so far, the sum of the weights, the weighted values, and the
-    output that they give. The largest is 0 where nothing is subtracted."""
+    """What is kept after a score: the largest so far, the sum of the exponentials, the weighted values, and
+    the output that they give. The largest is 0 where nothing is subtracted."""
 
     largest: float
     total: float
@@ -62,7 +62,7 @@ class StreamExplorer(Explorer):
         wide = {"style": {"description_width": "90px"}, "layout": ipywidgets.Layout(width="330px")}
         self.seen = ipywidgets.IntSlider(value=1, min=1, max=len(values), description="seen", **wide)
         self.added = ipywidgets.SelectionSlider(options=ADDED, value=0, description="added to all", **wide)
-        self.by = ipywidgets.ToggleButtons(options=[PLAIN, RELATIVE], value=PLAIN, description="weights")
+        self.by = ipywidgets.ToggleButtons(options=[PLAIN, RELATIVE], value=PLAIN, description="taken")
         super().__init__([self.seen, self.added, self.by])
         self.watch(self.seen, self.added, self.by)
 

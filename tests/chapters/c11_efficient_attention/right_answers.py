@@ -187,7 +187,7 @@ def _own_groups(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, n_he
 
 
 RIGHT = {
-    "enough_to_keep": ("b", "the output, and the sum of the weights, 4"),
+    "enough_to_keep": ("b", "the output, and the sum of the exponentials, 4"),
     "one_tile": (exact_and_fast.one_tile, exact_and_fast._by_sums, _key_after_key),
     "twice_as_long": ("a", "A)"),
     "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),

@@ -542,6 +542,7 @@ def test_what_part_11b_says_of_shared_keys():
     means = shared_keys.means(rows)
     more = [100 * (means[heads, 256] / means[4, 256] - 1) for heads in (2, 1)]
     assert [round(share, 1) for share in more] == [1.2, 1.6]
+    assert round(100 * (means[1, 304] / means[4, 256] - 1), 1) == 1.4  # with wider layers
     of = {
         heads: [row["bits"] for row in rows if row["kind"] == "trained" and row["n_key_heads"] == heads]
         for heads in (4, 2, 1)
