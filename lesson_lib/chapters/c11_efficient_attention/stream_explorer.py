@@ -105,6 +105,7 @@ class StreamExplorer(Explorer):
         return (
             f"<style>{STYLE}</style><p role='status'>{html.escape(self.words())}</p>"
             f'<table class="ll-stream ll-under"><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>'
+            "<p>Hover, or Tab, for the formula behind a number. float32, as in a model.</p>"
         )
 
     def still(self) -> Picture:
