@@ -159,7 +159,7 @@ predict("cache_size")
 r"""
 $$2 \cdot \text{layers} \cdot \text{heads} \cdot \text{width} \cdot \text{bytes} \cdot \text{tokens}$$
 
-16 GiB for one conversation, about as much as eight billion parameters of 2 bytes. Tiles do not help: these numbers are wanted again.
+16 GiB for one conversation, about as much as eight billion parameters of 2 bytes. Tiles do not help: all is wanted again.
 
 Must each head have its own keys? In **multi-query attention** one head of keys and values serves all heads of queries, in **grouped-query attention** a group:
 """
@@ -286,7 +286,7 @@ Two tiles, all scores 100 higher: 28.75 again.
 - The cache: 2 · layers · heads of keys · width · bytes · tokens.
 - Groups share keys, latent vectors stand for them, windows forget.
 
-**Sources.** Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022, FlashAttention (arXiv:2205.14135); Shazeer 2019, multi-query (arXiv:1911.02150); Ainslie et al. 2023, grouped-query (arXiv:2305.13245); DeepSeek-AI 2024 (arXiv:2412.19437); Kwon et al. 2023, pages (arXiv:2309.06180). Laws, seconds, seeds: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022, FlashAttention (arXiv:2205.14135); Shazeer 2019, multi-query (arXiv:1911.02150); Ainslie et al. 2023, grouped-query (arXiv:2305.13245); DeepSeek-AI 2024, latent keys (arXiv:2405.04434), V3 (arXiv:2412.19437); Kwon et al. 2023, pages (arXiv:2309.06180). Seeds, seconds: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [11c · Many machines](11c_many_machines.ipynb): what if no machine can hold it?
 """
