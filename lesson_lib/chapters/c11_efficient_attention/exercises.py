@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import many_machines, seconds
+from lesson_lib.chapters.c11_efficient_attention import exact_and_fast, many_machines, seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Edit, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -1225,4 +1225,15 @@ Heads = Callable[[Tensor, int], Tensor]
 Mix = Callable[[Tensor, Tensor], Tensor]
 
 
-EXERCISES = (*many_machines.ASKED, cache, two, running, grouped, mixtures, which, machines, leak)
+EXERCISES = (
+    *exact_and_fast.ASKED,
+    *many_machines.ASKED,
+    cache,
+    two,
+    running,
+    grouped,
+    mixtures,
+    which,
+    machines,
+    leak,
+)

@@ -25,7 +25,12 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
     power_ticks,
     rounded_box,
 )
-from lesson_lib.chapters.c11_efficient_attention.keys_figures import cache_growth, next_token, shared_heads  # noqa: F401
+from lesson_lib.chapters.c11_efficient_attention.keys_figures import (  # noqa: F401
+    cache_growth,
+    next_token,
+    shared_bits,
+    shared_heads,
+)
 from lesson_lib.chapters.c11_efficient_attention.machines_figures import (  # noqa: F401
     ring_memory,
     ring_rounds,

@@ -15,6 +15,7 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
 )
 from lesson_lib.charts.devices import Gpu, seconds_beside
 from lesson_lib.charts.picture import MARKERS, Picture, bare, canvas, color, styled
+from lesson_lib.experiments import results
 
 GIB = 2**30
 
@@ -85,6 +86,44 @@ def cache_growth(
         " straight line for each number of key heads.",
         "Lines: 2 · layers · key heads · width of a head · tokens · bytes of a number."
         + (" Marks: measured." if measured else ""),
+    )
+
+
+@styled
+def shared_bits() -> Picture:
+    """Bits per character of the stored GPTs over the KiB of their caches: a mark for each seed, a line
+    through the means; the one that was given its parameters back beside it."""
+    rows = [row for row in results("shared_keys")["rows"] if row["kind"] == "trained"]
+    plain = min(row["d_inner"] for row in rows)
+    figure, grid = canvas(width=6.4, height=3.4)
+    axes = grid[0][0]
+    groups = {"same layers": True, "feed-forward layers widened": False}
+    for k, (name, same) in enumerate(groups.items()):
+        found: dict[float, list[float]] = {}
+        for row in rows:
+            if (row["d_inner"] == plain) == same:
+                found.setdefault(row["cache_bytes"] / 1024, []).append(row["bits"])
+        shift = 1.0 if same else 1.06  # beside the others, where caches are equal
+        style = {"color": color(k), "marker": MARKERS[k], "markersize": 7, "linestyle": "none"}
+        points = [(kib * shift, bits) for kib, of_seeds in found.items() for bits in of_seeds]
+        axes.plot(*zip(*points, strict=True), label=name, **style)
+        if same:
+            means = sorted((kib, sum(bits) / len(bits)) for kib, bits in found.items())
+            axes.plot(*zip(*means, strict=True), color=color(k), linewidth=1.4, zorder=1)
+    heads = {row["cache_bytes"] / 1024: row["n_key_heads"] for row in rows}
+    axes.set_xscale("log", base=2)
+    ticks = [f"{kib:g} KiB\n{n} head{'s' if n > 1 else ''} of keys" for kib, n in heads.items()]
+    axes.set_xticks(list(heads), ticks)
+    axes.minorticks_off()
+    axes.set_xlim(min(heads) / 1.3, max(heads) * 1.3)
+    axes.set_title("bits per character, test text", loc="left")
+    legend_below(figure, axes)
+    return Picture(
+        figure,
+        "Bits per character over the size of the cache: the full cache has the fewest bits, half and a"
+        " quarter of it a little more, with all seeds of the shared ones above those of the full one.",
+        "A mark for each seed, the line through the means. Widened: as many parameters as with all heads of"
+        " keys.",
     )
 
 

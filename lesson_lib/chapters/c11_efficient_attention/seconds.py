@@ -1,4 +1,4 @@
-"""Second problems of chapter 11: many parts, queries that travel, the cache of another model."""
+"""Second problems of chapter 11, in the learner's order, then those of its exercises."""
 
 import random
 from dataclasses import replace
@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Number, fresh
@@ -166,3 +167,151 @@ def cache_of_groups(first: Number, n: int) -> Number:
         )
 
     return fresh(n, make)
+
+
+def one_tile_2(log_sum: Float[Tensor, " n"], scores: Float[Tensor, "n tile"]) -> Float[Tensor, " n"]:
+    return torch.logaddexp(log_sum, scores.logsumexp(1))
+
+
+def _with_one_more(log_sum: Tensor, scores: Tensor) -> Tensor:
+    """The old sum as one score more."""
+    return torch.cat([log_sum[:, None], scores], 1).logsumexp(1)
+
+
+def _sums(log_sum: list[float], scores: list[list[float]]) -> Case:
+    return {"log_sum": table(log_sum), "scores": table(scores)}
+
+
+LN_2, LN_3, LN_4 = 0.6931472, 1.0986123, 1.3862944
+
+LOG_SUM_OF_TILES = Write(
+    name="one_tile_2",
+    title="The sum alone",
+    asked=(
+        "a loss over 128,000 words needs ln of the sum of exp(score), and no values. `log_sum` is that of all"
+        " tiles so far, one number a row; a tile of scores comes: return the new log_sum, (n,)"
+    ),
+    stages=(
+        Stage(
+            "a sum of 4 so far, and a score of ln 4",
+            lambda: [_sums([LN_4], [[LN_4]])],
+            "4 + 4 = 8: ln 8 = 2.0794.",
+        ),
+        Stage(
+            "three rows, tiles of two",
+            lambda: [{"log_sum": drawn(1, 3), "scores": drawn(2, 3, 2)}],
+            "Each row has its own sum.",
+        ),
+        Stage(
+            "the first tile: nothing so far, -inf",
+            lambda: [_sums([-torch.inf, -torch.inf], [[LN_3, 0.0], [LN_2, LN_2]])],
+            "exp(-inf) = 0: what is left is the tile's own sum, 4 in both rows.",
+        ),
+        Stage(
+            "200 and -200",
+            lambda: [_sums([200.0, -200.0], [[201.0, 200.0], [-200.0, -201.0]])],
+            "exp(200) overflows, exp(-200) vanishes: subtract the larger before exp.",
+        ),
+    ),
+    hints=(
+        "Which two numbers are added: exp of what, and exp of what?",
+        "scores.logsumexp(1) is safe. What is it the logarithm of?",
+        "Does torch have a function for ln(exp a + exp b)?",
+    ),
+    reference=_with_one_more,
+    solution=one_tile_2,
+    remember="ln(exp a + exp b), with the larger subtracted first",
+    slips={
+        "logarithms that are added multiply their sums": (
+            "torch.logaddexp(log_sum, scores.logsumexp(1))", "log_sum + scores.logsumexp(1)",
+        ),
+        "the tiles before are forgotten": (
+            "torch.logaddexp(log_sum, scores.logsumexp(1))", "scores.logsumexp(1)",
+        ),
+        "that is the larger of both; the sums are added": ("torch.logaddexp(", "torch.maximum("),
+        "each score counts, not the largest of the tile alone": (".logsumexp(1)", ".amax(1)"),
+        "a row is a query: sum along axis 1": (".logsumexp(1)", ".logsumexp((0, 1)).expand(len(log_sum))"),
+        "exp(200) is inf: subtract the larger first": (
+            "torch.logaddexp(log_sum, scores.logsumexp(1))", "(log_sum.exp() + scores.exp().sum(1)).log()",
+        ),
+        "the sum itself is asked for nowhere: its logarithm is": (
+            "torch.logaddexp(log_sum, scores.logsumexp(1))",
+            "torch.logaddexp(log_sum, scores.logsumexp(1)).exp()",
+        ),
+    },
+)  # fmt: skip
+
+
+def with_shared_keys_2(
+    query: Float[Tensor, "n h d"], key: Float[Tensor, "m g d"], value: Float[Tensor, "m g d"]
+) -> Float[Tensor, "n h d"]:
+    shared = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)
+    heads_first = (x.transpose(0, 1) for x in (query, key, value))
+    return attend(*heads_first).output.transpose(0, 1)
+
+
+def _by_head(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    shared = query.shape[1] // key.shape[1]
+    heads = [
+        attend(query[:, i], key[:, i // shared], value[:, i // shared]).output for i in range(query.shape[1])
+    ]
+    return torch.stack(heads, 1)
+
+
+def _tokens_first(seed: int, n: int, m: int, h: int, g: int, d: int) -> Case:
+    return {"query": drawn(seed, n, h, d), "key": drawn(seed + 1, m, g, d), "value": drawn(seed + 2, m, g, d)}
+
+
+TOKENS_FIRST = Write(
+    name="with_shared_keys_2",
+    title="Tokens first",
+    asked=(
+        "some libraries keep tokens before heads: query (n, h, d), key and value (m, g, d). Neighbours share"
+        " again; return (n, h, d)"
+    ),
+    stages=(
+        Stage(
+            "one token, four heads, values 2 and 8",
+            lambda: [
+                {"query": drawn(1, 1, 4, 1), "key": drawn(2, 1, 2, 1), "value": table([[[2.0], [8.0]]])}
+            ],
+            "2 2 8 8, one below the other.",
+        ),
+        Stage(
+            "three queries, five keys, four heads of queries and two of keys",
+            lambda: [_tokens_first(1, 3, 5, 4, 2, 7)],
+            "Heads stand on axis 1 here.",
+        ),
+        Stage(
+            "one head of keys for all; six and three",
+            lambda: [_tokens_first(5, 3, 2, 5, 1, 2), _tokens_first(9, 2, 5, 6, 3, 4)],
+            "shared is h / g.",
+        ),
+    ),
+    hints=(
+        "On which axis are the heads, and so along which must keys be repeated?",
+        "attend compares along the last axis but one. What stands there, and what must?",
+        "Which axes of the output must be swapped back?",
+    ),
+    reference=_by_head,
+    solution=with_shared_keys_2,
+    remember="heads first for attend, and back again",
+    slips={
+        "neighbours share: 0 0 1 1, not 0 1 0 1": (
+            "key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)",
+            "key.repeat(1, shared, 1), value.repeat(1, shared, 1)",
+        ),
+        "keys go to neighbours, values do not": (
+            "value.repeat_interleave(shared, 1)", "value.repeat(1, shared, 1)",
+        ),
+        "values go to neighbours, keys do not": (
+            "key.repeat_interleave(shared, 1)", "key.repeat(1, shared, 1)",
+        ),
+        "tokens are asked for in front: swap the axes back": (".output.transpose(0, 1)", ".output"),
+        "all heads look at key head 0": (
+            "key.repeat_interleave(shared, 1), value.repeat_interleave(shared, 1)",
+            "(x[:, :1].expand(-1, query.shape[1], -1) for x in (key, value))",
+        ),
+    },
+)  # fmt: skip

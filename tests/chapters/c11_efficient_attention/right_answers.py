@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.chapters.c11_efficient_attention import exact_and_fast
 from lesson_lib.chapters.c11_efficient_attention.exercises import (
     INF,
     Heads,
@@ -166,6 +167,25 @@ def _by_index(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return attend(query, key[of], value[of]).output
 
 
+def _key_after_key(top: Tensor, total: Tensor, mixed: Tensor, scores: Tensor, value: Tensor) -> list[Tensor]:
+    """Key by key, with what was kept before it."""
+    for score, row in zip(scores.T[..., None], value, strict=True):
+        new = top.maximum(score)
+        total = total * (top - new).exp() + (score - new).exp()
+        mixed = mixed * (top - new).exp() + (score - new).exp() * row
+        top = new
+    return [top, total, mixed]
+
+
+def _own_groups(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, n_heads: int) -> Tensor:
+    """Nothing is repeated: each group has an axis of its own."""
+    width = w_query.shape[1] // n_heads
+    groups = w_key.shape[1] // width
+    q = (x @ w_query).unflatten(1, (groups, -1, width)).permute(1, 2, 0, 3)
+    k, v = ((x @ w).unflatten(1, (groups, width)).transpose(0, 1)[:, None] for w in (w_key, w_value))
+    return attend(q, k, v, weights=False).output.flatten(0, 1).transpose(0, 1).flatten(1)
+
+
 def _shares_by_division(output_a: Tensor, sum_a: Tensor, output_b: Tensor, sum_b: Tensor) -> Tensor:
     above = output_a * sum_a[:, None] + output_b * sum_b[:, None]
     return above / (sum_a + sum_b)[:, None]
@@ -203,6 +223,12 @@ def _the_other_way_round(query: Tensor, key: Tensor, value: Tensor, machines: in
 
 
 RIGHT = {
+    "enough_to_keep": ("b", "the output, and the sum of the exponentials, 4"),
+    "one_tile": (exact_and_fast.one_tile, exact_and_fast._by_sums, _key_after_key),
+    "twice_as_long": ("a", "A)"),
+    "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),
+    "with_shared_keys": (exact_and_fast.with_shared_keys, exact_and_fast._head_by_head, _own_groups),
+    "wrong_neighbours": ("c", "no error, and nonsense"),
     "merged_of_two": ("b", "34.375"),
     "merge_outputs": (_shares_by_division, _query_by_query),
     "hand_overs": ("b", "3"),

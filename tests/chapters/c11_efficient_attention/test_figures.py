@@ -75,6 +75,7 @@ def every():
         "cache_growth": figures.cache_growth(3, 5, {"all": 7, "one": 1}, [11, 13]),
         "shared_heads": figures.shared_heads(6, [6, 3, 1]),
         "ring_memory": figures.ring_memory(ring_rows()),
+        "shared_bits": figures.shared_bits(),
     }  # fmt: skip
 
 
@@ -510,3 +511,40 @@ def test_memory_in_the_ring_has_a_curve_for_each_case_and_the_line_it_should_fol
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2", "5"]
     corners = {tuple(corner) for corner in axes.collections[0].get_paths()[0].vertices.tolist()}
     assert {(1.0, 700.0), (1.0, 708.0)} <= corners
+
+
+def test_bits_of_shared_keys_are_those_that_were_stored():
+    from lesson_lib.chapters.c11_efficient_attention.experiments import shared_keys
+    from lesson_lib.experiments import results
+
+    rows = results("shared_keys")["rows"]
+    picture = figures.shared_bits()
+    (axes,) = picture.figure.axes
+    kib, bits = curve(axes, "same layers")
+    assert sorted(set(kib)) == [16, 32, 64] and len(kib) == 9
+    trained = [row["bits"] for row in rows if row["kind"] == "trained" and row["d_inner"] == 256]
+    assert sorted(bits) == sorted(trained)
+    wider, its_bits = curve(axes, "feed-forward layers widened")
+    assert len(its_bits) == 3 and all(16 < x < 20 for x in wider)
+    (line,) = [line for line in axes.lines if line.get_linestyle() == "-"]
+    means = shared_keys.means(rows)
+    assert list(line.get_ydata()) == pytest.approx([means[heads, 256] for heads in (1, 2, 4)])
+    assert [tick.get_text() for tick in axes.get_xticklabels()][-1] == "16 KiB\n1 head of keys"
+    assert legend(picture) == ["same layers", "feed-forward layers widened"]
+
+
+def test_what_part_11b_says_of_shared_keys():
+    """Half the cache costs 1.2 % more bits, a quarter 1.6 %; the two overlap."""
+    from lesson_lib.chapters.c11_efficient_attention.experiments import shared_keys
+    from lesson_lib.experiments import results
+
+    rows = results("shared_keys")["rows"]
+    means = shared_keys.means(rows)
+    more = [100 * (means[heads, 256] / means[4, 256] - 1) for heads in (2, 1)]
+    assert [round(share, 1) for share in more] == [1.2, 1.6]
+    assert round(100 * (means[1, 304] / means[4, 256] - 1), 1) == 1.4  # with wider layers
+    of = {
+        heads: [row["bits"] for row in rows if row["kind"] == "trained" and row["n_key_heads"] == heads]
+        for heads in (4, 2, 1)
+    }
+    assert max(of[4]) < min(of[2] + of[1]) and min(of[1]) < max(of[2])

@@ -1,0 +1,126 @@
+"""The stream explorer: what is kept after each score is softmax's, and large scores break one way and not the
+other."""
+
+import html
+import math
+import re
+from itertools import product
+
+import pytest
+import torch
+
+from lesson_lib.chapters.c11_efficient_attention import stream_explorer as streams
+from lesson_lib.chapters.c11_efficient_attention.stream_explorer import ADDED, PLAIN, RELATIVE, StreamExplorer
+from tests.explorers import stands_alone
+
+
+def explorer(seen=1, added=0, by=PLAIN, exponentials=(1, 3, 4), values=(10, 20, 40)):
+    w = StreamExplorer(exponentials, values)
+    w.seen.value, w.added.value, w.by.value = seen, added, by
+    return w
+
+
+def test_a_still_picture_stands_for_it_and_nothing_is_loaded():
+    assert stands_alone(explorer)
+    assert explorer().words() in explorer().still().caption
+
+
+def test_three_scores_by_hand():
+    rows = explorer(3).kept()
+    assert [row.total for row in rows] == pytest.approx([1, 4, 8])
+    assert [row.mixed for row in rows] == pytest.approx([10, 70, 230])
+    assert [row.output for row in rows] == pytest.approx([10, 17.5, 28.75])
+    assert {row.largest for row in rows} == {0.0}
+
+
+def test_relative_to_the_largest_by_hand():
+    rows = explorer(3, by=RELATIVE).kept()
+    assert [row.largest for row in rows] == pytest.approx([0, math.log(3), math.log(4)])
+    assert [row.total for row in rows] == pytest.approx([1, 4 / 3, 2])
+    assert [row.mixed for row in rows] == pytest.approx([10, 70 / 3, 57.5])
+    assert [row.output for row in rows] == pytest.approx([10, 17.5, 28.75])
+
+
+@pytest.mark.parametrize("order", [(5, 1, 2, 7), (7, 5, 2, 1)])
+def test_the_output_is_softmax_s_in_any_order(order):
+    values = [3, 11, 13, 17]
+    for seen, added, by in product((1, 2, 4), ADDED, (PLAIN, RELATIVE)):
+        if added and by == PLAIN:
+            continue
+        scores = torch.tensor(order[:seen], dtype=torch.float).log()
+        right = scores.softmax(0) @ torch.tensor(values[:seen], dtype=torch.float)
+        found = explorer(seen, added, by, order, values).kept()[-1]
+        assert found.output == pytest.approx(right.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("added", [each for each in ADDED if each])
+def test_large_scores_are_nan_unless_the_largest_is_subtracted(added):
+    assert "output nan" in explorer(2, added).words() and "sum inf" in explorer(2, added).words()
+    assert "output 17.50" in explorer(2, added, RELATIVE).words()
+
+
+def test_what_is_kept_is_told_in_words():
+    assert explorer(2).words() == "2 of 3 scores seen. Kept: sum 4, weighted values 70; output 17.50."
+    assert (
+        explorer(3, 100, RELATIVE).words()
+        == "3 of 3 scores seen. Kept: largest 101.39, sum 2, weighted values 57.50; output 28.75."
+    )
+
+
+@pytest.mark.parametrize("seen", [1, 2, 3])
+def test_scores_that_are_gone_are_struck_out_and_those_to_come_are_hidden(seen):
+    drawing = explorer(seen).drawing.value
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", re.search("<tbody>(.*)</tbody>", drawing)[1])
+    assert [("ll-gone" in row, row.count(">?<")) for row in rows] == [
+        (i < seen - 1, int(i >= seen)) for i in range(3)
+    ]
+    assert drawing.count('class="ll-last"') == 1
+    assert ("value" in rows[0]) and (">40<" in drawing) == (seen == 3)
+
+
+def test_the_formula_behind_a_number_is_reached_by_keyboard():
+    drawing = html.unescape(explorer(2, by=RELATIVE).drawing.value)
+    assert (
+        'tabindex="0" aria-label="old sum · exp(old largest - new) + exp(score - largest) · value"' in drawing
+    )
+    assert 'aria-label="weighted values / sum"' in drawing
+    assert 'aria-label="old sum + exp(score)"' in explorer(2).drawing.value
+    assert "role='status'" in drawing
+
+
+def test_each_control_alone_moves_the_drawing():
+    w = explorer()
+    drawings = {w.drawing.value}
+    for control, value in ((w.seen, 3), (w.added, 200), (w.by, RELATIVE)):
+        control.value = value
+        drawings.add(w.drawing.value)
+    assert len(drawings) == 4
+    assert "ln 3 + 200" in w.drawing.value
+
+
+def test_the_still_picture_hides_what_is_to_come():
+    (page,) = explorer(2).still().figure.axes
+    said = [text.get_text() for text in page.texts]
+    assert said == ["score ln 1\nvalue 10", "score ln 3\nvalue 20", "?", "kept: sum 4\noutput 17.50"]
+
+
+def test_one_score_alone():
+    w = StreamExplorer([2], [7])
+    assert w.kept() == [pytest.approx((0.0, 2.0, 14.0, 7.0))]
+
+
+@pytest.mark.parametrize(
+    "exponentials, values, message",
+    [
+        ([1, 3], [10], "must be as many, at least one, got 2 and 1; give each score its value"),
+        ([], [], "got 0 and 0"),
+        ([1, 0], [10, 20], "exponentials must be above 0, got 0; give exp of the score"),
+    ],
+)
+def test_what_does_not_fit_gets_a_sentence(exponentials, values, message):
+    with pytest.raises(ValueError, match=message):
+        StreamExplorer(exponentials, values)
+
+
+def test_whole_numbers_are_bare():
+    assert [streams._said(x) for x in (0.0, 12.0, -1.5, math.inf)] == ["0", "12", "-1.50", "inf"]
