@@ -1,4 +1,4 @@
-"""Exercises of lesson 11, efficient attention: the same numbers for less memory, and other numbers for less
+"""Exercises of chapter 11, efficient attention: the same numbers for less memory, and other numbers for less
 work.
 
 In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import seconds
+from lesson_lib.chapters.c11_efficient_attention import cheaper, seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Edit, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -1225,4 +1225,4 @@ Heads = Callable[[Tensor, int], Tensor]
 Mix = Callable[[Tensor, Tensor], Tensor]
 
 
-EXERCISES = (cache, two, running, grouped, mixtures, which, machines, leak)
+EXERCISES = (*cheaper.ASKED, cache, two, running, grouped, mixtures, which, machines, leak)
