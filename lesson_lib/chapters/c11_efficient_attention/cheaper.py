@@ -1,4 +1,4 @@
-"""What part 11a asks: five predictions, and two functions that the learner writes."""
+"""What part 11a asks: four predictions, and two functions that the learner writes."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -85,20 +85,6 @@ right_on_average = Choice(
     slips={
         "so it would be if the output were unbiased; is a ratio of two unbiased sums unbiased?": "a",
         "400 draws are not all; and is a ratio of two unbiased sums unbiased?": "c",
-    },
-)
-
-without_pairs = Choice(
-    name="without_pairs",
-    notebook=PART,
-    title="Take one task out",
-    asked="Full attention has the best mean of our four tasks. Leave out pairs. Now the best mean has",
-    options={"a": "full attention still", "b": "low rank", "c": "the window"},
-    answer="b",
-    remember="by digits alone: take them out instead and full attention leads by more",
-    slips={
-        "pairs is where it leads; where else?": "a",
-        "digits are pictures, but row after row; who has weights of its own for each place?": "c",
     },
 )
 
@@ -320,5 +306,4 @@ ASKED = (
     mixed_keys,
     write_random_features,
     right_on_average,
-    without_pairs,
 )

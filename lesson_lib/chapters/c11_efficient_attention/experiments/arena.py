@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from lesson_lib import measure, require
 from lesson_lib.chapters.c11_efficient_attention import arena, connected, listops, passages
-from lesson_lib.chapters.c11_efficient_attention.arena import KINDS, OFFERED, Classifier, Labelled
+from lesson_lib.chapters.c11_efficient_attention.arena import KINDS, Classifier, Labelled
 from lesson_lib.data import digits, recall
 from lesson_lib.device import to_device
 from lesson_lib.training import History, fit
@@ -108,7 +108,7 @@ def draw(task: str, split: str, batch: int, generator: torch.Generator) -> Label
     require.one_of(TASKS, task=task)
     require.one_of(SPLITS, split=split)
     if task == "pairs":
-        return _pairs(generator, batch)
+        return pairs(generator, batch, RECIPE["count"])
     if task == "digits":
         canvas, label, *_ = digits.draw(split, batch, generator, size=RECIPE["canvas"])
         return Labelled((canvas * (GREYS - 1)).round().long().flatten(1), label)
@@ -122,17 +122,17 @@ def draw(task: str, split: str, batch: int, generator: torch.Generator) -> Label
 def train(
     task: str, kind: str, seed: int = 0, *, lr: float | None = None, steps: int | None = None
 ) -> tuple[Classifier, History]:
-    """Train a classifier with that kind of attention; the score is accuracy on VALIDATION. The rate is
-    RECIPE's, where it has none 0.003. Raises ValueError for an unknown task or kind."""
+    """Train a classifier with that kind of attention; the score is accuracy on VALIDATION. Raises ValueError
+    for an unknown task or kind."""
     require.one_of(TASKS, task=task)
-    require.one_of(OFFERED, kind=kind)
+    require.one_of(KINDS, kind=kind)
     torch.manual_seed(seed)
     with torch.device("cpu"):
         model = Classifier(kind, **TASKS[task]._asdict(), **_sizes())
     steps = steps or RECIPE["steps"][task]
     history = fit(
         model, lambda generator: draw(task, "training", RECIPE["batch"], generator), arena.loss,
-        steps=steps, lr=lr or RECIPE["lr"][task].get(kind, 3e-3), seed_number=seed,
+        steps=steps, lr=lr or RECIPE["lr"][task][kind], seed_number=seed,
         validate=lambda model: accuracy(model, task, split="validation"),
         every=max(1, steps // RECIPE["looks"]),
         name=f"{task}, {kind}",
@@ -319,15 +319,15 @@ def _logits(model: Classifier, tokens: Tensor, held: bool) -> Tensor:
     return model.out(model.norm(x).mean(1))
 
 
-def _pairs(generator: torch.Generator, batch: int) -> Labelled:
+def pairs(generator: torch.Generator, batch: int, count: int) -> Labelled:
     """`recall.pairs` with its keys numbered anew in each sequence, 0 ... count - 1 by their size: with 128
-    keys a training takes much longer."""
-    tokens, answer = recall.pairs(generator, batch, RECIPE["count"])
+    keys a training takes much longer. A pair's number is key · 8 + value, a question's count · 8 + key."""
+    tokens, answer = recall.pairs(generator, batch, count)
     first = recall.PAIR_KEYS * recall.PAIR_VALUES
     keys, values = tokens[:, :-1] // recall.PAIR_VALUES, tokens[:, :-1] % recall.PAIR_VALUES
     number = keys.argsort(1).argsort(1)
     asked = number[keys == tokens[:, -1:] - first]
-    question = RECIPE["count"] * recall.PAIR_VALUES + asked
+    question = count * recall.PAIR_VALUES + asked
     return Labelled(torch.cat([number * recall.PAIR_VALUES + values, question[:, None]], 1), answer)
 
 
