@@ -56,9 +56,9 @@ for kind, mean in lra.means(kept).items():
 
 # %% [markdown]
 r"""
-The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10 and 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is the window of 09, "Linear" linear attention; BigBird, Linformer and Performer come below.
+The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention; of three more below.
 
-BigBird is first. Take tasks out of the mean, in the cell above.
+BigBird is first. Take tasks out, in the cell above.
 """
 
 # %%
@@ -72,7 +72,7 @@ assert len(winners) == 7
 
 # %% [markdown]
 r"""
-Seven of eleven. BigBird wins 12 of the 31 choices, and no single task. Leave out Pathfinder: the plain Transformer leads. Leave out ListOps: Sparse does. **Who chooses the tasks chooses the winner.**
+Seven of eleven. BigBird wins 12 choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does. **Who chooses the tasks chooses the winner.**
 
 So ask what a task needs, and what each kind gives up. First: who needs a cheaper one?
 
@@ -92,7 +92,7 @@ for n in (512, 3072, 8192):
     with torch.no_grad():
         pairs = operations(lambda x=heads: attend(x, x, x, weights=False))
         share = pairs / operations(lambda x=x: layer(x))
-    print(f"{n:5,} tokens: {share:.2f} of the multiplications")
+    print(f"{n:5,} tokens: {share:.2f}")
 
 # %% [markdown]
 r"""
@@ -124,8 +124,8 @@ def hears(mask):
     return int((sensitivity(stack, x)[-1] > 0).sum())
 
 
-print("window alone:", hears(window(200, 2)), "of 200 tokens")
-print("and one global token:", hears(mask_of(200, 2, 1)), "of 200 tokens")
+print("window alone:", hears(window(200, 2)))
+print("one global token:", hears(mask_of(200, 2, 1)))
 
 # %% [markdown]
 r"""
@@ -139,7 +139,7 @@ print(recall.pair_text(drawn.tokens[0]), "->", letter)
 
 # %% [markdown]
 r"""
-A pair is one token, and so is the question, the last token, where the answer is read. Two layers, width 64. We take the window away: with radius 0 a token sees itself and the global token, so the question hears other pairs through that alone.
+A pair is one token, the question the last one, where the answer is read. Two layers of width 64. We take the window away: with radius 0 a token sees itself and the global token, so the question hears the pairs through that alone.
 """
 
 # %%
@@ -189,11 +189,11 @@ for four in ([0.0, 0, 4, 4], [0.0, 4, 0, 4]):
 
 # %% [markdown]
 r"""
-The query wants the second and fourth value, mean 30; both mixed keys are 2, and it gets 25. Low rank is a bet that like keys stand where $E$ mixes them.
+Exact is 30, the mean of 20 and 40; both mixed keys are 2, so it gets 25. Low rank is a bet that like keys stand where $E$ mixes them.
 
-And a mixture holds later tokens, too, so no mask makes it causal; and $E$ has a column for each place, so no text may be longer than in training.
+A mixture holds later tokens, too, so no mask makes it causal. $E$ has a column for each place, so no text may be longer than in training.
 
-**"What is linear in $n$ is faster."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again; all pairs take $2 n^2 d$, less while $n < 2r$. With $r = 256$:
+**"What is linear in $n$ is faster."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again; all pairs take $2 n^2 d$, less while $n < 2r$. For $r = 256$, low rank to all pairs:
 """
 
 # %%
@@ -201,7 +201,7 @@ for n in (256, 512, 4096):
     x, mix = torch.zeros(n, 64), torch.zeros(256, n)
     exact = operations(lambda x=x: attend(x, x, x))
     low = operations(lambda x=x, mix=mix: attend(x, mix @ x, mix @ x))
-    print(f"{n:5,} tokens: low rank takes {low / exact:.2f} of all pairs' work")
+    print(f"{n:5,} tokens: {low / exact:.2f}")
 
 # %% [markdown]
 r"""
@@ -261,31 +261,30 @@ arena_figures.bars()
 
 # %% [markdown]
 r"""
-**pairs** needs one token among many: full attention, 97 to 98. Low rank guesses: it mixes before the question is known. The window's question hears half of the pairs, and learned less. **digits**: low rank, 86 to 89; it alone has weights for each place, and a digit has nine places to stand. That may be why. **text**: a few tell-tale words will do, and the window keeps up. **listops** separates nobody. Full attention has the best mean. Who has it without pairs?
+**pairs** needs one token of many: full attention, 97 to 98. Low rank guesses: it mixes before the question is known. The window's question hears half of the pairs, and learns less. **digits**: low rank, 86 to 89. It alone has weights for each place; that may be why. **text**: a few tell-tale words will do, so the window keeps up. **listops** separates nobody. Who has the best mean with pairs, and who without?
 """
 
 # %%
 for task in (None, *arena_figures.TASKS):
-    (first, best), (second, next_best), *_ = arena_figures.without(task).items()
-    told = f"without {task}" if task else "all tasks"
-    print(f"{told:16} {first:9} {best:.2f}, then {second:16} {next_best:.2f}")
+    winner, best = next(iter(arena_figures.without(task).items()))
+    print(f"without {task or '-':8} {winner:9} {best:.2f}")
 
 # %% [markdown]
 r"""
-Low rank: who chooses the tasks chooses the winner, with us, too. And speed? At 4,096 tokens the four make 7 to 15 times as many training steps in the same processor time; at 256, at most 1.4 times.
+Full attention, and low rank: with us, too, who chooses the tasks chooses the winner. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast; at 256, at most 1.4 times.
 
 ## In real work
 
-Today's models took windows, in turn with full layers (Gemma 3, gpt-oss), linear attention with gates in three of four layers (Qwen3-Next, Kimi Linear), or a learned choice of keys (DeepSeek-V3.2). Global tokens: encoders of 2020, rarely since. Mixed keys, random features: hardly any. Nearly all took something exact, too: [11b](11b_exact_and_fast.ipynb).
+Today's models took windows, in turn with full layers (Gemma 3, gpt-oss), gated linear attention in three of four layers (Qwen3-Next, Kimi Linear), or a learned choice of keys (DeepSeek-V3.2). Global tokens: encoders of 2020, rarely since. Mixed keys, random features: hardly any. Nearly all took what is exact, too: [11b](11b_exact_and_fast.ipynb).
 
-The bug that people meet: in a batch of texts to be continued filler stands in front, and token 0 is filler.
+The bug that people meet: where filler stands in front, token 0 is filler.
 """
 
 # %%
 x = torch.randn(2, 1, 8, 16)  # (b, h, n, d); the second text has 5 tokens
 real = torch.arange(8) >= torch.tensor([0, 3])[:, None]  # filler in front
 may = mask_of(8, 1, 1) & real[:, None, None]  # (2, 1, 8, 8)
-print("keys of the last token:", may[:, 0, -1].sum(-1).tolist())
+print("last token sees:", may[:, 0, -1].sum(-1).tolist())
 
 is_first = F.one_hot(real.int().argmax(-1), 8).bool()[:, None]  # (2, 1, 8)
 near = window(8, 1) | is_first[..., None] | is_first[..., None, :]
@@ -300,14 +299,14 @@ The second text lost its global token, without an error.
 
 ## The ranking once more
 
-BigBird is first on five tasks; on four it may be the Transformer or Sparse. Each kind is a bet: that far tokens fit through one vector, that like keys stand together, that queries and keys are short.
+BigBird is first on five tasks; on four, the Transformer or Sparse may be. Each kind is a bet: that far tokens fit through one vector, that like keys stand together, that queries and keys are short.
 
 **To remember.** Who chooses the tasks chooses the winner.
 
-- Attention is $n/(n + 6d)$ of a layer: below some thousand tokens there is little to gain.
+- Attention is $n/(n + 6d)$ of a layer's multiplications.
 - Global tokens reach all, through a bottleneck.
 - Mixed keys cannot be told apart, masked, or lengthened.
-- Random features are right on average in the product, not in the output.
+- Random features: right on average in the product, not in the output.
 
 **Sources.** Tay et al. 2021 (arXiv:2011.04006) and 2020 (arXiv:2009.06732); Beltagy et al. 2020 (arXiv:2004.05150); Zaheer et al. 2020 (arXiv:2007.14062); Wang et al. 2020 (arXiv:2006.04768); Choromanski et al. 2021 (arXiv:2009.14794). Proofs: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 

@@ -18,8 +18,8 @@ who_can_win = Choice(
     notebook=PART,
     title="How many winners?",
     asked=(
-        "Five tasks allow 31 choices: one of them, some, or all. Each choice has a winner, by the mean. How"
-        " many of the eleven kinds win at least once?"
+        "Five tasks allow 31 choices: one, some, or all. Each has a winner, by the mean. How many of the"
+        " eleven kinds win at least once?"
     ),
     options={"a": "one", "b": "three", "c": "seven"},
     answer="c",
@@ -33,17 +33,18 @@ who_can_win = Choice(
 through_one_token = Choice(
     name="through_one_token",
     notebook=PART,
-    title="All of it, through one token",
-    asked=(
-        "With the window alone this network is right in 20 of 100. With one global token the question hears"
-        " all 32 pairs. Now it is right in about"
-    ),
-    options={"a": "95 of 100, as full attention", "b": "50 of 100", "c": "20 of 100, as before"},
+    title="How much fits through?",
+    asked="With 4 pairs the network learns to answer all questions. With 16 pairs?",
+    options={
+        "a": "all, too: the question hears all 16",
+        "b": "about half",
+        "c": "hardly more than a guess, one in eight",
+    },
     answer="c",
-    remember="what is heard must still fit through: one vector for 32 pairs",
+    remember="what is heard must fit through one vector",
     slips={
-        "full attention looks at the pair itself; here a vector stands between that holds all 32": "a",
-        "half of the pairs come through the window anyway; how many values does one vector bring?": "b",
+        "it hears them; but which of them, in a vector that was made before it could ask?": "a",
+        "4 pairs fit, so it would be a quarter and a guess at the rest; does training find even that?": "b",
     },
 )
 
@@ -72,16 +73,16 @@ right_on_average = Choice(
     notebook=PART,
     title="Right on average?",
     asked=(
-        "Queries and keys with coordinates of size 1, 64 features. The mean of 400 outputs, each with"
-        " directions of its own: how far is it from softmax's output?"
+        "Coordinates of size 1, 64 features, 400 outputs, each with its own directions. How far is their mean"
+        " from softmax's output?"
     ),
     options={
-        "a": "about 5 %: 400 draws, a twentieth of one draw's error",
+        "a": "about 5 %: a twentieth of one draw's error",
         "b": "about 40 %",
-        "c": "exactly 0, but for rounding",
+        "c": "0, but for rounding",
     },
     answer="b",
-    remember="the product is right on average, the output is a ratio of two sums of products",
+    remember="right on average is the product, not a ratio of products",
     slips={
         "so it would be if the output were unbiased; is a ratio of two unbiased sums unbiased?": "a",
         "400 draws are not all; and is a ratio of two unbiased sums unbiased?": "c",

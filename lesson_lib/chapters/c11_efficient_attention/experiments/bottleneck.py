@@ -15,6 +15,7 @@ VALIDATION, after all steps, for each number of pairs. Full attention takes 0.00
 from typing import Any
 
 import torch
+from torch import nn
 
 from lesson_lib import require
 from lesson_lib.chapters.c11_efficient_attention.arena import Classifier, loss
@@ -76,7 +77,7 @@ def train(
 
 
 @torch.no_grad()
-def accuracy(model: Classifier, count: int, seed: int = 0, *, split: str = "test") -> float:
+def accuracy(model: nn.Module, count: int, seed: int = 0, *, split: str = "test") -> float:
     """The share of questions answered rightly; of the test, another sample for each seed. Raises ValueError
     for a split that is none of "validation" and "test"."""
     require.one_of(arena.SPLITS[1:], split=split)
