@@ -58,7 +58,7 @@ for kind, mean in lra.means(kept).items():
 
 # %% [markdown]
 r"""
-The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention; of three more below.
+The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention; three more come below.
 
 BigBird is first. Take tasks out, in the cell above.
 """
@@ -76,7 +76,7 @@ assert len(winners) == 7
 r"""
 Seven of eleven. BigBird wins 12 choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does. **Who chooses the tasks chooses the winner.**
 
-So ask what a task needs, and what each kind gives up. First: who needs a cheaper one?
+So ask what a task needs and what each kind gives up. First: who needs a cheaper one?
 
 ## 1 · When is attention what costs?
 
@@ -142,7 +142,7 @@ print(recall.pair_text(drawn.tokens[0]), "->", letter)
 
 # %% [markdown]
 r"""
-A pair is one token, the question the last one, where the answer is read. Two layers of width 64. We take the window away: with radius 0 a token sees itself and the global token, so the question hears the pairs through that alone.
+A pair is one token; the last one asks, and there the answer is read. Two layers of width 64. With radius 0 a token sees itself and the global token, so the question hears the pairs through that alone.
 """
 
 # %%
@@ -152,7 +152,7 @@ predict("through_one_token")
 count, kind = 8, "window and global"  # yours: 4 or 16; "full"
 model, _ = bottleneck.train(count, kind)  # 1,200 steps, some 10 s
 right = bottleneck.accuracy(model, count)
-print(f"{count} pairs, {kind}: {right:.2f} right")
+print(f"{right:.2f} right")
 
 # %%
 ours = (count, kind) == (8, "window and global")
@@ -169,7 +169,7 @@ arena_figures.through_one_token()
 
 # %% [markdown]
 r"""
-Four pairs fit, of 8 half are answered, of 16 a fifth. To hear is not to find: which pair counts is known at the end, and by then one vector holds them all, the **bottleneck** of 01b. Full attention still looks at the pair itself.
+Four pairs fit; of 8 half are answered, of 16 a fifth. Which pair counts is known at the end, and by then one vector holds them all, the **bottleneck** of 01b. Full attention still looks at the pair itself.
 
 ## 3 · Other keys
 
@@ -177,7 +177,7 @@ The **Linformer** (2020) mixes $n$ keys down to $r$, and values likewise. The ma
 
 $$\text{output} = \text{attend}(Q,\ E K,\ F V)$$
 
-Keys 0, 0, 4, 4 have values 10, 20, 30, 40. $E$ and $F$ take the mean of the first two and of the last two: keys 0, 4, values 15, 35. Nothing is lost: equal keys have equal weights.
+Keys 0, 0, 4, 4 have values 10, 20, 30, 40. $E$ and $F$ take the mean of the first two and of the last two: keys 0, 4, values 15, 35. Nothing is lost: a group's keys are equal, and both groups as large.
 """
 
 # %%
@@ -212,7 +212,7 @@ for n in (256, 512, 4096):
 r"""
 ## 4 · Another score
 
-Linear attention moves the brackets, which needs weights $\phi(q) \cdot \phi(k)$. The features of 08c, elu + 1, gave others than softmax's. Is there a $\phi$ with $\phi(q) \cdot \phi(k) = e^{q \cdot k}$? On average. Draw a direction $w$ from a normal distribution:
+Linear attention needs weights $\phi(q) \cdot \phi(k)$. The features of 08c, elu + 1, gave others than softmax's. Is there a $\phi$ with $\phi(q) \cdot \phi(k) = e^{q \cdot k}$? On average. Draw a direction $w$ from a normal distribution:
 
 $$\mathbb{E}_w\!\left[\, e^{w \cdot q - |q|^2/2} \cdot e^{w \cdot k - |k|^2/2} \,\right] = e^{q \cdot k}$$
 
@@ -230,6 +230,14 @@ _ = torch.manual_seed(0)
 q, k, v = torch.randn(3, 256, 16)
 phi = RandomFeatures(16, 64)  # the library's, its directions drawn
 assert_close(features(q, phi.directions), phi(q))
+
+
+def log_products(query, key):
+    return (phi(query) @ phi(key).mT).log()
+
+
+by_score = attend(q, k, v, score=log_products).output  # as in 08c
+assert_close(by_score, attend_linear(q, k, v, phi=phi))
 
 # %%
 predict("right_on_average")
@@ -253,13 +261,13 @@ for size in (0.25, 0.5, 1.0):
 
 # %% [markdown]
 r"""
-An error of 1 is as bad as zeros. At size 0.25 it works; at size 1 one draw is worse than zeros. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums of products, and its mean stays far off.
+An error of 1 is as bad as zeros. At size 0.25 it works; at size 1 a draw is worse. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums of products, and its mean stays far off.
 
-This bet is on small queries and keys. Our layers start at size 1, `nn.Linear` at 0.58, where more features help ([evidence](evidence/11_efficient_attention_evidence.ipynb)). What training makes of it is another question:
+This bet is on small queries and keys. Our layers start at size 1, `nn.Linear` at 0.58, where more features help ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
 
 ## 5 · Our own arena
 
-The network of section 2 with five kinds of attention on four tasks of 33 to 128 tokens: **pairs**, now 32; **digits** on a canvas of 10 by 10, pixel by pixel; **text**: from which of four packages' documentation is this passage? **listops**: `[MAX 4 [MIN 2 3 ] 1 ]` is 4. Radius 8, rank 16, 64 features; three seeds, each kind at its best learning rate.
+The same network with five kinds of attention on four tasks of 33 to 128 tokens: **pairs**, now 32; **digits** on a canvas of 10 by 10, pixel by pixel; **text**: from which of four packages' documentation is this passage? **listops**: `[MAX 4 [MIN 2 3 ] 1 ]` is 4. Radius 8, rank 16, 64 features; three seeds, each kind at its best learning rate.
 """
 
 # %%
@@ -301,7 +309,7 @@ assert_close(by_torch, attend(x, x, x, mask=repaired).output)
 
 # %% [markdown]
 r"""
-The second text lost its global token, without an error.
+The second text had lost its global token, without an error.
 
 ## The ranking once more
 

@@ -38,7 +38,7 @@ through_one_token = Choice(
     options={
         "a": "all, too: the question hears all 16",
         "b": "about half",
-        "c": "hardly more than a guess, one in eight",
+        "c": "a fifth, little more than a guess",
     },
     answer="c",
     remember="what is heard must fit through one vector",
@@ -73,8 +73,8 @@ right_on_average = Choice(
     notebook=PART,
     title="Right on average?",
     asked=(
-        "Coordinates of size 1, 64 features, 400 outputs, each with its own directions. How far is their mean"
-        " from softmax's output?"
+        "Queries and keys of size (standard deviation) 1, 64 features, 400 outputs, each with its own"
+        " directions. How far is their mean from softmax's output?"
     ),
     options={
         "a": "about 5 %: a twentieth of one draw's error",
@@ -190,7 +190,10 @@ write_with_global = Write(
 )
 
 
-def random_features(x: Float[Tensor, "n d"], directions: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
+def random_features(
+    x: Float[Tensor, "n d"],
+    directions: Float[Tensor, "m d"],
+) -> Float[Tensor, "n m"]:
     y = x / x.shape[-1] ** 0.25
     exponents = y @ directions.mT - y.square().sum(-1, keepdim=True) / 2
     return exponents.exp() / len(directions) ** 0.5
