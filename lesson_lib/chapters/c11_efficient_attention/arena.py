@@ -4,7 +4,8 @@
     the last token -> logits
 
 KINDS: "full" is `attend`, "window" sees `radius` tokens around, "linear" is elu + 1, "low rank" mixes keys
-and values down to `rank`, "random features" draws `n_features` of them. Positions, widths, layers and
+and values down to `rank`, "random features" draws `n_features` of them; OFFERED has one more, "window and
+global", a window whose first token sees all and is seen by all. Positions, widths, layers and
 read-out are the same for all; "low rank" alone has parameters of its own. All sequences of a task have the
 same length; where a text is shorter, filler is a token as any other, seen by all kinds alike. Tasks and
 comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006; all sizes here are smaller.
@@ -12,18 +13,21 @@ comparison: Tay et al. 2021, "Long Range Arena", arXiv:2011.04006; all sizes her
 
 from typing import Any, NamedTuple
 
+import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lesson_lib import require
-from lesson_lib.attention import attend
+from lesson_lib.attention import Attended, attend
 from lesson_lib.blocks import EncoderLayer, LayerNorm, TokenEmbedding
 from lesson_lib.efficient import LowRank, RandomFeatures, TableFree
 from lesson_lib.linear import attend_linear
+from lesson_lib.masks import window
 from lesson_lib.truncated import WindowAttention
 
 KINDS = ("full", "window", "linear", "low rank", "random features")
+OFFERED = (*KINDS, "window and global")
 READS = ("mean", "last")
 
 
@@ -38,7 +42,7 @@ class Classifier(nn.Module):
     """Logits (b, n_classes) of sequences of `n` tokens, numbers below n_tokens.
 
     `read` is where the answer is read: at "mean" of all tokens, or at the "last" one. Raises ValueError for a
-    kind that is none of KINDS and where sizes do not fit.
+    kind that is none of OFFERED and where sizes do not fit.
     """
 
     def __init__(
@@ -99,9 +103,50 @@ def attention(kind: str, *, n: int, d_k: int, radius: int, rank: int, n_features
         "linear": lambda: TableFree(attend_linear),
         "low rank": lambda: TableFree(LowRank(n, rank)),
         "random features": lambda: TableFree(Features(d_k, n_features)),
+        "window and global": lambda: WindowAndGlobal(radius),
     }
     require.one_of(makers, kind=kind)
     return makers[kind]()
+
+
+def window_and_global(
+    n: int, radius: int, n_global: int, *, device: torch.device | None = None
+) -> Bool[Tensor, "n n"]:
+    """Mask of a window in which the first `n_global` tokens see all, and are seen by all.
+
+    Raises ValueError where a number is negative.
+    Source: Beltagy, Peters & Cohan 2020, "Longformer", arXiv:2004.05150, section 3.1.
+
+    >>> window_and_global(4, radius=0, n_global=1).int().tolist()
+    [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
+    """
+    require.whole(at_least=0, n_global=n_global)
+    mask = window(n, radius, device=device)
+    mask[:, :n_global] = True
+    mask[:n_global] = True
+    return mask
+
+
+class WindowAndGlobal(nn.Module):
+    """A function (query, key, value) for MultiHeadAttention: a window, and `n_global` tokens that see all and
+    are seen by all.
+
+    Its mask is drawn over the full table, so it saves nothing. Raises ValueError for a mask of the caller's.
+    """
+
+    def __init__(self, radius: int, n_global: int = 1) -> None:
+        super().__init__()
+        require.whole(at_least=0, radius=radius, n_global=n_global)
+        self.radius, self.n_global = radius, n_global
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None, **options: Any
+    ) -> Attended:
+        """Outputs and weights, as `attend` has them."""
+        if mask is not None:
+            raise ValueError("this attention makes its own mask, got another; leave it out")
+        seen = window_and_global(query.shape[-2], self.radius, self.n_global, device=query.device)
+        return attend(query, key, value, mask=seen, **options)
 
 
 class Features(nn.Module):

@@ -1,4 +1,4 @@
-"""Exercises of lesson 11, efficient attention: the same numbers for less memory, and other numbers for less
+"""Exercises of chapter 11, efficient attention: the same numbers for less memory, and other numbers for less
 work.
 
 In the learner's order. A slip is a sentence and the wrong answer that it is told to: a number, a letter, or an edit of
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import exact_and_fast, many_machines, seconds
+from lesson_lib.chapters.c11_efficient_attention import cheaper, exact_and_fast, many_machines, seconds
 from lesson_lib.checks.alike import Alike
 from lesson_lib.checks.exercise import Case, Draw, Edit, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -1226,6 +1226,7 @@ Mix = Callable[[Tensor, Tensor], Tensor]
 
 
 EXERCISES = (
+    *cheaper.ASKED,
     *exact_and_fast.ASKED,
     *many_machines.ASKED,
     cache,

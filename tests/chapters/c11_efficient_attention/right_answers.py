@@ -1,5 +1,6 @@
 """Right answers to the exercises of lesson 11, in many spellings; wrong ones to the open question."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -167,6 +168,35 @@ def _by_index(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return attend(query, key[of], value[of]).output
 
 
+def _by_distance(n: int, radius: int, n_global: int) -> Tensor:
+    """Three reasons to look, joined."""
+    i, j = torch.arange(n)[:, None], torch.arange(n)
+    return ((i - j).abs() <= radius) | (i < n_global) | (j < n_global)
+
+
+def _by_rows(n: int, radius: int, n_global: int) -> Tensor:
+    """Row for row, as lists."""
+    rows = [
+        [i < n_global or j < n_global or abs(i - j) <= radius for j in range(n)] for i in range(n)
+    ]  # fmt: skip
+    return torch.tensor(rows, dtype=torch.bool)
+
+
+def _with_powers(x: Tensor, directions: Tensor) -> Tensor:
+    """All factors apart: exp(w y) · exp(-|y|² / 2) · m^(-1/2)."""
+    y = x * x.shape[1] ** -0.25
+    return (
+        torch.exp(y @ directions.T) * torch.exp(-0.5 * (y**2).sum(1, keepdim=True)) * len(directions) ** -0.5
+    )
+
+
+def _inside_the_exponent(x: Tensor, directions: Tensor) -> Tensor:
+    """The root of m as a logarithm, y · y by einsum."""
+    y = x / math.sqrt(math.sqrt(x.shape[-1]))
+    half = torch.einsum("nd,nd->n", y, y)[:, None] / 2
+    return (torch.einsum("nd,md->nm", y, directions) - half - math.log(len(directions)) / 2).exp()
+
+
 def _key_after_key(top: Tensor, total: Tensor, mixed: Tensor, scores: Tensor, value: Tensor) -> list[Tensor]:
     """Key by key, with what was kept before it."""
     for score, row in zip(scores.T[..., None], value, strict=True):
@@ -223,6 +253,12 @@ def _the_other_way_round(query: Tensor, key: Tensor, value: Tensor, machines: in
 
 
 RIGHT = {
+    "who_can_win": ("c", "seven"),
+    "with_global": (_by_distance, _by_rows),
+    "through_one_token": ("c",),
+    "mixed_keys": (25, "(15 + 35) / 2", "0.5 * 15 + 0.5 * 35"),
+    "random_features": (_with_powers, _inside_the_exponent),
+    "right_on_average": ("b", "about 40 %"),
     "enough_to_keep": ("b", "the output, and the sum of the exponentials, 4"),
     "one_tile": (exact_and_fast.one_tile, exact_and_fast._by_sums, _key_after_key),
     "twice_as_long": ("a", "A)"),

@@ -108,7 +108,7 @@ def draw(task: str, split: str, batch: int, generator: torch.Generator) -> Label
     require.one_of(TASKS, task=task)
     require.one_of(SPLITS, split=split)
     if task == "pairs":
-        return _pairs(generator, batch)
+        return pairs(generator, batch, RECIPE["count"])
     if task == "digits":
         canvas, label, *_ = digits.draw(split, batch, generator, size=RECIPE["canvas"])
         return Labelled((canvas * (GREYS - 1)).round().long().flatten(1), label)
@@ -319,15 +319,15 @@ def _logits(model: Classifier, tokens: Tensor, held: bool) -> Tensor:
     return model.out(model.norm(x).mean(1))
 
 
-def _pairs(generator: torch.Generator, batch: int) -> Labelled:
+def pairs(generator: torch.Generator, batch: int, count: int) -> Labelled:
     """`recall.pairs` with its keys numbered anew in each sequence, 0 ... count - 1 by their size: with 128
-    keys a training takes much longer."""
-    tokens, answer = recall.pairs(generator, batch, RECIPE["count"])
+    keys a training takes much longer. A pair's number is key · 8 + value, a question's count · 8 + key."""
+    tokens, answer = recall.pairs(generator, batch, count)
     first = recall.PAIR_KEYS * recall.PAIR_VALUES
     keys, values = tokens[:, :-1] // recall.PAIR_VALUES, tokens[:, :-1] % recall.PAIR_VALUES
     number = keys.argsort(1).argsort(1)
     asked = number[keys == tokens[:, -1:] - first]
-    question = RECIPE["count"] * recall.PAIR_VALUES + asked
+    question = count * recall.PAIR_VALUES + asked
     return Labelled(torch.cat([number * recall.PAIR_VALUES + values, question[:, None]], 1), answer)
 
 

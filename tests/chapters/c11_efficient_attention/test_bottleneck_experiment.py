@@ -1,0 +1,140 @@
+"""What fits through one token: what is trained, and the stored runs that part 11a tells."""
+
+import pytest
+import torch
+from torch import nn
+
+from lesson_lib.chapters.c11_efficient_attention import arena_figures
+from lesson_lib.chapters.c11_efficient_attention.arena import WindowAndGlobal
+from lesson_lib.chapters.c11_efficient_attention.experiments import arena, bottleneck
+from lesson_lib.data import recall
+from lesson_lib.experiments import results
+from lesson_lib.measure import sensitivity
+
+THROUGH = "window and global"
+
+
+@pytest.fixture
+def small(monkeypatch):
+    for name, value in {
+        "d_model": 12,
+        "n_heads": 3,
+        "batch": 5,
+        "test": 11,
+        "validation": 7,
+        "steps": 3,
+    }.items():
+        monkeypatch.setitem(bottleneck.RECIPE, name, value)
+
+
+def rows(kind, **wanted):
+    return [
+        row
+        for row in results("bottleneck")["rows"]
+        if row["kind"] == kind and all(row[key] == value for key, value in wanted.items())
+    ]
+
+
+def test_training_makes_the_network_of_the_recipe_and_is_the_same_twice(small):
+    model, history = bottleneck.train(4, seed=1)
+    assert model.kind == THROUGH and model.read == "last" and len(model.layers) == 2
+    inner = model.layers[0].attention.attention
+    assert isinstance(inner, WindowAndGlobal) and (inner.radius, inner.n_global) == (0, 1)
+    assert history.rows[-1]["step"] == 3
+    again, other = (bottleneck.train(4, seed=seed)[0] for seed in (1, 2))
+    assert torch.equal(model.out.weight, again.out.weight)
+    assert not torch.equal(model.out.weight, other.out.weight)
+    assert len(bottleneck.train(4, n_layers=3)[0].layers) == 3
+
+
+def test_a_kind_and_a_count_that_are_none_get_a_sentence(no_shape_hook):
+    with pytest.raises(ValueError, match="kind must be one of full, window and global, got 'linear'"):
+        bottleneck.train(4, "linear")
+    with pytest.raises(ValueError, match="count must be"):
+        bottleneck.train(0)
+    with pytest.raises(ValueError, match="split must be one of validation, test"):
+        bottleneck.accuracy(nn.Identity(), 4, split="training")
+
+
+def test_each_number_of_pairs_has_its_rate(small, monkeypatch, no_shape_hook):
+    asked = []
+    monkeypatch.setattr(bottleneck, "fit", lambda *args, lr, **options: asked.append(lr))
+    monkeypatch.setitem(bottleneck.RECIPE["lr"], THROUGH, {"8": 1.0})
+    bottleneck.train(8)
+    bottleneck.train(5)
+    bottleneck.train(8, lr=0.5)
+    assert asked == [1.0, 3e-3, 0.5]
+
+
+class KnowsPairs(nn.Module):
+    """Answers by looking up, all but those whose answer is 0."""
+
+    def forward(self, tokens):
+        count = tokens.shape[1] - 1
+        keys = tokens[:, :-1] // recall.PAIR_VALUES
+        asked = tokens[:, -1:] - count * recall.PAIR_VALUES
+        value = (tokens[:, :-1] % recall.PAIR_VALUES)[keys == asked]
+        return nn.functional.one_hot(value.where(value > 0, 1), recall.PAIR_VALUES).float()
+
+
+def test_accuracy_counts_right_answers_of_another_sample_for_each_seed():
+    for split, number, seed in (("test", arena.TEST_SEED + 2, 2), ("validation", arena.VALIDATION_SEED, 2)):
+        generator = torch.Generator("cpu").manual_seed(number)
+        answer = arena.pairs(generator, bottleneck.RECIPE[split], 7).answer
+        found = bottleneck.accuracy(KnowsPairs(), 7, seed, split=split)
+        assert found == pytest.approx((answer != 0).double().mean().item())
+
+
+def test_all_that_the_question_hears_comes_through_the_first_token(small):
+    """A layer lets it hear itself and the first token; the second layer all."""
+    inner = bottleneck.train(5)[0].layers[0].attention.attention.double()
+    x = torch.randn(6, 3, dtype=torch.double)
+    one = sensitivity(lambda x: inner(x, x, x).output, x)[-1]
+    assert (one > 0).tolist() == [True, False, False, False, False, True]
+
+
+def test_what_is_run_for_each_seed(monkeypatch):
+    first, second = (bottleneck.settings(seed) for seed in (0, 1))
+    assert [s for s in first if s["kind"] != "rate"] == [s | {"seed": 0} for s in second]
+    assert sum(s["kind"] == "rate" for s in first) == 9 and len(second) == 7
+    monkeypatch.setattr(bottleneck, "make", lambda **setting: setting)
+    assert bottleneck.run(1) == second
+
+
+def test_rows(small):
+    deep = bottleneck.make("deep", THROUGH, 16, 1)
+    assert (deep["kind"], deep["lr"]) == ("deep", bottleneck.RECIPE["lr"][THROUGH]["16"])
+    model, _ = bottleneck.train(16, seed=1, n_layers=3)
+    assert deep["accuracy"] == pytest.approx(bottleneck.accuracy(model, 16, 1), abs=1e-4)
+    rated = bottleneck.make("rate", THROUGH, 8, 0, 0.5)
+    model, _ = bottleneck.train(8, lr=0.5)
+    wanted = bottleneck.accuracy(model, 8, split="validation")
+    assert rated["lr"] == 0.5 and rated["accuracy"] == pytest.approx(wanted, abs=1e-4)
+
+
+def test_every_row_is_there_and_follows_the_recipe():
+    stored = results("bottleneck")["rows"]
+    wanted = [setting for seed in bottleneck.RECIPE["seeds"] for setting in bottleneck.settings(seed)]
+    assert len(stored) == len(wanted)
+    assert all(row.items() >= setting.items() for row, setting in zip(stored, wanted, strict=True))
+    for row in stored:
+        if row["kind"] != "rate":
+            assert row["lr"] == bottleneck.RECIPE["lr"][row["attention"]][str(row["count"])]
+
+
+def test_the_rates_are_the_best_on_validation():
+    for count in bottleneck.RECIPE["counts"]:
+        scores = {row["lr"]: row["accuracy"] for row in rows("rate", count=count)}
+        assert scores[bottleneck.RECIPE["lr"][THROUGH][str(count)]] == max(scores.values())
+
+
+def test_the_picture_has_a_mark_for_each_seed_and_a_line_at_chance():
+    picture = arena_figures.through_one_token()
+    (axes,) = picture.figure.axes
+    named = {line.get_label(): line for line in axes.lines if line.get_linestyle() == "None"}
+    assert list(named) == ["full attention", "all through one global token"]
+    for kind, line in zip(bottleneck.KINDS, named.values(), strict=True):
+        marks = [(row["count"], row["accuracy"]) for row in rows("point", attention=kind)]
+        assert sorted(map(tuple, line.get_xydata())) == sorted(marks)
+    assert [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"] == [1 / 8]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "16"]
