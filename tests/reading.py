@@ -20,8 +20,6 @@ from nbformat import NotebookNode
 from lesson_lib.cli import kinds, sources
 from lesson_lib.cli.sources import ROOT, BuildError
 
-# The first edition's lessons; a chapter's name goes when its second edition comes. Their form is another.
-FIRST_EDITION = ("11_efficient_attention", "12_claims")
 WORDS, LINES, CELLS, KIB = 1300, 200, 50, 600  # of a part, at most
 PROOF = ("verdict", "claim", "results")  # calls that stand in evidence
 JUDGES = re.compile(r"^(?:_ = )?(?:check|hint|solution|picture|progress|properties|judge)\(", re.MULTILINE)

@@ -22,7 +22,7 @@ def printed(code: str, text: str):
     return new_code_cell(code, outputs=[new_output("stream", text=text)])
 
 
-PARTS = [t for t in TARGETS.values() if t.kind == "part" and t.name not in reading.FIRST_EDITION]
+PARTS = [t for t in TARGETS.values() if t.kind == "part"]
 
 
 @pytest.mark.parametrize("target", PARTS, ids=lambda target: target.name)
@@ -109,10 +109,6 @@ def test_what_a_part_misses_is_named(what):
 
 def test_the_first_page_takes_ten_minutes():
     assert reading.words(nbformat.read(TARGETS["00_start_here"].path, 4)) <= 400
-
-
-def test_the_first_editions_lessons_are_still_there():
-    assert [name for name in reading.FIRST_EDITION if name not in TARGETS] == []
 
 
 def test_words_are_counted_wherever_a_learner_reads_them():

@@ -156,7 +156,7 @@ Asked for Ann, B answers $10 + 0.5 \cdot 60 = 40$; for Eva, $60 + 0.5 \cdot 100 
 
 Could we write into $S$ more cleverly? Eva's key is half the sum of the other four. So $S^\top q$ gives her half the sum of their answers: 50, if the four are right. **A state of four rows has four free answers**. The ranks of $q \cdot k$ say the same: 4, however many tokens.
 
-A is right for all five. The table of $e^{q \cdot k}$ has rank 4, 12, 36, as many as tokens; a table of $\phi(q) \cdot \phi(k)$ has at most as many as features. So no state $\sum \phi(k) v^\top$ of fixed size gives softmax exactly; part [11](11_efficient_attention.ipynb) comes near. A keeps all keys and values, the cache of 06c.
+A is right for all five. The table of $e^{q \cdot k}$ has rank 4, 12, 36, as many as tokens; a table of $\phi(q) \cdot \phi(k)$ has at most as many as features. So no state $\sum \phi(k) v^\top$ of fixed size gives softmax exactly; part [11a](11a_approximations.ipynb) comes near. A keeps all keys and values, the cache of 06c.
 
 ## 4 · When people move
 

@@ -272,5 +272,5 @@ stdev's own words fit any chapter; its neighbours placed it. That took a graph i
 
 **Sources.** Kipf & Welling 2016 (arXiv:1609.02907); Veličković et al. 2017 (arXiv:1710.10903); Brody et al. 2021 (arXiv:2105.14491); Shchur et al. 2018 on splits (arXiv:1811.05868); the standard library of Python 3.11. Protocol, rates, seeds: [evidence](evidence/10_graph_attention_evidence.ipynb).
 
-**Next**: [11](11_efficient_attention.ipynb): can attention be cheaper?
+**Next**: [11a](11a_approximations.ipynb): can attention be cheaper?
 """

@@ -12,6 +12,8 @@ In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long
 2021 年有人让十一种注意力在五个任务上比赛:换一换任务,赢家就变。这一课亲手做三种更便宜的注意力(全局词元、低秩、随机特征),各自说出它放弃了什么。
 最后在我们自己的小赛场上再看一次:谁选任务,谁就选了赢家。
 </details>
+
+〔[五篇文章之路](sources.ipynb):开头〕
 """
 
 # %%

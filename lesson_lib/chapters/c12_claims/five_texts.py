@@ -35,14 +35,15 @@ class Place(NamedTuple):
     @property
     def link(self) -> str:
         """An address from a notebook beside the parts."""
-        return (f"#{self.heading}" if self.notebook == HERE else f"{self.notebook}.ipynb") + (
-            f"#cell-id={self.cell}" if self.notebook != HERE and self.cell else ""
-        )
+        return f"{self.notebook}.ipynb" + (f"#cell-id={self.cell}" if self.cell else "")
 
 
 @cache
 def _headings(notebook: str) -> tuple[tuple[str, str], ...]:
     """Heading and cell of each section; the first is ("Opening", its first cell)."""
+    if notebook == HERE:  # the page that is just being built: its headings, from its source
+        text = (NOTEBOOKS / "source" / f"{HERE}.py").read_text(encoding="utf-8")
+        return tuple((heading, "") for heading in re.findall(r"^## (.+)$", text, re.M))
     path = NOTEBOOKS / f"{notebook}.ipynb"
     if not path.exists():
         return ()
@@ -56,9 +57,10 @@ def _headings(notebook: str) -> tuple[tuple[str, str], ...]:
 
 def _notebook(short: str) -> str:
     """02a -> 02a_soft_look_up; evidence/06 -> evidence/06_transformer_evidence."""
+    if short == HERE:
+        return HERE
     folder, _, number = short.rpartition("/")
-    pattern = f"{number}.ipynb" if number == HERE else f"{number}_*.ipynb"
-    names = sorted(path.stem for path in (NOTEBOOKS / folder).glob(pattern))
+    names = sorted(path.stem for path in (NOTEBOOKS / folder).glob(f"{number}_*.ipynb"))
     if len(names) != 1:
         raise ValueError(f"{short!r} is {len(names)} notebooks; a place is such as 02a#1 or evidence/06#8")
     return f"{folder}/{names[0]}" if folder else names[0]
