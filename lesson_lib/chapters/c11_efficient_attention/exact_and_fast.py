@@ -14,7 +14,7 @@ from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.runner import Call
 from lesson_lib.checks.short import Choice, Number
-from lesson_lib.checks.values import described
+from lesson_lib.checks.values import described, is_numpy
 
 PART = "11b_exact_and_fast"
 INF = torch.inf
@@ -111,19 +111,18 @@ class Three(Alike):
     by side."""
 
     def _trouble(self, outcome: Call, expected: Tensor, stage: Stage) -> str | None:
-        odd = outcome.trouble or outcome.changed or outcome.value is None or outcome.value is ...
-        if not odd and (not isinstance(outcome.value, Tensor) or outcome.value.shape != expected.shape):
-            n, width = expected.shape
-            got = outcome.value
+        value, (n, width) = outcome.value, expected.shape
+        sizes = f"({n}, 1), ({n}, 1) and ({n}, {width - 2})"
+        three = f"asked for are three tensors, {sizes}: return top, total, mixed"
+        odd = outcome.trouble or outcome.changed or value is None or value is ... or is_numpy(value)
+        if not odd and not isinstance(value, Tensor):
             inside = ""
-            if isinstance(got, (tuple, list)):
-                inside = f" ({', '.join(described(part) for part in got[:3])})"
-            elif isinstance(got, Tensor):
-                inside = f" of shape {tuple(got.shape)}"
-            return (
-                f"your function gives back {type(got).__name__.lower()}{inside}; asked for are three tensors,"
-                f" ({n}, 1), ({n}, 1) and ({n}, {width - 2}): return top, total, mixed"
-            )
+            if isinstance(value, (tuple, list)):
+                inside = f" ({', '.join(described(part) for part in value[:3])})"
+            return f"your function gives back {described(value)}{inside}; {three}"
+        plain = isinstance(value, Tensor) and value.layout == torch.strided
+        if plain and value.device == expected.device and value.shape != expected.shape:
+            return f"your function gives back one tensor, which has shape {tuple(value.shape)}; {three}"
         return super()._trouble(outcome, expected, stage)
 
 
