@@ -2,7 +2,7 @@
 r"""
 # 12 · What did the sources get right?
 
-Five texts taught you attention, by way of this course. One of them, notes on a lecture, says of graphs:
+Five texts stand behind this course. One of them, notes on a lecture, says of a graph's nodes that no edge joins:
 
 > 既然没有关系，我们就不需要再去计算它们的 attention score，直接设为 0 即可。
 >
@@ -39,7 +39,7 @@ from lesson_lib.checks import (
     warm_up,
     yours,
 )
-from lesson_lib.claims import VERDICTS, page, sources
+from lesson_lib.claims import page, sources
 from lesson_lib.masks import causal, padding
 from lesson_lib.show import show, show_source
 
@@ -62,11 +62,11 @@ Is the sentence wrong? A kind reader knows what is meant: not computed at all, s
 """
 
 # %% [markdown] tags=["exercise:to_the_letter"]
-# Be the program. Here `mask` says who is connected.
+# Be the program. Scores over the root of d; where `mask` is False, 0; softmax; mix.
 
 # %% [markdown]
 r"""
-Three more: "q and v go through attention"; "where the mask is 0, the scores are set to $-10^9$, to hide those places"; and the code of a worked example, where softmax is `exp(x) / sum`.
+Three more: "q and v go through attention" (it should say k); "where the mask is 0, the scores are set to $-10^9$, to hide those places"; and a line of code, where softmax is `exp(x) / sum`.
 """
 
 # %%
@@ -96,7 +96,7 @@ for name, function in four.items():
 r"""
 **"It runs, so it is right."** All four run. The numbers are the largest difference from `attend`'s outputs: two are wrong in silence, and no shape objects, since every axis has the length 4.
 
-Harder examples. **Irregular**: five queries, six keys, values of width 3, the last key hidden. **Long**: its queries 200 times as long. **Nobody**: irregular, and the first query may look at nobody:
+Harder examples. **Irregular**: five queries, six keys, values of width 3, the last key hidden. **Long**: irregular, with queries times 200. **Nobody**: irregular, and the first query may look at nobody:
 """
 
 # %%
@@ -107,9 +107,9 @@ for name, function in four.items():
 
 # %% [markdown]
 r"""
-By rows. *Weights from values* is an error once values have another width than keys. (A slip of one letter; the same text has it right elsewhere.) *Minus a billion* lets hidden keys share the weight where nobody may be seen; `attend` gives 0 there, its convention. *Exp over sum* gives nan twice: exp overflows, and nobody to see is 0/0.
+By rows. *Scores of 0* is wrong everywhere. *Weights from values* is an error once values have another width than keys. *Minus a billion* lets hidden keys share the weight where nobody may be seen; `attend` gives 0 there, its convention. *Exp over sum* gives nan twice: exp overflows, and nobody to see is 0/0.
 
-**Give every axis a length of its own, and try the extremes.** Two of four now fail aloud.
+**Give every axis a length of its own, and try the extremes.** Now one of four raises an error, and one gives nan.
 
 ## 2 · Without knowing the answer
 
@@ -138,19 +138,19 @@ assert moved(lambda *given: by_attend(*given).output, *irregular) == 0
 
 # %% [markdown]
 r"""
-The first is caught: it hears what is hidden. No right answer was needed. (The other two pass this test, and need others.) `properties`, from this course's checks, asks thirteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
+The first is caught: it hears what is hidden. No right answer was needed. (*Minus a billion* and *exp over sum* pass, and need other tests.) `properties`, from this course's checks, asks thirteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
 """
 
 # %%
 for name, function in four.items():
-    found = properties(literal.maskless(function))  # no mask: all True
+    found = properties(literal.maskless(function))  # may be called without
     print(f"{name:20} {found.diagnosis.split(':')[0]}")
     assert not found.passed
 assert properties(by_attend).passed
 
 # %% [markdown]
 r"""
-All four are found, each by its most telling fault; `attend` passes.
+All four are found; `attend` passes. (The suite finds weights by changing one value at a time. Where they come from the values themselves, what it finds does not sum to 1.)
 
 ## 3 · The ledger
 
@@ -162,7 +162,7 @@ predict("how_many_hold")
 
 # %%
 assert list(page().counts().values()) == [55, 36, 2, 2]
-LedgerExplorer(page, verdicts=VERDICTS[:4], sources=sources())
+LedgerExplorer(page, verdicts=list(page().counts()), sources=sources())
 
 # %% [markdown]
 r"""
@@ -173,7 +173,7 @@ r"""
 | ✗ | corrected | 2 | false even if read kindly |
 | – | unsaid | 2 | code or a figure, which claims nothing |
 
-Choose *corrected*. The two that are false: "q and v go through attention", and a link that names another paper than its title. Our first ledger had 22 such rows. Then readers of Chinese asked of each sentence: *does the text say that?* Mostly we had read as a program does.
+Choose *corrected*: two slips, "q and v", and a link to another paper than its title names. Our first ledger had 22 such rows. Then readers of Chinese asked of each: *does the text say that?* Mostly we had read as a program does.
 
 And what decided a row?
 """
@@ -183,9 +183,9 @@ ledger_figures.decided_by()
 
 # %% [markdown]
 r"""
-Most computing. **A toy** is a small trained model of ours: it shows that something can happen, never that it must.
+Most rows were decided by computing. **A toy** is a small trained model of ours: it shows that something can happen, never that it must.
 
-**"Conditions are small print."** A causal mask keeps the future out; in the ledger this holds, with a bracket.
+**"It holds, so it always works."** One row says what *masked* means: looking only at what has been produced. It holds.
 """
 
 # %%
@@ -199,7 +199,7 @@ show(outputs=made)
 
 # %% [markdown]
 r"""
-The bracket: "hidden values must be finite". A verdict does not say when it fails; its reason does. All rows, with links to their cells, stand on the page [sources](sources.ipynb).
+$0 \cdot \infty$. In the row's reason stands a bracket: hidden values must be finite. Read the reason. All rows, with links to their cells, stand on the page [sources](sources.ipynb).
 
 ## 4 · Your next text
 
@@ -213,7 +213,7 @@ Try it: *"a token attends most to itself."* What would refute it?
 """
 
 # %% [markdown] tags=["exercise:share_on_itself"]
-# A number.
+# Return the share of tokens whose largest weight is on themselves.
 
 # %%
 x, one = torch.randn(200, 64), torch.eye(64)
@@ -224,7 +224,7 @@ print(f"with random ones    {share(x, w_query, w_key):.3f}")
 
 # %% [markdown]
 r"""
-So: with a condition. Without matrices a token's score with itself is its squared length, 64 on average; others are 0, give or take 8. Two random matrices leave chance, one in 200: here none. Trained ones we did not test.
+So: with a condition. It is true where queries and keys are the tokens themselves, of like length: $x \cdot x$ is about 64 here, the largest of 199 others about 22. Random matrices leave chance, one token of 200: here none. Trained ones we did not test.
 
 ## In real work
 
@@ -238,12 +238,12 @@ for name, mask in {"True takes part": real, "True is hidden": ~real}.items():
     far = v.clone()
     far[1, :, 5:] += 100  # padding of the second text
     pair = [F.scaled_dot_product_attention(q, k, x, attn_mask=mask) for x in (v, far)]
-    print(f"{name}: moved by {(pair[0][1] - pair[1][1]).abs().max():.0f}")
+    print(f"{name}: moved by {(pair[0][1] - pair[1][1]).abs().max():.1f}")
 assert_close(pair[0][1], attend(q, k, v, mask=~real).output[1])
 
 # %% [markdown]
 r"""
-One line tells which is meant: change the padding, and look whether anything moves. (100 is what was added: with the mask turned round, the second text sees nothing but padding.) Test so whatever you build or download.
+One line tells which is meant: change the padding, and look whether anything moves. (Turned round, the second text sees nothing but padding, to which 100 was added.) Test so whatever you build or download.
 
 ## The sentence once more
 
@@ -254,7 +254,7 @@ One line tells which is meant: change the padding, and look whether anything mov
 - A program reads to the letter. Most faults run, and keep their shapes.
 - Every axis another length; a row with nothing to see; huge scores.
 - Without a right answer: change what must not matter.
-- Of 95 rows two are false, and 36 true under a condition that the text does not name.
+- Of 95 rows two are false, 36 true in part or under a condition.
 
 **Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made: [evidence](evidence/12_claims_evidence.ipynb).
 

@@ -131,8 +131,7 @@ square_errors = Choice(
     notebook=PART,
     title="Does anything complain?",
     asked=(
-        "Four sentences as code, tried on four tokens of width 4 under a causal mask. How many raise an error,"
-        " or give nan?"
+        "All four, tried on four tokens of width 4 under a causal mask. How many raise an error, or give nan?"
     ),
     options={"a": "none", "b": "one", "c": "two", "d": "all four"},
     answer="a",
@@ -151,7 +150,7 @@ how_many_hold = Choice(
     asked=("The ledger has 95 rows. Each sentence is given its kindest reading. How many are false even so?"),
     options={"a": "two", "b": "about twenty", "c": "about forty"},
     answer="a",
-    remember="two are false; 36 are true under a condition that the text does not name",
+    remember="two are false; 36 are true in part, or under a condition that the text does not name",
     slips={
         "we thought so, too: our first ledger had 22. Readers of Chinese went through it, and asked where the text says that": "b",
         "about so many are true under a condition; that is not false": "c",
