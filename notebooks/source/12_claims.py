@@ -8,7 +8,7 @@ Five texts stand behind this course. One of them, notes on a lecture, says of a 
 >
 > Since they are not related, we need not compute their attention score any more; set it to 0 directly, and that is all.
 
-You nod, and code it. Would you notice what you have done?
+You code it. Would you notice what you have done?
 
 **Afterwards you can** code a sentence to the letter and see what it does; test a function without knowing its right answer; turn a claim into a number.
 
@@ -54,7 +54,7 @@ show(weights=torch.tensor([1.0, 1.0, 0.0]).softmax(-1))
 
 # %% [markdown]
 r"""
-By hand: $e^0 / (e^1 + e^1 + e^0) = 1 / (2 \cdot 2.718 + 1) = 0.155$. Nearly a sixth of the attention goes where nothing should go.
+By hand: $e^0 / (e^1 + e^1 + e^0) = 1 / (2 \cdot 2.718 + 1) = 0.155$, where nothing should go.
 
 Is the sentence wrong? A kind reader knows what is meant: not computed at all, so that 0 stands in the table of *weights*. That is right. A program is not kind.
 
@@ -138,7 +138,7 @@ assert moved(lambda *given: by_attend(*given).output, *irregular) == 0
 
 # %% [markdown]
 r"""
-The first is caught: it hears what is hidden. No right answer was needed. (*Minus a billion* and *exp over sum* pass, and need other tests.) `properties`, from this course's checks, asks thirteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
+The first is caught: it hears what is hidden. No right answer was needed. (The last two need other tests.) `properties`, from this course's checks, asks thirteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
 """
 
 # %%
@@ -150,7 +150,7 @@ assert properties(by_attend).passed
 
 # %% [markdown]
 r"""
-All four are found; `attend` passes. (The suite finds weights by changing one value at a time. Where they come from the values themselves, what it finds does not sum to 1.)
+All four are found; `attend` passes. (It finds weights by changing single values; where those make the weights, the sum is off.)
 
 ## 3 · The ledger
 
@@ -224,7 +224,7 @@ print(f"with random ones    {share(x, w_query, w_key):.3f}")
 
 # %% [markdown]
 r"""
-So: with a condition. It is true where queries and keys are the tokens themselves, of like length: $x \cdot x$ is about 64 here, the largest of 199 others about 22. Random matrices leave chance, one token of 200: here none. Trained ones we did not test.
+So: with a condition. It is true where queries and keys are the tokens themselves, of like length: $x \cdot x$ is about 64 here, the largest of 199 others about 22. Random matrices leave chance, one token of 200: here none.
 
 ## In real work
 
