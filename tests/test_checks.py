@@ -504,7 +504,7 @@ def test_a_picture_comes_after_the_guess():
 def test_progress_lists_and_says_what_is_next():
     first, second = [e for e in EXERCISES.values() if not e.prediction][:2]
     text = repr(progress())
-    assert "Exercises: 0 of 121" in text and f"{first.name}, in 00_start_here.ipynb" in text
+    assert "Exercises: 0 of 131" in text and f"{first.name}, in 00_start_here.ipynb" in text
     check("log(7)", first.name)
     check(RIGHT[first.name][0], first.name)
     text = repr(progress())

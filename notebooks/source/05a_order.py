@@ -15,7 +15,7 @@ any order. Which of the two does attention read right?
 正弦编码由许多快慢不同的时钟组成,底数 10000 保证最慢的时钟在一篇文章里走不完一圈。把编码加进输入,分数就展开成四项。
 </details>
 
-〔[五篇文章之路](sources.ipynb):开头、第 1 节〕
+〔[五篇文章之路](sources.ipynb):第 1 节〕
 """
 
 # %%

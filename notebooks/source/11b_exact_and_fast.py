@@ -145,7 +145,7 @@ for n in (1024, 2048, 4096):
 r"""
 Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers each, of 4 bytes, so 256 MiB. **You paid for the table only when you wanted to see the weights.**
 
-**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: the matrix products are as many. The shrinking comes on top, and for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
+**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: unmasked, the products are as many. The shrinking comes on top, and for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
 
 ## 4 · What is kept for the next token
 
@@ -229,7 +229,7 @@ CostExplorer()
 r"""
 *Look:* choose each model. DeepSeek V3 keeps the fewest numbers of a token, 576 a layer, and makes the most multiplications.
 
-*Do:* choose Llama 3 8B and 131,072 tokens: 16 GiB. With all 32 layers, get below 1 GiB. What have you given up?
+*Do:* choose Llama 3.1 8B and 131,072 tokens: 16 GiB. With all 32 layers, get below 1 GiB. What have you given up?
 
 <details><summary>Answer</summary>
 One head of keys leaves 2 GiB, the shortest latent vector 1.5. A window of 4,096 takes 512 MiB, at any length; what lies farther back is heard only through other layers, if at all.
@@ -264,7 +264,7 @@ assert_close(wrong[:, :, 0], v8[:, :, 0])  # token 4 sees key 0 alone
 
 # %% [markdown]
 r"""
-`is_causal=True` counts new queries from 0, as in 06e, and torch refuses it beside `attn_mask`: build one mask of both.
+`is_causal=True` counts new queries from 0, as in 03, and torch refuses it beside `attn_mask`: build one mask of both.
 
 ## The three scores once more
 """

@@ -93,17 +93,17 @@ Output 1 is $0.0 \cdot (1, 2, 3) + 0.5 \cdot (2, 8, 0) + 0.5 \cdot (2, 6, 3) = (
 """
 
 # %%
-second_output = ...
+output_two = ...
 
-check(second_output, "second_output")
-
-# %%
-third_output = ...
-
-check(third_output, "third_output")
+check(output_two, "output_two")
 
 # %%
-hint("third_output")
+output_three = ...
+
+check(output_three, "output_three")
+
+# %%
+hint("output_three")
 
 # %% [markdown]
 r"""
@@ -150,7 +150,7 @@ five_texts.path()
 
 # %% [markdown]
 r"""
-About 190 minutes with what you predict and write. It leaves out what the texts do not have: learned glimpses, what trains and what does not, real graphs, today's models.
+About 195 minutes with what you predict and write. It leaves out what the texts do not have: learned glimpses, what trains and what does not, real graphs, today's models.
 
 ## 6 · Every claim, with its own words
 

@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 PRESETS = {
     "Llama 2 7B": Setting(32, 32, 32),
-    "Llama 3 8B": Setting(32, 32, 8),
+    "Llama 3.1 8B": Setting(32, 32, 8),
     "Mistral 7B v0.1": Setting(32, 32, 8, window=4096),
     "DeepSeek V3": Setting(61, 128, 128, latent=512),
 }
@@ -54,7 +54,7 @@ def numbers_kept(setting: Setting) -> int:
     """Numbers that one token leaves in one layer: a key and a value for each head of keys, or a latent vector
     and a rotary key.
 
-    >>> numbers_kept(PRESETS["Llama 3 8B"]), numbers_kept(PRESETS["DeepSeek V3"])
+    >>> numbers_kept(PRESETS["Llama 3.1 8B"]), numbers_kept(PRESETS["DeepSeek V3"])
     (2048, 576)
     """
     return setting.latent + ROTARY if setting.latent else 2 * setting.key_heads * setting.width

@@ -106,7 +106,7 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
         figure,
         "A table of queries by keys cut into tiles that are numbered row by row in the order in which they"
         " are computed; beside it three narrow columns, what is kept of each row: its largest score, its sum,"
-        " and its mixture of values.",
+        " and its weighted values.",
         "Only one tile of scores exists at a time; three things are kept of each row." + STAIRS * causal,
     )
 

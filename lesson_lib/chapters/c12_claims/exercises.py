@@ -273,8 +273,8 @@ _HINTS = (
     "Which weight does each value get? The table has them.",
     "What is each weight times its value, added up number by number?",
 )
-second_output = Number(
-    name="second_output",
+output_two = Number(
+    name="output_two",
     notebook="sources",
     title="Output 2, left to the reader",
     stars=1,
@@ -301,8 +301,8 @@ second_output = Number(
     },
 )
 
-third_output = Number(
-    name="third_output",
+output_three = Number(
+    name="output_three",
     notebook="sources",
     title="Output 3, left to the reader",
     stars=1,
@@ -338,6 +338,6 @@ EXERCISES = (
     how_many_hold,
     infinite_value,
     write_share_on_itself,
-    second_output,
-    third_output,
+    output_two,
+    output_three,
 )

@@ -65,7 +65,7 @@ def test_the_products_of_latent_vectors_are_those_that_attention_makes():
 
 def test_models_by_hand():
     assert cache_bytes(PRESETS["Llama 2 7B"], 32768) == 16 * GIB
-    assert cache_bytes(PRESETS["Llama 3 8B"], 131072) == 16 * GIB
+    assert cache_bytes(PRESETS["Llama 3.1 8B"], 131072) == 16 * GIB
     assert cache_bytes(PRESETS["Mistral 7B v0.1"], 131072) == GIB // 2
     assert cache_bytes(PRESETS["DeepSeek V3"], 1) == 70_272  # the 70 KB a token of its makers
     assert [numbers_kept(setting) for setting in PRESETS.values()] == [8192, 2048, 2048, 576]
@@ -88,8 +88,8 @@ def test_every_model_can_be_set_with_the_sliders():
 
 
 def test_the_task_of_the_part_has_its_answer():
-    """Llama 3 8B, 131,072 tokens, all layers: below 1 GiB with a window alone."""
-    w = CostExplorer("Llama 3 8B", tokens=131072)
+    """Llama 3.1 8B, 131,072 tokens, all layers: below 1 GiB with a window alone."""
+    w = CostExplorer("Llama 3.1 8B", tokens=131072)
     below = set()
     for heads in POWERS:
         for latent in LATENTS.values():

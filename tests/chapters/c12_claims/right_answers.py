@@ -32,7 +32,7 @@ RIGHT = {
     "square_errors": ("a", "none"),
     "how_many_hold": ("a", "two"),
     "infinite_value": ("c", "nan"),
-    "second_output": ("2 + 8 + 0", 10),
-    "third_output": (10.1, "2 + 7.8 + 0.3", "1.9997 + 7.7599 + 0.3584"),
+    "output_two": ("2 + 8 + 0", 10),
+    "output_three": (10.1, "2 + 7.8 + 0.3", "1.9997 + 7.7599 + 0.3584"),
     "share_on_itself": (_by_largest, _one_by_one),
 }
