@@ -128,7 +128,7 @@ def asked_by(*notebooks: str) -> list[str]:
 
 
 def at_home(chapter: str) -> list[str]:
-    """The exercises of a chapter's notebook of exercises; of the page `sources`, to which chapter 12 leads."""
+    """The exercises of a chapter's notebook of exercises; for 12 those of the page `sources`."""
     theirs = kinds.fitting(chapter, [n for n in LESSONS if kinds.kind_of(n) == "exercise"])
     return asked_by(*theirs, *(["sources"] if chapter == "12" else []))
 
