@@ -22,7 +22,8 @@ def test_lab_passes_its_options(monkeypatch):
     seen = {}
     monkeypatch.setattr("lesson_lib.cli.lab.main", lambda **options: seen.update(options) or 0)
     assert cli.main(["lab", "--port", "8123", "--no-browser"]) == 0
-    assert seen == {"port": 8123, "browser": False, "copy_only": False}
+    assert seen == {"first": None, "port": 8123, "browser": False, "copy_only": False}
+    assert cli.main(["lab", "sources"]) == 0 and seen["first"] == "sources"
 
 
 def test_build_builds_or_checks(monkeypatch):

@@ -27,6 +27,7 @@ from lesson_lib.chapters.c11_efficient_attention import (
 )
 from lesson_lib.chapters.c11_efficient_attention.experiments import laws, ring
 from lesson_lib.chapters.c11_efficient_attention.merge_explorer import MergeExplorer
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
 from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.efficient import Partial, attend_part, merge
 from lesson_lib.masks import causal, padding
@@ -191,7 +192,7 @@ A billion tokens, 16 KiB each and the sums, fill 1,913 machines of 8 GiB.
 predict("billion_time")
 
 # %%
-ring_figures.explorer()
+ScaleExplorer(**ring_figures.scales())
 
 # %% [markdown]
 r"""

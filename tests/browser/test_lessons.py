@@ -426,8 +426,33 @@ def test_what_fits_is_said_at_both_ends(notebook):
     assert_all_can_be_read(explorer)
 
 
+@in_notebook(showing("CostExplorer("))
+def test_what_is_kept_follows_the_sliders(notebook):
+    explorer = notebook.widget("CostExplorer(")
+    sliders, said = explorer.controls("slider"), explorer.root.locator("p[role=status]")
+    before = said.inner_text()
+    for slider in sliders:
+        moved = [explorer.press(slider, key) for key in ("End", "Home")]
+        assert moved != [None, None]
+    assert said.inner_text() != before
+    assert_all_can_be_read(explorer)
+
+
+@in_notebook(showing("MergeExplorer("))
+def test_the_lever_balances_where_the_words_say(notebook):
+    explorer = notebook.widget("MergeExplorer(")
+    its_sum, output = explorer.controls("slider")
+    said = explorer.root.locator("p[role=status]")
+    assert "= 34.38; the mean of both outputs would be 28.75" in said.inner_text()
+    assert explorer.press(its_sum, "Home") is not None
+    assert said.inner_text().startswith("(4 · 17.5 + 1 · 40) / 5 = 22")
+    assert explorer.press(output, "End") is not None
+    assert said.inner_text().startswith("(4 · 17.5 + 1 · 60) / 5 = 26")
+    assert_all_can_be_read(explorer)
+
+
 @in_notebook(showing("LedgerExplorer("))
-def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
+def test_the_ledger_is_searched(notebook):
     explorer = notebook.widget("LedgerExplorer(")
     said, rows = explorer.root.locator("p[role=status]"), explorer.root.locator("tbody tr")
     verdicts, origins = explorer.controls("slider")
@@ -435,7 +460,7 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
     assert explorer.press(verdicts, "End") is not None
     assert rows.count() == 2  # what is unsaid
     assert explorer.press(verdicts, "ArrowLeft") is not None
-    assert rows.count() == 10  # what is corrected
+    assert rows.count() == 2  # what is corrected
     assert explorer.press(origins, "End") is not None  # S4
     assert rows.count() == 0 and "No row of the ledger" in explorer.root.inner_text()
     assert explorer.press(verdicts, "Home") is not None and explorer.press(origins, "Home") is not None
@@ -444,6 +469,10 @@ def test_the_ledger_is_searched_and_leads_to_the_cell_that_decided(notebook):
     words.press("Enter")
     explorer.root.get_by_text("1 claim:").wait_for()
     assert rows.count() == 1
+
+
+@in_notebook("sources.ipynb")
+def test_a_row_of_the_ledger_leads_to_the_cell_that_decided(notebook):
     whole = next(i for i, cell in enumerate(notebook.cells()) if "".join(cell["source"]) == "page()")
     page, link = notebook.page, notebook.output(whole).locator("a", has_text="graph-2")
     place = f"{ledger()['graph-2'].lesson}.ipynb"
