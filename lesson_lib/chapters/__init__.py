@@ -26,7 +26,7 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
                             models.recaller, positions, truncated
     c10_graph_attention     charts.devices, experiments.devices, graphs, masks, measure, scores
     c11_efficient_attention blocks, charts.devices, data.digits, data.recall, data.topics, efficient,
-                            experiments.gpt, graphs, heads, linear, masks, measure, models.gpt, ring,
-                            truncated
+                            experiments.devices, experiments.gpt, graphs, heads, linear, masks, measure,
+                            models.gpt, ring, truncated
     c12_claims              masks, trace
 """
