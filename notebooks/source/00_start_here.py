@@ -25,7 +25,7 @@ import torch
 
 from lesson_lib.attention import attend
 from lesson_lib.charts import heatmap
-from lesson_lib.checks import check, hint, predict, progress
+from lesson_lib.checks import check, hint, predict, progress, solution
 from lesson_lib.masks import causal
 from lesson_lib.show import show
 

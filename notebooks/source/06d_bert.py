@@ -268,8 +268,8 @@ blind = without_the_look(sentence, subject=1)
 assert quick() or not plural & set(blind)
 
 # %% tags=["nbval-ignore-output"]
-yours, place = "our sailors behind my lamp [mask] quiet", 1  # of its subject
-print(*blind, "|", *without_the_look(yours, place))
+mine, place = "our sailors behind my lamp [mask] quiet", 1  # of its subject
+print(*blind, "|", *without_the_look(mine, place))
 
 # %% [markdown]
 r"""

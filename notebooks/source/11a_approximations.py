@@ -60,7 +60,7 @@ for kind, mean in lra.means(kept).items():
 
 # %% [markdown]
 r"""
-The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention; three more come below.
+The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention; four come below.
 
 BigBird is first. Take tasks out, in the cell above.
 """
@@ -171,7 +171,7 @@ arena_figures.through_one_token()
 
 # %% [markdown]
 r"""
-Four pairs fit; of 8 half are answered, of 16 a fifth. Which pair counts is known at the end, and by then one vector holds them all, the **bottleneck** of 01b. Full attention still looks at the pair itself.
+Four pairs are learned; of 8 half are answered, of 16 a fifth. One vector holds them all, a **bottleneck**: too narrow, or too few steps, as in 01b? Full attention still looks at the pair itself.
 
 ## 3 · Other keys
 
@@ -321,7 +321,7 @@ BigBird is first on five tasks; on four, the Transformer or Sparse may be. Each 
 
 - Attention is $n/(n + 6d)$ of a layer's multiplications.
 - Global tokens reach all, through a bottleneck.
-- Mixed keys cannot be told apart, masked, or lengthened.
+- Mixed keys cannot be told apart, made causal, or lengthened.
 - Random features: right on average in the product, not in the output.
 
 **Sources.** Tay et al. 2021 (arXiv:2011.04006) and 2020 (arXiv:2009.06732); Beltagy et al. 2020 (arXiv:2004.05150); Zaheer et al. 2020 (arXiv:2007.14062); Wang et al. 2020 (arXiv:2006.04768); Choromanski et al. 2021 (arXiv:2009.14794). Proofs: [evidence](evidence/11_efficient_attention_evidence.ipynb).

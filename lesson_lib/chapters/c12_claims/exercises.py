@@ -231,7 +231,7 @@ write_share_on_itself = Write(
             lambda: [_tokens([[1.0, 0.0], [3.0, 1.0], [2.0, 0.0]], ONE, ONE)],
             "All three attend most to the second: a third.",
         ),
-        Stage("seventeen random tokens", lambda: [_random(31, 17, 5, 3)], "Count, then divide by n."),
+        Stage("seventeen random tokens", lambda: [_random(35, 17, 5, 3)], "Count, then divide by n."),
     ),
     reference=_by_scores,
     hints=(
