@@ -1,0 +1,57 @@
+"""Part 11c: merged outputs and rings are attention, and what it shows of stored runs."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lesson_lib.attention import attend
+from lesson_lib.chapters.c11_efficient_attention import many_machines, ring_figures, seconds
+from lesson_lib.chapters.c11_efficient_attention.scale_explorer import ScaleExplorer
+
+SOURCE = Path(__file__).parents[3] / "notebooks" / "source" / "11c_many_machines.py"
+
+
+def answered(q, k, v):
+    return attend(q, k, v).output, (q @ k.mT / q.shape[-1] ** 0.5).exp().sum(-1)
+
+
+def test_merged_outputs_are_those_of_all_keys():
+    q, k, v = torch.randn(5, 3), torch.randn(11, 3), torch.randn(11, 2)
+    exact = attend(q, k, v).output
+    parts = [answered(q, k[rows], v[rows]) for rows in (slice(0, 2), slice(2, 7), slice(7, 11))]
+    outputs, sums = (torch.stack(kind) for kind in zip(*parts, strict=True))
+    assert_close(seconds.merge_outputs_2(outputs, sums), exact)
+    both = answered(q, k[2:], v[2:])
+    assert_close(many_machines.merge_outputs(*parts[0], *both), exact)
+
+
+@pytest.mark.parametrize("ring", [many_machines.in_a_ring, seconds.in_a_ring_2])
+@pytest.mark.parametrize("machines", [1, 2, 3, 6])
+def test_a_ring_is_attention(ring, machines):
+    q, k, v = torch.randn(12, 5), torch.randn(12, 5), torch.randn(12, 3)
+    assert_close(ring(q, k, v, machines), attend(q, k, v).output)
+
+
+def test_the_memory_of_stored_runs_is_drawn_and_the_explorer_takes_their_laws():
+    picture = ring_figures.memory_of_each()
+    assert "one curve" not in picture.alt and "backward too" in str(
+        [line.get_label() for line in picture.figure.axes[0].lines]
+    )
+    explorer = ScaleExplorer(**ring_figures.scales())
+    explorer.tokens.value, explorer.memory.value = 10**6, 4
+    assert explorer.needed() == 4 and "nothing fits" in explorer.words()
+
+
+def test_the_text_on_torchs_own_parts_runs():
+    (block,) = re.findall(r"```python\n(.*?)```", SOURCE.read_text(encoding="utf-8"), re.DOTALL)
+    names = {"torch": torch}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not compiled here
+        exec(block, names)
+    q, k, v = (names[name] for name in "qkv")
+    assert_close(names["log_sum"], (q @ k.mT / 4).logsumexp(-1), atol=1e-5, rtol=1e-5)
+    assert_close(names["output"], attend(q, k, v).output, atol=1e-5, rtol=1e-5)
