@@ -118,7 +118,7 @@ The other two are seen only beside `attend`. What if there is nothing to compare
 
 
 # %%
-def moved(attention, query, key, value, mask):
+def hears_hidden(attention, query, key, value, mask):
     """How far outputs move if the last key and value, hidden from all, change."""
     other_key, other_value = key.clone(), value.clone()
     other_key[-1] += 3
@@ -133,8 +133,8 @@ def by_attend(query, key, value, mask=None):
 
 irregular = examples["irregular"]
 for name in ("scores of 0", "minus a billion", "exp over sum"):
-    print(f"{name:20} {moved(four[name], *irregular):.2f}")
-assert moved(lambda *given: by_attend(*given).output, *irregular) == 0
+    print(f"{name:20} {hears_hidden(four[name], *irregular):.2f}")
+assert hears_hidden(lambda *given: by_attend(*given).output, *irregular) == 0
 
 # %% [markdown]
 r"""

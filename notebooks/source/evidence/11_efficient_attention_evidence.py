@@ -35,6 +35,8 @@ from lesson_lib.chapters.c11_efficient_attention.experiments import (
     ring,
     shared_keys,
 )
+
+# %%
 from lesson_lib.claims import claim, verdict
 from lesson_lib.device import on
 from lesson_lib.efficient import LowRank, RandomFeatures, attend_tiles
