@@ -494,6 +494,10 @@ def test_a_row_of_the_ledger_leads_to_the_cell_that_decided(notebook):
         }}""",
         arg=decided,
     )
+    assert page.evaluate(f"() => {shown}") == place
+    assert 'claim("graph-2"' in page.evaluate(
+        f"index => {CURRENT}.content.widgets[index].model.sharedModel.source", decided
+    )
 
 
 @in_notebook(*[name for name in NOTEBOOKS if name.startswith("exercises/")])
