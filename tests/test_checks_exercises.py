@@ -23,7 +23,9 @@ from lesson_lib.checks.short import Choice, Number, Open
 from lesson_lib.cli.cards import answer_cell, written_out
 from lesson_lib.cli.kinds import chapter_of, fitting
 from lesson_lib.cli.sources import ROOT, source_text, split_exercise, targets
+from lesson_lib.efficient import attend_part, merge
 from lesson_lib.linear import feature_map
+from lesson_lib.masks import window
 from tests.right_answers import RIGHT, WRONG
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -42,6 +44,9 @@ SESSION = {
     "pad": pad,
     "F": torch.nn.functional,
     "MASK": 1,
+    "window": window,
+    "attend_part": attend_part,
+    "merge": merge,
 }
 ANSWERS = [(name, i) for name in EXERCISES for i in range(len(RIGHT[name]))]
 SLIPS = [(name, slip) for name, exercise in EXERCISES.items() for slip in exercise.slips]

@@ -300,15 +300,11 @@ write_in_a_ring = Write(
             "        came",
             "        q = q[-1:] + q[:-1]\n        came",
         ),
-        "nothing is handed over: a machine meets its own keys again and again": (
-            "k, v = k[-1:] + k[:-1], v[-1:] + v[:-1]",
-            "k, v = k, v",
-        ),
         "only the last block is left: merge what came with what is there": (
             "merge(*two) for two in zip(have, came, strict=True)",
             "new for new in came",
         ),
-        "each machine knows its own keys alone: the hand-overs are missing": (
+        "each machine meets its own keys alone, once or again and again: nothing is handed over": (
             "range(machines - 1)",
             "range(0)",
         ),

@@ -115,7 +115,10 @@ write_to_the_letter = Write(
             "scores = scores.masked_fill(~mask, 0.0)\n    return scores.softmax(-1) @ value",
             "return scores.softmax(-1).masked_fill(~mask, 0.0) @ value",
         ),
-        "True means connected: you set the neighbours' scores to 0": ("~mask", "mask"),
+        "it is where `mask` is True that they are connected: you set the neighbours' scores to 0": (
+            "~mask",
+            "mask",
+        ),
         "the sentence is missing: nobody's score is set to 0": (
             "    scores = scores.masked_fill(~mask, 0.0)\n",
             "",

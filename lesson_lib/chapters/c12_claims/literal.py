@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.scores import scaled_dot
 
 Attention = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -23,8 +24,11 @@ def weights_from_values(query: Tensor, key: Tensor, value: Tensor, mask: Tensor)
 
 def minus_a_billion(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """Outputs where hidden scores are set to -1e9; the row mask-2 of the ledger."""
-    scores = query @ key.mT / query.shape[-1] ** 0.5
-    return scores.masked_fill(~mask, -1e9).softmax(-1) @ value
+
+    def filled(query: Tensor, key: Tensor) -> Tensor:
+        return scaled_dot(query, key).masked_fill(~mask, -1e9)
+
+    return attend(query, key, value, score=filled).output
 
 
 def exp_over_sum(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:

@@ -255,7 +255,7 @@ def _the_other_way_round(query: Tensor, key: Tensor, value: Tensor, machines: in
 RIGHT = {
     "who_can_win": ("c", "seven"),
     "with_global": (_by_distance, _by_rows),
-    "through_one_token": ("c",),
+    "through_one_token": ("c", "c)"),
     "mixed_keys": (25, "(15 + 35) / 2", "0.5 * 15 + 0.5 * 35"),
     "random_features": (_with_powers, _inside_the_exponent),
     "right_on_average": ("b", "about 40 %"),
