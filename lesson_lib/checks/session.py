@@ -166,13 +166,13 @@ def _places() -> list[Any]:
     """Where an answer can replace what it is computed or judged with."""
     loaded = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "lesson_lib"]
     own = [module for module in loaded if type(module) is ModuleType]
-    kinds = [kind for module in own for kind in vars(module).values() if _judges(kind, module)]
+    judges = [module for module in own if __package__ in module.__name__]
+    kinds = [kind for module in judges for kind in vars(module).values() if _defined_in(kind, module)]
     return [builtins, math, torch, Tensor, torch.nn.functional, *own, *kinds]
 
 
-def _judges(kind: Any, module: ModuleType) -> bool:
-    """True for the classes of this package, each in the module that defines it."""
-    return isinstance(kind, type) and kind.__module__ == module.__name__ and __package__ in kind.__module__
+def _defined_in(kind: Any, module: ModuleType) -> bool:
+    return isinstance(kind, type) and kind.__module__ == module.__name__
 
 
 def _callables(place: Any) -> dict[str, Any]:
