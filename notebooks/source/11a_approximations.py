@@ -2,7 +2,7 @@
 r"""
 # 11a · Can attention be cheaper?
 
-In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long Range Arena**. "Transformer" is the plain one; the other ten do not compare all pairs of tokens. One has the best mean. Is it the best?
+In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long Range Arena**. (A sixth nobody solved.) "Transformer" is the plain one; the other ten do not compare all pairs of tokens. One has the best mean. Is it the best?
 
 **Afterwards you can** read such a ranking with care; say what a cheaper attention gives up; build three of them, each by another argument of `attend`.
 
@@ -76,9 +76,9 @@ assert len(winners) == 7
 
 # %% [markdown]
 r"""
-Seven of eleven. BigBird wins 12 choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does. **Who chooses the tasks chooses the winner.**
+Seven of eleven. BigBird wins 12 choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does, both by less than 0.1. **Who chooses the tasks chooses the winner.**
 
-So ask what a task needs and what each kind gives up. First: who needs a cheaper one?
+What does each kind give up? First: who needs a cheaper one?
 
 ## 1 · When is attention what costs?
 
@@ -94,6 +94,7 @@ layer = EncoderLayer(512, 8, 2048, dropout=0.0)
 for n in (512, 3072, 8192):
     x, heads = torch.zeros(1, n, 512), torch.zeros(1, 8, n, 64)
     with torch.no_grad():
+        # weights=False: the same products, no table kept
         pairs = operations(lambda x=heads: attend(x, x, x, weights=False))
         share = pairs / operations(lambda x=x: layer(x))
     print(f"{n:5,} tokens: {share:.2f}")
@@ -108,7 +109,7 @@ A window (09) is blind beyond its reach. Longformer and BigBird (2020) add **glo
 """
 
 # %% [markdown] tags=["exercise:with_global"]
-# Write the mask.
+# Write the mask: a window, and the first `n_global` tokens global.
 
 # %%
 mask_of = yours("with_global")
@@ -159,6 +160,7 @@ print(f"{right:.2f} right")
 # %%
 ours = (count, kind) == (8, "window and global")
 assert quick() or not ours or 0.3 < right < 0.9
+# what the model does, step by step, on five texts
 tokens, _ = arena.pairs(torch.Generator("cpu").manual_seed(1), 5, count)
 x = model.embedding(to_device(tokens))  # (5, 9, 64), with sinusoids
 for layer in model.layers:
@@ -171,7 +173,7 @@ arena_figures.through_one_token()
 
 # %% [markdown]
 r"""
-Four pairs are learned; of 8 half are answered, of 16 a fifth. One vector holds them all, a **bottleneck**: too narrow, or too few steps, as in 01b? Full attention still looks at the pair itself.
+Four pairs are learned; of 8 half are answered, of 16 a fifth. One vector holds them all, a **bottleneck** (or 1,200 steps are too few, as in 01b). Full attention looks at the pair itself.
 
 ## 3 · Other keys
 
@@ -200,7 +202,7 @@ Exact is 30, the mean of 20 and 40; both mixed keys are 2, so it gets 25. Low ra
 
 A mixture holds later tokens, too, so no mask makes it causal. $E$ has a column for each place, so no text may be longer than in training.
 
-**"What is linear in $n$ is faster."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again; all pairs take $2 n^2 d$, less while $n < 2r$. For $r = 256$, low rank to all pairs:
+**"What is linear in $n$ is cheaper."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again; all pairs take $2 n^2 d$, less while $n < 2r$. For $r = 256$, low rank to all pairs:
 """
 
 # %%
@@ -220,11 +222,11 @@ $$\mathbb{E}_w\!\left[\, e^{w \cdot q - |q|^2/2} \cdot e^{w \cdot k - |k|^2/2} \
 
 For single numbers: $\mathbb{E}[e^{a w}] = e^{a^2/2}$, and $a = q + k$ leaves $(q + k)^2/2 - q^2/2 - k^2/2 = q k$. With $q = k = 1$ we want $e = 2.72$: $w = 0$ gives $e^{-1} = 0.37$, $w = 1$ gives $2.72$, $w = 2$ gives $e^3 = 20.1$. Rare large draws carry the mean.
 
-The **Performer** (2020) draws $m$ directions, so a token has $m$ **random features**. As `attend` divides scores by $\sqrt d$, queries and keys are each divided by $d^{1/4}$.
+The **Performer** (2020) draws $m$ directions, so a token has $m$ **random features**. (`attend` divides scores by $\sqrt d$, so each side by $d^{1/4}$.)
 """
 
 # %% [markdown] tags=["exercise:random_features"]
-# Write the features.
+# Write them: with $y = x / d^{1/4}$, the feature of each direction is $e^{w \cdot y - |y|^2/2} / \sqrt m$.
 
 # %%
 features = yours("random_features")
@@ -265,11 +267,11 @@ for size in (0.25, 0.5, 1.0):
 r"""
 An error of 1 is as bad as zeros. At size 0.25 it works; at size 1 a draw is worse. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums of products, and its mean stays far off.
 
-This bet is on small queries and keys. Our layers start at size 1, `nn.Linear` at 0.58, where more features help ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
+This bet is on small queries and keys. Our layers start at size 1, `nn.Linear` at $1/\sqrt 3 = 0.58$, where more features help ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
 
 ## 5 · Our own arena
 
-The same network with five kinds of attention on four tasks of 33 to 128 tokens: **pairs**, now 32; **digits** on a canvas of 10 by 10, pixel by pixel; **text**: from which of four packages' documentation is this passage? **listops**: `[MAX 4 [MIN 2 3 ] 1 ]` is 4. Radius 8, rank 16, 64 features; three seeds, each kind at its best learning rate.
+The same network with full, window, linear, low-rank and random-feature attention on four tasks of 33 to 128 tokens: **pairs**, now 32; **digits** on a canvas of 10 by 10, pixel by pixel; **text**: from which of four packages' documentation is this passage? **listops**: `[MAX 4 [MIN 2 3 ] 1 ]` is 4. Radius 8, rank 16, 64 features; three seeds, each kind at its best learning rate.
 """
 
 # %%
@@ -287,7 +289,7 @@ for task in (None, *arena_figures.TASKS):
 
 # %% [markdown]
 r"""
-Full attention, and low rank: with us, too, who chooses the tasks chooses the winner. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast; on the 33 tokens of pairs none is faster.
+Full attention, then low rank: here, too. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast; on the 33 tokens of pairs none is faster.
 
 ## In real work
 
@@ -324,7 +326,7 @@ BigBird is first on five tasks; on four, the Transformer or Sparse may be. Each 
 - Mixed keys cannot be told apart, made causal, or lengthened.
 - Random features: right on average in the product, not in the output.
 
-**Sources.** Tay et al. 2021 (arXiv:2011.04006) and 2020 (arXiv:2009.06732); Beltagy et al. 2020 (arXiv:2004.05150); Zaheer et al. 2020 (arXiv:2007.14062); Wang et al. 2020 (arXiv:2006.04768); Choromanski et al. 2021 (arXiv:2009.14794). Proofs: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** Tay et al. 2021 (arXiv:2011.04006); Beltagy et al. 2020 (arXiv:2004.05150); Zaheer et al. 2020 (arXiv:2007.14062); Wang et al. 2020 (arXiv:2006.04768); Choromanski et al. 2021 (arXiv:2009.14794). Proofs: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [11b · Exact and fast](11b_exact_and_fast.ipynb): can softmax be computed without all scores?
 """

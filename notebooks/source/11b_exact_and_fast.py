@@ -70,7 +70,7 @@ r"""
 
 ## 2 · What if scores are large?
 
-In the widget, add 100 to all. Softmax should not change, yet the output is `nan`, inf / inf: $e^{100}$ is $2.7 \cdot 10^{43}$, and float32 ends at $3.4 \cdot 10^{38}$. So softmax subtracts the largest score first. But we know the largest only at the end!
+In the widget, add 100 to all. Softmax should not change, yet the output is `nan`, inf / inf: $e^{100}$ is $2.7 \cdot 10^{43}$, and float32 ends at $3.4 \cdot 10^{38}$. So softmax subtracts the largest score first. We know it only at the end!
 
 Subtract the largest *so far*. When a larger one comes, multiply both sums by $e^{\text{old} - \text{new}}$, as if it had been subtracted from the start. By hand:
 
@@ -119,9 +119,9 @@ for tile in (1, 7, 64, 100):
 
 # %% [markdown]
 r"""
-**"It is an approximation."** No: tiles of 1, 7, 64 and 100 keys give attend's numbers, up to rounding. Only the order of the sums is another.
+**"It is an approximation."** No: tiles of 1, 7, 64 and 100 keys give attend's numbers, up to rounding.
 
-The library's loop, `attend_tiles`, cuts the queries, too, as in the picture. *Fused* is torch's: one compiled program for scores, softmax and mixture, which `attend(weights=False)` calls. `peak_mib` measures memory, `operations` counts the multiplications of matrix products.
+The library's loop, `attend_tiles`, cuts the queries, too, as in the picture. *Fused* is torch's: one compiled program, a **kernel**, for scores, softmax and mixture, which `attend(weights=False)` calls. `peak_mib` measures memory, `operations` counts the multiplications of matrix products.
 """
 
 # %%
@@ -129,7 +129,7 @@ predict("twice_as_long")
 
 # %%
 for n in (1024, 2048, 4096):
-    with on("cpu"):
+    with on("cpu"):  # measured there on every machine
         x = torch.randn(1, 4, n, 32)  # four heads
         ways = {
             "table": lambda x=x: attend(x, x, x),
@@ -143,9 +143,9 @@ for n in (1024, 2048, 4096):
 
 # %% [markdown]
 r"""
-Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers each, of 4 bytes, so 256 MiB. **You paid for the table only when you wanted to see the weights.**
+Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, so 256 MiB twice, and 2 for the output. **You paid for the table only when you wanted to see the weights.**
 
-**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: unmasked, the products are as many. The shrinking comes on top, and for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
+**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: unmasked, the products are as many. The shrinking comes on top; for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
 
 ## 4 · What is kept for the next token
 
@@ -159,7 +159,7 @@ predict("cache_size")
 r"""
 $$2 \cdot \text{layers} \cdot \text{heads} \cdot \text{width} \cdot \text{bytes} \cdot \text{tokens}$$
 
-16 GiB for one conversation, about as much as eight billion parameters of 2 bytes. Tiles do not help: all is wanted again.
+16 GiB for one conversation, as much as eight billion parameters. Tiles do not help: all is wanted again.
 
 Must each head have its own keys? In **multi-query attention** one head of keys and values serves all heads of queries, in **grouped-query attention** a group:
 """
@@ -176,8 +176,8 @@ layer = MultiHeadAttention(32, 8, n_key_heads=2)  # 8 heads of width 4
 x = torch.randn(1, 10, 32)
 names = ("w_query", "w_key", "w_value")
 matrices = [getattr(layer, name).weight.T for name in names]
-mixed = shared(x[0], *matrices, n_heads=8)
-assert_close(layer.w_output(mixed), layer(x, x, x).output[0])
+joined = shared(x[0], *matrices, n_heads=8)
+assert_close(layer.w_output(joined), layer(x, x, x).output[0])
 
 for key_heads in (8, 4, 2, 1):
     layer, cache = MultiHeadAttention(64, 8, n_key_heads=key_heads), Cache()
@@ -191,7 +191,7 @@ for key_heads in (8, 4, 2, 1):
 
 # %% [markdown]
 r"""
-The formula is exact, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are 150 KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
+`Setting` and `cache_bytes` are the formula; the cache agrees, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are 150 KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
 """
 
 # %%
@@ -203,7 +203,7 @@ Half the cache costs 1.2 % more bits, a quarter 1.6 %, or 1.4 % with layers wide
 
 ## 5 · Latent keys, and your own model
 
-**Latent keys** go further: keep one short vector a token, $c$ of shape (n, r). Each head makes its keys from it, $k = c W_k$, and its values, $v = c W_v$. Then it attends as ever. It need not even make them, since $q \cdot (c W_k) = (q W_k^T) \cdot c$:
+**Latent keys** go further: keep one short vector a token, $c = x W_c$, of shape (n, r). Each head makes its keys from it, $k = c W_k$, and its values, $v = c W_v$. It need not even make them, since $q \cdot (c W_k) = (q W_k^T) \cdot c$:
 """
 
 # %%
@@ -217,7 +217,7 @@ assert_close(made, asked, atol=1e-4, rtol=1e-4)
 
 # %% [markdown]
 r"""
-8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and a rotary key of 64 for all heads, since a rotation would stand between $q$ and $W_k^T$. The price: each head compares 512 + 64 numbers, where keys of its own would have 128 + 64.
+8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and 64 more for positions, a rotary key (05b) for all heads: turned by its place, $W_k$ could not move over to $q$. The price: each head compares 512 + 64 numbers, where keys of its own would have 128 + 64.
 
 A **window** keeps the last tokens only. Combine:
 """
@@ -237,7 +237,7 @@ One head of keys leaves 2 GiB, the shortest latent vector 1.5. A window of 4,096
 
 ## In real work
 
-Llama 3, Mistral 7B, Qwen3 and Gemma 3 share keys in groups; DeepSeek V3 has latent keys. All can run in fused, exact kernels. vLLM keeps caches in blocks, like pages of memory.
+Llama 3, Mistral 7B, Qwen3 and Gemma 3 share keys in groups; DeepSeek V3 has latent keys. All can run in fused, exact kernels. vLLM, a server, keeps caches in blocks, like pages of memory.
 """
 
 # %%
@@ -249,7 +249,7 @@ q = torch.randn(2, 8, 6, 16)  # two texts, 8 heads, 6 tokens
 k, v = torch.randn(2, 2, 2, 6, 16)  # each with 2 heads
 real = padding(torch.tensor([6, 4]), 6)  # the second text has 4 tokens
 may = causal(6) & real[:, None]  # (2, 1, 6, 6), True = may look
-output = sdpa(q, k, v, attn_mask=may, enable_gqa=True)
+output = sdpa(q, k, v, attn_mask=may, enable_gqa=True)  # in groups
 k8, v8 = (x.repeat_interleave(4, dim=1) for x in (k, v))
 assert_close(output, attend(q, k8, v8, mask=may).output)
 
@@ -264,7 +264,7 @@ assert_close(wrong[:, :, 0], v8[:, :, 0])  # token 4 sees key 0 alone
 
 # %% [markdown]
 r"""
-`is_causal=True` counts new queries from 0, as in 03, and torch refuses it beside `attn_mask`: build one mask of both.
+`is_causal=True` takes new queries for the first ones, as in 03; beside `attn_mask` torch refuses it. Build one mask.
 
 ## The three scores once more
 """
@@ -273,11 +273,12 @@ r"""
 kept = (torch.tensor([[-torch.inf]]), torch.zeros(1, 1), torch.zeros(1, 1))
 for tile in (slice(0, 2), slice(2, 3)):  # ln 1 and ln 3, then ln 4
     kept = step(*kept, scores[None, tile] + 100, values[tile, None])
+print(f"{(kept[2] / kept[1]).item():.2f}")
 assert_close(kept[2] / kept[1], torch.tensor([[28.75]]))
 
 # %% [markdown]
 r"""
-Two tiles, all scores 100 higher: 28.75 again.
+Two tiles, all scores 100 higher, and the same output.
 
 **To remember.** A largest score, a sum and weighted values are all that exact attention must remember.
 
@@ -286,7 +287,7 @@ Two tiles, all scores 100 higher: 28.75 again.
 - The cache: 2 · layers · heads of keys · width · bytes · tokens.
 - Groups share keys, latent vectors stand for them, windows forget.
 
-**Sources.** Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022, FlashAttention (arXiv:2205.14135); Shazeer 2019, multi-query (arXiv:1911.02150); Ainslie et al. 2023, grouped-query (arXiv:2305.13245); DeepSeek-AI 2024, latent keys (arXiv:2405.04434), V3 (arXiv:2412.19437); Kwon et al. 2023, pages (arXiv:2309.06180). Seeds, seconds: [evidence](evidence/11_efficient_attention_evidence.ipynb).
+**Sources.** Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022 (arXiv:2205.14135); Shazeer 2019 (arXiv:1911.02150); Ainslie et al. 2023 (arXiv:2305.13245); DeepSeek-AI 2024 (arXiv:2405.04434, 2412.19437); Kwon et al. 2023 (arXiv:2309.06180). Seeds, seconds: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
 **Next**: [11c · Many machines](11c_many_machines.ipynb): what if no machine can hold it?
 """
