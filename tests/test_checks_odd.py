@@ -455,8 +455,10 @@ def test_there_are_many():
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_an_odd_answer_gets_a_sentence_and_changes_nothing(name, quick, capfd):
+def test_an_odd_answer_gets_a_sentence_and_changes_nothing(name, quick, capfd, monkeypatch):
     odd, before, own = ODD[name], surroundings(), session.Functions()
+    if "no answer after" not in odd.words:  # it ends by itself: however slow the machine
+        monkeypatch.setattr(runner, "DEADLINE_S", 10 * DEADLINE_S)
     result, _, mib = judged(odd)
     state = odd.state or ("failed" if odd.exercise == WRITE else "unjudged")
     assert isinstance(result, Result) and result.state == state, result

@@ -76,6 +76,8 @@ hint("weighted_sum")
 r"""
 In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done.
 
+Four habits of the parts. **"A sentence in bold quotation marks"** is what people say; it is put to the test. `warm_up()` asks questions of earlier parts again, after some days. A figure of a *stored run* was made beforehand, since it takes longer than a minute. `assert quick() or ...` is for the course's own tests: read over it.
+
 ## 5 · Rows ask, columns answer
 
 The whole course is one function, `attend`. It makes a table: each row is somebody who asks, each column somebody who may answer. Here each of four words

@@ -244,7 +244,7 @@ $8 \cdot 8$, 1,024 times, is 65,536. Dividing late gets infinity; dividing the q
 
 **To remember.** Divide by the root, and attention starts with weights that are mixed, so that every query is heard.
 
-- $\operatorname{var}(q \cdot k) = d$ for independent parts of mean 0 and variance 1.
+- $\operatorname{var}(q \cdot k) = d$ for independent numbers of mean 0 and variance 1.
 - Slopes of a softmax are $w - w^2$ and $-w_i w_j$: 0 where one weight is 1.
 - The root is a start: correlated parts, or training, can undo it.
 - Scaled and additive scores both learn; the scaled one is far cheaper.

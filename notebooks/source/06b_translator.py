@@ -2,7 +2,7 @@
 r"""
 # 06b · Can the whole machine translate?
 
-*mercredi 3 mars 2021* goes in, and *2021-03-03* shall come out. You have attention, heads, positions and layers. Now they become one machine.
+*mercredi 3 mars 2021* goes in, and *2021-03-03* shall come out: dates as fifteen languages write them. Some days are kept for testing. You have attention, heads, positions and layers. Now they become one machine.
 
 **Afterwards you can** follow a text through every shape of a Transformer; write the loss of its training; test whether a model reads ahead.
 
@@ -52,7 +52,7 @@ machine_figures.transformer_diagram(norm_first=True)
 # %% [markdown]
 r"""
 From the left: characters become rows of a table, positions are added, layers add to them. What the *last* encoder layer leaves is the **memory**, in orange. Every decoder layer asks it. At the end each place gets
-**logits**, a score for every sign of the vocabulary: the products of its row with all rows of the table.
+**logits**, a score for every sign (character) of the vocabulary: the products of its row with all rows of the table.
 """
 
 # %%
@@ -209,6 +209,7 @@ translator_figures.losses(losses)
 # %%
 pairs, right = dates.texts(1, "test"), {}  # 1,000 dates of days never trained on
 for name, trained in {"without the mask": other, "with": honest}.items():
+    # translate: the likeliest sign, again and again, until the end sign
     made = translate(trained, [pair.source for pair in pairs])
     hits = [one.text == pair.target for one, pair in zip(made, pairs, strict=True)]
     text = translate(trained, ["mercredi 3 mars 2021"])[0].text

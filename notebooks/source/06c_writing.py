@@ -6,7 +6,7 @@ In training the machine read the right characters and never its own. Now it tran
 
 **Afterwards you can** write the loop by which all such models write, and one step of a beam; say what a cache saves, and find the mask that breaks it.
 
-**Time** about 45 minutes. **You need** part [06b](06b_translator.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+**Time** about 45 minutes. **You need** parts [01b](01b_looking_back.ipynb), [05c](05c_beyond_training.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
 
 <details><summary>中文摘要</summary>
 写的时候没有正确答案可读:模型读自己写过的字符,一个接一个。本课写出这个循环,看它如何对待自己的错误,再用缓存避免重复计算,
@@ -85,7 +85,7 @@ for first in ("2", "1", "9"):
     begun = torch.cat([start, to_device(model.vocabulary.encode([first])[0][0])])
     written = greedy_of(score_next, begun, end, most=20)
     behind[first] = first + model.vocabulary.decode(written[None])[0]
-assert quick() or (behind["1"].startswith("19") and "-03-03" in behind["1"])
+assert quick() or "-03-03" in behind["1"]
 
 # %% tags=["nbval-ignore-output"]
 for first, text in behind.items():
@@ -93,7 +93,7 @@ for first, text in behind.items():
 
 # %% [markdown]
 r"""
-Behind 1 it writes a year that begins with 19, as all such years in its training did, then the right month and day. Behind 9, which begins no year of its training, it still fills four digits. It goes on from what stands there, and cannot take a sign back. In training it
+Behind 1 it writes a year, then the right month and day. The year differs with seed and machine: 1921, 1202, 120; after 500 steps four digits are not yet sure. Behind 9, which begins no year of its training, it does no better. It goes on from what stands there, and cannot take a sign back. In training it
 never saw a mistake of its own.
 
 **"A wrong sign spoils the rest."** On 1,000 dates never trained on, count the right signs, once behind the right ones (teacher forcing), once behind its own:

@@ -4,7 +4,7 @@ r"""
 
 In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long Range Arena**. (A sixth nobody solved.) "Transformer" is the plain one; the other ten do not compare all pairs of tokens. One has the best mean. Is it the best?
 
-**Afterwards you can** read such a ranking with care; say what a cheaper attention gives up; build three of them, each by another argument of `attend`.
+**Afterwards you can** read such a ranking with care; say what a cheaper attention gives up; imitate three of them, each by another argument of `attend`.
 
 **Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb), [08c](08c_linear.ipynb) and [09](09_truncated_attention.ipynb). **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 
@@ -78,7 +78,7 @@ assert len(winners) == 7
 r"""
 Seven of eleven. BigBird wins 12 choices, and no single task. Leave out Pathfinder, and the plain Transformer leads; leave out ListOps, and Sparse does, both by less than 0.1. **Who chooses the tasks chooses the winner.**
 
-What does each kind give up? First: who needs a cheaper one?
+What do such ideas give up? First: who needs a cheaper one?
 
 ## 1 · When is attention what costs?
 
@@ -145,7 +145,7 @@ print(recall.pair_text(drawn.tokens[0]), "->", letter)
 
 # %% [markdown]
 r"""
-A pair is one token; the last one asks, and there the answer is read. Two layers of width 64. With radius 0 a token sees itself and the global token, so the question hears the pairs through that alone.
+A pair is one token; the last one asks, and there the answer is read. Two layers of width 64. With radius 0 a token sees itself and the first pair, which is global; so the question hears the others through that alone.
 """
 
 # %%
@@ -162,7 +162,7 @@ ours = (count, kind) == (8, "window and global")
 assert quick() or not ours or 0.3 < right < 0.9
 # what the model does, step by step, on five texts
 tokens, _ = arena.pairs(torch.Generator("cpu").manual_seed(1), 5, count)
-x = model.embedding(to_device(tokens))  # (5, 9, 64), with sinusoids
+x = model.embedding(to_device(tokens))  # (5, count + 1, 64), sinusoids added
 for layer in model.layers:
     x = layer(x).output
 logits = model.out(model.norm(x)[:, -1])  # (5, 8): read at the last token
@@ -181,7 +181,7 @@ The **Linformer** (2020) mixes $n$ keys down to $r$, and values likewise. The ma
 
 $$\text{output} = \text{attend}(Q,\ E K,\ F V)$$
 
-Keys 0, 0, 4, 4 have values 10, 20, 30, 40. $E$ and $F$ take the mean of the first two and of the last two: keys 0, 4, values 15, 35. Nothing is lost: a group's keys are equal, and both groups as large.
+Keys 0, 0, 4, 4 have values 10, 20, 30, 40. $E$ and $F$ take the mean of the first two and of the last two: keys 0, 4, values 15, 35. Nothing is lost: a group's keys are equal, and groups equally large.
 """
 
 # %%
@@ -198,11 +198,11 @@ for four in ([0.0, 0, 4, 4], [0.0, 4, 0, 4]):
 
 # %% [markdown]
 r"""
-Exact is 30, the mean of 20 and 40; both mixed keys are 2, so it gets 25. Low rank is a bet that like keys stand where $E$ mixes them.
+Exact is 30, the mean of 20 and 40; both mixed keys are 2, so it gets 25. This **low rank** ($r$ rows for $n$) bets that like keys stand where $E$ mixes them.
 
 A mixture holds later tokens, too, so no mask makes it causal. $E$ has a column for each place, so no text may be longer than in training.
 
-**"What is linear in $n$ is cheaper."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again; all pairs take $2 n^2 d$, less while $n < 2r$. For $r = 256$, low rank to all pairs:
+**"What is linear in $n$ is cheaper."** Mixing takes $2 r n d$ multiplications, attention to the mixtures as many again; all pairs take $2 n^2 d$, less while $n < 2r$. The ratio at $r = 256$:
 """
 
 # %%
@@ -214,9 +214,11 @@ for n in (256, 512, 4096):
 
 # %% [markdown]
 r"""
+Even at 512, an eighth at 4,096.
+
 ## 4 · Another score
 
-Linear attention needs weights $\phi(q) \cdot \phi(k)$. The features of 08c, elu + 1, gave others than softmax's. Is there a $\phi$ with $\phi(q) \cdot \phi(k) = e^{q \cdot k}$? On average. Draw a direction $w$ from a normal distribution:
+Linear attention needs weights $\phi(q) \cdot \phi(k)$. The features of 08c, elu + 1, gave others than softmax's. Is there a $\phi$ with $\phi(q) \cdot \phi(k) = e^{q \cdot k}$? On average. Draw a direction $w$ from a standard normal distribution:
 
 $$\mathbb{E}_w\!\left[\, e^{w \cdot q - |q|^2/2} \cdot e^{w \cdot k - |k|^2/2} \,\right] = e^{q \cdot k}$$
 
@@ -241,6 +243,7 @@ def log_products(query, key):
 
 
 by_score = attend(q, k, v, score=log_products).output  # as in 08c
+# attend_linear: the same sums, brackets moved
 assert_close(by_score, attend_linear(q, k, v, phi=phi))
 
 # %%
@@ -265,7 +268,7 @@ for size in (0.25, 0.5, 1.0):
 
 # %% [markdown]
 r"""
-An error of 1 is as bad as zeros. At size 0.25 it works; at size 1 a draw is worse. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums of products, and its mean stays far off.
+An error of 1 is as bad as zeros. At size 0.25 it works; at size 1 a draw is worse, even than elu + 1. **"Unbiased, so right on average."** Each product is. The output is a ratio of two sums, and ratios are not: over 1 and 3 the mean of $1/x$ is 0.67, not 0.5.
 
 This bet is on small queries and keys. Our layers start at size 1, `nn.Linear` at $1/\sqrt 3 = 0.58$, where more features help ([evidence](evidence/11_efficient_attention_evidence.ipynb)).
 
@@ -279,7 +282,7 @@ arena_figures.bars()
 
 # %% [markdown]
 r"""
-**pairs** needs one token of many: full attention, 97 to 98. Low rank guesses: it mixes before the question is known. The window's question hears half of the pairs, and learns less. **digits**: low rank, 86 to 89. It alone has weights for each place; that may be why. **text**: a few tell-tale words will do, so the window keeps up. **listops** separates nobody. Who has the best mean with pairs, and who without?
+**pairs** needs one token of many: full attention, 97 to 98 %. Low rank guesses: it mixes before the question is known. The window's question reaches 2 · 8 of the 32 pairs, and learns less. **digits**: low rank, 86 to 89. It alone has weights for each place; that may be why. **text**: a few tell-tale words will do, so the window keeps up. **listops** separates nobody. Who has the best mean with pairs, and who without?
 """
 
 # %%
@@ -289,11 +292,11 @@ for task in (None, *arena_figures.TASKS):
 
 # %% [markdown]
 r"""
-Full attention, then low rank: here, too. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast; on the 33 tokens of pairs none is faster.
+Only pairs changes it: full attention, else low rank. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast ([evidence](evidence/11_efficient_attention_evidence.ipynb)); on the 33 of pairs none is faster.
 
 ## In real work
 
-Today's models took windows, in turn with full layers (Gemma 3, gpt-oss), gated linear attention in three of four layers (Qwen3-Next, Kimi Linear), or a learned choice of keys (DeepSeek-V3.2). Global tokens: encoders of 2020, rarely since. Mixed keys, random features: hardly any. Nearly all took what is exact, too: [11b](11b_exact_and_fast.ipynb).
+Today's models took windows, in turn with full layers (Gemma 3, gpt-oss), gated linear attention in three of four layers (Qwen3-Next, Kimi Linear), or a learned choice of keys (DeepSeek-V3.2). Global tokens: encoders of 2020, rarely since. Mixed keys, random features: hardly any. Nearly all also use exact speed-ups: [11b](11b_exact_and_fast.ipynb).
 
 The bug that people meet: where filler stands in front, token 0 is filler.
 """
@@ -317,13 +320,13 @@ The second text had lost its global token, without an error.
 
 ## The ranking once more
 
-BigBird is first on five tasks; on four, the Transformer or Sparse may be. Each kind is a bet: that far tokens fit through one vector, that like keys stand together, that queries and keys are short.
+BigBird has the best mean of five tasks; of four, the Transformer or Sparse may have it. Each kind is a bet: that far tokens fit through one vector, that like keys stand together, that queries and keys are short.
 
 **To remember.** Who chooses the tasks chooses the winner.
 
 - Attention is $n/(n + 6d)$ of a layer's multiplications.
-- Global tokens reach all, through a bottleneck.
-- Mixed keys cannot be told apart, made causal, or lengthened.
+- Global tokens reach all, through few vectors.
+- Mixed keys: neither told apart, nor causal, nor for longer texts.
 - Random features: right on average in the product, not in the output.
 
 **Sources.** Tay et al. 2021 (arXiv:2011.04006); Beltagy et al. 2020 (arXiv:2004.05150); Zaheer et al. 2020 (arXiv:2007.14062); Wang et al. 2020 (arXiv:2006.04768); Choromanski et al. 2021 (arXiv:2009.14794). Proofs: [evidence](evidence/11_efficient_attention_evidence.ipynb).

@@ -46,7 +46,8 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 |---|---|---|
 | ✓ | holds | computed, and found as claimed |
 | ◐ | holds with a condition | true in part or at times, or only if something is added |
-| ✗ | corrected | computed, and found otherwise |
+| ✗ | corrected | false, even if read kindly |
+| – | unsaid | code or a figure, which claims nothing |
 
 ## Words
 

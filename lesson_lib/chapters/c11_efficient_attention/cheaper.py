@@ -41,7 +41,7 @@ through_one_token = Choice(
         "c": "a fifth, little more than a guess",
     },
     answer="c",
-    remember="what is heard must fit through one vector",
+    remember="one vector must carry all that is heard, and training must find how",
     slips={
         "it hears them; but which of them, in a vector that was made before it could ask?": "a",
         "4 pairs fit, so it would be a quarter and a guess at the rest; does training find even that?": "b",

@@ -195,7 +195,7 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     trim(figure)
     return Picture(
         figure,
-        "Small tables of queries by keys, one for each pattern: dark cells are the pairs that are computed;"
+        "Small tables of queries by keys, one for each pattern: dark cells are the pairs that may look;"
         " over each table stands its share of all pairs.",
         "Dark: the query of the row may look at the key of the column.",
     )

@@ -3,7 +3,7 @@ r"""
 # 01 · History: evidence
 
 What parts [01a](../01a_two_saws.ipynb), [01b](../01b_looking_back.ipynb) and [01c](../01c_where_to_look.ipynb) say in a sentence, with protocol, seeds and numbers; Chinese dates; the timeline; and what S0, an overview
-of self-attention, claims of history. ✓ holds, ◐ holds with a condition. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
+of self-attention, claims of history. ✓ holds. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
 <details><summary>中文摘要</summary>
 本页给出第 1 章各个结论的依据:语法、训练方案、三个随机种子、各种窗口大小的极限;日期翻译的逐项结果,包括作为第十六种语言的中文日期;循环注意力模型的各项改动;
@@ -320,7 +320,7 @@ claim(
 
 # %% [markdown]
 r"""
-A window sees as much to the left as to the right, and then nothing. A recurrent network sees everything to its left and nothing to its right. The source calls the first by the name of the second; the table above shows that
+A window sees as much to the left as to the right, and then nothing. A recurrent network sees everything to its left and nothing to its right. The source's bracket names an RNN beside the window; the table above shows that
 they fail on different words.
 
 **Back** to [01a](../01a_two_saws.ipynb), [01b](../01b_looking_back.ipynb), [01c](../01c_where_to_look.ipynb)
