@@ -2,7 +2,7 @@
 r"""
 # 11a · Can attention be cheaper?
 
-In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long Range Arena**. (A sixth nobody solved.) "Transformer" is the plain one; the other ten do not compare all pairs of tokens. One has the best mean. Is it the best?
+In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long Range Arena**. "Transformer" is the plain one; the other ten do not compare all pairs of tokens. One has the best mean. Is it the best?
 
 **Afterwards you can** read such a ranking with care; say what a cheaper attention gives up; imitate three of them, each by another argument of `attend`.
 
@@ -60,7 +60,7 @@ for kind, mean in lra.means(kept).items():
 
 # %% [markdown]
 r"""
-The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention; four come below.
+The paper's own numbers: test accuracy in %, where a guess has 10, 50, 50, 10, 50. ListOps: an expression's value. Text: does a film review praise, letter by letter? Retrieval: are two papers related? Image: what is on a photograph, pixel by pixel? Pathfinder: does a line join two dots? Inputs have 1,000 to 4,000 tokens. "Local" is 09's window, "Linear" 08c's linear attention.
 
 BigBird is first. Take tasks out, in the cell above.
 """
@@ -181,7 +181,7 @@ The **Linformer** (2020) mixes $n$ keys down to $r$, and values likewise. The ma
 
 $$\text{output} = \text{attend}(Q,\ E K,\ F V)$$
 
-Keys 0, 0, 4, 4 have values 10, 20, 30, 40. $E$ and $F$ take the mean of the first two and of the last two: keys 0, 4, values 15, 35. Nothing is lost: a group's keys are equal, and groups equally large.
+Keys 0, 0, 4, 4 have values 10, 20, 30, 40. $E$ and $F$ take the mean of the first two and of the last two: keys 0, 4, values 15, 35. Nothing is lost: a group's keys are equal.
 """
 
 # %%
@@ -282,7 +282,7 @@ arena_figures.bars()
 
 # %% [markdown]
 r"""
-**pairs** needs one token of many: full attention, 97 to 98 %. Low rank guesses: it mixes before the question is known. The window's question reaches 2 · 8 of the 32 pairs, and learns less. **digits**: low rank, 86 to 89. It alone has weights for each place; that may be why. **text**: a few tell-tale words will do, so the window keeps up. **listops** separates nobody. Who has the best mean with pairs, and who without?
+**pairs** needs one token of many: full attention, 97 to 98 %. Low rank guesses: it mixes before the question is known. The window's question reaches 2 · 8 of the 32 pairs, and learns less. **digits**: low rank, 86 to 89. It alone has weights for each place; that may be why. **text**: a few tell-tale words will do, so the window keeps up. **listops** separates nobody.
 """
 
 # %%
