@@ -2,9 +2,9 @@
 r"""
 # 11b · Can softmax be computed without all scores?
 
-Three scores come one after the other: ln 1, ln 3, ln 4, with the values 10, 20, 40. Each is thrown away once it was seen. Can the output still be exact?
+Three scores come one after the other: ln 1, ln 3, ln 4, with the values 10, 20, 40. Each is thrown away once seen. Can the output still be exact?
 
-**Afterwards you can** compute attention tile by tile; say what a fast kernel saves, and what not; work out what a model keeps for its next token, and keep less.
+**Afterwards you can** compute attention piece by piece; say what a fast program saves, and what not; work out what a model keeps for its next token, and keep less.
 
 **Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb) and [06e](06e_gpt.ipynb). **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
 
@@ -57,7 +57,7 @@ predict("enough_to_keep")
 # %%
 scores = torch.tensor([1.0, 3.0, 4.0]).log()
 values = torch.tensor([10.0, 20.0, 40.0])
-total, mixed = 0.0, 0.0  # sums: exponentials, and they times values
+total, mixed = 0.0, 0.0  # sums: exponentials; exponentials times values
 for score, value in zip(scores, values, strict=True):
     total = total + score.exp()
     mixed = mixed + score.exp() * value
@@ -121,7 +121,7 @@ for tile in (1, 7, 64, 100):
 r"""
 **"It is an approximation."** No: tiles of 1, 7, 64 and 100 keys give attend's numbers, up to rounding.
 
-The library's loop, `attend_tiles`, cuts the queries, too, as in the picture. *Fused* is torch's: one compiled program, a **kernel**, for scores, softmax and mixture, which `attend(weights=False)` calls. `peak_mib` measures memory, `operations` counts the multiplications of matrix products.
+The library's loop, `attend_tiles`, cuts the queries, too, as in the picture. *Fused* is torch's: one compiled program, a **kernel** (not 07a's), for scores, softmax and mixture, which `attend(weights=False)` calls. `peak_mib` measures memory, `operations` counts the multiplications of matrix products.
 """
 
 # %%
@@ -143,9 +143,9 @@ for n in (1024, 2048, 4096):
 
 # %% [markdown]
 r"""
-Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, so 256 MiB twice, and 2 for the output. **You paid for the table only when you wanted to see the weights.**
+Twice the tokens: four times the memory with the table, less than twice with tiles, since a tile of 256 by 256 does not grow. At 4,096 tokens it is 514 MiB against 4 and 3: scores and weights are $4 \cdot 4{,}096^2$ numbers of 4 bytes each, so 256 MiB twice, and 2 for the output. **Only seeing the weights costs the table.**
 
-**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: unmasked, the products are as many. The shrinking comes on top; for gradients the weights are computed again. But a tile fits into the GPU's small fast memory, the table only into its large slow one, and fewer numbers travel between the two.
+**FlashAttention** is this loop, written for a GPU. **"FlashAttention is fast because it computes less."** The assertion refutes it: unmasked, the products are as many. The shrinking comes on top; gradients recompute the weights, which nobody kept. But a tile fits into the GPU's small fast memory; the table travels to the large slow one and back.
 
 ## 4 · What is kept for the next token
 
@@ -159,16 +159,16 @@ predict("cache_size")
 r"""
 $$2 \cdot \text{layers} \cdot \text{heads} \cdot \text{width} \cdot \text{bytes} \cdot \text{tokens}$$
 
-16 GiB for one conversation, as much as eight billion parameters. Tiles do not help: all is wanted again.
+16 GiB for one conversation: 8.6 billion parameters at 2 bytes. Tiles do not help: all is wanted again.
 
-Must each head have its own keys? In **multi-query attention** one head of keys and values serves all heads of queries, in **grouped-query attention** a group:
+Must each head have its own keys? In **multi-query attention** one head of keys and values serves all heads of queries, in **grouped-query attention** one serves a group:
 """
 
 # %%
 figures.shared_heads(8, [8, 2, 1])
 
 # %% [markdown] tags=["exercise:with_shared_keys"]
-# Write it for one text, x of shape (n, d_model).
+# Write it for one text, x of shape (n, d_model); h_d and g_d are heads of queries, of keys, times width.
 
 # %%
 shared = yours("with_shared_keys")
@@ -191,7 +191,7 @@ for key_heads in (8, 4, 2, 1):
 
 # %% [markdown]
 r"""
-`Setting` and `cache_bytes` are the formula; the cache agrees, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are 150 KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
+`cache_bytes` is the formula, and the cache agrees, with heads *of keys*: $2 \cdot 8 \cdot 8 \cdot 4 \cdot 300$ bytes are 150 KiB. What does sharing cost? 06e's GPT, trained with 4, 2 and 1 heads of keys:
 """
 
 # %%
@@ -199,7 +199,7 @@ figures.shared_bits()
 
 # %% [markdown]
 r"""
-Half the cache costs 1.2 % more bits, a quarter 1.6 %, or 1.4 % with layers widened until no parameter is lost. Three seeds cannot tell these apart.
+Half the cache costs 1.2 % more bits, a quarter 1.6 %, or 1.4 % at equal parameters. Three seeds cannot rank these.
 
 ## 5 · Latent keys, and your own model
 
@@ -217,7 +217,7 @@ assert_close(made, asked, atol=1e-4, rtol=1e-4)
 
 # %% [markdown]
 r"""
-8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and 64 more for positions, a rotary key (05b) for all heads: turned by its place, $W_k$ could not move over to $q$. The price: each head compares 512 + 64 numbers, where keys of its own would have 128 + 64.
+8 numbers a token, not $2 \cdot 4 \cdot 16 = 128$. DeepSeek V3 keeps 512, and 64 more for positions, a rotary key (05b) for all heads: behind a turn for each place $W_k$ could not move over to $q$. The price: each head compares 512 + 64 numbers, where keys of its own would have 128 + 64.
 
 A **window** keeps the last tokens only. Combine:
 """
@@ -227,7 +227,7 @@ CostExplorer()
 
 # %% [markdown]
 r"""
-*Look:* choose each model. DeepSeek V3 keeps the fewest numbers of a token, 576 a layer, and makes the most multiplications.
+*Look:* choose each model; who crosses 1 GiB? DeepSeek V3 keeps the fewest numbers of a token, 576 a layer, and makes the most multiplications.
 
 *Do:* choose Llama 3.1 8B and 131,072 tokens: 16 GiB. With all 32 layers, get below 1 GiB. What have you given up?
 
@@ -280,10 +280,10 @@ assert_close(kept[2] / kept[1], torch.tensor([[28.75]]))
 r"""
 Two tiles, all scores 100 higher, and the same output.
 
-**To remember.** A largest score, a sum and weighted values are all that exact attention must remember.
+**To remember.** Of its scores exact attention keeps a largest one, a sum and weighted values.
 
 - When the largest rises, shrink both sums by $e^{\text{old} - \text{new}}$.
-- Tiles need memory in proportion to $n$, and as many products; a fast kernel moves less.
+- Tiles: memory grows with $n$, products stay; a fast kernel moves less.
 - The cache: 2 · layers · heads of keys · width · bytes · tokens.
 - Groups share keys, latent vectors stand for them, windows forget.
 

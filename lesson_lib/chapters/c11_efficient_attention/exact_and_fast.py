@@ -94,7 +94,7 @@ wrong_neighbours = Choice(
     options={
         "a": "an error: the shapes do not fit",
         "b": "the same text",
-        "c": "no error, and nonsense",
+        "c": "no error, other outputs",
     },
     answer="c",
     remember="shapes are right, and half of the heads meet another group's keys",

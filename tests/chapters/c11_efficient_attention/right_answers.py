@@ -264,7 +264,7 @@ RIGHT = {
     "twice_as_long": ("a", "A)"),
     "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),
     "with_shared_keys": (exact_and_fast.with_shared_keys, exact_and_fast._head_by_head, _own_groups),
-    "wrong_neighbours": ("c", "no error, and nonsense"),
+    "wrong_neighbours": ("c", "no error, other outputs"),
     "merged_of_two": ("b", "34.375"),
     "merge_outputs": (_shares_by_division, _query_by_query),
     "hand_overs": ("b", "3"),
