@@ -112,7 +112,7 @@ def test_a_shown_claim_reads_as_text_and_as_html():
     assert (
         "✗ heads-4 (S2)" in repr(shown) and "CORRECTED" in repr(shown) and "found: q @ v fits" in repr(shown)
     )
-    assert "by them. Decided by the text.\n" in repr(shown)
+    assert "next clause says. Decided by the text.\n" in repr(shown)
     assert "<li>found: q @ v fits, and is another table</li>" in shown._repr_html_()
 
 

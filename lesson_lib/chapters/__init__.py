@@ -28,5 +28,5 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
     c11_efficient_attention blocks, charts.devices, data.digits, data.recall, data.topics, efficient,
                             experiments.devices, experiments.gpt, graphs, heads, linear, masks, measure,
                             models.gpt, ring, truncated
-    c12_claims              masks, trace
+    c12_claims              masks, scores, trace
 """

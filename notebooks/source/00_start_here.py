@@ -31,7 +31,7 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. The second got a number in front and printed nothing: so an import succeeds.
+The first cell says what is missing, if anything. The second printed nothing: an import succeeded.
 
 ## 2 · Guess, then run
 
@@ -50,7 +50,7 @@ r"""
 
 ## 3 · Break it, and mend it
 
-Change `(3, 4)` above to `(5, 4)`, run, and read the *last* line of the error. It names the two shapes. Then mend it. Nothing can be lost: this
+Change `(3, 4)` above to `(5, 4)`, run, and read the *last* line of the error. Then mend it. Nothing can be lost: this
 notebook is your own copy. The ■ button stops a cell. **Kernel → Restart Kernel and Run All Cells** starts afresh.
 
 ## 4 · Hand in an answer
@@ -76,7 +76,7 @@ hint("weighted_sum")
 r"""
 In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done.
 
-Four habits of the parts. **"A sentence in bold quotation marks"** is what people say; it is put to the test. `warm_up()` asks questions of earlier parts again, after some days. A figure of a *stored run* was made beforehand, since it takes longer than a minute. `assert quick() or ...` is for the course's own tests: read over it.
+**"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
 
 ## 5 · Rows ask, columns answer
 
@@ -97,7 +97,7 @@ heatmap(
 r"""
 ## The way from here
 
-Next: [01a · Two saws](01a_two_saws.ipynb), or, if you are in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) The parts go on in the
+Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) The parts go on in the
 order of their numbers. Words and letters: [glossary](glossary.ipynb).
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong.

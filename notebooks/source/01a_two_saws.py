@@ -289,5 +289,5 @@ Each *saw* saw something else.
 **Sources.** Hung-yi Lee, *Machine Learning* 2021 (the sentence). Seeds, rates, the sources' claims:
 [evidence](evidence/01_history_evidence.ipynb).
 
-**Next**: [01b · Looking back](01b_looking_back.ipynb), or on the core path [02a · A soft look-up](02a_soft_look_up.ipynb): how much do I listen to each of three answers?
+**Next**: [01b · Looking back](01b_looking_back.ipynb), or on the core path [02a · A soft look-up](02a_soft_look_up.ipynb).
 """

@@ -93,7 +93,7 @@ A model will give logits (b, n, 74), at each place a score for each word. The lo
 
 # %% [markdown]
 r"""
-The model: two layers of 06a, two heads each, a learned row for each place in the place of sinusoids, a bias for each word. Only padding is hidden; no mask is causal:
+The model: two layers of 06a, two heads each, a learned row for each place, a bias for each word. Only padding is hidden; no mask is causal:
 """
 
 

@@ -169,7 +169,7 @@ print("The " + generate(writer, "The ", 160))
 
 # %% [markdown]
 r"""
-No sense, yet words. `generate` does the same with the cache of 03. The last assertion shows the limit: of 100 characters the first 64 change nothing.
+No sense, yet words. `generate` does so with the cache of 03. The last assertion shows the limit: of 100 characters the first 64 change nothing.
 
 One guess, three temperatures:
 """
@@ -297,5 +297,5 @@ r"""
 
 **Sources.** Radford et al. 2018, *Improving Language Understanding by Generative Pre-Training*; Su et al. 2021, RoFormer (arXiv:2104.09864); Fan et al. 2018, top-k (arXiv:1805.04833). Text: the Python documentation, © Python Software Foundation, PSF License. Seeds: [evidence](evidence/06_transformer_evidence.ipynb).
 
-**Next**: [07a · Convolution](07a_convolution.ipynb): is a convolution attention? On the core path [11b · Exact and fast](11b_exact_and_fast.ipynb).
+**Next**: [07a · Convolution](07a_convolution.ipynb), or on the core path [11b · Exact and fast](11b_exact_and_fast.ipynb).
 """

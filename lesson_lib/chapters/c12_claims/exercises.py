@@ -153,10 +153,10 @@ how_many_hold = Choice(
     asked=("The ledger has 95 rows. Each sentence is given its kindest reading. How many are false even so?"),
     options={"a": "two", "b": "about twenty", "c": "about forty"},
     answer="a",
-    remember="two are false; 36 are true in part, or under a condition that the text does not name",
+    remember="two are false; 16 are true in part, or under a condition that the text does not name",
     slips={
         "we thought so, too: our first ledger had 22. Readers of Chinese went through it, and asked where the text says that": "b",
-        "about so many are true under a condition; that is not false": "c",
+        "at first about so many seemed true under a condition, which is not false; read kindly, 16 are": "c",
     },
 )
 
