@@ -167,12 +167,13 @@ def _places() -> list[Any]:
     loaded = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "lesson_lib"]
     own = [module for module in loaded if type(module) is ModuleType]
     judges = [module for module in own if __package__ in module.__name__]
-    kinds = [kind for module in judges for kind in vars(module).values() if _defined_in(kind, module)]
+    kinds = [
+        thing
+        for module in judges
+        for thing in vars(module).values()
+        if isinstance(thing, type) and thing.__module__ == module.__name__
+    ]
     return [builtins, math, torch, Tensor, torch.nn.functional, *own, *kinds]
-
-
-def _defined_in(kind: Any, module: ModuleType) -> bool:
-    return isinstance(kind, type) and kind.__module__ == module.__name__
 
 
 def _callables(place: Any) -> dict[str, Any]:

@@ -83,7 +83,6 @@ def in_a_ring_2(
         q, have = q[-1:] + q[:-1], have[-1:] + have[:-1]
         came = [attend_part(*now) for now in zip(q, k, v, strict=True)]
         have = [merge(*two) for two in zip(have, came, strict=True)]
-    have = have[-1:] + have[:-1]  # one more: home again
     return torch.cat([part.output for part in have])
 
 
@@ -97,19 +96,24 @@ QUERIES_TRAVEL = Write(
     title="Queries travel",
     asked=(
         "now keys and values stay, which saves sending where a long cache meets few new tokens. Queries go"
-        " from each machine to the next, with the parts that they have found; at the end each is brought home"
+        " from each machine to the next, with the parts that they have found. Nobody is brought home: give the"
+        " outputs as they lie in the end, machine after machine"
     ),
     stages=(
         Stage("one machine", lambda: [_travel(1, 3, 2, 2, 1)], "Nothing travels."),
         Stage(
             "six tokens on three machines", lambda: [_travel(4, 6, 4, 2, 3)], "A part goes with its queries."
         ),
-        Stage("eight tokens on four machines", lambda: [_travel(7, 8, 2, 3, 4)], "Parts in order."),
+        Stage(
+            "eight tokens on four machines",
+            lambda: [_travel(7, 8, 2, 3, 4)],
+            "Machine 0 ends with the queries of machine 1.",
+        ),
     ),
     hints=(
         "What has to travel with a query, so that its new part can be merged?",
         "After machines - 1 hand-overs, on which machine are the first queries?",
-        "Into which order must the parts be brought before they are joined?",
+        "In which order do the parts lie then? Need anything be done about it?",
     ),
     solution=in_a_ring_2,
     remember="either may travel: send what is smaller",
@@ -118,9 +122,9 @@ QUERIES_TRAVEL = Write(
             "have[-1:] + have[:-1]\n        came",
             "have\n        came",
         ),
-        "at the end the parts are not at home: machine 0 holds the queries of machine 1": (
-            "have = have[-1:] + have[:-1]",
-            "have = have",
+        "you bring them home; here machine 0 ends with the queries of machine 1": (
+            "    return torch.cat(",
+            "    have = have[-1:] + have[:-1]\n    return torch.cat(",
         ),
         "keys travel here, values do not; now both stay": (
             "        came",

@@ -29,7 +29,7 @@ def test_each_control_narrows_the_rows():
     explorer.source.value = "S1"
     assert shown(explorer) == [key for key in corrected if "S1" in ledger()[key].sources]
     explorer.verdict.value, explorer.source.value, explorer.words.value = "all", "all", "float16"
-    assert shown(explorer) == ["mask-2"] and "<b>1 claim</b>: 1 with a condition" in explorer.drawing.value
+    assert shown(explorer) == ["mask-2"] and "<b>1 claim</b>: 1 holds" in explorer.drawing.value
     explorer.words.value = "<b>nowhere"
     assert shown(explorer) == [] and "No row of the ledger" in explorer.drawing.value
 
