@@ -97,7 +97,8 @@ class CostExplorer(Explorer):
         require.one_of(PRESETS, preset=preset)
         require.one_of(TOKENS, tokens=tokens)
         start = PRESETS[preset]
-        self.preset = ipywidgets.Dropdown(options=[*PRESETS, OWN], value=preset, description="model")
+        self.preset = ipywidgets.ToggleButtons(options=[*PRESETS, OWN], value=preset, description="model")
+        self.preset.style.button_width = "auto"
         self.layers = ipywidgets.IntSlider(start.layers, 1, 128, description="layers", **_wide())
         self.heads = _slider("heads", {str(n): n for n in POWERS}, start.heads)
         self.key_heads = _slider("heads of keys", {str(n): n for n in POWERS}, start.key_heads)
