@@ -33,8 +33,7 @@ def minus_a_billion(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> 
 
 def exp_over_sum(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """Outputs where softmax is exp(x) / sum(exp(x)), as its definition has it; the row steps-4."""
-    scores = query @ key.mT / query.shape[-1] ** 0.5
-    powers = scores.masked_fill(~mask, -torch.inf).exp()
+    powers = scaled_dot(query, key).masked_fill(~mask, -torch.inf).exp()
     return powers / powers.sum(-1, keepdim=True) @ value
 
 
