@@ -292,7 +292,7 @@ for task in (None, *arena_figures.TASKS):
 
 # %% [markdown]
 r"""
-Only leaving out pairs changes the winner, from full attention to low rank. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast ([evidence](evidence/11_efficient_attention_evidence.ipynb)); on the 33 of pairs none is faster.
+Only leaving out pairs changes the winner: low rank. And speed? At 4,096 tokens the cheap four train 7 to 15 times as fast ([evidence](evidence/11_efficient_attention_evidence.ipynb)); on the 33 of pairs none is faster.
 
 ## In real work
 
