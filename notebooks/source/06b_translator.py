@@ -138,7 +138,7 @@ How large a step? Adam divides by the root of an average of past squared gradien
 """
 
 # %%
-translator_figures.schedules(1000, d_model=64)
+translator_figures.schedules(850, d_model=64)
 
 # %% [markdown]
 r"""
@@ -159,9 +159,9 @@ def scores(model, source, lengths, before, mask):
 
 
 # %%
-def train(model, steps, mask_of, planned=1000, peak=6e-3):
+def train(model, steps, mask_of, planned=850, peak=6e-3):
     """Train in place, for so many of the planned steps; the loss of each."""
-    draw = Batches(model.vocabulary, translation.single, batch=64, pool=8)
+    draw = Batches(model.vocabulary, translation.single, batch=48, pool=8)
     generator, losses = torch.Generator("cpu").manual_seed(0), []
     optimizer = torch.optim.Adam(model.parameters())
     with progress_bar(steps, "translator") as bar:
@@ -182,11 +182,11 @@ def train(model, steps, mask_of, planned=1000, peak=6e-3):
 
 # %% [markdown]
 r"""
-`Batches` draws pairs, 64 at a time.
+`Batches` draws pairs, 48 at a time.
 
 ## 3 · Two machines
 
-They have the same first weights, data and rates. One has no causal mask; it gets 150 steps, the other 1,000.
+They have the same first weights, data and rates. One has no causal mask; it gets 150 steps, the other 850.
 """
 
 # %%
@@ -196,7 +196,7 @@ predict("without_mask")
 _ = torch.manual_seed(0)
 honest = to_device(translation.make())
 device, other = honest.transformer.embedding.table.device, copy.deepcopy(honest)
-few, many = (20, 20) if quick() else (150, 1000)
+few, many = (20, 20) if quick() else (150, 850)
 losses = {
     "without the mask": train(other, few, lambda n: None),
     "with the causal mask": train(honest, many, partial(causal, device=device)),

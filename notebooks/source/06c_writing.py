@@ -37,11 +37,11 @@ warm_up()
 
 # %% [markdown]
 r"""
-A **sign** is a character, *start* or *end*. Train the translator of part 06b by its loop, `fit`, but stop after 500 steps, so that it still errs:
+A **sign** is a character, *start* or *end*. Train the translator of part 06b by its loop, `fit`, but stop after 600 small steps, so that it still errs:
 """
 
 # %%
-model, _ = translation.train(seed=0, steps=500)
+model, _ = translation.train(seed=0, steps=600, batch=48)
 source, lengths = to_device(model.vocabulary.encode(["3. märz 2021"]))
 start, end = to_device(torch.tensor([1])), 2  # their numbers in the vocabulary
 
@@ -93,7 +93,7 @@ for first, text in behind.items():
 
 # %% [markdown]
 r"""
-Behind 1 it writes a year, then the right month and day, at times with a 0 too many. The year differs with seed and machine: 1921, 1202, 120; after 500 steps four digits are not yet sure. Behind 9, which begins no year of its training, it does no better. It goes on from what stands there, and cannot take a sign back. In training it
+Behind 1 it writes a year, then the right month and day, at times with a 0 too many. The year differs with seed and machine: 1921, 1202, 120; after 600 steps four digits are not yet sure. Behind 9, which begins no year of its training, it does no better. It goes on from what stands there, and cannot take a sign back. In training it
 never saw a mistake of its own.
 
 **"A wrong sign spoils the rest."** On 1,000 dates never trained on, count the right signs, once behind the right ones (teacher forcing), once behind its own:

@@ -90,9 +90,11 @@ By hand, $n = d = 512$: $1/7$. Counted:
 """
 
 # %%
-layer = EncoderLayer(512, 8, 2048, dropout=0.0)
+layer = EncoderLayer(512, 8, 2048, dropout=0.0).to("meta")  # shapes, no numbers
 for n in (512, 3072, 8192):
-    x, heads = torch.zeros(1, n, 512), torch.zeros(1, 8, n, 64)
+    x, heads = (
+        torch.empty(1, *sizes, device="meta") for sizes in ((n, 512), (8, n, 64))
+    )
     with torch.no_grad():
         # weights=False: the same products, no table kept
         pairs = operations(lambda x=heads: attend(x, x, x, weights=False))

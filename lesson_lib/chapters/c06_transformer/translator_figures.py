@@ -19,8 +19,8 @@ def schedules(steps: int, d_model: int, peak: float = 6e-3, warm: int = 400) -> 
     return lines(
         {"learning rate": curves},
         alt=(
-            "Learning rate over 1,000 steps. One curve rises for 100 steps, then falls by half a cosine to 0;"
-            " the other, dashed, rises for 400 steps and falls slowly."
+            f"Learning rate over {steps:,} steps. One curve rises in the first tenth, then falls by half a"
+            " cosine to 0; the other, dashed, rises for 400 steps and falls slowly."
         ),
         x_axis="step",
         points=False,

@@ -450,7 +450,7 @@ With one sequence a second core makes attention at least 1.5 times as fast and t
 
 ## 5 · Who sees whom
 
-`sensitivity` computes the norm of the derivative of output $i$ with respect to input $j$; the mean over 20 random sequences, random weights:
+`sensitivity` computes the norm of the derivative of output $i$ with respect to input $j$; the mean over 8 random sequences, random weights:
 """
 
 # %%
@@ -463,11 +463,11 @@ layers = {
     "self-attention": lambda x: heads(x, x, x).output,
     "causal self-attention": lambda x: heads(x, x, x, mask=causal(x.shape[1])).output,
 }
-sequences = torch.randn(20, 10, 8)
+sequences = torch.randn(8, 10, 8)
 seen = {
     name: torch.stack([measure.sensitivity(layer, x) for x in sequences]).mean(0)
     for name, layer in layers.items()
-}  # the mean over 20 random sequences
+}  # the mean over 8 random sequences
 figures.sensitivities(seen)
 
 # %%

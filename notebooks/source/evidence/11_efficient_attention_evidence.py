@@ -482,11 +482,13 @@ How the share of attention is counted, and from which length on a linear form is
 """
 
 # %%
-layer = EncoderLayer(512, 8, 2048, dropout=0.0).eval()
+layer = EncoderLayer(512, 8, 2048, dropout=0.0).eval().to("meta")  # shapes, no numbers
 share = {}
 with torch.no_grad():
     for n in (512, 3072, 8192):
-        x, heads = torch.zeros(1, n, 512), torch.zeros(1, 8, n, 64)
+        x, heads = (
+            torch.empty(1, *sizes, device="meta") for sizes in ((n, 512), (8, n, 64))
+        )
         pairs = operations(lambda x=heads: attend(x, x, x, weights=False))
         share[n] = pairs / operations(lambda x=x: layer(x))
 print({n: round(part, 3) for n, part in share.items()})
@@ -543,13 +545,13 @@ def peaks(n):
     }
 
 
-sizes = (1024, 2048, 4096)
+sizes = (512, 1024, 2048)
 peak_at = {n: peaks(n) for n in sizes}
 for n, row in peak_at.items():
     print(f"{n:5,} tokens:", ", ".join(f"{k} {mib:.1f}" for k, mib in row.items()))
 powers = {
     name: growth_exponent(sizes, [peak_at[n][name] for n in sizes])
-    for name in peak_at[1024]
+    for name in peak_at[512]
 }
 verdict("the table's memory grows with the square", abs(powers["table"] - 2) < 0.1)
 verdict(

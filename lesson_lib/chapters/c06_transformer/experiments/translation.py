@@ -55,14 +55,19 @@ def make() -> TransformerTranslator:
 
 
 def train(
-    *, dates: Sequence[int] = (1,), seed: int = 0, lr: float = RECIPE["lr"], steps: int = RECIPE["runs"][0][1]
+    *,
+    dates: Sequence[int] = (1,),
+    seed: int = 0,
+    lr: float = RECIPE["lr"],
+    steps: int = RECIPE["runs"][0][1],
+    batch: int = RECIPE["batch"],
 ) -> tuple[TransformerTranslator, History]:
-    """Train a model on texts of those numbers of dates in a row, equally many of each, and keep its last
-    weights."""
+    """Train a model on texts of those numbers of dates in a row, equally many of each, `batch` in a step, and
+    keep its last weights."""
     torch.manual_seed(seed)
     model = to_device(make())
     draw = functools.partial(mixed, dates=dates)
-    batches = Batches(model.vocabulary, draw, batch=RECIPE["batch"], pool=RECIPE["pool"])
+    batches = Batches(model.vocabulary, draw, batch=batch, pool=RECIPE["pool"])
     history = fit(model, batches, translator.loss, steps=steps, lr=lr, seed_number=seed, name="translator")
     return model, history
 
