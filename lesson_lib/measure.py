@@ -124,7 +124,8 @@ def operations(call: Callable[[], Any]) -> int:
     unknown = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused}  # the counter knows CUDA's
     with (
         warnings.catch_warnings(action="ignore", category=UserWarning),  # of a GPU that is not asked for
-        torch.backends.mkldnn.flags(enabled=False),  # its LSTM is one call, in which nothing can be counted
+        torch.backends.mkldnn.flags(enabled=False),  # its LSTM is one call, in which nothing can be counted,
+        torch.backends.cudnn.flags(enabled=False),  # and so is that of the GPU
         FlopCounterMode(display=False, custom_mapping=unknown) as counter,
     ):
         call()

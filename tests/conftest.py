@@ -21,9 +21,10 @@ def pytest_sessionstart():
 
 
 @pytest.fixture(autouse=True)
-def _same_start():
-    """Tensors are made on the lessons' device, from the same seed, in every test."""
-    by_default(device())
+def _same_start(request):
+    """Tensors are made on the lessons' device, from the same seed, in every test; on the CPU, where it is
+    marked so."""
+    by_default(None if request.node.get_closest_marker("on_cpu") else device())
     torch.manual_seed(0)
     yield
     by_default(None)

@@ -13,6 +13,7 @@ from torch import nn
 from torch.optim.adam import adam
 
 from lesson_lib import training
+from lesson_lib.device import to_device
 from lesson_lib.training import History, fit, warmup
 
 
@@ -176,7 +177,7 @@ def test_the_steps_are_those_of_torchs_adam_to_the_last_bit():
             return self.used(x)
 
     def batch(generator):
-        return torch.randn(7, 3, generator=generator)
+        return torch.randn(7, 3, generator=generator, device="cpu")
 
     def off(model, x):
         return (model(x) - x.sum(1, keepdim=True)).square().mean()
@@ -185,11 +186,12 @@ def test_the_steps_are_those_of_torchs_adam_to_the_last_bit():
     fit(ours, batch, off, steps=11, lr=0.05, clip=0.5, seed_number=3)
     generator = training.seed(3)
     learned = [p for p in torchs.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(learned, lr=0.05)
+    fused = all(p.device.type in ("cpu", "cuda") for p in learned)
+    optimizer = torch.optim.Adam(learned, lr=0.05, fused=fused)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: training.one_cycle(done + 1, 11))
     for _ in range(11):
         optimizer.zero_grad()
-        off(torchs, batch(generator)).backward()
+        off(torchs, to_device(batch(generator))).backward()
         nn.utils.clip_grad_norm_(learned, 0.5)
         optimizer.step()
         scheduler.step()

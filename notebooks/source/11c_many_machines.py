@@ -52,7 +52,8 @@ predict("merged_of_two")
 # %%
 scores = torch.tensor([[1.0, 3.0, 12.0]]).log()
 values = torch.tensor([[10.0], [20.0], [40.0]])
-print("attention to all three:", (scores.softmax(-1) @ values).item())
+mixed = (scores.softmax(-1) @ values).item()
+print(f"attention to all three: {mixed:.3f}")
 
 # %%
 MergeExplorer()

@@ -269,7 +269,7 @@ for name in paths.NETWORKS:
     mine = [row for row in rows if (row["network"], row["seed"]) == (name, 0)]
     lengths, found = ([row[key] for row in mine] for key in ("n", "path"))
     p = measure.growth_exponent(lengths, found)
-    print(f"{name:30} {', '.join(map(str, found)):30} {p:8.2f}")
+    print(f"{name:30} {', '.join(map(str, found)):30} {round(p, 2) + 0:8.2f}")
 
 # %% [markdown]
 r"""

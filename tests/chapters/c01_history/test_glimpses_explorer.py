@@ -77,6 +77,7 @@ def test_the_patches_are_those_that_the_model_saw():
     assert 'points="120.0,120.0 140.0,130.0 160.0,140.0 180.0,150.0"' in w.drawing.value
 
 
+@pytest.mark.on_cpu
 def test_it_says_in_words_what_the_model_believes():
     w = GlimpseExplorer(*given())
     assert w.words() == "The model says 7, with probability 0.10. That is right."

@@ -7,6 +7,8 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c01_history import exercises, looking_back, seconds, two_saws
 from lesson_lib.checks.inputs import drawn, primes
 
+pytestmark = pytest.mark.on_cpu
+
 
 def test_who_sees_less_has_no_higher_limit():
     for seed in range(20):

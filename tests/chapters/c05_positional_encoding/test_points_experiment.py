@@ -19,6 +19,7 @@ def test_a_list_holds_the_dark_pixels_in_reading_order():
     assert found[1, 1].tolist() == [0, 0, 0]
 
 
+@pytest.mark.on_cpu
 def test_a_shuffle_keeps_the_points_and_leaves_the_padding_behind():
     found, real, _ = points.lists("validation")
     mixed = points.shuffled(found, real)
@@ -27,6 +28,7 @@ def test_a_shuffle_keeps_the_points_and_leaves_the_padding_behind():
     assert not torch.equal(mixed, found) and torch.equal(mixed, points.shuffled(found, real))
 
 
+@pytest.mark.on_cpu
 @pytest.mark.parametrize("kind, same", [("no codes", True), ("codes", False)])
 def test_without_codes_the_order_of_a_list_does_not_matter(kind, same):
     found, real, _ = points.lists("validation")

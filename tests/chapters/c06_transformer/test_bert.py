@@ -219,6 +219,7 @@ def test_a_mask_says_what_blind_denies_and_not_both_are_given():
         pass
 
 
+@pytest.mark.on_cpu
 def test_fates_are_what_hide_draws():
     words, lengths = torch.arange(2, 28).view(2, 13), torch.tensor([13, 7])
     chosen, fate, other = fates(words, lengths, torch.Generator("cpu").manual_seed(3))

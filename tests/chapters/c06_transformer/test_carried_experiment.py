@@ -7,6 +7,8 @@ from lesson_lib.chapters.c06_transformer.experiments import bert as masked
 from lesson_lib.chapters.c06_transformer.experiments import carried
 from lesson_lib.experiments import results
 
+pytestmark = pytest.mark.on_cpu
+
 
 def test_a_table_forbids_one_column_to_those_who_are_named():
     given = carried.misled().take(torch.tensor([0, 3]))

@@ -1,5 +1,6 @@
 """The second problems of chapter 06's exercises agree with torch, the library and the first problems."""
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
@@ -7,6 +8,8 @@ from torch.testing import assert_close
 from lesson_lib.blocks import standardize
 from lesson_lib.chapters.c06_transformer import exercises, seconds
 from lesson_lib.checks.inputs import drawn
+
+pytestmark = pytest.mark.on_cpu
 
 
 def test_the_norm_without_a_mean_is_torch_s():

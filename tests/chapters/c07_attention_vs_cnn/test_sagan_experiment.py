@@ -10,7 +10,7 @@ import torch
 from lesson_lib import experiments
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as experiment
 from lesson_lib.data import digits
-from lesson_lib.device import to_device
+from lesson_lib.device import device, to_device
 
 
 @pytest.fixture
@@ -96,7 +96,8 @@ def test_a_few_steps_move_both_networks_and_both_gammas(few):
     assert history.column("step") == [0, 1, 2, 3, 4] and history.rows[0]["gamma generator"] == 0
     assert not gan.generator.training and math.isfinite(history.rows[-1]["generator"])
     z = to_device(experiment.fixed_noise("own", 2))
-    torch.testing.assert_close(gan.generator(z).canvas, again.generator(z).canvas)
+    apart = 1e-5 if device().type == "cpu" else 1e-2  # a GPU's kernels add in any order
+    torch.testing.assert_close(gan.generator(z).canvas, again.generator(z).canvas, atol=apart, rtol=apart)
 
 
 def test_a_turn_leaves_the_other_network_alone(few):

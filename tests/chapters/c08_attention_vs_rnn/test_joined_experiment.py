@@ -40,6 +40,7 @@ def test_a_system_has_only_its_parts():
     assert "core" not in parts["attention"] and "core" in parts["both"]
 
 
+@pytest.mark.on_cpu
 def test_the_head_is_attend_over_the_states():
     model, tokens = joined.Joined("both", d_model=5), some("one").tokens
     states = model.core(model.embed(tokens))

@@ -38,7 +38,7 @@ def test_equal_gates_for_all_rows_are_one_gate():
 
 
 def test_no_finite_sum_of_features_is_softmax():
-    x = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
+    x = torch.randn(12, 4).double()
     assert torch.linalg.matrix_rank((x @ x.mT).exp()) == 12 and torch.linalg.matrix_rank(x @ x.mT) == 4
 
 

@@ -7,6 +7,8 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c08_attention_vs_rnn import phone_book
 from lesson_lib.chapters.c08_attention_vs_rnn.linear import gated_state
 
+pytestmark = pytest.mark.on_cpu
+
 
 def test_numbers_survive_their_signs():
     numbers = torch.arange(256)

@@ -17,6 +17,7 @@ from lesson_lib.experiments import results
 from lesson_lib.recurrent import Recurrent, State
 
 
+@pytest.mark.on_cpu
 def test_one_head_asks_with_the_last_token_and_has_no_positions():
     model, tokens = LookBack(7), draw(torch.Generator().manual_seed(0), 3, 11).tokens
     x = model.embed(tokens)

@@ -29,7 +29,9 @@ def cpu_edges(n=N, seed=0):
     drawn = torch.rand(n, n, generator=torch.Generator("cpu").manual_seed(seed), device="cpu") > 0.7
     drawn[0], drawn[:, 1] = False, False
     edges = drawn.nonzero().T.flip(0)
-    return edges[:, torch.randperm(edges.shape[1], generator=torch.Generator("cpu").manual_seed(1))]
+    return edges[
+        :, torch.randperm(edges.shape[1], generator=torch.Generator("cpu").manual_seed(1), device="cpu")
+    ]
 
 
 def test_along_edges_is_the_librarys():
