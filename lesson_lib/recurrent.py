@@ -244,11 +244,16 @@ class AttentionDecoder(nn.Module):
         return self.first(from_the_right).tanh()
 
     def step(
-        self, encoded: Encoded, x: Float[Tensor, "b d_token"], state: Float[Tensor, "b d_state"]
+        self,
+        encoded: Encoded,
+        x: Float[Tensor, "b d_token"],
+        state: Float[Tensor, "b d_state"],
+        score: Score | None = None,
     ) -> Step:
-        """One token further: look, then move; x is the token before."""
+        """One token further: look, then move; x is the token before. `score`: what has met the keys before
+        (`Additive.for_keys`), if anything."""
         h = encoded.states
-        context, weights = attend(state[:, None], h, h, score=self.score, mask=encoded.mask)
+        context, weights = attend(state[:, None], h, h, score=score or self.score, mask=encoded.mask)
         seen = torch.cat([context[:, 0], x], -1)
         state = self.core(seen, state)
         return Step(torch.cat([state, seen], -1), state, weights[:, 0])
@@ -257,8 +262,9 @@ class AttentionDecoder(nn.Module):
         """One step after the other; x[:, i] is the token before token i."""
         _tokens(x, self.core.input_size - encoded.states.shape[-1])
         state, steps = self.start(encoded), []
+        score = self.score.for_keys(encoded.states) if isinstance(self.score, Additive) else self.score
         for before in x.unbind(1):
-            steps.append(self.step(encoded, before, state))
+            steps.append(self.step(encoded, before, state, score))
             state = steps[-1].state
         return Decoded(
             *(torch.stack(made, 1) for made in zip(*((s.output, s.weights) for s in steps), strict=True))

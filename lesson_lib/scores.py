@@ -4,6 +4,8 @@ pair.
 A score is any callable (query, key) -> (*b, n, m). Softmax is not its business: `attend` does that.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -59,7 +61,19 @@ class Additive(nn.Module):
         """Scores of shape (*b, n, m)."""
         _width(query, self.w_query.in_features, "query", "d_query")
         _width(key, self.w_key.in_features, "key", "d_key")
-        hidden_query, hidden_key = self.w_query(query), self.w_key(key)
+        return self._of(query, key, self.w_key(key))
+
+    def for_keys(self, key: Float[Tensor, "*b m d_key"]) -> Callable[[Tensor, Tensor], Tensor]:
+        """The same score for one set of keys, to which many queries come: `W_k k` is computed once.
+
+        Source: Bahdanau et al. 2014, appendix A.1.2, who compute it in advance, too.
+        """
+        _width(key, self.w_key.in_features, "key", "d_key")
+        hidden_key = self.w_key(key)
+        return lambda query, _: self._of(query, key, hidden_key)
+
+    def _of(self, query: Tensor, key: Tensor, hidden_key: Tensor) -> Tensor:
+        hidden_query = self.w_query(query)
         batch = require.leading(query, key)
         rows = max(1, self.max_pairs // max(1, batch.numel() * key.shape[-2]))
         if rows >= query.shape[-2]:

@@ -51,6 +51,16 @@ def test_learned_scores_take_queries_and_keys_of_different_widths(make):
     assert_close(weights.sum(-1), torch.ones(B, N))
 
 
+def test_keys_that_many_queries_meet_are_met_once():
+    score, query, key = Additive(D_Q, D_K, D_H), torch.randn(2, 3, D_Q), torch.randn(2, 7, D_K)
+    one = score.for_keys(key)
+    torch.testing.assert_close(one(query, key), score(query, key))
+    (ours,), (whole,) = (torch.autograd.grad(f(query, key).sum(), score.w_key.weight) for f in (one, score))
+    torch.testing.assert_close(ours, whole)
+    with pytest.raises(ValueError, match="key"):
+        score.for_keys(query)
+
+
 @pytest.mark.parametrize("max_pairs", [1, M, 3 * M * B, 4 * M * B + 1])
 def test_additive_in_chunks_gives_the_same_numbers_and_gradients(max_pairs):
     whole, parts = Additive(D_Q, D_K, D_H), Additive(D_Q, D_K, D_H, max_pairs=max_pairs)
