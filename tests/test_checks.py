@@ -22,6 +22,8 @@ from lesson_lib.checks.result import Counterexample, Result
 from lesson_lib.checks.values import written
 from tests.right_answers import RIGHT
 
+pytestmark = pytest.mark.on_cpu  # a learner's answers are tried there, whatever the lessons compute on
+
 EXERCISES = exercises()
 
 FUNCTIONS = [name for name, exercise in EXERCISES.items() if isinstance(exercise, Write)]

@@ -29,6 +29,8 @@ from lesson_lib.checks.expose import Expose
 from lesson_lib.checks.schedule import due
 from lesson_lib.checks.short import Choice, Number, Word, near_miss
 
+pytestmark = pytest.mark.on_cpu  # a learner's answers are tried there, whatever the lessons compute on
+
 EXERCISES = engine.exercises()
 PART = "02a_soft_look_up"
 WHICH = Choice(

@@ -36,6 +36,8 @@ from lesson_lib.checks import check, engine, properties, runner, session, store,
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.result import Result
 
+pytestmark = pytest.mark.on_cpu  # a learner's answers are tried there, whatever the lessons compute on
+
 LINUX = sys.platform == "linux"  # elsewhere no process can be copied, and nothing is tried
 WRITE, NUMBER, CHOICE, OPEN = "scaled_attention", "score_ratio", "unscaled_picture", "why_the_root"
 HUGE = 10**9

@@ -274,6 +274,7 @@ def test_work_of_graph_attention_by_hand():
 # The benchmark's parts
 
 
+@pytest.mark.on_cpu
 @pytest.mark.parametrize("radius", [0, 1, 64, 127, 128, 129, 255, 300, 1000])
 def test_blocks_of_a_window_are_those_that_flex_attention_finds(radius):
     from torch.nn.attention.flex_attention import create_block_mask

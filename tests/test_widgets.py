@@ -386,6 +386,7 @@ def test_only_cells_inside_a_block_carry_a_formula_and_a_product_marks_its_origi
     assert f"{at}matrix3-1" not in w.drawing.value and f".{w.name} td.matrix3-1" in w.drawing.value
 
 
+@pytest.mark.on_cpu
 def test_a_difference_that_is_more_than_rounding_is_written():
     w = RotationExplorer(4, base=3e-25)  # a frequency of 2e12: float64 holds few digits of the angle
     assert w.largest_difference() > 1e-9 and "largest difference below" not in w.drawing.value

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 SIGNS = 8
-PLACES = 2 ** torch.arange(SIGNS - 1, -1, -1)  # 128, 64, ..., 1
 
 
 class Book(NamedTuple):
@@ -59,7 +58,8 @@ def in_signs(numbers: Int[Tensor, " n"]) -> Float[Tensor, "n 8"]:
     >>> in_signs(torch.tensor([5])).tolist()
     [[-1.0, -1.0, -1.0, -1.0, -1.0, 1.0, -1.0, 1.0]]
     """
-    return (numbers[:, None] & PLACES).bool() * 2.0 - 1
+    places = 2 ** torch.arange(SIGNS - 1, -1, -1, device=numbers.device)  # 128, 64, ..., 1
+    return (numbers[:, None] & places).bool() * 2.0 - 1
 
 
 def read(answers: Float[Tensor, "n 8"]) -> list[int]:

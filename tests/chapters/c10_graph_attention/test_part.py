@@ -139,7 +139,7 @@ def test_training_reads_the_known_labels_only():
     losses = [
         camps.loss(camps.start("GCN"), to_device(camps.with_loops(some))).item() for some in (task, lie)
     ]
-    assert losses[0] == losses[1]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)  # a GPU adds in any order
 
 
 def test_apart_is_the_largest_difference():
