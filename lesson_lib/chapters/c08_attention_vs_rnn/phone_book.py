@@ -58,13 +58,16 @@ def in_signs(numbers: Int[Tensor, " n"]) -> Float[Tensor, "n 8"]:
     >>> in_signs(torch.tensor([5])).tolist()
     [[-1.0, -1.0, -1.0, -1.0, -1.0, 1.0, -1.0, 1.0]]
     """
-    places = 2 ** torch.arange(SIGNS - 1, -1, -1, device=numbers.device)  # 128, 64, ..., 1
-    return (numbers[:, None] & places).bool() * 2.0 - 1
+    return (numbers[:, None] & _places(numbers.device)).bool() * 2.0 - 1
+
+
+def _places(device: torch.device) -> Int[Tensor, " 8"]:
+    return 2 ** torch.arange(SIGNS - 1, -1, -1, device=device)  # 128, 64, ..., 1
 
 
 def read(answers: Float[Tensor, "n 8"]) -> list[int]:
     """The numbers that answers say, by their signs."""
-    return ((answers > 0) * PLACES).sum(-1).tolist()
+    return ((answers > 0) * _places(answers.device)).sum(-1).tolist()
 
 
 def found(answers: Float[Tensor, "n 8"], signs: Float[Tensor, "n 8"]) -> int:
