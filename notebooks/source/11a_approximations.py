@@ -103,7 +103,7 @@ for n in (512, 3072, 8192):
 
 # %% [markdown]
 r"""
-Half at $n = 6d$. For a sentence there is little to gain, for a book nearly all.
+Half at $n = 6d$: little to gain for sentences, nearly all for books.
 
 ## 2 · Another mask
 
@@ -137,7 +137,7 @@ print("one global token:", hears(mask_of(200, 2, 1)))
 
 # %% [markdown]
 r"""
-The global token hears all in layer 1, and tells all in layer 2. But how much fits through its one vector? A task, **pairs**: which letter stood beside this key?
+The global token hears all in layer 1, and tells all in layer 2. (A mask alone saves nothing; 09's code skips pairs.) How much fits through its one vector? The task **pairs**: which letter stood beside this key?
 """
 
 # %%
@@ -147,7 +147,7 @@ print(recall.pair_text(drawn.tokens[0]), "->", letter)
 
 # %% [markdown]
 r"""
-A pair is one token; the last one asks, and there the answer is read. Two layers of width 64. With radius 0 a token sees itself and the first pair, which is global; so the question hears the others through that alone.
+A pair is one token; the last asks and is read. Two layers of width 64. With radius 0 a token sees itself and the first pair, which is global; so the question hears the others through that alone.
 """
 
 # %%
