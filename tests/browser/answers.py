@@ -24,10 +24,10 @@ RIGHT, WRONG = "✓ Right", "✗ Not so"
 
 
 def imports(part: str) -> str:
-    """The imports of a part, in one text."""
+    """All imports of a part, in one text."""
     notebook = nbformat.read(ROOT / "notebooks" / f"{part}.ipynb", as_version=4)
-    first = next(cell.source for cell in notebook.cells if cell.cell_type == "code")
-    found = [node for node in ast.parse(first).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    cells = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    found = [node for cell in cells for node in cell.body if isinstance(node, ast.Import | ast.ImportFrom)]
     return "\n".join(ast.unparse(node) for node in found)
 
 
