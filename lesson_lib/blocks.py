@@ -435,7 +435,7 @@ class Transformer(nn.Module):
         past = len(state.caches[0].own)
         x = self.embedding(tokens, past)
         n = x.shape[1]
-        ahead = causal(past + n, device=x.device)[-n:] if n > 1 else None
+        ahead = causal(past + n, queries=n, device=x.device) if n > 1 else None
         options = {"mask": ahead, "memory_mask": state.mask, "caches": state.caches, "weights": weights}
         decoded = self.decoder(x, state.memory, **options)
         return Predicted(self.embedding.logits(decoded.output), None, decoded if weights else None)

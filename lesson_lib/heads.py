@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -34,11 +35,16 @@ class Cache:
     """Keys and values of the tokens seen so far, (*b, h, tokens, d) each, so that a new token need not
     compute them again.
 
-    Give the same cache to every call; `len(cache)` counts its tokens. For self-attention, one cache per
-    layer.
+    Give the same cache to every call; `len(cache)` counts the tokens that it holds, `seen` those that ever
+    came. For self-attention, one cache per layer. With a `window` it rolls: a token may look at that many,
+    itself among them, so no more than window - 1 are kept, and `seen` alone says where the next one stands.
+    Raises ValueError where `window` is less than 1.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: int | None = None) -> None:
+        if window is not None:
+            require.whole(window=window)
+        self.window, self.seen = window, 0
         self.key: Tensor | None = None
         self.value: Tensor | None = None
 
@@ -46,7 +52,7 @@ class Cache:
         return 0 if self.key is None else self.key.shape[-2]
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values, the new ones last."""
+        """All keys and values that the new tokens may see, their own last."""
         if self.key is not None and self.value is not None:
             if self.key.shape[:-2] != key.shape[:-2]:
                 raise ValueError(
@@ -55,14 +61,20 @@ class Cache:
                 )
             if key.shape[-2] == 0:  # nothing new, as in attention to a source that does not grow
                 return self.key, self.value
+            self.seen += key.shape[-2]
             key, value = torch.cat((self.key, key), -2), torch.cat((self.value, value), -2)
-        self.key, self.value = key, value
+        else:
+            self.seen = key.shape[-2]
+        old = 0 if self.window is None else max(0, key.shape[-2] - self.window + 1)
+        # what is kept of a longer table is copied, so that the table can go
+        self.key, self.value = (x[..., old:, :].clone() if old else x for x in (key, value))
         return key, value
 
     def take(self, rows: Int[Tensor, " rows"]) -> "Cache":
         """A new cache with those sequences of the batch, in that order; one may be taken twice, as a beam
         search does."""
-        taken = Cache()
+        taken = Cache(self.window)
+        taken.seen = self.seen
         if self.key is not None and self.value is not None:
             taken.key, taken.value = self.key[rows], self.value[rows]
         return taken
@@ -75,7 +87,8 @@ class MultiHeadAttention(nn.Module):
     Self-attention is `layer(x, x, x)`, cross-attention `layer(x, source, source)`. `d_k` and `d_v` are the
     widths of ONE head (default: d_model / n_heads). `attention` is anything with the signature of `attend`: a
     partial of it, a `ShawAttention`, a window. `rotate` turns queries and keys by their positions before they
-    meet, `rotate(x, start)`: for example `positions.rotary`.
+    meet, `rotate(x, start)`: for example `positions.rotary`. `query_norm` and `key_norm` take each head's
+    queries and keys (*b, h, n, d_k) before they are turned, for example `nn.RMSNorm(d_k)`.
 
     `n_key_heads` heads of keys and values (default: n_heads) are shared by groups of n_heads / n_key_heads
     queries each, neighbours; a cache holds no more than these. With one for all it is called multi-query
@@ -84,7 +97,8 @@ class MultiHeadAttention(nn.Module):
     Raises ValueError where d_model is no multiple of n_heads and a width is missing, and n_heads no multiple
     of n_key_heads.
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Shazeer 2019, arXiv:1911.02150 (one head of
-    keys); Ainslie et al. 2023, arXiv:2305.13245 (groups).
+    keys); Ainslie et al. 2023, arXiv:2305.13245 (groups); Henry et al. 2020, arXiv:2010.04245 (norms of
+    queries and keys).
     """
 
     def __init__(
@@ -99,6 +113,8 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         attention: Callable[..., Attended] = attend,
         rotate: Callable[[Tensor, int], Tensor] | None = None,
+        query_norm: Callable[[Tensor], Tensor] | None = None,
+        key_norm: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__()
         if d_k is None or d_v is None:
@@ -107,11 +123,13 @@ class MultiHeadAttention(nn.Module):
             _divisible(n_heads, n_key_heads, "n_heads", "n_key_heads")
         shared = n_heads if n_key_heads is None else n_key_heads
         d_k, d_v = d_k or d_model // n_heads, d_v or d_model // n_heads
-        for name, value in {"attention": attention, "rotate": rotate}.items():
-            if not callable(value) and not (name == "rotate" and value is None):
+        optional = {"rotate": rotate, "query_norm": query_norm, "key_norm": key_norm}
+        for name, value in {"attention": attention, **optional}.items():
+            if not callable(value) and not (name in optional and value is None):
                 raise TypeError(f"{name} must be a function, got {type(value).__name__}")
         self.d_model, self.n_heads, self.n_key_heads, self.d_k, self.d_v = d_model, n_heads, shared, d_k, d_v
         self.dropout, self.attention, self.rotate = dropout, attention, rotate
+        self.query_norm, self.key_norm = query_norm, key_norm
         self.w_query = nn.Linear(d_model, n_heads * d_k, bias=bias)
         self.w_key = nn.Linear(d_model, shared * d_k, bias=bias)
         self.w_value = nn.Linear(d_model, shared * d_v, bias=bias)
@@ -137,8 +155,8 @@ class MultiHeadAttention(nn.Module):
 
         `mask` (True = may look) and `score_bias` are shared by all heads where they have the shape (n, m) or
         (*b, n, m); one with an axis more, (*b, h, n, m), is per head, so a table (h, n, m) for a batch needs
-        `[None]`. With a `cache`, keys and values are appended to it, and m counts all that it then holds: the
-        mask of n new tokens is `causal(m)[-n:]`.
+        `[None]`. With a `cache`, keys and values are appended to it, and m counts all that it held and the n
+        new ones: their mask is `causal(m, queries=n)`, with the cache's window where it has one.
         """
         for name, x in {"query": query, "key": key, "value": value}.items():
             self._check(name, x)
@@ -150,7 +168,11 @@ class MultiHeadAttention(nn.Module):
                 (self.w_value, value, self.n_key_heads),
             )
         )
-        start = 0 if cache is None else len(cache)
+        start = 0 if cache is None else cache.seen
+        if self.query_norm is not None:
+            q = self.query_norm(q)
+        if self.key_norm is not None:
+            k = self.key_norm(k)
         if self.rotate is not None:
             q, k = self.rotate(q, start), self.rotate(k, start)
         if cache is not None:
@@ -245,6 +267,50 @@ class ShawAttention(nn.Module):
         """As `attend`; the table of weights is always made, since the output needs it."""
         output, table = attend(query, key, value, score=self.shaw, **options)
         return Attended(output + self.shaw.values(table), table if weights else None)
+
+
+class SinkAttention(nn.Module):
+    """`attend` with a sink for each head, for MultiHeadAttention's `attention`: one more key, of zeros, whose
+    score is the learned number `sinks[h]` and whose value is 0.
+
+    A head that finds nothing can look there. The weights that are returned are those of the real keys: what
+    they lack to 1 went to the sink. A query that sees the sink alone gets 0.
+    Raises ValueError where the number of heads is another than that of the sinks.
+    Source: OpenAI 2025, gpt-oss, arXiv:2508.10925; Xiao et al. 2023, arXiv:2309.17453 (why heads look at the
+    first token).
+    """
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        require.whole(n_heads=n_heads)
+        self.sinks = nn.Parameter(torch.zeros(n_heads))
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        mask: Tensor | None = None,
+        score_bias: Tensor | None = None,
+        **options: Any,
+    ) -> Attended:
+        """As `attend`, for queries (*b, h, n, d_k)."""
+        if query.ndim < 3 or query.shape[-3] != len(self.sinks):
+            raise ValueError(
+                f"query must have shape (..., {len(self.sinks)} heads, n, d_k), one head for each sink, got"
+                f" {tuple(query.shape)}"
+            )
+        n, m = query.shape[-2], key.shape[-2]
+        bias = query.new_zeros(*query.shape[:-2], n, m) if score_bias is None else score_bias
+        sinks = self.sinks.to(query.dtype)[:, None, None].expand(*query.shape[:-2], n, 1)
+        bias = torch.cat((bias.expand(*query.shape[:-2], n, m), sinks), -1)
+        if mask is not None:
+            mask = F.pad(mask, (0, 1), value=True)
+        output, table = attend(
+            query, F.pad(key, (0, 0, 0, 1)), F.pad(value, (0, 0, 0, 1)), mask=mask, score_bias=bias, **options
+        )
+        return Attended(output, None if table is None else table[..., :-1])
 
 
 def masks_from_torch(

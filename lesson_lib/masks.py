@@ -7,17 +7,39 @@ from torch import Tensor
 from lesson_lib import require
 
 
-def causal(n: int, *, device: torch.device | None = None) -> Bool[Tensor, "n n"]:
+def causal(
+    n: int, *, queries: int | None = None, window: int | None = None, device: torch.device | None = None
+) -> Bool[Tensor, "queries n"]:
     """Mask that lets each token look at itself and at earlier tokens, never at later ones.
 
-    Raises ValueError where `n` is negative.
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
+    `queries` asks for the rows of the last so many tokens alone, as they come after a cache: the last row
+    belongs to the last of the n keys, and no table of n x n is made. `window` counts the tokens that one may
+    look at, itself among them: `window=1` is "only myself".
+    Raises ValueError where a count is negative, there are more queries than keys, or `window` is 0.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3; `window`: Beltagy et al. 2020,
+    arXiv:2004.05150, and Jiang et al. 2023, arXiv:2310.06825.
 
     >>> causal(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    >>> causal(4, queries=2, window=3).int().tolist()
+    [[1, 1, 1, 0], [0, 1, 1, 1]]
     """
     require.whole(at_least=0, n=n)
-    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+    if queries is None and window is None:
+        return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+    queries = n if queries is None else queries
+    require.whole(at_least=0, queries=queries)
+    if queries > n:
+        raise ValueError(
+            f"queries is {queries}, but there are n = {n} keys; each query's own token is among the keys"
+        )
+    key = torch.arange(n, device=device)
+    own = key[n - queries :, None]
+    seen = key <= own
+    if window is None:
+        return seen
+    require.whole(window=window)
+    return seen & (key > own - window)
 
 
 def window(n: int, radius: int, *, device: torch.device | None = None) -> Bool[Tensor, "n n"]:

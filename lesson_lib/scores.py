@@ -38,6 +38,24 @@ def scaled_dot(query: Float[Tensor, "*#b n d_k"], key: Float[Tensor, "*#b m d_k"
     return (query * query.shape[-1] ** -0.5) @ key.mT
 
 
+def soft_cap(
+    cap: float, score: Callable[[Tensor, Tensor], Tensor] = scaled_dot
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """A score that stays between -cap and cap: `cap · tanh(score / cap)`. Small scores are what they were.
+
+    The mask of `attend` comes after it, so hidden keys stay hidden. Raises ValueError where `cap` is not
+    positive.
+    Source: Gemma Team 2024, Gemma 2, arXiv:2408.00118 (logit soft-capping); Bello et al. 2016,
+    arXiv:1611.09940.
+
+    >>> soft_cap(2.0, dot)(torch.tensor([[100.0]]), torch.tensor([[1.0]])).item()
+    2.0
+    """
+    if not cap > 0:
+        raise ValueError(f"cap must be > 0, got {cap}; Gemma 2 has 50")
+    return lambda query, key: cap * (score(query, key) / cap).tanh()
+
+
 class Additive(nn.Module):
     """Additive score: `v · tanh(W_q q + W_k k)`, a network with one hidden layer of `d_hidden` units.
 

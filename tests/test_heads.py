@@ -14,6 +14,7 @@ from lesson_lib.heads import (
     Cache,
     MultiHeadAttention,
     ShawAttention,
+    SinkAttention,
     masks_from_torch,
     merge_heads,
     split_heads,
@@ -21,7 +22,7 @@ from lesson_lib.heads import (
 from lesson_lib.masks import causal, padding, window
 from lesson_lib.measure import growth_exponent, peak_mib
 from lesson_lib.positions import Shaw, alibi, rotary
-from lesson_lib.scores import dot
+from lesson_lib.scores import dot, soft_cap
 
 B, H, N, M, D = 2, 3, 7, 11, 24
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -373,6 +374,77 @@ def test_the_cache_holds_no_more_heads_than_keys_have(n_key_heads):
         outputs.append(layer(part, part, part, cache=cache, mask=causal(seen)[-part.shape[1] :]).output)
     assert cache.key.shape == (B, n_key_heads, N, D // 6) and cache.value.shape == (B, n_key_heads, N, 7)
     assert_close(torch.cat(outputs, 1), layer(x, x, x, mask=causal(N)).output, **CLOSE)
+
+
+KINDS = {
+    "plain": dict,
+    "rotary": lambda: {"rotate": rotary},
+    "norms": lambda: {"rotate": rotary, "query_norm": nn.RMSNorm(4), "key_norm": nn.RMSNorm(4)},
+    "soft cap": lambda: {"attention": partial(attend, score=soft_cap(0.5))},
+    "sinks": lambda: {"attention": SinkAttention(6), "rotate": rotary},
+}
+
+
+@pytest.mark.parametrize("pieces", [[1] * N, [3, 1, 1, 2], [5, 2]], ids=str)
+@pytest.mark.parametrize("reach", [None, 1, 2, 5])
+@pytest.mark.parametrize("n_key_heads", [1, 2, 6])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_chunks_is_all_at_once(kind, n_key_heads, reach, pieces):
+    """For every kind, every sharing, every window; a cache that rolls holds no more than its window needs."""
+    layer = MultiHeadAttention(D, 6, n_key_heads=n_key_heads, **KINDS[kind]())
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    x, cache, outputs = torch.randn(B, N, D), Cache(reach), []
+    for part in x.split(pieces, dim=1):
+        n = part.shape[1]
+        mask = causal(len(cache) + n, queries=n, window=reach)
+        outputs.append(layer(part, part, part, cache=cache, mask=mask).output)
+        assert cache.seen == sum(y.shape[1] for y in outputs)
+        assert len(cache) == (cache.seen if reach is None else min(cache.seen, reach - 1))
+    whole = layer(x, x, x, mask=causal(N, window=reach)).output
+    assert_close(torch.cat(outputs, 1), whole, atol=1e-4, rtol=1e-4)
+
+
+def test_norms_see_each_head_before_it_is_turned():
+    norms = nn.RMSNorm(D // H), nn.RMSNorm(D // H)
+    for norm in norms:
+        nn.init.normal_(norm.weight)
+    layer = MultiHeadAttention(D, H, rotate=rotary, query_norm=norms[0], key_norm=norms[1])
+    x = torch.randn(B, N, D)
+    q, k, v = (split_heads(w(x), H) for w in (layer.w_query, layer.w_key, layer.w_value))
+    exact = attend(rotary(norms[0](q)), rotary(norms[1](k)), v)
+    assert_close(layer(x, x, x).weights, exact.weights, **CLOSE)
+    turned_first = attend(norms[0](rotary(q)), norms[1](rotary(k)), v)
+    assert not torch.allclose(turned_first.weights, exact.weights, atol=1e-3)
+    assert {norm.weight for norm in norms} < set(layer.parameters())
+
+
+def test_a_sink_takes_its_share_and_gives_nothing():
+    """By hand: the softmax of the scores and one number more."""
+    sinks, (q, k, v) = SinkAttention(H), torch.randn(3, B, H, N, 5)
+    nn.init.normal_(sinks.sinks)
+    scores = torch.cat((q @ k.mT / 5**0.5, sinks.sinks[:, None, None].expand(B, H, N, 1)), -1)
+    by_hand = scores.softmax(-1)[..., :-1]
+    output, weights = sinks(q, k, v)
+    assert_close(weights, by_hand, **CLOSE)
+    assert_close(output, by_hand @ v, **CLOSE)
+    assert_close(sinks(q, k, v, weights=False).output, output, **CLOSE)
+    nn.init.constant_(sinks.sinks, -1e9)
+    assert_close(sinks(q, k, v, mask=causal(N)).output, attend(q, k, v, mask=causal(N)).output, **CLOSE)
+
+
+def test_whoever_sees_the_sink_alone_gets_exactly_0():
+    q, k, v = torch.randn(3, B, H, N, 5)
+    mask = causal(N) & (torch.arange(N) > 0)  # nobody sees token 0, so it sees nothing
+    bias = torch.randn(N, N)
+    for weights in (True, False):
+        output = SinkAttention(H)(q, k, v, mask=mask, score_bias=bias, weights=weights).output
+        assert (output[..., 0, :] == 0).all() and torch.isfinite(output).all()
+
+
+def test_a_sink_needs_its_head():
+    with pytest.raises(ValueError, match="one head for each sink"):
+        SinkAttention(2)(*torch.randn(3, B, H, N, 5))
 
 
 def test_rows_of_a_shared_cache_go_on_as_their_sequences():

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from lesson_lib.attention import attend
 from lesson_lib.measure import peak_mib
-from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot
+from lesson_lib.scores import Additive, Bilinear, dot, scaled_dot, soft_cap
 
 B, N, M, D_Q, D_K, D_H = 2, 7, 11, 5, 3, 13
 
@@ -93,6 +93,16 @@ def test_additive_in_chunks_never_holds_all_hidden_layers(training):
     assert peaks[2**14] < 32 < 64 < peaks[2**30]
 
 
+def test_a_soft_cap_bounds_all_and_keeps_the_order():
+    q, k = 30 * torch.randn(5, 4), torch.randn(7, 4)
+    capped, plain = soft_cap(2.0)(q, k), scaled_dot(q, k)
+    assert capped.abs().max() <= 2 < plain.abs().max()
+    assert (capped.sign() == plain.sign()).all()
+    torch.testing.assert_close(soft_cap(1e4)(q, k), plain, rtol=1e-3, atol=1e-3)
+    mask = torch.tensor([[True] * 6 + [False]])
+    assert (attend(q, k, k, score=soft_cap(2.0), mask=mask).weights[:, -1] == 0).all()
+
+
 def test_bilinear_starts_with_scores_of_variance_one():
     std = Bilinear(64, 128)(torch.randn(500, 64), torch.randn(500, 128)).std().item()
     assert 0.9 < std < 1.1
@@ -101,6 +111,7 @@ def test_bilinear_starts_with_scores_of_variance_one():
 @pytest.mark.parametrize(
     "call, kind, words",
     [
+        (lambda: soft_cap(0), ValueError, "Gemma 2 has 50"),
         (lambda: Additive(0, 1, 1), ValueError, "d_query must be a whole number >= 1"),
         (lambda: Additive(1, 1, torch.ones(3)), ValueError, "x.shape"),
         (lambda: Bilinear(3, -1), ValueError, "d_key must be a whole number >= 1"),

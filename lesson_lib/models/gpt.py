@@ -92,7 +92,7 @@ class GPT(nn.Module):
                 f"tokens must fit the context of {self.context}, got {past + n}; keep the last ones,"
                 f" tokens[:, -{self.context}:]"
             )
-        ahead = causal(past + n, device=tokens.device)[past:] if n > 1 else None
+        ahead = causal(past + n, queries=n, device=tokens.device) if n > 1 else None
         x = self.encoder(self.embedding(tokens, past), mask=ahead, caches=caches).output
         return self.embedding.logits(x)
 
