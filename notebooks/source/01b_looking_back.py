@@ -9,7 +9,7 @@ A machine reads *3. märz 2021* and writes *2021-03-03*. It reads once. When it 
 **Time** about 45 minutes. **You need** part [01a](01a_two_saws.ipynb). **Exercises**: [exercises/01_history](exercises/01_history.ipynb).
 
 <details><summary>中文摘要</summary>
-2014年的编码器-解码器把整个输入压缩成一个向量;Bahdanau 的注意力在写每个字符之前都回看全部编码器状态。500 步训练后,回看几乎全对,单个向量几乎全错;
+2014年的编码器-解码器把整个输入压缩成一个向量;Bahdanau 的注意力在写每个字符之前都回看全部编码器状态。400 步训练后,回看几乎全对,单个向量几乎全错;
 但训练八倍的步数后,单个向量也能学会大半。所以单个向量不是太小,而是学得慢。论文中处理的是单词,这里是字符。
 </details>
 """
@@ -124,16 +124,16 @@ print("must write       ", *target, "<end>")
 r"""
 ## 3 · Train both
 
-Two dates in a row, 500 steps of 16 texts each, half a minute, at the learning rate that was best for each. The test days were never trained on, in any language. The vector holds 192
+Two dates in a row, 400 steps of 16 texts each, half a minute, at the learning rate that was best for each. The test days were never trained on, in any language. The vector holds 192
 numbers, and its model has more parameters than the other.
 """
 
 # %%
-predict("after_500")
+predict("wholly_right")
 
 # %%
 models = {
-    name: dates.train(name, dates=2, lr=1e-2)[0]
+    name: dates.train(name, dates=2, lr=1e-2, steps=400)[0]
     for name in ("additive", "fixed vector")
 }
 exact = {name: dates.judge(model, 2)["exact"] for name, model in models.items()}
@@ -226,7 +226,7 @@ for name, model in models.items():
 
 # %% [markdown]
 r"""
-One month changed: with a look back one digit follows. One vector, after its 500 steps, writes two well-formed dates, both wrong, and more than that digit moves.
+One month changed: with a look back one digit follows. One vector, after its 400 steps, writes two well-formed dates, both wrong, and more than that digit moves.
 
 **To remember.** A look back is not what made this task possible. It made it quick to learn.
 

@@ -163,7 +163,7 @@ loss = (cross_entropy(classify(state), label) + reinforce(log_p, reward, expecte
 """
 
 # %%
-ram, _ = glimpse.train("learned", lr=6e-3)
+ram, _ = glimpse.train("learned", lr=6e-3, steps=1000)
 right = glimpse.accuracy(ram, "test")  # after each of the four looks
 
 # %% tags=["nbval-ignore-output"]

@@ -85,7 +85,7 @@ predict("who_names_most")
 mine = 5  # yours to change: 2, 15 or 50
 models = {}
 for radius in (mine, None):  # None is the whole sentence; some 10 s each
-    models[radius], _ = phonemes.train(radius, steps=300)
+    models[radius], _ = phonemes.train(radius, steps=220)
     right = phonemes.accuracy(models[radius], "test").frames
     print(f"radius {radius}: {right:.2f} of the test voice's frames")
 
@@ -107,7 +107,7 @@ figures.spoken(spoken.frames, spoken.labels, guesses, speech.LABELS)
 r"""
 Radius 5 wins, and less is orange. Yet the other could learn scores that fall with the distance, and then it would be nearly a window.
 
-Do not believe 300 steps of one seed. Next: 1,800 steps, three seeds, each radius at its best learning rate. And a rival: in both layers a **convolution** instead of attention, which sums the same frames with weights that are the same everywhere.
+Do not believe 220 steps of one seed. Next: 1,800 steps, three seeds, each radius at its best learning rate. And a rival: in both layers a **convolution** instead of attention, which sums the same frames with weights that are the same everywhere.
 """
 
 # %%

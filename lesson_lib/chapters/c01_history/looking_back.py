@@ -42,14 +42,14 @@ all_the_same = Choice(
     },
 )
 
-after_500 = Choice(
-    name="after_500",
+wholly_right = Choice(
+    name="wholly_right",
     notebook=PART,
     title="Two dates in a row",
-    asked="After 500 steps each: how many of 1,000 new texts does one vector get wholly right?",
+    asked="After 400 steps each: how many of 1,000 new texts does one vector get wholly right?",
     options={"a": "nearly all, as with attention", "b": "about half", "c": "hardly any"},
     answer="c",
-    remember="after 500 steps it has hardly begun",
+    remember="after 400 steps it has hardly begun",
     slips={
         "every part of the answer has to come through the same vector, and that is hard to learn": "a",
         "with one date it gets 82 % right; with two it has hardly begun": "b",
@@ -60,11 +60,11 @@ what_it_shows = Choice(
     name="what_it_shows",
     notebook=PART,
     title="What does that show?",
-    asked="The vector holds 192 numbers. What have these 500 steps shown?",
+    asked="The vector holds 192 numbers. What have these 400 steps shown?",
     options={
         "a": "192 numbers are too few for two dates",
         "b": "one vector cannot translate",
-        "c": "only that 500 steps are too few for it",
+        "c": "only that 400 steps are too few for it",
     },
     answer="c",
     remember="cannot and has not yet look the same; more steps tell them apart",
@@ -278,7 +278,7 @@ ASKED = (
     all_the_same,
     write_one_place,
     write_additive_step,
-    after_500,
+    wholly_right,
     what_it_shows,
     june_or_july,
 )

@@ -38,7 +38,7 @@ RIGHT = {
     ),
     "which_letters": ("b", "märz"),
     "all_the_same": ("b", "are all the same"),
-    "after_500": ("c", "hardly any"),
+    "wholly_right": ("c", "hardly any"),
     "what_it_shows": ("c", "C"),
     "june_or_july": ("c", "the l"),
     "one_place": (
