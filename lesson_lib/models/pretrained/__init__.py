@@ -1,0 +1,26 @@
+"""Models that others have published, opened from a folder on your disk: GPT-2, BERT, ViT, Llama, Mistral,
+Qwen3, Gemma 2 and 3, gpt-oss, Starcoder2. All of them are one `Model` around `attend`.
+
+    model = open_model("a/folder")              config.json and model.safetensors, or shards
+    model(tokens, weights=True)                 logits, states, every layer's weights, the residual stream
+    python -m lesson_lib model a/folder         what it is, layer by layer
+
+Nothing is fetched from a network. Where there is one, the hub's own tool fetches a folder:
+`hf download Qwen/Qwen3-0.6B --local-dir a/folder`.
+
+model       Options, Kind and the Model itself: the few ways in which the families differ
+config      a family's config.json as Options; a field that is not known is refused by name
+names       what each family calls its tensors
+files       open_model, save_model, new_model, from_gpt
+described   what a model is, in words
+"""
+
+from lesson_lib.models.pretrained.config import options
+from lesson_lib.models.pretrained.described import described, kept, kept_per_token, unusual
+from lesson_lib.models.pretrained.files import from_gpt, new_model, open_model, save_model
+from lesson_lib.models.pretrained.model import Kind, Model, Options, Read, Turn, generate
+
+__all__ = [
+    "Kind", "Model", "Options", "Read", "Turn", "described", "from_gpt", "generate", "kept", "kept_per_token",
+    "new_model", "open_model", "options", "save_model", "unusual",
+]  # fmt: skip

@@ -1,0 +1,127 @@
+"""What a model is, in words and numbers: layer by layer, and what is unusual."""
+
+from lesson_lib.models.pretrained.model import Kind, Model, Options
+
+
+def described(model: Model, *, name: str = "") -> str:
+    """A page of plain text: sizes, the kinds of layer, the numbers kept per token, and what is unusual."""
+    o = model.options
+    count = sum(p.numel() for p in model.parameters())
+    dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
+    lines = [f"{name + ': ' if name else ''}{o.family}, {len(o.layers)} layers, {count:,} numbers ({dtype})"]
+    lines.append(f"  in        {_comes_in(o)}")
+    lines.append(f"  out       {_goes_out(o)}")
+    lines.append(f"  layer     {_layer(o)}")
+    lines.append("")
+    rows = [("layers", "looks at", "positions", "kept per token")]
+    for numbers, kind in _kinds(o):
+        rows.append((numbers, looks_at(o, kind), _positions(o, kind), f"{kept_per_token(o):,}" if o.causal else "-"))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines += ["  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.append("")
+    if o.causal:
+        lines.append(f"A cache keeps {kept_per_token(o) * len(o.layers):,} numbers per token in all layers;")
+        lines.append(f"for 1,000 tokens {kept(o, 1000):,}, for 100,000 {kept(o, 100_000):,}.")
+    lines += [f"Unusual: {text}." for text in unusual(o)]
+    if model.left:
+        lines.append(f"Left in the file, another read-out: {', '.join(model.left)}.")
+    if isinstance(model.text, str):
+        lines.append(f"Without texts: {model.text}.")
+    return "\n".join(lines)
+
+
+def kept_per_token(o: Options) -> int:
+    """Numbers that one layer's cache keeps for a token: keys and values of each of their heads."""
+    return 2 * o.n_key_heads * o.d_k
+
+
+def kept(o: Options, tokens: int) -> int:
+    """Numbers that all caches keep after so many tokens; a window keeps no more than it needs."""
+    each = (tokens if kind.window is None else min(tokens, kind.window - 1) for kind in o.layers)
+    return kept_per_token(o) * sum(each)
+
+
+def looks_at(o: Options, kind: Kind) -> str:
+    """Which tokens a layer of this kind looks at."""
+    if not o.causal:
+        return "all tokens"
+    return "all before" if kind.window is None else f"the last {kind.window:,}"
+
+
+def unusual(o: Options) -> list[str]:
+    """What differs from the attention of 2017, one clause each."""
+    group = o.n_heads // o.n_key_heads
+    windows = {kind.window for kind in o.layers if kind.window is not None}
+    stretches = {kind.turn.stretch for kind in o.layers if kind.turn is not None} - {1.0}
+    facts = {
+        f"{group} heads of queries share one head of keys and values": group > 1,
+        f"a head is {o.d_k} wide, {o.n_heads} of them are {o.n_heads * o.d_k}, and a token {o.d_model}": (
+            o.n_heads * o.d_k != o.d_model
+        ),
+        f"windows of {', '.join(map(str, sorted(windows)))} tokens, the own one among them": bool(windows),
+        "queries and keys are normed before they are turned (QK-norm)": o.head_norms,
+        "each head has a sink, a key that nobody wrote": o.sinks,
+        f"scores are capped at ±{o.cap:g}" if o.cap else "": bool(o.cap),
+        f"logits are capped at ±{o.logit_cap:g}" if o.logit_cap else "": bool(o.logit_cap),
+        "scores are not divided by the root of the head's width": (
+            o.scale is not None and abs(o.scale - o.d_k**-0.5) > 1e-9
+        ),
+        f"queries and keys are stretched by {max(stretches, default=1):.3f} (yarn)": bool(stretches),
+        "norms on both sides of each sub-layer": o.norms == "both",
+        f"embeddings are multiplied by {o.embedding_scale:.4g}": o.embedding_scale != 1,
+        f"{o.experts.count} experts, {o.experts.used} for each token" if o.experts else "": bool(o.experts),
+    }
+    return [text for text, there in facts.items() if there]
+
+
+def _kinds(o: Options) -> list[tuple[str, Kind]]:
+    """Layers of the same kind together, by their numbers."""
+    groups: dict[Kind, list[int]] = {}
+    for i, kind in enumerate(o.layers):
+        groups.setdefault(kind, []).append(i)
+    return [(_ranges(numbers), kind) for kind, numbers in groups.items()]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0-4, 6-10.
+
+    >>> _ranges([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for i in numbers:
+        if runs and i == runs[-1][-1] + 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _comes_in(o: Options) -> str:
+    if o.image:
+        channels, side, patch = o.image
+        return f"images of {side} x {side}, {channels} channels, as {(side // patch) ** 2} patches of {patch} x {patch} and one token"
+    return f"{o.n_tokens:,} tokens as rows of {o.d_model:,}"
+
+
+def _goes_out(o: Options) -> str:
+    if o.reads_out == "nothing":
+        return "the last states; no read-out in this file"
+    if o.reads_out == "classes":
+        return f"{o.n_classes} classes, read from the first token"
+    by = "the table of embeddings" if o.tied else "a table of its own"
+    return f"logits of {o.n_tokens:,} tokens, by {by}"
+
+
+def _layer(o: Options) -> str:
+    heads = f"{o.n_heads} heads" + ("" if o.n_heads == o.n_key_heads else f", {o.n_key_heads} of keys and values")
+    norm = "RMSNorm" if o.norm == "rms" else "LayerNorm"
+    where = {"before": "before", "behind": "behind", "both": "on both sides of"}[o.norms]
+    network = "gated, " if o.gated and not o.experts else "in experts, " if o.experts else ""
+    return f"{heads}, width {o.d_k}; {network}{o.d_inner:,} inside ({o.activation}); {norm} {where} each sub-layer"
+
+
+def _positions(o: Options, kind: Kind) -> str:
+    if kind.turn is not None:
+        return kind.turn.told
+    return "learned, one for each patch" if o.image else f"a learned table of {o.positions:,}"

@@ -1,0 +1,175 @@
+"""What each family calls its tensors. Left stands our name, right theirs; `*` is the number of the layer, and
+a pair of modules stands for its weight and its bias.
+
+A `Made` tensor is not ours as it lies in the file: a part of a fused one, transposed, or with 1 added.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Made(NamedTuple):
+    """Their name, and what to do with the tensor."""
+
+    name: str
+    how: Callable[[Tensor], Tensor]
+
+
+def _part(i: int) -> Callable[[Tensor], Tensor]:
+    """Part i of queries, keys and values that lie side by side in one tensor whose columns are outputs."""
+    return lambda x: _transposed(x).chunk(3)[i]
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return x.mT if x.ndim > 1 else x
+
+
+def _and_one(x: Tensor) -> Tensor:
+    return x + 1
+
+
+GPT2 = {
+    "embedding.table": "wte.weight",
+    "embedding.positions": "wpe.weight",
+    "layers.*.before.0": "h.*.ln_1",
+    "layers.*.before.1": "h.*.ln_2",
+    "layers.*.attention.w_query": Made("h.*.attn.c_attn", _part(0)),
+    "layers.*.attention.w_key": Made("h.*.attn.c_attn", _part(1)),
+    "layers.*.attention.w_value": Made("h.*.attn.c_attn", _part(2)),
+    "layers.*.attention.w_output": Made("h.*.attn.c_proj", _transposed),
+    "layers.*.feed_forward.w_in": Made("h.*.mlp.c_fc", _transposed),
+    "layers.*.feed_forward.w_out": Made("h.*.mlp.c_proj", _transposed),
+    "norm": "ln_f",
+    "read_out.table": "lm_head.weight",
+}
+BERT = {
+    "embedding.table": "embeddings.word_embeddings.weight",
+    "embedding.positions": "embeddings.position_embeddings.weight",
+    "embedding.kinds": "embeddings.token_type_embeddings.weight",
+    "embedding.norm": "embeddings.LayerNorm",
+    "layers.*.attention.w_query": "encoder.layer.*.attention.self.query",
+    "layers.*.attention.w_key": "encoder.layer.*.attention.self.key",
+    "layers.*.attention.w_value": "encoder.layer.*.attention.self.value",
+    "layers.*.attention.w_output": "encoder.layer.*.attention.output.dense",
+    "layers.*.behind.0": "encoder.layer.*.attention.output.LayerNorm",
+    "layers.*.feed_forward.w_in": "encoder.layer.*.intermediate.dense",
+    "layers.*.feed_forward.w_out": "encoder.layer.*.output.dense",
+    "layers.*.behind.1": "encoder.layer.*.output.LayerNorm",
+    "read_out.dense": "cls.predictions.transform.dense",
+    "read_out.norm": "cls.predictions.transform.LayerNorm",
+    "read_out.bias": "cls.predictions.bias",
+    "read_out.table": "cls.predictions.decoder.weight",
+}
+VIT = {
+    "embedding.cut": "embeddings.patch_embeddings.projection",
+    "embedding.first": "embeddings.cls_token",
+    "embedding.positions": "embeddings.position_embeddings",
+    "layers.*.before.0": "encoder.layer.*.layernorm_before",
+    "layers.*.before.1": "encoder.layer.*.layernorm_after",
+    "layers.*.attention.w_query": "encoder.layer.*.attention.attention.query",
+    "layers.*.attention.w_key": "encoder.layer.*.attention.attention.key",
+    "layers.*.attention.w_value": "encoder.layer.*.attention.attention.value",
+    "layers.*.attention.w_output": "encoder.layer.*.attention.output.dense",
+    "layers.*.feed_forward.w_in": "encoder.layer.*.intermediate.dense",
+    "layers.*.feed_forward.w_out": "encoder.layer.*.output.dense",
+    "norm": "layernorm",
+    "read_out.linear": "classifier",
+}
+LLAMA = {
+    "embedding.table": "embed_tokens.weight",
+    "layers.*.before.0": "layers.*.input_layernorm",
+    "layers.*.before.1": "layers.*.post_attention_layernorm",
+    "layers.*.attention.w_query": "layers.*.self_attn.q_proj",
+    "layers.*.attention.w_key": "layers.*.self_attn.k_proj",
+    "layers.*.attention.w_value": "layers.*.self_attn.v_proj",
+    "layers.*.attention.w_output": "layers.*.self_attn.o_proj",
+    "layers.*.feed_forward.w_gate": "layers.*.mlp.gate_proj",
+    "layers.*.feed_forward.w_in": "layers.*.mlp.up_proj",
+    "layers.*.feed_forward.w_out": "layers.*.mlp.down_proj",
+    "norm": "norm",
+    "read_out.table": "lm_head.weight",
+}
+STARCODER2 = LLAMA | {
+    "layers.*.feed_forward.w_in": "layers.*.mlp.c_fc",
+    "layers.*.feed_forward.w_out": "layers.*.mlp.c_proj",
+}
+QWEN3 = LLAMA | {
+    "layers.*.attention.query_norm": "layers.*.self_attn.q_norm",
+    "layers.*.attention.key_norm": "layers.*.self_attn.k_norm",
+}
+# the files hold what is added to 1
+GEMMA2 = LLAMA | {
+    "layers.*.before.0": Made("layers.*.input_layernorm", _and_one),
+    "layers.*.after.0": Made("layers.*.post_attention_layernorm", _and_one),
+    "layers.*.before.1": Made("layers.*.pre_feedforward_layernorm", _and_one),
+    "layers.*.after.1": Made("layers.*.post_feedforward_layernorm", _and_one),
+    "norm": Made("norm", _and_one),
+}
+GEMMA3 = GEMMA2 | {
+    "layers.*.attention.query_norm": Made("layers.*.self_attn.q_norm", _and_one),
+    "layers.*.attention.key_norm": Made("layers.*.self_attn.k_norm", _and_one),
+}
+# gates and what they let pass alternate, column by column
+GPT_OSS = LLAMA | {
+    "layers.*.attention.attention.sinks": "layers.*.self_attn.sinks",
+    "layers.*.feed_forward.router": "layers.*.mlp.router",
+    "layers.*.feed_forward.w_gate": Made("layers.*.mlp.experts.gate_up_proj", lambda x: x[..., ::2]),
+    "layers.*.feed_forward.b_gate": Made("layers.*.mlp.experts.gate_up_proj_bias", lambda x: x[..., ::2]),
+    "layers.*.feed_forward.w_in": Made("layers.*.mlp.experts.gate_up_proj", lambda x: x[..., 1::2]),
+    "layers.*.feed_forward.b_in": Made("layers.*.mlp.experts.gate_up_proj_bias", lambda x: x[..., 1::2]),
+    "layers.*.feed_forward.w_out": "layers.*.mlp.experts.down_proj",
+    "layers.*.feed_forward.b_out": "layers.*.mlp.experts.down_proj_bias",
+}
+
+
+class Family(NamedTuple):
+    """How a family's files are read. `prefix` may stand before every name; `copies` are saved twice in some
+    files, and must be equal; `constants` are no weights; `left` are other read-outs, which are not
+    opened."""
+
+    names: dict[str, str | Made]
+    prefix: str
+    copies: dict[str, str] = {}
+    constants: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+LM_HEAD = {"lm_head.weight": "embed_tokens.weight"}
+TURNED = ("layers.*.self_attn.rotary_emb.inv_freq",)
+FAMILIES = {
+    "gpt2": Family(GPT2, "transformer.", {"lm_head.weight": "wte.weight"}, ("h.*.attn.bias", "h.*.attn.masked_bias")),
+    "bert": Family(
+        BERT, "bert.",
+        {
+            "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+            "cls.predictions.decoder.bias": "cls.predictions.bias",
+        },
+        ("embeddings.position_ids",),
+        ("pooler.", "cls.seq_relationship."),
+    ),
+    "vit": Family(VIT, "vit.", left=("pooler.",)),
+    "llama": Family(LLAMA, "model.", LM_HEAD, TURNED),
+    "mistral": Family(LLAMA, "model.", LM_HEAD, TURNED),
+    "qwen3": Family(QWEN3, "model.", LM_HEAD),
+    "gemma2": Family(GEMMA2, "model.", LM_HEAD),
+    "gemma3_text": Family(GEMMA3, "model.", LM_HEAD),
+    "gpt_oss": Family(GPT_OSS, "model.", LM_HEAD),
+    "starcoder2": Family(STARCODER2, "model.", LM_HEAD),
+}  # fmt: skip
+
+
+def theirs(our_name: str, names: dict[str, str | Made]) -> Made:
+    """Their name of one of our tensors, and how it is made from theirs.
+
+    >>> theirs("layers.3.attention.w_key.bias", LLAMA).name
+    'layers.3.self_attn.k_proj.bias'
+    """
+    parts = our_name.split(".")
+    number = parts[1] if parts[0] == "layers" else ""
+    starred = ".".join(["layers", "*", *parts[2:]]) if number else our_name
+    stem, _, last = starred.rpartition(".")
+    found, suffix = (names[starred], "") if starred in names else (names[stem], f".{last}")
+    made = found if isinstance(found, Made) else Made(found, lambda x: x)
+    return Made(made.name.replace("*", number) + suffix, made.how)

@@ -1,0 +1,131 @@
+"""Tiny models of `transformers`, with redrawn weights, saved as folders that our opener reads.
+
+Their default weights are so small that attention is uniform and every mistake stays small: here every tensor
+is drawn anew, so that scores differ by several units. Nothing is fetched: configurations are written by hand.
+"""
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+N_TOKENS, N, WINDOW = 61, 24, 7
+LLAMA = {
+    "vocab_size": N_TOKENS, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 64,
+    "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
+}  # fmt: skip
+TWO_WAYS = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+LONGER = {
+    "linear": {"rope_type": "linear", "factor": 4.0},
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+    "llama3": {
+        "rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 16, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+    },
+}  # fmt: skip
+
+
+def longer(name: str) -> dict[str, Any]:
+    return {"rope_parameters": LONGER[name] | {"rope_theta": 100.0}}
+
+
+# our name: (their class, their configuration)
+FOLDERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2": ("GPT2LMHeadModel", {
+        "n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": N_TOKENS, "n_positions": 64,
+        "bos_token_id": None, "eos_token_id": None,
+    }),
+    "bert": ("BertForMaskedLM", TWO_WAYS | {"vocab_size": N_TOKENS, "max_position_embeddings": 64}),
+    "bert, both read-outs": ("BertForPreTraining", TWO_WAYS | {"vocab_size": N_TOKENS}),
+    "vit": ("ViTForImageClassification", TWO_WAYS | {"image_size": 16, "patch_size": 4, "num_labels": 5}),
+    "llama": ("LlamaForCausalLM", LLAMA),
+    "llama, linear": ("LlamaForCausalLM", LLAMA | longer("linear")),
+    "llama, yarn": ("LlamaForCausalLM", LLAMA | longer("yarn")),
+    "llama, llama3": ("LlamaForCausalLM", LLAMA | longer("llama3")),
+    "mistral": ("MistralForCausalLM", LLAMA | {"sliding_window": WINDOW}),
+    "qwen3": ("Qwen3ForCausalLM", LLAMA | {"sliding_window": None, "tie_word_embeddings": True}),
+    "qwen3, windows": ("Qwen3ForCausalLM", LLAMA | {
+        "use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1,
+    }),
+    "gemma2": ("Gemma2ForCausalLM", LLAMA | {
+        "sliding_window": WINDOW, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 5.0,
+        "final_logit_softcapping": 10.0,
+    }),
+    "gemma3": ("Gemma3ForCausalLM", LLAMA | {
+        "sliding_window": WINDOW, "query_pre_attn_scalar": 12, "sliding_window_pattern": 3,
+    }),
+    "gpt_oss": ("GptOssForCausalLM", LLAMA | {
+        "sliding_window": WINDOW, "num_local_experts": 5, "num_experts_per_tok": 2,
+    }),
+    "starcoder2": ("Starcoder2ForCausalLM", LLAMA | {"head_dim": None, "sliding_window": WINDOW}),
+}  # fmt: skip
+TO_READ_ONLY = [name for name, (kind, _) in FOLDERS.items() if not kind.endswith("CausalLM")]
+
+
+def quiet() -> None:
+    """No network is asked, and no progress bar or advice is printed."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def redrawn(model: nn.Module, seed: int = 0) -> nn.Module:
+    """All weights drawn anew: matrices somewhat larger than usual, norms around 1 (or around 0, where 1 is
+    added), biases and sinks of about 1."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    with torch.no_grad():
+        for name, x in model.named_parameters():
+            drawn = torch.randn(x.shape, generator=generator, device="cpu")
+            if x.ndim >= 2:
+                fan = x.shape[-1] if "gate_up" not in name and "down_proj" not in name or x.ndim == 2 else x.shape[-2]
+                x.copy_(1.6 * drawn * fan**-0.5)
+            elif "norm" in name.lower() or "ln_" in name:
+                x.copy_(x + 0.3 * drawn)
+            else:
+                x.copy_(drawn)
+    return model
+
+
+@cache
+def reference(name: str) -> nn.Module:
+    """Their model of that name, in eval mode, attention computed by the plain formula."""
+    quiet()
+    import transformers
+
+    kind, config = FOLDERS[name]
+    model_class = getattr(transformers, kind)
+    given = model_class.config_class(**{k: v for k, v in config.items() if v is not None or k not in ("head_dim",)})
+    given._attn_implementation = "eager"
+    with torch.device("cpu"):
+        return redrawn(model_class(given)).eval()
+
+
+def folder(name: str, root: Path, **options: Any) -> Path:
+    """A folder with that model, as they save it."""
+    quiet()
+    place = root / name.replace(",", "").replace(" ", "-")
+    reference(name).save_pretrained(place, **options)
+    return place
+
+
+def changed(place: Path, **fields: Any) -> Path:
+    """The folder with other fields in its config.json; None takes one out."""
+    path = place / "config.json"
+    config = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
+    return place
+
+
+def inputs(name: str, n: int = N, batch: int = 2, seed: int = 1) -> Tensor:
+    """Tokens, or images, for that model."""
+    generator = torch.Generator("cpu").manual_seed(seed)
+    if name == "vit":
+        return torch.randn(batch, 3, 16, 16, generator=generator, device="cpu")
+    return torch.randint(N_TOKENS, (batch, n), generator=generator, device="cpu")
