@@ -84,7 +84,8 @@ def redrawn(model: nn.Module, seed: int = 0) -> nn.Module:
         for name, x in model.named_parameters():
             drawn = torch.randn(x.shape, generator=generator, device="cpu")
             if x.ndim >= 2:
-                fan = x.shape[-1] if "gate_up" not in name and "down_proj" not in name or x.ndim == 2 else x.shape[-2]
+                rows_are_inputs = "c_" in name or "gate_up" in name or "down_proj" in name and x.ndim == 3
+                fan = x.shape[-2] if rows_are_inputs else x.shape[-1]
                 x.copy_(1.6 * drawn * fan**-0.5)
             elif "norm" in name.lower() or "ln_" in name:
                 x.copy_(x + 0.3 * drawn)
@@ -129,3 +130,80 @@ def inputs(name: str, n: int = N, batch: int = 2, seed: int = 1) -> Tensor:
     if name == "vit":
         return torch.randn(batch, 3, 16, 16, generator=generator, device="cpu")
     return torch.randint(N_TOKENS, (batch, n), generator=generator, device="cpu")
+
+
+# --- what is compared ---
+
+OUTPUTS = ("attn.c_proj", "attention.output.dense", "attention.o_proj", "self_attn.o_proj")
+PIECES = [5, 1, 1, 9, 8]  # of the 24 tokens, for a cache
+NOISE = 4e-6  # of the largest number: two orders of float32 additions differ by about half of that
+
+
+def apart(ours: Tensor, theirs: Tensor, top: float) -> float:
+    """The largest difference, as a share of `top`."""
+    assert ours.shape == theirs.shape, (tuple(ours.shape), tuple(theirs.shape))
+    return float((ours.cpu() - theirs).abs().max()) / top
+
+
+def logits_of(output: Any) -> Tensor:
+    return output.logits if hasattr(output, "logits") else output.prediction_logits
+
+
+@torch.no_grad()
+def answers(name: str) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """Their logits, weights and outputs of attention, layer by layer."""
+    model, outputs = reference(name), []
+    hooks = [
+        module.register_forward_hook(lambda _module, _given, made: outputs.append(made))
+        for at, module in model.named_modules()
+        if at.endswith(OUTPUTS)
+    ]
+    told = model(inputs(name), output_attentions=True)
+    for hook in hooks:
+        hook.remove()
+    return logits_of(told), list(told.attentions), outputs
+
+
+@torch.no_grad()
+def compared(model: Any, name: str) -> dict[str, float]:
+    """How far our model is from theirs: logits, weights, and logits with a cache as shares of the largest
+    logit; outputs of attention, whose size has nothing to do with it, of the largest output."""
+    logits, tables, outputs = answers(name)
+    top, made = float(logits.abs().max()), []
+    hooks = [
+        layer.attention.register_forward_hook(lambda _module, _given, got: made.append(got.output))
+        for layer in model.layers
+    ]
+    x = inputs(name).to(model.layers[0].attention.w_query.weight.device)
+    read = model(x, weights=True)
+    for hook in hooks:
+        hook.remove()
+    largest = max(float(x.abs().max()) for x in outputs)
+    assert len(made) == len(outputs) == len(tables) == len(model.layers)
+    rows = {
+        "outputs": max(apart(a, b, largest) for a, b in zip(made, outputs, strict=True)),
+        "weights": max(apart(a, b, top) for a, b in zip(read.weights, tables, strict=True)),
+        "logits": apart(read.logits, logits, top),
+    }
+    if model.options.causal:
+        caches = model.caches()
+        parts = [model(part, caches=caches).logits for part in x.split(PIECES, 1)]
+        rows["cached"] = apart(torch.cat(parts, 1), logits, top)
+    return rows
+
+
+def main() -> None:
+    """The table of all families, measured now."""
+    import tempfile
+
+    from lesson_lib.models.pretrained import open_model
+
+    print(f"largest difference, as a share of the largest number; {N} tokens, pieces of {PIECES} with a cache")
+    with tempfile.TemporaryDirectory() as root:
+        for name in FOLDERS:
+            found = compared(open_model(folder(name, Path(root))), name)
+            print(f"{name:22}" + "  ".join(f"{what} {value:.1e}" for what, value in found.items()))
+
+
+if __name__ == "__main__":
+    main()

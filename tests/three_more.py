@@ -109,7 +109,7 @@ class T5:
 
     def __init__(self, tensors: Tensors, config: dict[str, Any]) -> None:
         self.tensors, self.config = tensors, config
-        self.logit_scale = config["d_model"] ** -0.5 if config["tie_word_embeddings"] else 1.0
+        self.logit_scale = config["d_model"] ** -0.5 if config["scale_decoder_outputs"] else 1.0
 
     def __call__(self, source: Tensor, target: Tensor) -> Any:
         memory, tables = self._stack("encoder", source, None)

@@ -1,0 +1,256 @@
+"""One wrong line in opening a model, twenty times: each shows in the logits, and many leave every best token as
+it was. The right model differs by less than NOISE."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lesson_lib.attention import Attended
+from lesson_lib.heads import MultiHeadAttention
+from lesson_lib.models.pretrained import files, open_model
+from lesson_lib.models.pretrained import model as models
+from lesson_lib.models.pretrained.names import Made
+from lesson_lib.positions import rotary
+from tests import peers
+
+pytest.importorskip("transformers", reason="transformers is not carried to a GPU machine")
+pytestmark = pytest.mark.on_cpu
+TRAPS = {}
+
+
+def trap(name):
+    """The function plants one mistake with `patch`, before the model of that name is opened."""
+    return lambda plant: TRAPS.setdefault(plant.__name__, (name, plant)) and plant
+
+
+def options(patch, change):
+    """Other options than config.json's."""
+    right = files.options
+    patch.setattr(files, "options", lambda given, **more: change(right(given, **more)))
+
+
+def layers(patch, change):
+    options(patch, lambda found: replace(found, layers=tuple(change(kind) for kind in found.layers)))
+
+
+def file_name(patch, family, **wrong):
+    """Other places of tensors; `i_` stands for the number of a layer."""
+    entry = files.FAMILIES[family]
+    other = {"layers.*." + name.replace("__", "."): value for name, value in wrong.items()}
+    assert other.keys() <= entry.names.keys()
+    patch.setitem(files.FAMILIES, family, entry._replace(names=entry.names | other))
+
+
+def turned(patch, **wrong):
+    def call(turn, x, start):
+        given = torch.tensor(turn.frequencies, dtype=torch.float64)
+        return turn.stretch * rotary(x, start, **{"pairing": "half-split", "frequencies": given} | wrong)
+
+    patch.setattr(models.Turn, "__call__", call)
+
+
+@trap("llama")
+def pairs_of_neighbouring_columns(patch):
+    turned(patch, pairing="interleaved")
+
+
+@trap("llama, linear")
+def linear_scaling_ignored(patch):
+    turned(patch, frequencies=None, base=100.0)
+
+
+@trap("llama, llama3")
+def llama3_scaling_ignored(patch):
+    turned(patch, frequencies=None, base=100.0)
+
+
+@trap("llama, yarn")
+def yarn_without_its_stretch(patch):
+    layers(patch, lambda kind: replace(kind, turn=replace(kind.turn, stretch=1.0)))
+
+
+@trap("mistral")
+def a_window_of_one_more(patch):
+    layers(patch, lambda kind: replace(kind, window=kind.window + 1))
+
+
+@trap("gpt_oss")
+def a_window_of_one_less(patch):
+    layers(patch, lambda kind: replace(kind, window=kind.window and kind.window - 1))
+
+
+@trap("gemma2")
+def no_window(patch):
+    layers(patch, lambda kind: replace(kind, window=None))
+
+
+@trap("gemma3")
+def windows_in_the_wrong_layers(patch):
+    options(patch, lambda found: replace(found, layers=found.layers[::-1]))
+
+
+@trap("gpt2")
+def a_square_matrix_as_it_lies(patch):
+    file_name(patch, "gpt2", attention__w_output="h.*.attn.c_proj")
+
+
+@trap("gpt2")
+def queries_keys_and_values_head_by_head(patch):
+    def part(i):
+        return lambda x: (x.mT if x.ndim > 1 else x).unflatten(0, (4, 3, -1))[:, i].flatten(0, 1)
+
+    file_name(patch, "gpt2", **{
+        f"attention__{name}": Made("h.*.attn.c_attn", part(i))
+        for i, name in enumerate(("w_query", "w_key", "w_value"))
+    })  # fmt: skip
+
+
+@trap("llama")
+def keys_repeated_in_another_order(patch):
+    def attended(layer, q, k, v, **given):
+        group = layer.n_heads // layer.n_key_heads
+        return layer.attention(q, k.repeat(1, group, 1, 1), v.repeat(1, group, 1, 1), **given)
+
+    patch.setattr(MultiHeadAttention, "_attend", attended)
+
+
+@trap("gemma2")
+def norms_without_their_1(patch):
+    file_name(
+        patch, "gemma2", before__0="layers.*.input_layernorm", after__0="layers.*.post_attention_layernorm",
+        before__1="layers.*.pre_feedforward_layernorm", after__1="layers.*.post_feedforward_layernorm",
+    )  # fmt: skip
+
+
+@trap("llama")
+def gate_and_input_exchanged(patch):
+    file_name(
+        patch, "llama", feed_forward__w_gate="layers.*.mlp.up_proj", feed_forward__w_in="layers.*.mlp.gate_proj"
+    )
+
+
+@trap("gemma3")
+def embeddings_not_scaled(patch):
+    options(patch, lambda found: replace(found, embedding_scale=1.0))
+
+
+@trap("gemma2")
+def the_cap_behind_the_mask(patch):
+    """Hidden scores of -1e9 become -cap, which is no small number."""
+
+    def attention(found):
+        def wrong(query, key, value, *, mask, **_given):
+            scores = models._scaled(found.scale, query, key).masked_fill(~mask, -1e9)
+            table = (found.cap * (scores / found.cap).tanh()).softmax(-1)
+            return Attended(table @ value, table)
+
+        return wrong
+
+    patch.setattr(models, "_attention", attention)
+
+
+@trap("gemma2")
+def scores_not_capped(patch):
+    options(patch, lambda found: replace(found, cap=None))
+
+
+@trap("gemma2")
+def logits_not_capped(patch):
+    options(patch, lambda found: replace(found, logit_cap=None))
+
+
+@trap("gemma2")
+def scores_over_the_root_of_the_width(patch):
+    options(patch, lambda found: replace(found, scale=None))
+
+
+@trap("gemma3")
+def one_base_for_all_layers(patch):
+    options(
+        patch,
+        lambda found: replace(
+            found, layers=tuple(replace(kind, turn=found.layers[0].turn) for kind in found.layers)
+        ),
+    )
+
+
+@trap("qwen3")
+def norms_after_the_turn(patch):
+    right = MultiHeadAttention.__init__
+
+    def made(layer, *given, rotate, query_norm, key_norm, **more):
+        norms = [query_norm, key_norm]
+        right(layer, *given, **more, query_norm=query_norm, key_norm=key_norm)
+        layer._late = norms  # a list: no second place in the state
+        layer.rotate = lambda x, start: norms[0 if x.shape[1] == layer.n_heads else 1](rotate(x, start))
+
+    def attended(layer, *given, **more):
+        norms = layer.query_norm, layer.key_norm
+        layer.query_norm, layer.key_norm = None, None
+        out = forward(layer, *given, **more)
+        layer.query_norm, layer.key_norm = norms
+        return out
+
+    forward = MultiHeadAttention.forward
+    patch.setattr(MultiHeadAttention, "__init__", made)
+    patch.setattr(MultiHeadAttention, "forward", attended)
+
+
+@trap("gpt_oss")
+def no_sinks(patch):
+    right = models.SinkAttention.forward
+
+    def forward(layer, *given, **more):
+        layer.sinks.data.fill_(-math.inf)
+        return right(layer, *given, **more)
+
+    patch.setattr(models.SinkAttention, "forward", forward)
+
+
+@trap("llama")
+def another_eps(patch):
+    options(patch, lambda found: replace(found, eps=1e-5))
+
+
+@trap("gpt2")
+def gelu_by_its_formula(patch):
+    options(patch, lambda found: replace(found, activation="gelu"))
+
+
+QUIET = {"another_eps", "gelu_by_its_formula"}  # as small as that, and still far from noise
+
+
+@torch.no_grad()
+def fallen_into(trap_name, root, patch):
+    """The largest error of a logit with that mistake, as a share of the largest logit, and the share of best
+    tokens that stay."""
+    name, plant = TRAPS[trap_name]
+    place = peers.folder(name, root)
+    plant(patch)
+    logits, read = peers.answers(name)[0], open_model(place)(peers.inputs(name))
+    same = (read.logits.argmax(-1) == logits.argmax(-1)).float().mean()
+    return peers.apart(read.logits, logits, float(logits.abs().max())), float(same)
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_wrong_line_shows_in_the_logits(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("LESSON_DEVICE", "cpu")
+    error, _ = fallen_into(name, tmp_path, monkeypatch)
+    assert error > (1000 if name not in QUIET else 2) * peers.NOISE, error
+
+
+def main():
+    """The table of traps, measured now."""
+    import tempfile
+    from pathlib import Path
+
+    for name in TRAPS:
+        with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
+            error, same = fallen_into(name, Path(root), patch)
+            print(f"{name:40} error {error:.1e} of the largest logit; best token the same {same:4.0%}")
+
+
+if __name__ == "__main__":
+    main()
