@@ -22,7 +22,7 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = (
-    "attention masks scores positions heads linear truncated efficient graphs convolution blocks recurrent"
+    "attention masks scores positions heads latent linear truncated efficient graphs convolution blocks recurrent"
 ).split()
 
 

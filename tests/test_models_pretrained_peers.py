@@ -104,7 +104,7 @@ def test_scalings_are_theirs(kind):
 
     given = transformers.LlamaConfig(**peers.LLAMA | {"head_dim": 64} | peers.longer(kind))
     theirs, stretch = ROPE_INIT_FUNCTIONS[kind](given, "cpu")
-    turn = configs.turn(configs.Fields(given.to_dict()), 64)
+    turn = configs.turn(configs.Fields(given.to_dict(), 'llama'), 64)
     assert_close(torch.tensor(turn.frequencies), theirs, rtol=1e-6, atol=0)
     assert turn.stretch == pytest.approx(stretch)
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from lesson_lib.checks import runner
+import torch
+
+from lesson_lib import require
+from lesson_lib.checks import chunks, runner
 from lesson_lib.checks.probes import PROBES, Probe, Stop, start
 from lesson_lib.checks.result import COLOURS, SIGNS, WORDS, table_html, table_text
 from lesson_lib.checks.values import described, is_a, kind
@@ -67,7 +70,15 @@ TELLING = (
 )
 
 
-def properties(attention_fn: Any, *, scale: bool = True) -> Properties:
+def properties(
+    attention_fn: Any,
+    *,
+    scale: bool = True,
+    causal: bool = False,
+    window: int | None = None,
+    cache: Any = None,
+    width: int = 12,
+) -> Properties:
     """What holds and what fails for `attention_fn(query, key, value, mask=None) -> output or (output,
     weights)`.
 
@@ -77,8 +88,19 @@ def properties(attention_fn: Any, *, scale: bool = True) -> Properties:
     need_weights=False). `scale=True` demands scores q.k / sqrt(d_k) where the scores are dot products at all;
     `scale=False` leaves the factor free. Nothing raises, and the random state is left as it was.
 
+    Two kinds of attention look back by themselves, and for them **in chunks = all at once** is tried:
+
+        causal=True   attention_fn(query, key, value), whose n queries are the last of the m keys
+        cache=Cache   attention_fn(tokens, cache) -> output, tokens (2, n, width); `cache()` makes an empty one
+
+    `window` says how many tokens each may look at, itself among them (default: all).
+
     >>> from lesson_lib.attention import attend
+    >>> from lesson_lib.masks import causal as mask
     >>> properties(attend).passed
+    True
+    >>> right = lambda q, k, v: attend(q, k, v, mask=mask(k.shape[-2], queries=q.shape[-2]))
+    >>> properties(right, causal=True).passed
     True
     """
     if not callable(attention_fn) or is_a(attention_fn, type):
@@ -88,7 +110,9 @@ def properties(attention_fn: Any, *, scale: bool = True) -> Properties:
         )
     if changed := runner.replaced():
         return Properties({"runs": f"{changed} is not the original in this session; restart the kernel"})
-    probe, notes = Probe(attention_fn), runner.Notes()
+    probe, notes = _probe(attention_fn, causal, window, cache, width), runner.Notes()
+    if isinstance(probe, str):
+        return Properties({"runs": probe})
     with runner.undisturbed():
         try:
             runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale), notes)
@@ -98,10 +122,35 @@ def properties(attention_fn: Any, *, scale: bool = True) -> Properties:
             probe.findings["runs"] = str(reason)
         except Exception as error:
             probe.findings["runs"] = f"a probe itself stumbled ({kind(error)}); please report it"
-    return Properties(probe.findings, tuple(probe.warnings), notes.rows)
+    return Properties(probe.findings, tuple(getattr(probe, "warnings", ())), notes.rows)
 
 
-def _examine(probe: Probe, scale: bool) -> None:
+def _probe(
+    function: Any, causal: bool, window: int | None, cache: Any, width: int
+) -> Probe | chunks.Steps | str:
+    """What calls the function; a sentence where the options do not fit."""
+    try:
+        require.whole(width=width)
+        if window is not None:
+            require.whole(window=window)
+    except ValueError as error:
+        return str(error)
+    if cache is None and not causal:
+        return "window= needs causal=True, or cache=" if window is not None else Probe(function)
+    if cache is None:
+        return chunks.Steps(chunks.Growing(function), list, 3 * width, window)
+    if not callable(cache):
+        return (
+            f"cache= asks for what makes an empty cache, such as the class Cache; got {described(cache)}"
+        )
+    return chunks.Steps(function, cache, width, window)
+
+
+def _examine(probe: Probe | chunks.Steps, scale: bool) -> None:
+    if isinstance(probe, chunks.Steps):
+        with torch.no_grad():
+            chunks.examine(probe)
+        return
     start(probe)
     for examine in PROBES:
         examine(probe, scale)

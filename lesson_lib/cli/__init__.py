@@ -1,4 +1,4 @@
-"""The command line: `python -m lesson_lib doctor | lab | build | figures | experiments | ring | slides |
+"""The command line: `python -m lesson_lib doctor | lab | model | build | figures | experiments | ring | slides |
 assignments | class`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
@@ -29,6 +29,15 @@ def parser() -> argparse.ArgumentParser:
     lab.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
     lab.add_argument(
         "--copy-only", action="store_true", help="copy what is missing into work/, start nothing"
+    )
+    model = commands.add_parser(
+        "model", help="what a published model on your disk is, layer by layer (config.json and safetensors)"
+    )
+    model.add_argument("folder", type=Path, metavar="FOLDER", help="such as one that `hf download` has made")
+    model.add_argument("--text", help="continue this text, by the likeliest tokens (needs tokenizers)")
+    model.add_argument("--length", type=int, default=20, metavar="N", help="tokens to add (default: 20)")
+    model.add_argument(
+        "--ignore", nargs="*", default=(), metavar="FIELD", help="fields of config.json that change nothing"
     )
     build = commands.add_parser("build", help="build notebooks/*.ipynb from notebooks/source")
     build.add_argument(
@@ -101,6 +110,10 @@ def _run(chosen: argparse.Namespace) -> int:
             browser=not chosen.no_browser,
             copy_only=chosen.copy_only,
         )
+    if chosen.command == "model":
+        from lesson_lib.cli import model
+
+        return model.main(chosen.folder, text=chosen.text, length=chosen.length, ignore=chosen.ignore)
     if chosen.command == "build":
         from lesson_lib.cli import build
 

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
 from lesson_lib import scalings
 from lesson_lib.models.pretrained.model import ACTIVATIONS, Experts, Kind, Options, Turn
 from lesson_lib.positions import frequencies
@@ -48,10 +50,10 @@ MEANING = {
 
 
 class Fields:
-    """A config.json that remembers which of its fields were read."""
+    """A config.json, or a part of it, that remembers which of its fields were read. `reader` needs them."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.given, self.read = given, set()
+    def __init__(self, given: dict[str, Any], reader: str) -> None:
+        self.given, self.reader, self.read = given, reader, set()
 
     def __call__(self, name: str, *default: Any) -> Any:
         """A field's value; `default` where it is missing. Raises ValueError where there is none."""
@@ -59,12 +61,11 @@ class Fields:
         if name in self.given:
             return self.given[name]
         if not default:
-            raise ValueError(f"config.json has no field {name!r}, which a {self.family} needs")
+            raise ValueError(f"config.json has no field {name!r}, which a {self.reader} needs")
         return default[0]
 
-    @property
-    def family(self) -> str:
-        return self.given.get("model_type", "model")
+    def unread(self) -> dict[str, Any]:
+        return {name: value for name, value in self.given.items() if name not in self.read}
 
     def size(self, name: str, *default: Any) -> int:
         """A field that must be a whole number of at least 1."""
@@ -82,13 +83,13 @@ class Fields:
 
     def rest(self, ignore: tuple[str, ...] = ()) -> None:
         """Raise ValueError for a field that was not read and is not known to change nothing."""
-        for name, value in self.given.items():
-            if name in self.read or name in HARMLESS or name in ignore:
+        for name, value in self.unread().items():
+            if name in HARMLESS or name in ignore:
                 continue
             if name not in ONLY:
                 raise ValueError(
                     f"config.json has the field {name!r} ({value!r}), which is not known here for a"
-                    f" {self.family}: it may change what the model computes. If you know that it does not, use"
+                    f" {self.reader}: it may change what the model computes. If you know that it does not, use"
                     f" open_model(folder, ignore=[{name!r}])"
                 )
             if value not in ONLY[name]:
@@ -106,7 +107,7 @@ def options(config: dict[str, Any], *, ignore: tuple[str, ...] = ()) -> Options:
         raise ValueError(
             f"config.json: model_type is {family!r}; families that can be opened: {', '.join(FAMILIES)}"
         )
-    fields = Fields(config)
+    fields = Fields(config, family)
     found = FAMILIES[family](fields)
     fields.rest(ignore)
     return found
@@ -168,7 +169,8 @@ def _llama(
     d, h, n_layers = f.size("hidden_size"), f.size("num_attention_heads"), f.size("num_hidden_layers")
     d_k = f("head_dim", None) or d_k or _of_each(d, h, "hidden_size")
     usual = {
-        "n_key_heads": f("num_key_value_heads", None) or h,
+        # a Llama without the field is an old one; the others' defaults are one model's numbers
+        "n_key_heads": f("num_key_value_heads", *((None,) if family == "llama" else ())) or h,
         "d_inner": f.size("intermediate_size"),
         "n_tokens": f.size("vocab_size"),
         "bias": f("attention_bias", False),
@@ -184,7 +186,7 @@ def _llama(
 
 
 def _mistral(f: Fields) -> Options:
-    window = f("sliding_window", None)
+    window = f("sliding_window", 4096)
     return _llama(f, "mistral", layers=lambda n, d_k: (Kind(window, turn(f, d_k)),) * n)
 
 
@@ -195,7 +197,7 @@ def _starcoder2(f: Fields) -> Options:
     return _llama(
         f, "starcoder2", layers=lambda n, d_k: (Kind(window, turn(f, d_k)),) * n, norm="layer",
         eps=f("norm_epsilon", 1e-5), gated=False, bias=True, inner_bias=True,
-        tied=f("tie_word_embeddings", True),
+        tied=f("tie_word_embeddings", True), activation=f.activation("hidden_act", "gelu_pytorch_tanh"),
     )  # fmt: skip
 
 
@@ -279,55 +281,56 @@ def turn(f: Fields, d: int, kind: str | None = None, base: float = 10_000.0) -> 
     """Rotary positions of heads of width d, as a config says it: new files have `rope_parameters`, for each
     kind of layer or for all; older ones `rope_theta` and `rope_scaling`, and Gemma 3 `rope_local_base_freq`.
 
-    Raises ValueError for a scaling that is not supported, and for a field of it that is not known.
+    Raises ValueError for a scaling that is not supported, and for a field of it that is missing or not known.
     """
-    given = f("rope_parameters", None)
-    theta, scaling = f("rope_theta", None), f("rope_scaling", None) or {}
-    local = f("rope_local_base_freq", None)
-    if given is not None:
-        scaling = given[kind] if kind in given else given
-    elif local is not None and kind == "sliding_attention":
-        theta, scaling = local, {}
-    elif kind == "sliding_attention" and f.family == "gemma3_text":
-        theta, scaling = base, {}
-    scaling = dict(scaling)
-    base = float(scaling.pop("rope_theta", None) or theta or base)
-    name = scaling.pop("rope_type", None) or scaling.pop("type", None) or "default"
-    scaling.pop("type", None)
-    stretch, told = 1.0, f"rotary, base {base:,.0f}"
-    if scaling.pop("partial_rotary_factor", 1.0) not in (1, None):
+    newer, theta = f("rope_parameters", None), f("rope_theta", None)
+    given, local = f("rope_scaling", None) or {}, f("rope_local_base_freq", None)
+    if newer is not None:
+        given = newer.get(kind, newer)
+    elif kind == "sliding_attention" and f.reader == "gemma3_text":
+        theta, given = local, {}
+    name = given.get("rope_type") or given.get("type") or "default"
+    if name not in SCALINGS:
+        raise ValueError(f"config.json: rope_type is {name!r}; supported are {', '.join(SCALINGS)}")
+    s = Fields(given, f"rotary position of the kind {name!r}")
+    s("rope_type", None), s("type", None)
+    base = float(s("rope_theta", None) or theta or base)
+    if s("partial_rotary_factor", None) not in (None, 1):
         raise ValueError("config.json: partial_rotary_factor: turns of a part of the columns are not supported")
+    told = f"rotary, base {base:,.0f}"
     if name == "default":
-        found = frequencies(d, base=base)
-    elif name == "linear":
-        found = scalings.linear(d, factor := scaling.pop("factor"), base=base)
-    elif name == "llama3":
-        found = scalings.llama3(
-            d, factor := scaling.pop("factor"), scaling.pop("original_max_position_embeddings"), base=base,
-            fast=scaling.pop("high_freq_factor"), slow=scaling.pop("low_freq_factor"),
-        )  # fmt: skip
-    elif name == "yarn":
-        context = scaling.pop("original_max_position_embeddings")
-        factor = scaling.pop("factor", None) or f("max_position_embeddings") / context
-        found = scalings.yarn(
-            d, factor, context, base=base, fast=scaling.pop("beta_fast", None) or 32,
-            slow=scaling.pop("beta_slow", None) or 1, whole=scaling.pop("truncate", True),
-        )  # fmt: skip
-        given_stretch = scaling.pop("attention_factor", None)
-        over, under = scaling.pop("mscale", None), scaling.pop("mscale_all_dim", None)
-        stretch = given_stretch or scalings.yarn_stretch(factor)
-        if not given_stretch and over and under:
+        return Turn(tuple(frequencies(d, base=base).tolist()), told=told)
+    found, stretch, factor = SCALINGS[name](s, f, d, base)
+    if unknown := s.unread():
+        raise ValueError(f"config.json: {name} positions have the field {[*unknown][0]!r}, which is not known here")
+    return Turn(tuple(found.tolist()), stretch, f"{told}, {name} × {factor:g}")
+
+
+def _linear(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, float]:
+    factor = s("factor")
+    return scalings.linear(d, factor, base=base), 1.0, factor
+
+
+def _llama3(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, float]:
+    factor, context = s("factor"), s("original_max_position_embeddings")
+    ends = {"fast": s("high_freq_factor"), "slow": s("low_freq_factor")}
+    return scalings.llama3(d, factor, context, base=base, **ends), 1.0, factor
+
+
+def _yarn(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, float]:
+    context = s("original_max_position_embeddings")
+    factor = s("factor", None) or f("max_position_embeddings") / context
+    ends = {"fast": s("beta_fast", None) or 32, "slow": s("beta_slow", None) or 1}
+    found = scalings.yarn(d, factor, context, base=base, whole=s("truncate", True), **ends)
+    stretch, over, under = s("attention_factor", None), s("mscale", None), s("mscale_all_dim", None)
+    if not stretch:
+        stretch = scalings.yarn_stretch(factor)
+        if over and under:
             stretch = (0.1 * over * math.log(factor) + 1) / (0.1 * under * math.log(factor) + 1)
-    else:
-        raise ValueError(
-            f"config.json: rope_type is {name!r}; supported are default, linear, yarn and llama3"
-        )
-    if name != "default":
-        told += f", {name} × {factor:g}"
-    unknown = [field for field in scaling if field not in ("max_position_embeddings",)]
-    if unknown:
-        raise ValueError(f"config.json: {name} positions have the field {unknown[0]!r}, which is not known here")
-    return Turn(tuple(found.tolist()), stretch, told)
+    return found, stretch, factor
+
+
+SCALINGS = {"default": None, "linear": _linear, "yarn": _yarn, "llama3": _llama3}
 
 
 def _local(f: Fields, n_layers: int, rule: Callable[[int], bool]) -> list[bool]:

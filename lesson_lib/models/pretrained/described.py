@@ -3,31 +3,59 @@
 from lesson_lib.models.pretrained.model import Kind, Model, Options
 
 
+TITLES = {
+    "gpt2": "GPT-2", "bert": "BERT", "vit": "ViT", "llama": "Llama", "mistral": "Mistral", "qwen3": "Qwen3",
+    "gemma2": "Gemma 2", "gemma3_text": "Gemma 3", "gpt_oss": "gpt-oss", "starcoder2": "Starcoder2",
+}  # fmt: skip
+
+
 def described(model: Model, *, name: str = "") -> str:
     """A page of plain text: sizes, the kinds of layer, the numbers kept per token, and what is unusual."""
     o = model.options
     count = sum(p.numel() for p in model.parameters())
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
-    lines = [f"{name + ': ' if name else ''}{o.family}, {len(o.layers)} layers, {count:,} numbers ({dtype})"]
-    lines.append(f"  in        {_comes_in(o)}")
-    lines.append(f"  out       {_goes_out(o)}")
-    lines.append(f"  layer     {_layer(o)}")
-    lines.append("")
-    rows = [("layers", "looks at", "positions", "kept per token")]
-    for numbers, kind in _kinds(o):
-        rows.append((numbers, looks_at(o, kind), _positions(o, kind), f"{kept_per_token(o):,}" if o.causal else "-"))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines += ["  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.append("")
-    if o.causal:
-        lines.append(f"A cache keeps {kept_per_token(o) * len(o.layers):,} numbers per token in all layers;")
-        lines.append(f"for 1,000 tokens {kept(o, 1000):,}, for 100,000 {kept(o, 100_000):,}.")
-    lines += [f"Unusual: {text}." for text in unusual(o)]
+    lines = [
+        f"{name + ': ' if name else ''}{TITLES[o.family]}, {len(o.layers)} layers, {count:,} parameters ({dtype})",
+        f"  in     {_comes_in(o)}",
+        f"  layer  {_layer(o)}",
+        f"  out    {_goes_out(o)}",
+        "",
+        *_table(o),
+    ]
+    lines += ["", *_caches(o)] if o.causal else []
+    if found := unusual(o):
+        lines += ["", "Unlike the Transformer of 2017:", *(f"  - {text}" for text in found)]
+    if model.left or (isinstance(model.text, str) and not o.image):
+        lines.append("")
     if model.left:
-        lines.append(f"Left in the file, another read-out: {', '.join(model.left)}.")
-    if isinstance(model.text, str):
+        lines.append(f"Not opened, since it is another read-out: {', '.join(model.left)}.")
+    if isinstance(model.text, str) and not o.image:
         lines.append(f"Without texts: {model.text}.")
     return "\n".join(lines)
+
+
+def _table(o: Options) -> list[str]:
+    """A row for each kind of layer."""
+    rows = [("layers", "looks at", "positions", "kept per token and layer")]
+    for numbers, kind in _kinds(o):
+        kept_here = f"{kept_per_token(o):,} numbers" if o.causal else "nothing: it looks both ways"
+        rows.append((numbers, looks_at(o, kind), _positions(o, kind), kept_here))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    return ["  " + "  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _caches(o: Options) -> list[str]:
+    """What the caches of all layers keep, beside those of heads that all have keys of their own, without
+    windows."""
+    lines = []
+    for tokens in (o.positions,) if o.positions else (1_000, 100_000):
+        numbers, full = kept(o, tokens), 2 * o.n_heads * o.d_k * tokens * len(o.layers)
+        spared = f"; every head its own keys, no window: {full / numbers:.0f} times as much" if full > numbers else ""
+        mib = 2 * numbers / 2**20
+        lines.append(
+            f"After {tokens:,} tokens the caches keep {numbers:,} numbers ({mib:,.1f} MiB in bfloat16){spared}."
+        )
+    return lines
 
 
 def kept_per_token(o: Options) -> int:

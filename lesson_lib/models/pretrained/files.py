@@ -3,6 +3,7 @@ its place, or is named in `model.left`; each one of the model is in the files.""
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,19 @@ ONE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 
 
-def open_model(folder: str | Path, *, dtype: torch.dtype | None = torch.float32, ignore: Any = ()) -> Model:
+def open_model(
+    folder: str | Path,
+    *,
+    dtype: torch.dtype | None = torch.float32,
+    ignore: Iterable[str] = (),
+    read: bool = True,
+) -> Model:
     """The model of a folder, in eval mode, on the lessons' device.
 
     The folder holds config.json, the weights as model.safetensors or as shards with an index, and, for text,
     tokenizer.json. `dtype` is what it computes in (None: as the file has it). `ignore` names fields of
-    config.json that you know to change nothing.
+    config.json that you know to change nothing. `read=False` looks at names and shapes alone, within a moment
+    whatever the size: the model can be described, and computes nothing.
     Raises FileNotFoundError where something is missing, ValueError where something does not fit: each names
     the field, the tensor or the file.
     """
@@ -36,10 +44,11 @@ def open_model(folder: str | Path, *, dtype: torch.dtype | None = torch.float32,
     family = FAMILIES[wanted.family]
     with torch.device("meta"):
         model = Model(wanted)
-    tensors, left = _collected(model, _Files(folder), family)
-    model.load_state_dict({name: x if dtype is None else x.to(dtype) for name, x in tensors.items()}, assign=True)
+    tensors, left = _collected(model, _Files(folder, read), family)
+    cast = dtype if read else None
+    model.load_state_dict({name: x if cast is None else x.to(cast) for name, x in tensors.items()}, assign=True)
     model.config, model.left, model.text = config, left, _tokenizer(folder)
-    return to_device(model).eval()
+    return (to_device(model) if read else model).eval()
 
 
 def new_model(config: dict[str, Any]) -> Model:
@@ -137,10 +146,10 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 class _Files:
-    """The tensors of a folder, by name, each read when it is asked for."""
+    """The tensors of a folder, by name, each read when it is asked for; or no more than their shapes."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.where = folder, {}
+    def __init__(self, folder: Path, read: bool) -> None:
+        self.read, self.where = read, {}
         index = folder / INDEX
         if (folder / ONE).exists():
             names = {ONE}
@@ -182,6 +191,8 @@ class _Files:
             raise ValueError(
                 f"{name} is {kind}; only {', '.join(DTYPES)} are opened, and quantised files are not"
             )
+        if not self.read:
+            return torch.empty(self.shape(name), dtype=DTYPES[kind], device="meta")
         return self.open[self.where[name]].get_tensor(name)
 
 
@@ -209,7 +220,7 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
             continue
         if name in family.copies and family.copies[name] in short:
             other = family.copies[name]
-            if not torch.equal(files[short[name]], files[short[other]]):
+            if files.read and not torch.equal(files[short[name]], files[short[other]]):
                 raise ValueError(f"{name} should be the same as {other} (tie_word_embeddings), and is not")
         elif name.startswith(family.left) and family.left:
             left.append(short[name])

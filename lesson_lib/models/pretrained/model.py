@@ -154,6 +154,10 @@ class Model(nn.Module):
         sentence. Raises ValueError where tokens are unknown or more than there are positions.
         """
         start = caches[0].seen if caches else 0
+        if next(self.parameters()).is_meta:
+            raise ValueError(
+                "this model was opened with read=False: it can be described, and computes nothing"
+            )
         if caches and not self.options.causal:
             raise ValueError(
                 f"{self.options.family} looks both ways, so a new token changes all earlier ones: it has no"
