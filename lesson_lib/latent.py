@@ -1,15 +1,15 @@
-"""Latent keys: the keys and values of all heads are made from one narrow row per token, and a cache keeps that
-row alone.
+"""Latent keys: the keys and values of all heads are made from one narrow row per token, and a cache keeps
+that row alone.
 
     expanded    keys and values are made for every head, and meet the queries as in any attention
-    absorbed    w_key goes over to the queries, w_value behind the sum: all heads ask the one narrow row itself
+    absorbed    w_key goes over to the queries, w_value behind the sum: all heads ask the one narrow row
+    itself
 
 Both are `attend`, and give the same numbers, since (q W^T) c = q (c W) for every row c. The first multiplies
 less while many queries come at once, the second while one comes to a long cache.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
@@ -25,14 +25,12 @@ class LatentAttention(nn.Module):
     """Multi-head latent attention over tokens (b, n, d_model), each with itself and those before it.
 
     A token is kept as one row: its latent, `norm(w_latent x)` of width d_latent, and a key part of width
-    d_turned that `rotate` turns, shared by all heads. A head's key is d_k numbers made from the latent and the
-    turned part; its query has both parts, too; its value is d_v numbers made from the latent. (The turn
+    d_turned that `rotate` turns, shared by all heads. A head's key is d_k numbers made from the latent and
+    the turned part; its query has both parts, too; its value is d_v numbers made from the latent. (The turn
     depends on the position, so that part cannot be absorbed.) Scores are divided by sqrt(d_k + d_turned).
     `d_query` gives the queries a latent of their own. The cache holds d_latent + d_turned numbers per token,
-    whatever the number of heads.
-    Raises ValueError where a width is less than 1 or d_turned is odd.
-    Source: DeepSeek-AI 2024, DeepSeek-V2, arXiv:2405.04434.
-    """
+    whatever the number of heads. Raises ValueError where a width is less than 1 or d_turned is odd. Source:
+    DeepSeek-AI 2024, DeepSeek-V2, arXiv:2405.04434."""
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class LatentAttention(nn.Module):
         d_latent: int,
         d_query: int | None = None,
         rotate: Callable[[Tensor, int], Tensor] = rotary,
-        norm: Callable[[int], nn.Module] = partial(nn.RMSNorm, eps=1e-6),
+        norm: Callable[[int], nn.Module] = nn.RMSNorm,
     ) -> None:
         super().__init__()
         require.whole(d_model=d_model, n_heads=n_heads, d_k=d_k, d_v=d_v, d_latent=d_latent)

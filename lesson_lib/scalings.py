@@ -1,4 +1,5 @@
-"""Rotary positions for texts longer than those of training: other frequencies, for `rotary(x, frequencies=...)`.
+"""Rotary positions for texts longer than those of training: other frequencies, for `rotary(x,
+frequencies=...)`.
 
 A model that never saw position 10,000 never saw most of its angles. Each rule slows the turns down, `factor`
 times at most, so that the angles of a text `factor` times as long are those that it knows:
@@ -65,7 +66,9 @@ def yarn(
     require.whole(context=context)
     _turns(fast, slow)
     plain = frequencies(d, base=base)
-    low, high = (d * math.log(context / (2 * math.pi * turns)) / (2 * math.log(base)) for turns in (fast, slow))
+    low, high = (
+        d * math.log(context / (2 * math.pi * turns)) / (2 * math.log(base)) for turns in (fast, slow)
+    )
     if whole:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, d - 1)

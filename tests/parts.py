@@ -22,7 +22,8 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = (
-    "attention masks scores positions heads latent linear truncated efficient graphs convolution blocks recurrent"
+    "attention masks scores positions heads latent linear truncated efficient graphs convolution blocks"
+    " recurrent"
 ).split()
 
 
@@ -117,8 +118,8 @@ def too_much(measured: dict[str, float]) -> str:
     """A sentence where the notebooks together took more of the processor than CPU_S, else ''.
 
     >>> too_much({"CPU s: notebooks/a.ipynb": 700.0, "CPU s: notebooks/b.ipynb": 501.0})
-    'the notebooks took 1201 s of the processor together, and 1200 are the limit: make the longest ones shorter'
-    """  # noqa: E501
+    'the notebooks took 1201 s of the processor together, and 1200 are the limit: make the longest ones
+    shorter'"""
     spent = sum(value for name, value in measured.items() if name.startswith("CPU s: "))
     if spent <= CPU_S:
         return ""

@@ -84,7 +84,7 @@ def redrawn(model: nn.Module, seed: int = 0) -> nn.Module:
         for name, x in model.named_parameters():
             drawn = torch.randn(x.shape, generator=generator, device="cpu")
             if x.ndim >= 2:
-                rows_are_inputs = "c_" in name or "gate_up" in name or "down_proj" in name and x.ndim == 3
+                rows_are_inputs = "c_" in name or "gate_up" in name or ("down_proj" in name and x.ndim == 3)
                 fan = x.shape[-2] if rows_are_inputs else x.shape[-1]
                 x.copy_(1.6 * drawn * fan**-0.5)
             elif "norm" in name.lower() or "ln_" in name:
@@ -102,7 +102,9 @@ def reference(name: str) -> nn.Module:
 
     kind, config = FOLDERS[name]
     model_class = getattr(transformers, kind)
-    given = model_class.config_class(**{k: v for k, v in config.items() if v is not None or k not in ("head_dim",)})
+    given = model_class.config_class(
+        **{k: v for k, v in config.items() if v is not None or k not in ("head_dim",)}
+    )
     given._attn_implementation = "eager"
     with torch.device("cpu"):
         return redrawn(model_class(given)).eval()
@@ -198,7 +200,9 @@ def main() -> None:
 
     from lesson_lib.models.pretrained import open_model
 
-    print(f"largest difference, as a share of the largest number; {N} tokens, pieces of {PIECES} with a cache")
+    print(
+        f"largest difference, as a share of the largest number; {N} tokens, pieces of {PIECES} with a cache"
+    )
     with tempfile.TemporaryDirectory() as root:
         for name in FOLDERS:
             found = compared(open_model(folder(name, Path(root))), name)

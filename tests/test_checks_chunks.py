@@ -67,7 +67,10 @@ def test_latent_keys_pass(absorbed):
 
 def test_a_function_that_masks_itself():
     for window in (None, WINDOW):
-        right = lambda q, k, v, w=window: attend(q, k, v, mask=causal(k.shape[1], queries=q.shape[1], window=w))  # noqa: E731
+
+        def right(q, k, v, window=window):
+            return attend(q, k, v, mask=causal(k.shape[1], queries=q.shape[1], window=window))
+
         assert properties(right, causal=True, window=window).passed
     unmasked = properties(lambda q, k, v: attend(q, k, v), causal=True)
     assert "the future leaks" in unmasked.diagnosis
@@ -134,12 +137,24 @@ def is_causal(query, key, value):
 PLANTED = [
     (TopLeft(), {"cache": Cache}, "aligned with the first key (top-left"),
     (is_causal, {"causal": True}, "aligned with the first key (top-left"),
-    (OneKeyMore(WINDOW), {"cache": Cache, "window": WINDOW}, "a token sees 6 keys, its own among them, where the window is 5"),
+    (
+        OneKeyMore(WINDOW),
+        {"cache": Cache, "window": WINDOW},
+        "a token sees 6 keys, its own among them, where the window is 5",
+    ),
     (OneKeyLess(WINDOW), {"cache": Cache, "window": WINDOW}, "a token sees 4 keys"),
-    (CountsWhatIsHeld(WINDOW), {"cache": partial(Cache, WINDOW), "window": WINDOW}, "count what it has seen (cache.seen, not len(cache))"),
+    (
+        CountsWhatIsHeld(WINDOW),
+        {"cache": partial(Cache, WINDOW), "window": WINDOW},
+        "count what it has seen (cache.seen, not len(cache))",
+    ),
     (FullMask(), {"cache": Cache}, "saves nothing"),
     (Unaware(), {"cache": Cache}, "does not count the tokens before it"),
-    (Forgets(WINDOW), {"cache": partial(Cache, WINDOW), "window": WINDOW}, "with a cache, a token sees 3 keys"),
+    (
+        Forgets(WINDOW),
+        {"cache": partial(Cache, WINDOW), "window": WINDOW},
+        "with a cache, a token sees 3 keys",
+    ),
     (Step(), {"cache": partial(Cache, 4)}, "comes out otherwise than at once"),
     (Leaks(), {"cache": Cache}, "the future leaks"),
     (Wrong(), {"cache": Cache}, "outputs must have shape (2, 23, width)"),
@@ -148,7 +163,7 @@ PLANTED = [
     (Step(WINDOW), {"cache": Cache()}, "cache= asks for what makes an empty cache"),
     (Step(WINDOW), {"cache": Cache, "window": 0}, "window must be a whole number"),
     (Step().train().attention, {"cache": Cache, "width": 7}, "stops with"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("step, options, said", PLANTED)

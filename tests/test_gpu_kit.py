@@ -33,7 +33,14 @@ WHEN = {  # the machine that the wheels are for, in the words of a requirement's
     "platform_python_implementation": "CPython",
     "extra": "",
 }
-NOT_THERE = {"jupyterlab", "playwright", "ruff", "transformers", "huggingface-hub", "tokenizers"}  # not run on a GPU machine
+NOT_THERE = {
+    "jupyterlab",
+    "playwright",
+    "ruff",
+    "transformers",
+    "huggingface-hub",
+    "tokenizers",
+}  # not run on a GPU machine
 LINUX = pytest.mark.skipif(
     sys.platform == "win32" or shutil.which("bash") is None, reason="the kit's scripts are bash's"
 )

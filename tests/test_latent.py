@@ -80,7 +80,12 @@ def test_in_chunks_is_all_at_once(absorbed, pieces):
 def test_the_cache_keeps_one_row_for_all_heads(n_heads):
     layer, cache = made(n_heads=n_heads), Cache()
     layer(torch.randn(B, N, D), mask=causal(N), cache=cache)
-    assert cache.key.shape == (B, 1, N, WIDTHS["d_latent"]) and cache.value.shape == (B, 1, N, WIDTHS["d_turned"])
+    assert cache.key.shape == (B, 1, N, WIDTHS["d_latent"]) and cache.value.shape == (
+        B,
+        1,
+        N,
+        WIDTHS["d_turned"],
+    )
 
 
 @pytest.mark.parametrize(

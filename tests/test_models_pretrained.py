@@ -52,7 +52,8 @@ CONFIGS = {
         "layer_norm_epsilon": 1e-5, "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1,
         "summary_type": "cls_index", "summary_use_proj": True, "summary_activation": None,
         "summary_proj_to_labels": True, "summary_first_dropout": 0.1, "initializer_range": 0.02,
-        "bos_token_id": 40, "eos_token_id": 40, "task_specific_params": {"text-generation": {"max_length": 50}},
+        "bos_token_id": 40, "eos_token_id": 40,
+        "task_specific_params": {"text-generation": {"max_length": 50}},
     },
     "bert": TWO_WAYS | {
         "model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": N_TOKENS,
@@ -61,12 +62,14 @@ CONFIGS = {
         "attention_probs_dropout_prob": 0.1, "initializer_range": 0.02, "transformers_version": "4.6.0.dev0",
     },
     "vit": TWO_WAYS | {
-        "model_type": "vit", "architectures": ["ViTForImageClassification"], "image_size": 12, "patch_size": 4,
-        "num_channels": 3, "qkv_bias": True, "encoder_stride": 16, "id2label": {"0": "cat", "1": "dog"},
+        "model_type": "vit", "architectures": ["ViTForImageClassification"], "image_size": 12,
+        "patch_size": 4, "num_channels": 3, "qkv_bias": True, "encoder_stride": 16,
+        "id2label": {"0": "cat", "1": "dog"},
         "label2id": {"cat": 0, "dog": 1},
     },
     "llama": LLAMA | {
-        "attention_bias": False, "mlp_bias": False, "head_dim": 4, "pretraining_tp": 1, "torch_dtype": "bfloat16",
+        "attention_bias": False, "mlp_bias": False, "head_dim": 4, "pretraining_tp": 1,
+        "torch_dtype": "bfloat16",
         "rope_scaling": {
             "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "rope_type": "llama3",
             "original_max_position_embeddings": 16,
@@ -78,14 +81,16 @@ CONFIGS = {
         "use_sliding_window": False, "rope_scaling": None, "tie_word_embeddings": True,
     },
     "gemma2": LLAMA | {
-        "model_type": "gemma2", "head_dim": 8, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": WINDOW,
-        "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 4,
+        "model_type": "gemma2", "head_dim": 8, "hidden_activation": "gelu_pytorch_tanh",
+        "sliding_window": WINDOW, "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 4,
         "cache_implementation": "hybrid", "tie_word_embeddings": True,
     },
     "gemma3_text": LLAMA | {
         "model_type": "gemma3_text", "head_dim": 8, "hidden_activation": "gelu_pytorch_tanh",
         "sliding_window": WINDOW, "sliding_window_pattern": 3, "query_pre_attn_scalar": 8,
-        "rope_local_base_freq": 100, "rope_theta": 10_000, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        "rope_local_base_freq": 100, "rope_theta": 10_000,
+        "rope_scaling": {"rope_type": "linear", "factor": 8.0},
         "attn_logit_softcapping": None, "final_logit_softcapping": None, "tie_word_embeddings": True,
     },
     "gpt_oss": LLAMA | {
@@ -225,7 +230,7 @@ def test_saved_and_opened_again(tmp_path):
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gpt_oss"])
 def test_what_lies_otherwise_in_the_file_is_not_saved(name, tmp_path):
-    with pytest.raises(ValueError, match="cannot be saved here: its file holds .* in another form"):
+    with pytest.raises(ValueError, match="cannot be saved here: its file holds"):
         save_model(made(name), tmp_path)
     with pytest.raises(ValueError, match="has no config"):
         save_model(Model(options(LLAMA)), tmp_path)
@@ -253,7 +258,7 @@ def test_shards(place):
 def edited(place, change):
     tensors = load_file(place / "model.safetensors")
     change(tensors)
-    save_file(tensors, place / "model.safetensors")
+    save_file({name: x.cpu() for name, x in tensors.items()}, place / "model.safetensors")
 
 
 def fields(place, **new):
@@ -276,81 +281,129 @@ ODD = {
     "no config": (lambda p: (p / "config.json").unlink(), FileNotFoundError, "has no config.json"),
     "one level too high": (
         lambda p: (p / "deep").mkdir() or (p / "config.json").rename(p / "deep" / "config.json"),
-        FileNotFoundError, "there is one in .*deep: give that folder",
+        FileNotFoundError,
+        "there is one in .*deep: give that folder",
     ),
-    "no JSON": (lambda p: (p / "config.json").write_text("{'a': 1}"), ValueError, "is no JSON .* fetch it again"),
+    "no JSON": (
+        lambda p: (p / "config.json").write_text("{'a': 1}"),
+        ValueError,
+        "is no JSON .* fetch it again",
+    ),
     "a list": (lambda p: (p / "config.json").write_text("[1]"), ValueError, "must hold an object"),
-    "no weights": (lambda p: (p / "model.safetensors").unlink(), FileNotFoundError, "has neither model.safetensors nor"),
+    "no weights": (
+        lambda p: (p / "model.safetensors").unlink(),
+        FileNotFoundError,
+        "has neither model.safetensors nor",
+    ),
     "a pickle": (
-        lambda p: (p / "model.safetensors").rename(p / "pytorch_model.bin"), FileNotFoundError,
+        lambda p: (p / "model.safetensors").rename(p / "pytorch_model.bin"),
+        FileNotFoundError,
         "pytorch_model.bin is a pickle, which can run any code",
     ),
     "cut off": (lambda p: cut(p / "model.safetensors"), ValueError, "is cut off or no safetensors file"),
-    "cut off at once": (lambda p: cut(p / "model.safetensors", 0), ValueError, "is cut off or no safetensors"),
+    "cut off at once": (
+        lambda p: cut(p / "model.safetensors", 0),
+        ValueError,
+        "is cut off or no safetensors",
+    ),
     "a shard missing": (
-        lambda p: (shards(p) / "model-1.safetensors").unlink(), FileNotFoundError, "the shard model-1.safetensors is missing",
+        lambda p: (shards(p) / "model-1.safetensors").unlink(),
+        FileNotFoundError,
+        "the shard model-1.safetensors is missing",
     ),
     "an odd index": (
-        lambda p: (shards(p) / "model.safetensors.index.json").write_text("{}"), ValueError, "is no index of shards",
+        lambda p: (shards(p) / "model.safetensors.index.json").write_text("{}"),
+        ValueError,
+        "is no index of shards",
     ),
     "in both shards": (
-        lambda p: save_file(load_file(shards(p) / "model-0.safetensors"), p / "model-1.safetensors"), ValueError,
+        lambda p: save_file(load_file(shards(p) / "model-0.safetensors"), p / "model-1.safetensors"),
+        ValueError,
         "is both in model-0.safetensors and in model-1.safetensors",
     ),
     "a tensor missing": (
-        lambda p: edited(p, lambda t: t.pop(K_PROJ)), ValueError,
+        lambda p: edited(p, lambda t: t.pop(K_PROJ)),
+        ValueError,
         r"layers.1.self_attn.k_proj.weight is missing in model.safetensors: .* shape \(8, 16\)",
     ),
     "a tensor too many": (
-        lambda p: edited(p, lambda t: t.update({"model.layers.1.extra.weight": torch.zeros(2)})), ValueError,
+        lambda p: edited(p, lambda t: t.update({"model.layers.1.extra.weight": torch.zeros(2)})),
+        ValueError,
         "model.layers.1.extra.weight has no place in a llama .* would be lost",
     ),
     "a layer too many": (
-        lambda p: fields(p, num_hidden_layers=2), ValueError, "model.layers.2.* has no place",
+        lambda p: fields(p, num_hidden_layers=2),
+        ValueError,
+        "model.layers.2.* has no place",
     ),
     "a wrong size": (
-        lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 12)})), ValueError,
+        lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 12)})),
+        ValueError,
         r"k_proj.weight has shape \(8, 12\), .* where config.json asks for \(8, 16\)",
     ),
     "whole numbers": (
-        lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 16).to(torch.int8)})), ValueError,
+        lambda p: edited(p, lambda t: t.update({K_PROJ: torch.zeros(8, 16).to(torch.int8)})),
+        ValueError,
         "k_proj.weight is I8; .* quantised files are not",
     ),
     "an unknown family": (
-        lambda p: fields(p, model_type="mamba"), ValueError, "model_type is 'mamba'; families that can be opened: gpt2, bert",
+        lambda p: fields(p, model_type="mamba"),
+        ValueError,
+        "model_type is 'mamba'; families that can be opened: gpt2, bert",
     ),
     "no family": (lambda p: without(p, "model_type"), ValueError, "model_type is None"),
-    "a field missing": (lambda p: without(p, "hidden_size"), ValueError, "no field 'hidden_size', which a llama needs"),
+    "a field missing": (
+        lambda p: without(p, "hidden_size"),
+        ValueError,
+        "no field 'hidden_size', which a llama needs",
+    ),
     "an unknown field": (
-        lambda p: fields(p, attention_chunk_size=8), ValueError,
+        lambda p: fields(p, attention_chunk_size=8),
+        ValueError,
         r"the field 'attention_chunk_size' \(8\).*ignore=\['attention_chunk_size'\]",
     ),
     "quantised": (
-        lambda p: fields(p, quantization_config={"bits": 4}), ValueError, "quantization_config is .* weights are quantised",
+        lambda p: fields(p, quantization_config={"bits": 4}),
+        ValueError,
+        "quantization_config is .* weights are quantised",
     ),
     "another scaling": (
-        lambda p: fields(p, rope_scaling={"rope_type": "longrope", "factor": 4.0}), ValueError,
+        lambda p: fields(p, rope_scaling={"rope_type": "longrope", "factor": 4.0}),
+        ValueError,
         "rope_type is 'longrope'; supported are default, linear, yarn, llama3",
     ),
     "half a scaling": (
-        lambda p: fields(p, rope_scaling={"rope_type": "linear"}), ValueError, "no field 'factor', which a rotary position of the kind 'linear' needs",
+        lambda p: fields(p, rope_scaling={"rope_type": "linear"}),
+        ValueError,
+        "no field 'factor', which a rotary position of the kind 'linear' needs",
     ),
     "a field of a scaling": (
-        lambda p: fields(p, rope_scaling={"rope_type": "linear", "factor": 2.0, "twist": 1}), ValueError,
+        lambda p: fields(p, rope_scaling={"rope_type": "linear", "factor": 2.0, "twist": 1}),
+        ValueError,
         "linear positions have the field 'twist'",
     ),
     "a part of the columns": (
-        lambda p: fields(p, rope_scaling={"rope_type": "default", "partial_rotary_factor": 0.5}), ValueError,
+        lambda p: fields(p, rope_scaling={"rope_type": "default", "partial_rotary_factor": 0.5}),
+        ValueError,
         "partial_rotary_factor",
     ),
-    "an unknown activation": (lambda p: fields(p, hidden_act="xielu"), ValueError, "hidden_act is 'xielu'; supported are"),
-    "no number": (lambda p: fields(p, num_hidden_layers="three"), ValueError, "num_hidden_layers must be a whole number"),
+    "an unknown activation": (
+        lambda p: fields(p, hidden_act="xielu"),
+        ValueError,
+        "hidden_act is 'xielu'; supported are",
+    ),
+    "no number": (
+        lambda p: fields(p, num_hidden_layers="three"),
+        ValueError,
+        "num_hidden_layers must be a whole number",
+    ),
     "heads that do not fit": (lambda p: fields(p, num_attention_heads=3), ValueError, "no multiple of"),
     "tied, and yet two tables": (
-        lambda p: fields(p, tie_word_embeddings=True), ValueError,
+        lambda p: fields(p, tie_word_embeddings=True),
+        ValueError,
         r"lm_head.weight should be the same as embed_tokens.weight \(tie_word_embeddings\), and is not",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -365,17 +418,29 @@ def test_an_odd_folder_has_its_sentence(place, odd, capsys):
 
 
 ODD_FIELDS = {
-    "layer_types of another kind": ("gemma2", {"layer_types": ["full_attention", "linear_attention", "full_attention"]}, "layer_types has 'linear_attention'"),
+    "layer_types of another kind": (
+        "gemma2",
+        {"layer_types": ["full_attention", "linear_attention", "full_attention"]},
+        "layer_types has 'linear_attention'",
+    ),
     "too few layer_types": ("gemma2", {"layer_types": ["full_attention"]}, "layer_types names 1 layers"),
     "a decoder BERT": ("bert", {"is_decoder": True}, "is_decoder is True; a BERT that looks back only"),
-    "relative positions": ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+    "relative positions": (
+        "bert",
+        {"position_embedding_type": "relative_key"},
+        "position_embedding_type is 'relative_key'",
+    ),
     "no biases": ("vit", {"qkv_bias": False}, "qkv_bias is False"),
     "no biases either": ("starcoder2", {"use_bias": False}, "use_bias is False"),
     "patches that do not fit": ("vit", {"patch_size": 5}, "image_size is 12, no multiple of patch_size = 5"),
-    "other scores": ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
+    "other scores": (
+        "gpt2",
+        {"scale_attn_by_inverse_layer_idx": True},
+        "scale_attn_by_inverse_layer_idx is True",
+    ),
     "heads": ("gpt2", {"n_head": 3}, "n_embd is 16, no multiple of the 3 heads"),
     "both ways": ("gemma2", {"use_bidirectional_attention": True}, "use_bidirectional_attention is True"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("odd", ODD_FIELDS)
@@ -506,7 +571,11 @@ def test_a_tokenizer(place, capsys):
 
 @pytest.mark.parametrize("kind", ["missing", "broken", "not installed"])
 def test_without_a_tokenizer(place, kind, monkeypatch, capsys):
-    said = {"missing": "has no tokenizer.json", "broken": "cannot be read", "not installed": "pip install tokenizers"}[kind]
+    said = {
+        "missing": "has no tokenizer.json",
+        "broken": "cannot be read",
+        "not installed": "pip install tokenizers",
+    }[kind]
     if kind != "missing":
         (place / "tokenizer.json").write_text("{}")
     if kind == "not installed":
@@ -523,7 +592,9 @@ def test_without_a_tokenizer(place, kind, monkeypatch, capsys):
 @torch.no_grad()
 def test_our_gpt_is_a_starcoder2():
     for n_key_heads in (None, 1):
-        gpt = to_device(GPT("abcdef \n", n_layers=2, d_model=24, n_heads=3, n_key_heads=n_key_heads, context=16))
+        gpt = to_device(
+            GPT("abcdef \n", n_layers=2, d_model=24, n_heads=3, n_key_heads=n_key_heads, context=16)
+        )
         for parameter in gpt.parameters():
             nn.init.normal_(parameter, std=0.4)
         model, x = from_gpt(gpt.eval()), torch.randint(8, (2, 11))

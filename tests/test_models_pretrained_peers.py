@@ -15,7 +15,7 @@ from lesson_lib.models.gpt import GPT
 from lesson_lib.models.pretrained import config as configs
 from lesson_lib.models.pretrained import files, from_gpt, generate, open_model, options, save_model
 from tests import peers, three_more
-from tests.peers import N, NOISE, PIECES
+from tests.peers import NOISE, PIECES, N
 
 transformers = pytest.importorskip("transformers", reason="transformers is not carried to a GPU machine")
 pytestmark = pytest.mark.on_cpu
@@ -41,7 +41,9 @@ def test_attention_is_far_from_uniform_in_the_models_that_are_compared():
             assert (table.max(-1).values * seen)[seen > 3].mean() > 1.7, name
 
 
-@pytest.mark.parametrize("options", [{"max_shard_size": "20KB"}, {"dtype": torch.bfloat16}, {"dtype": torch.float16}])
+@pytest.mark.parametrize(
+    "options", [{"max_shard_size": "20KB"}, {"dtype": torch.bfloat16}, {"dtype": torch.float16}]
+)
 def test_shards_and_half_precision(options, tmp_path):
     name = "qwen3, windows"
     theirs = peers.reference(name)
@@ -104,7 +106,7 @@ def test_scalings_are_theirs(kind):
 
     given = transformers.LlamaConfig(**peers.LLAMA | {"head_dim": 64} | peers.longer(kind))
     theirs, stretch = ROPE_INIT_FUNCTIONS[kind](given, "cpu")
-    turn = configs.turn(configs.Fields(given.to_dict(), 'llama'), 64)
+    turn = configs.turn(configs.Fields(given.to_dict(), "llama"), 64)
     assert_close(torch.tensor(turn.frequencies), theirs, rtol=1e-6, atol=0)
     assert turn.stretch == pytest.approx(stretch)
 
@@ -113,7 +115,9 @@ def test_ntk_is_theirs():
     """Theirs is dynamic: the base grows with the length. At four times the context it is factor 4."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-    given = transformers.LlamaConfig(**peers.LLAMA | {"rope_parameters": {"rope_type": "dynamic", "factor": 1.0, "rope_theta": 1e4}})
+    given = transformers.LlamaConfig(
+        **peers.LLAMA | {"rope_parameters": {"rope_type": "dynamic", "factor": 1.0, "rope_theta": 1e4}}
+    )
     theirs, _ = ROPE_INIT_FUNCTIONS["dynamic"](given, "cpu", seq_len=4 * given.max_position_embeddings)
     assert_close(scalings.ntk(12, 4.0).float(), theirs, rtol=1e-6, atol=0)
 
@@ -169,7 +173,8 @@ DEEPSEEK = {
 
 @torch.no_grad()
 def test_deepseek(tmp_path):
-    """Expanded and absorbed, at once and with a cache of 24 numbers per token and layer in the place of 120."""
+    """Expanded and absorbed, at once and with a cache of 24 numbers per token and layer in the place of
+    120."""
     theirs, tensors, given = three("DeepseekV3ForCausalLM", tmp_path, **DEEPSEEK)
     ours, x = three_more.DeepSeek(tensors, given), peers.inputs("deepseek")
     told = theirs(x, output_attentions=True)

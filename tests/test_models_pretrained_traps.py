@@ -1,5 +1,5 @@
-"""One wrong line in opening a model, twenty times: each shows in the logits, and many leave every best token as
-it was. The right model differs by less than NOISE."""
+"""One wrong line in opening a model, twenty times: each shows in the logits, and many leave every best token
+as it was. The right model differs by less than NOISE."""
 
 import math
 from dataclasses import replace
@@ -127,7 +127,10 @@ def norms_without_their_1(patch):
 @trap("llama")
 def gate_and_input_exchanged(patch):
     file_name(
-        patch, "llama", feed_forward__w_gate="layers.*.mlp.up_proj", feed_forward__w_in="layers.*.mlp.gate_proj"
+        patch,
+        "llama",
+        feed_forward__w_gate="layers.*.mlp.up_proj",
+        feed_forward__w_in="layers.*.mlp.gate_proj",
     )
 
 

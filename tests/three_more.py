@@ -1,5 +1,6 @@
-"""DeepSeek V3, ModernBERT and T5 around `attend`, from the tensors of a folder: what differs from a Llama or a
-BERT is all that stands here. Each takes the tensors by their published names and the fields of config.json."""
+"""DeepSeek V3, ModernBERT and T5 around `attend`, from the tensors of a folder: what differs from a Llama or
+a BERT is all that stands here. Each takes the tensors by their published names and the fields of
+config.json."""
 
 import math
 from functools import partial
@@ -38,17 +39,21 @@ class DeepSeek:
                 config["hidden_size"], h, d_k=d_k, d_turned=config["qk_rope_head_dim"], d_v=d_v,
                 d_latent=config["kv_lora_rank"], d_query=config["q_lora_rank"],
                 rotate=partial(rotary, base=config["rope_parameters"]["rope_theta"]),
+                norm=partial(nn.RMSNorm, eps=1e-6),
             )  # fmt: skip
             own = {
                 name.removeprefix(f"model.layers.{i}.self_attn."): x
                 for name, x in tensors.items()
                 if name.startswith(f"model.layers.{i}.self_attn.")
             }
-            down = own["kv_a_proj_with_mqa.weight"].split([config["kv_lora_rank"], config["qk_rope_head_dim"]])
+            down = own["kv_a_proj_with_mqa.weight"].split(
+                [config["kv_lora_rank"], config["qk_rope_head_dim"]]
+            )
             up = own["kv_b_proj.weight"].unflatten(0, (h, d_k + d_v)).split([d_k, d_v], 1)
             attention.load_state_dict({
-                "w_query_latent.weight": own["q_a_proj.weight"], "query_norm.weight": own["q_a_layernorm.weight"],
-                "w_query.weight": own["q_b_proj.weight"], "w_latent.weight": down[0], "w_turned.weight": down[1],
+                "w_query_latent.weight": own["q_a_proj.weight"],
+                "query_norm.weight": own["q_a_layernorm.weight"], "w_query.weight": own["q_b_proj.weight"],
+                "w_latent.weight": down[0], "w_turned.weight": down[1],
                 "norm.weight": own["kv_a_layernorm.weight"], "w_key.weight": up[0].flatten(0, 1),
                 "w_value.weight": up[1].flatten(0, 1), "w_output.weight": own["o_proj.weight"],
             })  # fmt: skip
@@ -104,8 +109,8 @@ class ModernBert:
 
 
 class T5:
-    """Encoder and decoder without biases or scale; positions are a learned number for each range of distances,
-    the same in all layers. `logit_scale` is for a mistake."""
+    """Encoder and decoder without biases or scale; positions are a learned number for each range of
+    distances, the same in all layers. `logit_scale` is for a mistake."""
 
     def __init__(self, tensors: Tensors, config: dict[str, Any]) -> None:
         self.tensors, self.config = tensors, config
@@ -140,7 +145,10 @@ class T5:
 
     def _attend(self, name: str, x: Tensor, source: Tensor, **options: Any) -> Attended:
         t, h = self.tensors, self.config["num_heads"]
-        q, k, v = (split_heads(linear(t, f"{name}.{part}", y), h) for part, y in zip("qkv", (x, source, source)))
+        q, k, v = (
+            split_heads(linear(t, f"{name}.{part}", y), h)
+            for part, y in zip("qkv", (x, source, source), strict=True)
+        )
         attended = attend(q, k, v, score=dot, **options)
         return Attended(linear(t, name + ".o", merge_heads(attended.output)), attended.weights)
 

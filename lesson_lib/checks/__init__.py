@@ -10,7 +10,8 @@ exercise     what every exercise has, and functions to write; short: numbers, le
 card         a question in a notebook, or where no kernel runs
 alike        exercises about exact whole numbers, and other classes that two chapters share
 expose       exercises that ask for the inputs on which a wrong function is caught
-suite        properties(): what must hold for every attention function, whoever wrote it; its probes in probes, and
+suite        properties(): what must hold for every attention function, whoever wrote it; its probes in
+probes, and
              in chunks, where it looks back by itself
 runner       running an answer safely, in a copy of the session first (trial), which is put back (session)
 store        what happened, on disk       schedule     when a question returns

@@ -7,6 +7,7 @@ outputs, at which token chunks and whole part, and how large a table one new tok
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -79,9 +80,11 @@ def examine(steps: Steps) -> None:
         found["runs"] = "two calls with the same inputs differ: dropout left on, or something random"
         return
     early = [i for i in steps.reached(x, n // 2) if i < n // 2]
-    found["causality"] = early and (
-        f"token {n // 2} changes the output of token {early[-1]}, which comes before it: the future leaks"
-    ) or ""  # fmt: skip
+    found["causality"] = ""
+    if early:
+        found["causality"] = (
+            f"token {n // 2} changes the output of token {early[-1]}, which comes before it: the future leaks"
+        )
     found["window"] = _reach(steps, x, None)
     if any(found.values()):
         return
@@ -117,7 +120,9 @@ def _differs(steps: Steps, x: Tensor, whole: Tensor, pieces: list[int]) -> str:
     if not wrong:
         return ""
     first = wrong[0]
-    where = f"in pieces of {', '.join(map(str, pieces))} tokens, token {first} comes out otherwise than at once"
+    where = (
+        f"in pieces of {', '.join(map(str, pieces))} tokens, token {first} comes out otherwise than at once"
+    )
     if own := _blind_to_itself(steps, x, first, pieces):
         return f"{where}: {own}"
     if said := _reach(steps, x, pieces):
@@ -180,7 +185,7 @@ def _cut(x: Tensor, pieces: Iterable[int] | None) -> list[Tensor]:
     if pieces is None:
         return [x]
     starts = [*_starts(x.shape[1], pieces), x.shape[1]]
-    return [x[:, a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    return [x[:, a:b] for a, b in pairwise(starts)]
 
 
 def _starts(n: int, pieces: Iterable[int]) -> list[int]:

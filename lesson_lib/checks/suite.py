@@ -91,7 +91,8 @@ def properties(
     Two kinds of attention look back by themselves, and for them **in chunks = all at once** is tried:
 
         causal=True   attention_fn(query, key, value), whose n queries are the last of the m keys
-        cache=Cache   attention_fn(tokens, cache) -> output, tokens (2, n, width); `cache()` makes an empty one
+        cache=Cache   attention_fn(tokens, cache) -> output, tokens (2, n, width); `cache()` makes an empty
+        one
 
     `window` says how many tokens each may look at, itself among them (default: all).
 
@@ -140,9 +141,7 @@ def _probe(
     if cache is None:
         return chunks.Steps(chunks.Growing(function), list, 3 * width, window)
     if not callable(cache):
-        return (
-            f"cache= asks for what makes an empty cache, such as the class Cache; got {described(cache)}"
-        )
+        return f"cache= asks for what makes an empty cache, such as the class Cache; got {described(cache)}"
     return chunks.Steps(function, cache, width, window)
 
 

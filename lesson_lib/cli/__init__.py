@@ -1,5 +1,5 @@
-"""The command line: `python -m lesson_lib doctor | lab | model | build | figures | experiments | ring | slides |
-assignments | class`.
+"""The command line: `python -m lesson_lib doctor | lab | model | build | figures | experiments | ring |
+slides | assignments | class`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """

@@ -17,8 +17,9 @@ from lesson_lib.positions import frequencies
 
 HARMLESS = set(
     "model_type architectures transformers_version torch_dtype dtype _name_or_path use_cache bos_token_id"
-    " eos_token_id pad_token_id cls_token_id sep_token_id initializer_range attention_dropout hidden_dropout_prob"
-    " attention_probs_dropout_prob classifier_dropout resid_pdrop embd_pdrop attn_pdrop residual_dropout"
+    " eos_token_id pad_token_id cls_token_id sep_token_id initializer_range attention_dropout"
+    " hidden_dropout_prob attention_probs_dropout_prob"
+    " classifier_dropout resid_pdrop embd_pdrop attn_pdrop residual_dropout"
     " embedding_dropout gradient_checkpointing output_hidden_states output_attentions output_router_logits"
     " return_dict id2label label2id num_labels problem_type task_specific_params chunk_size_feed_forward"
     " pretraining_tp max_position_embeddings n_ctx n_positions router_aux_loss_coef initial_context_length"
@@ -89,8 +90,8 @@ class Fields:
             if name not in ONLY:
                 raise ValueError(
                     f"config.json has the field {name!r} ({value!r}), which is not known here for a"
-                    f" {self.reader}: it may change what the model computes. If you know that it does not, use"
-                    f" open_model(folder, ignore=[{name!r}])"
+                    f" {self.reader}: it may change what the model computes. If you know that it does not,"
+                    f" use open_model(folder, ignore=[{name!r}])"
                 )
             if value not in ONLY[name]:
                 why = MEANING.get(name, "that is not supported")
@@ -256,11 +257,20 @@ def _gpt_oss(f: Fields) -> Options:
         return tuple(Kind(window if near else None, turn(f, d_k, base=150_000.0)) for near in local)
 
     return _llama(
-        f, "gpt_oss", layers=layers, d_k=64, sinks=True, bias=f("attention_bias", True), eps=f("rms_norm_eps", 1e-5),
+        f,
+        "gpt_oss",
+        layers=layers,
+        d_k=64,
+        sinks=True,
+        bias=f("attention_bias", True),
+        eps=f("rms_norm_eps", 1e-5),
         experts=Experts(
-            f.size("num_local_experts"), f.size("num_experts_per_tok"), f("swiglu_limit", 7.0), f("swiglu_alpha", 1.702)
+            count=f.size("num_local_experts"),
+            used=f.size("num_experts_per_tok"),
+            limit=f("swiglu_limit", 7.0),
+            alpha=f("swiglu_alpha", 1.702),
         ),
-    )  # fmt: skip
+    )
 
 
 FAMILIES: dict[str, Callable[[Fields], Options]] = {
@@ -296,13 +306,17 @@ def turn(f: Fields, d: int, kind: str | None = None, base: float = 10_000.0) -> 
     s("rope_type", None), s("type", None)
     base = float(s("rope_theta", None) or theta or base)
     if s("partial_rotary_factor", None) not in (None, 1):
-        raise ValueError("config.json: partial_rotary_factor: turns of a part of the columns are not supported")
+        raise ValueError(
+            "config.json: partial_rotary_factor: turns of a part of the columns are not supported"
+        )
     told = f"rotary, base {base:,.0f}"
     if name == "default":
         return Turn(tuple(frequencies(d, base=base).tolist()), told=told)
     found, stretch, factor = SCALINGS[name](s, f, d, base)
     if unknown := s.unread():
-        raise ValueError(f"config.json: {name} positions have the field {[*unknown][0]!r}, which is not known here")
+        raise ValueError(
+            f"config.json: {name} positions have the field {next(iter(unknown))!r}, which is not known here"
+        )
     return Turn(tuple(found.tolist()), stretch, f"{told}, {name} × {factor:g}")
 
 

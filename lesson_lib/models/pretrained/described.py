@@ -2,7 +2,6 @@
 
 from lesson_lib.models.pretrained.model import Kind, Model, Options
 
-
 TITLES = {
     "gpt2": "GPT-2", "bert": "BERT", "vit": "ViT", "llama": "Llama", "mistral": "Mistral", "qwen3": "Qwen3",
     "gemma2": "Gemma 2", "gemma3_text": "Gemma 3", "gpt_oss": "gpt-oss", "starcoder2": "Starcoder2",
@@ -15,7 +14,8 @@ def described(model: Model, *, name: str = "") -> str:
     count = sum(p.numel() for p in model.parameters())
     dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
     lines = [
-        f"{name + ': ' if name else ''}{TITLES[o.family]}, {len(o.layers)} layers, {count:,} parameters ({dtype})",
+        f"{name + ': ' if name else ''}{TITLES[o.family]}, {len(o.layers)} layers,"
+        f" {count:,} parameters ({dtype})",
         f"  in     {_comes_in(o)}",
         f"  layer  {_layer(o)}",
         f"  out    {_goes_out(o)}",
@@ -50,10 +50,15 @@ def _caches(o: Options) -> list[str]:
     lines = []
     for tokens in (o.positions,) if o.positions else (1_000, 100_000):
         numbers, full = kept(o, tokens), 2 * o.n_heads * o.d_k * tokens * len(o.layers)
-        spared = f"; every head its own keys, no window: {full / numbers:.0f} times as much" if full > numbers else ""
+        spared = (
+            f"; every head its own keys, no window: {full / numbers:.0f} times as much"
+            if full > numbers
+            else ""
+        )
         mib = 2 * numbers / 2**20
         lines.append(
-            f"After {tokens:,} tokens the caches keep {numbers:,} numbers ({mib:,.1f} MiB in bfloat16){spared}."
+            f"After {tokens:,} tokens the caches keep {numbers:,} numbers ({mib:,.1f} MiB in"
+            f" bfloat16){spared}."
         )
     return lines
 
@@ -128,7 +133,8 @@ def _ranges(numbers: list[int]) -> str:
 def _comes_in(o: Options) -> str:
     if o.image:
         channels, side, patch = o.image
-        return f"images of {side} x {side}, {channels} channels, as {(side // patch) ** 2} patches of {patch} x {patch} and one token"
+        patches = f"{(side // patch) ** 2} patches of {patch} x {patch}"
+        return f"images of {side} x {side}, {channels} channels, as {patches} and one token"
     return f"{o.n_tokens:,} tokens as rows of {o.d_model:,}"
 
 
@@ -142,11 +148,14 @@ def _goes_out(o: Options) -> str:
 
 
 def _layer(o: Options) -> str:
-    heads = f"{o.n_heads} heads" + ("" if o.n_heads == o.n_key_heads else f", {o.n_key_heads} of keys and values")
+    heads = f"{o.n_heads} heads" + (
+        "" if o.n_heads == o.n_key_heads else f", {o.n_key_heads} of keys and values"
+    )
     norm = "RMSNorm" if o.norm == "rms" else "LayerNorm"
     where = {"before": "before", "behind": "behind", "both": "on both sides of"}[o.norms]
     network = "gated, " if o.gated and not o.experts else "in experts, " if o.experts else ""
-    return f"{heads}, width {o.d_k}; {network}{o.d_inner:,} inside ({o.activation}); {norm} {where} each sub-layer"
+    inner = f"{network}{o.d_inner:,} inside ({o.activation})"
+    return f"{heads}, width {o.d_k}; {inner}; {norm} {where} each sub-layer"
 
 
 def _positions(o: Options, kind: Kind) -> str:

@@ -46,7 +46,9 @@ def open_model(
         model = Model(wanted)
     tensors, left = _collected(model, _Files(folder, read), family)
     cast = dtype if read else None
-    model.load_state_dict({name: x if cast is None else x.to(cast) for name, x in tensors.items()}, assign=True)
+    model.load_state_dict(
+        {name: x if cast is None else x.to(cast) for name, x in tensors.items()}, assign=True
+    )
     model.config, model.left, model.text = config, left, _tokenizer(folder)
     return (to_device(model) if read else model).eval()
 
@@ -87,10 +89,9 @@ def from_gpt(gpt: GPT) -> Model:
     """Our small GPT with rotary positions as a Starcoder2, whose layers are the same: LayerNorms before the
     sub-layers, GELU, shared keys, rotary positions.
 
-    Two things are put elsewhere. The rows of w_query and w_key change places, since Starcoder2 turns columns j
-    and j + d/2 together and ours 2j and 2j + 1. The scale of the embeddings is multiplied into their table,
-    which therefore is no longer that of the logits. Raises ValueError where positions are learned.
-    """
+    Two things are put elsewhere. The rows of w_query and w_key change places, since Starcoder2 turns columns
+    j and j + d/2 together and ours 2j and 2j + 1. The scale of the embeddings is multiplied into their table,
+    which therefore is no longer that of the logits. Raises ValueError where positions are learned."""
     first, d = gpt.encoder.layers[0], gpt.embedding.d_model
     attention = first.attention
     if attention.rotate is None:
@@ -128,7 +129,8 @@ def from_gpt(gpt: GPT) -> Model:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of a folder. Raises FileNotFoundError or ValueError where there is none that can be read."""
+    """config.json of a folder. Raises FileNotFoundError or ValueError where there is none that can be
+    read."""
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
     path = folder / "config.json"
@@ -164,7 +166,7 @@ class _Files:
             raise FileNotFoundError(f"{folder} has neither {ONE} nor {INDEX}{hint}")
         self.open = {name: self._opened(folder / name) for name in sorted(names)}
         for name, file in self.open.items():
-            for tensor in file.keys():  # noqa: SIM118 (no dict)
+            for tensor in file.keys():
                 if tensor in self.where:
                     raise ValueError(f"{tensor} is both in {self.where[tensor]} and in {name}")
                 self.where[tensor] = name
@@ -204,7 +206,9 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
         made = theirs(name, family.names)
         if made.name not in short:
             where = ONE if len(files.open) == 1 else f"the {len(files.open)} shards"
-            raise ValueError(f"{made.name} is missing in {where}: config.json asks for it, shape {tuple(wanted.shape)}")
+            raise ValueError(
+                f"{made.name} is missing in {where}: config.json asks for it, shape {tuple(wanted.shape)}"
+            )
         x = made.how(files[short[made.name]])
         if x.shape != wanted.shape:
             raise ValueError(
@@ -226,8 +230,8 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
             left.append(short[name])
         else:
             raise ValueError(
-                f"{short[name]} has no place in a {model.options.family} with this config.json; the tensor would"
-                " be lost"
+                f"{short[name]} has no place in a {model.options.family} with this config.json; the tensor"
+                " would be lost"
             )
     return tensors, tuple(left)
 
@@ -238,7 +242,9 @@ def _entry(our_name: str, family: Family) -> str | Made:
 
 
 def _short(name: str, prefix: str) -> str:
-    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name))
+    name = re.sub(
+        r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+    )
     return name.removeprefix(prefix)
 
 

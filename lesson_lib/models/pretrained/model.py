@@ -1,8 +1,8 @@
 """One model for all families: layers that differ in a few options, each around `attend`.
 
-    Options    what a model is: sizes, norms, activation, and a Kind for each layer
-    Kind       what one layer's attention is: how far it looks, how positions turn it, what its scores become
-    Model      tokens or images in, logits out; with a cache for each layer where it is causal
+Options    what a model is: sizes, norms, activation, and a Kind for each layer
+Kind       what one layer's attention is: how far it looks, how positions turn it, what its scores become
+Model      tokens or images in, logits out; with a cache for each layer where it is causal
 """
 
 from collections.abc import Callable, Sequence
@@ -247,8 +247,8 @@ class Patches(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention and a feed-forward network, each `behind(x + after(sublayer(before(x))))`, where one or two of
-    the three norms are there."""
+    """Attention and a feed-forward network, each `behind(x + after(sublayer(before(x))))`, where one or two
+    of the three norms are there."""
 
     def __init__(self, options: Options, kind: Kind) -> None:
         super().__init__()
@@ -311,7 +311,9 @@ class Mixture(nn.Module):
         super().__init__()
         self.experts, count = experts, experts.count
         self.router = nn.Linear(d_model, count)
-        self.w_gate, self.w_in = (nn.Parameter(torch.randn(count, d_model, d_inner) * d_model**-0.5) for _ in "12")
+        self.w_gate, self.w_in = (
+            nn.Parameter(torch.randn(count, d_model, d_inner) * d_model**-0.5) for _ in "12"
+        )
         self.w_out = nn.Parameter(torch.randn(count, d_inner, d_model) * d_inner**-0.5)
         self.b_gate, self.b_in = (nn.Parameter(torch.zeros(count, d_inner)) for _ in "12")
         self.b_out = nn.Parameter(torch.zeros(count, d_model))
@@ -324,7 +326,9 @@ class Mixture(nn.Module):
         for i in best.indices.unique().tolist():
             token, place = (best.indices == i).nonzero(as_tuple=True)
             gate = (rows[token] @ self.w_gate[i] + self.b_gate[i]).clamp(max=self.experts.limit)
-            passed = (rows[token] @ self.w_in[i] + self.b_in[i]).clamp(-self.experts.limit, self.experts.limit)
+            passed = (rows[token] @ self.w_in[i] + self.b_in[i]).clamp(
+                -self.experts.limit, self.experts.limit
+            )
             inner = (passed + 1) * gate * (self.experts.alpha * gate).sigmoid()
             made = inner @ self.w_out[i] + self.b_out[i]
             out = out.index_add(0, token, made * shares[token, place, None])
@@ -425,8 +429,14 @@ def _table(rows: int, d: int) -> nn.Parameter | None:
 
 def _check_numbers(name: str, numbers: Any, count: int) -> None:
     if not isinstance(numbers, Tensor) or numbers.ndim != 2 or numbers.is_floating_point():
-        got = f"{numbers.dtype} {tuple(numbers.shape)}" if isinstance(numbers, Tensor) else type(numbers).__name__
-        raise ValueError(f"{name} must be whole numbers of shape (b, n), one text is numbers[None]; got {got}")
+        got = (
+            f"{numbers.dtype} {tuple(numbers.shape)}"
+            if isinstance(numbers, Tensor)
+            else type(numbers).__name__
+        )
+        raise ValueError(
+            f"{name} must be whole numbers of shape (b, n), one text is numbers[None]; got {got}"
+        )
     if numbers.numel() and not 0 <= int(numbers.min()) <= int(numbers.max()) < count:
         raise ValueError(
             f"{name} must lie between 0 and {count - 1}, got {int(numbers.min())} ... {int(numbers.max())}"

@@ -131,17 +131,21 @@ class Family(NamedTuple):
 
     names: dict[str, str | Made]
     prefix: str
-    copies: dict[str, str] = {}
+    copies: dict[str, str]
     constants: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
 
 LM_HEAD = {"lm_head.weight": "embed_tokens.weight"}
+MASKS = ("h.*.attn.bias", "h.*.attn.masked_bias")
 TURNED = ("layers.*.self_attn.rotary_emb.inv_freq",)
 FAMILIES = {
-    "gpt2": Family(GPT2, "transformer.", {"lm_head.weight": "wte.weight"}, ("h.*.attn.bias", "h.*.attn.masked_bias")),
+    "gpt2": Family(
+        GPT2, "transformer.", {"lm_head.weight": "wte.weight"}, ("h.*.attn.bias", "h.*.attn.masked_bias")
+    ),
     "bert": Family(
-        BERT, "bert.",
+        BERT,
+        "bert.",
         {
             "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
             "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -149,7 +153,7 @@ FAMILIES = {
         ("embeddings.position_ids",),
         ("pooler.", "cls.seq_relationship."),
     ),
-    "vit": Family(VIT, "vit.", left=("pooler.",)),
+    "vit": Family(VIT, "vit.", {}, left=("pooler.",)),
     "llama": Family(LLAMA, "model.", LM_HEAD, TURNED),
     "mistral": Family(LLAMA, "model.", LM_HEAD, TURNED),
     "qwen3": Family(QWEN3, "model.", LM_HEAD),
@@ -157,7 +161,7 @@ FAMILIES = {
     "gemma3_text": Family(GEMMA3, "model.", LM_HEAD),
     "gpt_oss": Family(GPT_OSS, "model.", LM_HEAD),
     "starcoder2": Family(STARCODER2, "model.", LM_HEAD),
-}  # fmt: skip
+}
 
 
 def theirs(our_name: str, names: dict[str, str | Made]) -> Made:
