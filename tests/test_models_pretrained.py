@@ -559,6 +559,8 @@ def test_a_tokenizer(place, capsys):
     model = tokenizers.models.WordLevel(words | {f"w{i}": i for i in range(7, N_TOKENS)}, unk_token="?")
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.enable_padding(length=12)  # as some published files have them
+    tokenizer.enable_truncation(2)
     tokenizer.save(str(place / "tokenizer.json"))
     opened = open_model(place)
     assert opened.numbers("the cat sat").tolist() == [0, 1, 2]

@@ -257,6 +257,9 @@ def _tokenizer(folder: Path) -> Any:
     except ImportError:
         return "texts need the package tokenizers (pip install tokenizers); numbers of tokens work without"
     try:
-        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_padding()  # some files fill every text up to 128 tokens
+        tokenizer.no_truncation()
+        return tokenizer
     except Exception as error:  # the package raises a plain Exception
         return f"tokenizer.json of {folder} cannot be read ({error}); numbers of tokens work without"

@@ -200,7 +200,7 @@ class Words(nn.Module):
         super().__init__()
         d = options.d_model
         self.scale = options.embedding_scale
-        self.table = nn.Parameter(torch.randn(options.n_tokens, d) * d**-0.5)
+        self.table = nn.Parameter(_drawn(options.n_tokens, d, width=d))
         self.positions = _table(options.positions, d)
         self.kinds = _table(options.kinds_of_token, d)
         self.norm = _norm(options) if options.first_norm else nn.Identity()
@@ -234,7 +234,7 @@ class Patches(nn.Module):
         (self.channels, self.side, patch), d = options.image, options.d_model
         self.cut = nn.Conv2d(self.channels, d, patch, stride=patch)
         self.first = nn.Parameter(torch.zeros(1, 1, d))
-        self.positions = nn.Parameter(torch.randn(1, 1 + (self.side // patch) ** 2, d) * d**-0.5)
+        self.positions = nn.Parameter(_drawn(1, 1 + (self.side // patch) ** 2, d, width=d))
 
     def forward(self, images: Tensor, start: int = 0) -> Tensor:
         """Images (b, channels, side, side) as rows (b, 1 + patches, d_model)."""
@@ -311,10 +311,8 @@ class Mixture(nn.Module):
         super().__init__()
         self.experts, count = experts, experts.count
         self.router = nn.Linear(d_model, count)
-        self.w_gate, self.w_in = (
-            nn.Parameter(torch.randn(count, d_model, d_inner) * d_model**-0.5) for _ in "12"
-        )
-        self.w_out = nn.Parameter(torch.randn(count, d_inner, d_model) * d_inner**-0.5)
+        self.w_gate, self.w_in = (nn.Parameter(_drawn(count, d_model, d_inner, width=d_model)) for _ in "12")
+        self.w_out = nn.Parameter(_drawn(count, d_inner, d_model, width=d_inner))
         self.b_gate, self.b_in = (nn.Parameter(torch.zeros(count, d_inner)) for _ in "12")
         self.b_out = nn.Parameter(torch.zeros(count, d_model))
 
@@ -342,7 +340,7 @@ class TokenLogits(nn.Module):
     def __init__(self, options: Options) -> None:
         super().__init__()
         d, masked = options.d_model, options.reads_out == "masked tokens"
-        self.table = None if options.tied else nn.Parameter(torch.randn(options.n_tokens, d) * d**-0.5)
+        self.table = None if options.tied else nn.Parameter(_drawn(options.n_tokens, d, width=d))
         self.dense = nn.Linear(d, d) if masked else None
         self.norm = _norm(options) if masked else None
         self.bias = nn.Parameter(torch.zeros(options.n_tokens)) if masked else None
@@ -423,8 +421,14 @@ def _norm(options: Options) -> nn.Module:
     return kind(options.d_model, eps=options.eps)
 
 
+def _drawn(*shape: int, width: int) -> Tensor:
+    """Numbers of variance 1 / width. (Uniform ones: as a meta tensor they cost nothing.)"""
+    bound = (3 / width) ** 0.5
+    return torch.empty(shape).uniform_(-bound, bound)
+
+
 def _table(rows: int, d: int) -> nn.Parameter | None:
-    return nn.Parameter(torch.randn(rows, d) * d**-0.5) if rows else None
+    return nn.Parameter(_drawn(rows, d, width=d)) if rows else None
 
 
 def _check_numbers(name: str, numbers: Any, count: int) -> None:
