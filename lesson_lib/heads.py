@@ -179,7 +179,7 @@ class MultiHeadAttention(nn.Module):
             k, v = cache.append(k, v)
         attended = self._attend(
             q, k, v,
-            mask=_with_heads(mask, query, "mask"), score_bias=_with_heads(score_bias, query, "score_bias"),
+            mask=with_heads(mask, query, "mask"), score_bias=with_heads(score_bias, query, "score_bias"),
             dropout=self.dropout if self.training else 0.0, weights=weights,
         )  # fmt: skip
         return Attended(self.w_output(merge_heads(attended.output)), attended.weights)
@@ -355,7 +355,7 @@ def masks_from_torch(
     return {"mask": mask, "score_bias": score_bias}
 
 
-def _with_heads(table: Tensor | None, query: Tensor, name: str) -> Tensor | None:
+def with_heads(table: Tensor | None, query: Tensor, name: str) -> Tensor | None:
     """A mask or bias with an axis for the heads, where it has none and needs one."""
     if table is None or not isinstance(table, Tensor) or table.ndim == 2:
         return table

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from lesson_lib import require
 from lesson_lib.attention import Attended, attend
-from lesson_lib.heads import Cache, merge_heads, split_heads
+from lesson_lib.heads import Cache, merge_heads, split_heads, with_heads
+from lesson_lib.norms import check_width
 from lesson_lib.positions import rotary
 
 
@@ -72,6 +73,7 @@ class LatentAttention(nn.Module):
         absorbed: bool = False,
     ) -> Attended:
         """Outputs (*b, n, d_model) and weights (*b, h, n, m). Mask and cache as in MultiHeadAttention."""
+        check_width(x, self.w_latent.in_features)
         start = 0 if cache is None else cache.seen
         narrow = x if self.w_query_latent is None else self.query_norm(self.w_query_latent(x))
         query = split_heads(self.w_query(narrow), self.n_heads)
@@ -81,7 +83,7 @@ class LatentAttention(nn.Module):
         turned = self.rotate(self.w_turned(x).unsqueeze(-3), start)
         if cache is not None:
             latent, turned = cache.append(latent, turned)
-        mask = mask if mask is None or mask.ndim < 3 else mask.unsqueeze(-3)
+        mask = with_heads(mask, x, "mask")
         if absorbed:
             attended = self._absorbed(query, asks, latent, turned, mask, weights)
         else:

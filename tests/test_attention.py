@@ -296,7 +296,8 @@ def softmaxes(source):
 
 
 def test_softmax_over_scores_stands_in_one_file():
-    """Exercises and their wrong answers may have their own, and so may what turns logits into words."""
+    """Exercises and their wrong answers may have their own, and so may what turns logits into words, or a
+    router's scores into shares of experts."""
     library = Path(__file__).parents[1] / "lesson_lib"
     found = {
         p.relative_to(library).as_posix(): count
@@ -305,8 +306,8 @@ def test_softmax_over_scores_stands_in_one_file():
         if "\nASKED = (" not in (text := p.read_text(encoding="utf-8"))  # nor is it what a part asks
         if (count := len(softmaxes(text)))
     }
-    # of logits into probabilities of words or characters
-    elsewhere = {"models/gpt.py": 1, "chapters/c06_transformer/bert.py": 1}
+    # of logits into probabilities of words or characters, and of experts' scores
+    elsewhere = {"models/gpt.py": 1, "chapters/c06_transformer/bert.py": 1, "models/pretrained/model.py": 1}
     assert found == {"attention.py": found["attention.py"]} | elsewhere
 
 

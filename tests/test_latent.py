@@ -88,6 +88,21 @@ def test_the_cache_keeps_one_row_for_all_heads(n_heads):
     )
 
 
+def test_masks_of_every_rank():
+    layer, x = made(), torch.randn(B, N, D)
+    expected = layer(x, mask=causal(N)).output
+    for mask in (causal(N).expand(B, N, N), causal(N).expand(B, 3, N, N)):
+        for absorbed in (False, True):
+            assert_close(layer(x, mask=mask, absorbed=absorbed).output, expected, **CLOSE)
+
+
+def test_bad_tokens_are_answered_with_a_sentence(no_shape_hook):
+    with pytest.raises(ValueError, match="made with d_model=20"):
+        made()(torch.randn(B, N, 5))
+    with pytest.raises(TypeError, match="must be a tensor of floats"):
+        made()([[1.0]])
+
+
 @pytest.mark.parametrize(
     "wrong, said",
     [

@@ -161,6 +161,9 @@ def test_with_a_cache_and_without(name, pieces):
     assert_close(torch.cat(parts, 1), whole.logits, atol=2e-5 * max(1, top), rtol=1e-4)
     held = sum(cache.key.numel() + cache.value.numel() for cache in caches) // 2  # of two texts
     assert held == kept(model.options, N)
+    whole_ones = [Cache() for _ in model.layers]  # that let nothing go: the mask alone makes the window
+    parts = [model(part, caches=whole_ones).logits for part in x.split(pieces, 1)]
+    assert_close(torch.cat(parts, 1), whole.logits, atol=2e-5 * max(1, top), rtol=1e-4)
     lean = model(x)
     assert lean.weights is None and lean.stream is None
     assert_close(lean.logits, whole.logits, atol=2e-5 * max(1, top), rtol=1e-4)

@@ -16,7 +16,7 @@ from lesson_lib.device import to_device
 from lesson_lib.models.gpt import GPT
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.model import Model
-from lesson_lib.models.pretrained.names import FAMILIES, Family, Made, theirs
+from lesson_lib.models.pretrained.names import FAMILIES, Family, as_it_lies, theirs
 
 ONE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
@@ -71,7 +71,7 @@ def save_model(model: Model, folder: str | Path) -> None:
     tensors = {}
     for name, x in model.state_dict().items():
         made = theirs(name, family.names)
-        if isinstance(_entry(name, family), Made):
+        if made.how is not as_it_lies:
             raise ValueError(
                 f"a {model.options.family} cannot be saved here: its file holds {made.name} in another form"
             )
@@ -226,7 +226,7 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
             other = family.copies[name]
             if files.read and not torch.equal(files[short[name]], files[short[other]]):
                 raise ValueError(f"{name} should be the same as {other} (tie_word_embeddings), and is not")
-        elif name.startswith(family.left) and family.left:
+        elif name.startswith(family.left):
             left.append(short[name])
         else:
             raise ValueError(
@@ -236,15 +236,10 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
     return tensors, tuple(left)
 
 
-def _entry(our_name: str, family: Family) -> str | Made:
-    starred = re.sub(r"^layers\.\d+\.", "layers.*.", our_name)
-    return family.names.get(starred) or family.names[starred.rpartition(".")[0]]
-
-
 def _short(name: str, prefix: str) -> str:
-    name = re.sub(
-        r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
-    )
+    """A name without its prefix; the oldest files call a norm's weight and bias gamma and beta."""
+    for old, new in (("gamma", "weight"), ("beta", "bias")):
+        name = re.sub(rf"LayerNorm\.{old}$", f"LayerNorm.{new}", name)
     return name.removeprefix(prefix)
 
 

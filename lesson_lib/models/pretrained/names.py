@@ -17,6 +17,11 @@ class Made(NamedTuple):
     how: Callable[[Tensor], Tensor]
 
 
+def as_it_lies(x: Tensor) -> Tensor:
+    """The tensor of the file itself."""
+    return x
+
+
 def _part(i: int) -> Callable[[Tensor], Tensor]:
     """Part i of queries, keys and values that lie side by side in one tensor whose columns are outputs."""
     return lambda x: _transposed(x).chunk(3)[i]
@@ -175,5 +180,5 @@ def theirs(our_name: str, names: dict[str, str | Made]) -> Made:
     starred = ".".join(["layers", "*", *parts[2:]]) if number else our_name
     stem, _, last = starred.rpartition(".")
     found, suffix = (names[starred], "") if starred in names else (names[stem], f".{last}")
-    made = found if isinstance(found, Made) else Made(found, lambda x: x)
+    made = found if isinstance(found, Made) else Made(found, as_it_lies)
     return Made(made.name.replace("*", number) + suffix, made.how)
