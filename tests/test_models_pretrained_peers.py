@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib import scalings
+from lesson_lib import cli, scalings
 from lesson_lib.data import topics
 from lesson_lib.heads import Cache
 from lesson_lib.masks import padding
@@ -27,8 +27,10 @@ def _on_the_cpu(monkeypatch):
 
 
 @pytest.mark.parametrize("name", peers.FOLDERS)
-def test_ours_is_theirs(name, tmp_path):
-    found = peers.compared(open_model(peers.folder(name, tmp_path)), name)
+def test_ours_is_theirs(name, tmp_path, capsys):
+    place = peers.folder(name, tmp_path)
+    assert cli.main(["model", str(place)]) == 0 and " layers, " in capsys.readouterr().out
+    found = peers.compared(open_model(place), name)
     assert max(found.values()) < NOISE, found
     assert ("cached" in found) is (name not in ("bert", "bert, both read-outs", "vit"))
 

@@ -124,7 +124,8 @@ class Read(NamedTuple):
 class Model(nn.Module):
     """A model of these `Options`, with new weights; `open_model` gives one with those of a folder.
 
-    `config` is the config.json that it came from, `note` what else was in the folder, `text` its tokenizer.
+    `config` is the config.json that it came from, `left` names tensors of the folder that belong to another
+    read-out, `text` is its tokenizer, or a sentence on why there is none.
     """
 
     def __init__(self, options: Options) -> None:
