@@ -14,13 +14,13 @@ from PIL import Image
 from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer
 from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
-from lesson_lib.chapters.c04_multi_head.heads_explorer import HeadExplorer
 from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
 from lesson_lib.charts.matrices import EDGE, Matrix, equations
 from lesson_lib.positions import frequencies, rotation, sinusoidal
 from lesson_lib.widgets import Explorer
 from lesson_lib.widgets.explorer import CSS, cell, number, shade, table
+from lesson_lib.widgets.heads import HeadExplorer
 from tests.explorers import stands_alone
 
 H, N, M = 3, 5, 7  # heads, queries, keys

@@ -14,7 +14,7 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
                             experiments.dates, masks, models.tagger, models.translator, recurrent, scores
     c02_scoring             charts.devices, charts.matrices, experiments.devices, measure, scores, trace
     c03_matrix_form         charts.devices, charts.matrices, experiments.devices, masks, measure, scores
-    c04_multi_head          charts.grid, heads, masks, positions, scores
+    c04_multi_head          heads, masks, positions, scores, widgets.heads
     c05_positional_encoding charts.grid, data.digits, heads, masks, positions, scores
     c06_transformer         blocks, data.dates, data.tagging, data.topics, experiments.dates, experiments.gpt,
                             heads, masks, models.gpt, models.tagger, models.translator, norms, positions,
@@ -29,4 +29,5 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
                             experiments.devices, experiments.gpt, graphs, heads, linear, masks, measure,
                             models.gpt, ring, truncated
     c12_claims              masks, scores, trace
+    c13_todays_models       masks, models.pretrained, widgets.heads
 """

@@ -10,8 +10,9 @@ from typing import Any
 from lesson_lib import moved
 from lesson_lib.widgets.alignment import AlignmentExplorer
 from lesson_lib.widgets.explorer import Explorer
+from lesson_lib.widgets.heads import HeadExplorer
 
-__all__ = ["AlignmentExplorer", "Explorer"]
+__all__ = ["AlignmentExplorer", "Explorer", "HeadExplorer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,12 +28,12 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c04_multi_head import figures
 from lesson_lib.chapters.c04_multi_head import pronouns as language
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
-from lesson_lib.chapters.c04_multi_head.heads_explorer import HeadExplorer
 from lesson_lib.checks import check, hint, predict, solution, warm_up
 from lesson_lib.device import quick, to_device
 from lesson_lib.heads import MultiHeadAttention, merge_heads, split_heads
 from lesson_lib.masks import causal
 from lesson_lib.show import show, show_source
+from lesson_lib.widgets.heads import HeadExplorer
 
 _ = torch.manual_seed(0)
 warm_up()

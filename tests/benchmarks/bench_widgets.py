@@ -9,7 +9,6 @@ import statistics
 import pytest
 import torch
 
-from lesson_lib.chapters.c04_multi_head.heads_explorer import HeadExplorer
 from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
 from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
@@ -23,6 +22,7 @@ from lesson_lib.data import dates
 from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller
 from lesson_lib.widgets import AlignmentExplorer
+from lesson_lib.widgets.heads import HeadExplorer
 from tests import test_widgets_alignment as translators
 from tests.browser.conftest import in_notebook
 from tests.chapters.c06_transformer import test_machine_explorer as machines

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lesson_lib.device import to_device
 from lesson_lib.models.gpt import GPT
+from lesson_lib.models.pretrained import characters
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.model import Model
 from lesson_lib.models.pretrained.names import FAMILIES, Family, as_it_lies, theirs
@@ -247,6 +248,12 @@ def _tokenizer(folder: Path) -> Any:
     """A tokenizer, or the sentence that says why there is none."""
     if not (folder / "tokenizer.json").exists():
         return f"{folder} has no tokenizer.json: give the model numbers of tokens, torch.tensor([[...]])"
+    try:
+        plain = characters.read(json.loads((folder / "tokenizer.json").read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        plain = None  # the package says what is wrong with it
+    if plain is not None:
+        return plain
     try:
         from tokenizers import Tokenizer
     except ImportError:

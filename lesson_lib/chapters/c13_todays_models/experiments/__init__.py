@@ -1,0 +1,1 @@
+"""Experiments of chapter 13; lesson_lib.experiments runs them."""

@@ -1,0 +1,108 @@
+"""Cuts, patches and lenses: what is changed inside is what is said, and all is put back."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from lesson_lib.device import to_device
+from lesson_lib.models.pretrained import cut, lens, new_model, patched
+
+N = 9
+CONFIG = {
+    "model_type": "llama", "vocab_size": 31, "hidden_size": 12, "intermediate_size": 20,
+    "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 4,
+}  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(1)
+    made = new_model(CONFIG).eval()
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+def tokens(seed=2):
+    generator = torch.Generator("cpu").manual_seed(seed)
+    return to_device(torch.randint(31, (2, N), generator=generator, device="cpu"))
+
+
+@torch.no_grad()
+def test_a_head_that_is_cut_adds_nothing(model):
+    """As if its columns of w_output were 0."""
+    x = tokens()
+    whole = model(x, weights=True)
+    with cut(model, [(1, 2), (1, 5), (0, 0)]):
+        got = model(x, weights=True)
+    for layer, head in ((1, 2), (1, 5), (0, 0)):
+        model.layers[layer].attention.w_output.weight[:, head * 4 : head * 4 + 4] = 0
+    assert_close(got.logits, model(x).logits)
+    assert not torch.allclose(got.logits, whole.logits, atol=1e-2)
+    assert_close(got.weights[0], whole.weights[0])  # it still looks
+
+
+@torch.no_grad()
+def test_all_is_put_back_also_after_an_error(model):
+    x = tokens()
+    expected = model(x).logits
+    for block in (cut(model, [(0, 1)]), patched(model, 0, {3: torch.zeros(12)})):
+        with pytest.raises(RuntimeError), block:
+            raise RuntimeError
+        assert torch.equal(model(x).logits, expected)
+    with cut(model, []):
+        assert torch.equal(model(x).logits, expected)
+
+
+@torch.no_grad()
+def test_a_patch_carries_what_another_text_has_there(model):
+    x, other = tokens(), tokens(3)
+    theirs = model(other, weights=True)
+    with patched(model, 1, {4: theirs.stream[2][:, 4]}):
+        got = model(x, weights=True)
+    assert_close(got.stream[2][:, 4], theirs.stream[2][:, 4])
+    keep = [i for i in range(N) if i != 4]
+    own = model(x, weights=True)
+    assert_close(got.stream[2][:, keep], own.stream[2][:, keep])
+    assert_close(got.logits[:, :4], own.logits[:, :4])  # nobody before it hears of it
+    assert not torch.allclose(got.logits[:, 5:], own.logits[:, 5:], atol=1e-3)
+    with patched(
+        model, 2, {i: theirs.stream[3][:, i] for i in range(N)}
+    ):  # all of it: the other text's answer
+        assert_close(model(x).logits, theirs.logits)
+    with patched(model, 1, {4: torch.zeros(12)}):  # one row for all texts
+        assert model(x, weights=True).stream[2][:, 4].abs().max() == 0
+
+
+@torch.no_grad()
+def test_the_lens_ends_with_the_models_own_logits(model):
+    read = model(tokens(), weights=True)
+    found = lens(model, read)
+    assert found.shape == (4, 2, N, 31)
+    assert_close(found[-1], read.logits)
+    first = model.read_out(model.norm(model.embedding.table[tokens()]), model.embedding)
+    assert_close(found[0], first)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda m: cut(m, [(3, 0)]).__enter__(), "layer must lie between 0 and 2 in this llama, got 3"),
+        (lambda m: cut(m, [(0, -1)]).__enter__(), "head must lie between 0 and 5"),
+        (lambda m: cut(m, [1]).__enter__(), "heads must be pairs"),
+        (lambda m: cut(m, [(0, True)]).__enter__(), "head must lie between"),
+        (lambda m: patched(m, 7, {}).__enter__(), "layer must lie between"),
+        (lambda m: patched(m, 0, {0: torch.zeros(3)}).__enter__(), r"a row has 12 numbers, got \(3,\)"),
+        (lambda m: patched(m, 0, {-1: torch.zeros(12)}).__enter__(), "token must be a whole number"),
+        (lambda m: lens(m, m(tokens())), "read without its stream"),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence(no_shape_hook, model, call, said):
+    with pytest.raises(ValueError, match=said):
+        call(model)
+
+
+def test_a_token_that_is_not_there(model):
+    with patched(model, 0, {N: torch.zeros(12)}), pytest.raises(ValueError, match="token 9 is not there"):
+        model(tokens())
