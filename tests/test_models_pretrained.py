@@ -611,3 +611,24 @@ def test_our_gpt_is_a_starcoder2():
 def test_caches_roll_where_the_layer_has_a_window():
     assert [cache.window for cache in made("gemma2").caches()] == [WINDOW, None, WINDOW]
     assert isinstance(made("llama").caches()[0], Cache)
+
+
+def test_characters_need_no_package(place, monkeypatch):
+    from lesson_lib.models.pretrained.characters import Characters
+
+    signs = {sign: number for number, sign in enumerate("ab \n")}
+    Characters(signs | {"<s>": 4}, 4).save(place / "tokenizer.json")
+    monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
+    model = open_model(place)
+    assert model.numbers("b a\n").tolist() == [4, 1, 2, 0, 3]
+    assert model.pieces(torch.tensor([4, 1])) == ["<s>", "b"] and model.text.decode([4, 1, 0]) == "ba"
+    with pytest.raises(ValueError, match="does not know 'c'; it knows 'ab"):
+        model.numbers("abc")
+    monkeypatch.undo()
+    theirs = pytest.importorskip("tokenizers", reason="tokenizers is not carried to a GPU machine")
+    package = theirs.Tokenizer.from_file(str(place / "tokenizer.json"))
+    for text in ("b a\n", "", "abab"):
+        assert package.encode(text).ids == model.numbers(text).tolist()
+        assert package.decode(package.encode(text).ids) == text
+    Characters(signs).save(place / "tokenizer.json")
+    assert open_model(place).numbers("ab").tolist() == [0, 1]

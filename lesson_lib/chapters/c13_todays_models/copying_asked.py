@@ -59,8 +59,8 @@ which_cut = Choice(
     notebook=PART,
     title="Cut one head",
     asked=(
-        "All are right. Now layer 0's head adds nothing; the asking token never looked through it at what is"
-        " copied. How many of 100 are right?"
+        "All are right. Now layer 0's head adds nothing; it never looked at the sign to be copied. How many"
+        " of 100 are right?"
     ),
     options={
         "a": "all: the head of layer 1 does the copying",
@@ -68,7 +68,7 @@ which_cut = Choice(
         "c": "fewer than 10",
     },
     answer="c",
-    remember="the head that copies finds its place through what the other head wrote",
+    remember="layer 1's head finds its place through what the other head wrote",
     slips={
         "by which sign does layer 1's head know the right place? Who wrote that there?": "a",
         "if the place cannot be found, which half could still be right?": "b",

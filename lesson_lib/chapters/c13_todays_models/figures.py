@@ -58,7 +58,7 @@ def how_far() -> Picture:
         {"right next signs": {name: _band(*kind) for name, kind in kinds.items()}},
         alt=(
             "Share of right next signs over the length of a piece. Two layers trained on 6 to 24 signs are at"
-            " 1 up to 24 and fall to .4 at 36 and below .1 at 48; one layer stays near a tenth; two layers"
+            " 1 up to 24 and fall to .4 at 36 and below .1 at 48; one layer stays below .22; two layers"
             " trained on 24 only reach 1 at 24 and are low elsewhere, but for one seed at 6."
         ),
         caption="Medians of three seeds, with the lowest and the highest. A guess: 0.016.",

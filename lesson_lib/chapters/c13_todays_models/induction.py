@@ -11,7 +11,7 @@ too.
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from lesson_lib import require
 from lesson_lib.device import to_device
@@ -65,7 +65,7 @@ def small_llama(n_layers: int = 2, *, d_model: int = 32, seed: int = 0) -> Model
     return model
 
 
-def loss(model: Model, texts: Int[Tensor, "b twice"]) -> Float[Tensor, ""]:
+def loss(model: nn.Module, texts: Int[Tensor, "b twice"]) -> Float[Tensor, ""]:
     """Cross-entropy, in nats, of what follows each token of the second half; the first half cannot be
     known."""
     half = texts.shape[1] // 2

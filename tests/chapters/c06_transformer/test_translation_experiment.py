@@ -50,6 +50,19 @@ def test_a_few_steps_of_training_lower_the_loss_on_days_never_seen():
     assert next(model.parameters()).device.type == device().type
 
 
+def test_the_stored_translator_still_errs(monkeypatch, tmp_path):
+    model = translation.halfway()
+    assert not model.training and next(model.parameters()).device.type == device().type
+    nats = dates.cross_entropy(model, dates.texts(1, "validation")[:200])
+    assert 0.005 < nats < 0.5, "neither ready nor untrained"
+    monkeypatch.setattr(translation, "HALFWAY", {"steps": 3, "batch": 4})
+    monkeypatch.setattr(translation, "HALFWAY_FILE", tmp_path / "halfway.safetensors")
+    translation.store_halfway()
+    expected, _ = translation.train(seed=0, steps=3, batch=4)
+    for name, x in translation.halfway().state_dict().items():
+        torch.testing.assert_close(x, expected.state_dict()[name], atol=2e-3, rtol=2e-3)
+
+
 def test_errors_are_told_by_language(monkeypatch, no_shape_hook):
     """A translator that knows no Czech, and is wrong on one day in all other languages."""
     monkeypatch.setitem(translation.RECIPE, "days", 2)
