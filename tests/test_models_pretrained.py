@@ -215,6 +215,9 @@ def test_older_and_newer_fields_of_positions_say_the_same():
         "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}
     }
     assert options(old) == options(newer) != options(LLAMA)
+    silent = {k: v for k, v in CONFIGS["gpt_oss"].items() if k != "rope_scaling"}
+    with pytest.raises(ValueError, match="no field 'rope_parameters', which a gpt_oss needs"):
+        options(silent)
 
 
 # --- files ---

@@ -251,6 +251,8 @@ def _gemma3(f: Fields) -> Options:
 
 def _gpt_oss(f: Fields) -> Options:
     window = f("sliding_window", 128)
+    if "rope_scaling" not in f.given:
+        f("rope_parameters")  # its default is one model's yarn
 
     def layers(n: int, d_k: int) -> tuple[Kind, ...]:
         local = _local(f, n, lambda i: i % 2 == 0)
