@@ -25,11 +25,11 @@ what_follows = Choice(
         "d": "k, where it all began",
     },
     answer="c",
-    remember="look for the same sign earlier in the text, and read what stood behind it",
+    remember="look for the same sign earlier in the text, and read what came after it",
     slips={
         "the first six could not be guessed; do the last three look random?": "a",
-        "what came behind w the first time, what before it?": "b",
-        "k began again three signs ago; what has stood behind w so far?": "d",
+        "what came after w the first time, what before it?": "b",
+        "k began again three signs ago; what has come after w so far?": "d",
     },
 )
 
@@ -38,8 +38,8 @@ one_layer = Choice(
     notebook=PART,
     title="Is one layer enough?",
     asked=(
-        "One layer, one head. The last w may look at all signs before it. Can it fetch the a that stood"
-        " behind the first w?"
+        "One layer, one head. The last w may look at all signs before it. Can it fetch the a that came"
+        " after the first w?"
     ),
     options={
         "a": "yes: a query asks for w, and the value of the first w is a",
@@ -232,14 +232,14 @@ write_two_looks = Write(
     ),
     stages=(
         Stage(
-            "the signs 0 1 2 0: behind the last stands 1",
+            "the signs 0 1 2 0: after the last comes 1",
             lambda: [_signs([0, 1, 2, 0], 4)],
             "The last 0 finds the key of place 1, whose token before was 0, and takes its value, sign 1.",
         ),
         Stage(
             "a piece of three said twice",
             lambda: [_signs([3, 1, 4, 3, 1, 4], 5)],
-            "Behind the second 3 comes 1, behind the second 1 comes 4. What was never seen gives a mean.",
+            "After the second 3 comes 1, after the second 1 comes 4. What was never seen gives a mean.",
         ),
         Stage(
             "a sign twice in a row",
@@ -252,7 +252,7 @@ write_two_looks = Write(
     hints=(
         "Which mask lets token i look at token i - 1 alone? With one key allowed, what are the weights?",
         "In the second look a token asks for its own sign. Whose KEY holds that sign: the copy's, or the one"
-        " behind it?",
+        " after it?",
         "attend(100 * x, ?, ?, mask=?): what is compared, what is handed over, and who may look at whom?",
     ),
     solution=two_looks,
@@ -268,7 +268,7 @@ write_two_looks = Write(
         "the second look sees ahead: mask=causal(len(x))": (
             "before, x, mask=causal(len(x))", "before, x",
         ),
-        "the first look fetches the token behind; i - j == 1 is the one before": (
+        "the first look fetches the token after; i - j == 1 is the one before": (
             "i[:, None] - i == 1", "i - i[:, None] == 1",
         ),
         "the first look takes all earlier tokens; only the one before": (

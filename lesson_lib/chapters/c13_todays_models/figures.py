@@ -9,7 +9,7 @@ from lesson_lib.charts.picture import CURVES, Picture, canvas, color, styled
 from lesson_lib.experiments import results
 
 TEXT = "kfwacmkfw"
-FIRST, BEHIND, LAST = 2, 3, 8  # of TEXT: w, what stands behind it, and the w that asks
+FIRST, BEHIND, LAST = 2, 3, 8  # of TEXT: w, what comes after it, and the w that asks
 
 
 @styled
@@ -19,11 +19,11 @@ def two_heads() -> Picture:
     figure, grid = canvas(width=7.4, height=3.3)
     axes = grid[0, 0]
     axes.set_axis_off()
-    axes.set_xlim(-1.7, len(TEXT) + 0.9)
+    axes.set_xlim(-2.0, len(TEXT) + 0.9)
     axes.set_ylim(-0.8, 3.3)
     rows = {2.6: "token", 1.3: "after layer 0", 0.0: "layer 1"}
     for y, name in rows.items():
-        axes.text(-1.6, y, name, va="center", fontsize=9)
+        axes.text(-1.95, y, name, va="center", fontsize=9)
     for i, sign in enumerate(TEXT):
         before = TEXT[i - 1] if i else "–"
         _box(axes, i, 2.6, sign, marked=i in (FIRST, LAST), hue=CURVES[0])

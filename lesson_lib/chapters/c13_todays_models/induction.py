@@ -2,7 +2,7 @@
 
     piece    k f w a c        drawn anew for every text, no token twice: there is nothing to learn by heart
     text     k f w a c k f w a c
-    asked    behind each token of the second half: what follows?
+    asked    after each token of the second half: what follows?
 
 The model is a small Llama (`models.pretrained`), so that everything that opens a published model opens it,
 too.

@@ -89,12 +89,12 @@ WHAT_STOOD_BEFORE = Write(
             "100 * x, x, before",
             "100 * x, x, x",
         ),
-        "that asks for what stands behind: the keys are the signs themselves": (
+        "that asks for what comes after: the keys are the signs themselves": (
             "100 * x, x, before",
             "100 * x, before, x",
         ),
         "a token finds itself: take it out of the mask": (" & (i[:, None] != i)", ""),
         "later tokens are looked at, too": ("causal(len(x)) & (i[:, None] != i)", "i[:, None] != i"),
-        "the first look fetches the token behind": ("i[:, None] - i == 1", "i - i[:, None] == 1"),
+        "the first look fetches the token after": ("i[:, None] - i == 1", "i - i[:, None] == 1"),
     },
 )
