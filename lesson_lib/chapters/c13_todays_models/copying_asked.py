@@ -20,8 +20,8 @@ what_follows = Choice(
     asked="k f w a c m k f w. The signs were drawn at random. Which one would you bet on now?",
     options={
         "a": "none: random signs cannot be guessed",
-        "b": "f, which stands before w",
-        "c": "a",
+        "b": "f, which came before the first w",
+        "c": "a, which came after the first w",
         "d": "k, where it all began",
     },
     answer="c",
@@ -273,9 +273,6 @@ write_two_looks = Write(
         ),
         "the first look takes all earlier tokens; only the one before": (
             "i[:, None] - i == 1", "i[:, None] - i >= 1",
-        ),
-        "the first look keeps the token itself; only the one before": (
-            "i[:, None] - i == 1", "i[:, None] == i",
         ),
         "without the 100 the weights are nearly even": ("100 * x", "x"),
         "queries and keys are exchanged": ("100 * x, before, x", "100 * before, x, x"),
