@@ -39,7 +39,7 @@ predict("what_follows")
 
 # %% [markdown]
 r"""
-You looked back for the same sign, and read on after it. It works for signs never seen before: **in-context learning** from this text alone, no weight changes.
+You looked back for the same sign, and read on after it. It works for signs never seen before: **in-context learning**, no weight changes.
 
 ## 1 · One look, or two?
 
@@ -94,7 +94,7 @@ print(sum(p.numel() for p in model.parameters()), "parameters")
 
 # %% [markdown]
 r"""
-Two pieces of 21. The model is a Llama (06a's layer, pre-norm), as small as can be. A guess is right once in 64 times, .016.
+The model is a Llama (06a's layer, pre-norm), as small as can be. A guess is right once in 64 times, .016.
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -193,7 +193,7 @@ To test a head's name, change the length, and cut it.
 
 ## In real work
 
-Olsson and others (2022) found such heads in models of two and more layers, formed in a short span of training. To look into your own model, in a `folder` on your disk:
+Olsson and others (2022) found such heads in models of two and more layers, formed in a short span of training. For a model in a `folder` on your disk:
 
 ```python
 from transformers import AutoModelForCausalLM

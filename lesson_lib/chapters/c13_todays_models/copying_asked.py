@@ -20,8 +20,8 @@ what_follows = Choice(
     asked="k f w a c m k f w. The signs were drawn at random. Which one would you bet on now?",
     options={
         "a": "none: random signs cannot be guessed",
-        "b": "f, which came before the first w",
-        "c": "a, which came after the first w",
+        "b": "f, before the first w",
+        "c": "a, after the first w",
         "d": "k, where it all began",
     },
     answer="c",

@@ -34,7 +34,7 @@ def _by_triangles(x: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "what_follows": ("c", "a, which came after the first w"),
+    "what_follows": ("c", "a, after the first w"),
     "one_layer_copies": ("b", "no: it can find the first w, but that token's own row holds w, not a"),
     "two_looks": (_shifted, _by_triangles),
     "prefix_matching": (_by_index, _by_adding),
