@@ -86,7 +86,7 @@ def redrawn(model: nn.Module, seed: int = 0) -> nn.Module:
             if x.ndim >= 2:
                 rows_are_inputs = "c_" in name or "gate_up" in name or ("down_proj" in name and x.ndim == 3)
                 fan = x.shape[-2] if rows_are_inputs else x.shape[-1]
-                x.copy_(1.6 * drawn * fan**-0.5)
+                x.copy_(1.4 * drawn * fan**-0.5)
             elif "norm" in name.lower() or "ln_" in name:
                 x.copy_(x + 0.3 * drawn)
             else:
