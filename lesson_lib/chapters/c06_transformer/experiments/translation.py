@@ -79,8 +79,8 @@ def train(
 
 
 def halfway() -> TransformerTranslator:
-    """The model of the tuning seed after `HALFWAY` steps, which still makes mistakes; the run stores it, in
-    float16."""
+    """The model of the tuning seed after `HALFWAY` steps, which still makes mistakes; `store_halfway` made
+    its file, in float16."""
     model = make()
     stored = load_file(HALFWAY_FILE)
     model.load_state_dict({name: x.float() for name, x in stored.items()})
@@ -88,7 +88,7 @@ def halfway() -> TransformerTranslator:
 
 
 def store_halfway() -> None:
-    """Train it anew, 40 seconds, and write its file."""
+    """Train it anew, 40 seconds, and write its file; no run does that by itself."""
     model, _ = train(seed=RECIPE["tuning_seed"], **HALFWAY)
     save_file({name: x.half().cpu().contiguous() for name, x in model.state_dict().items()}, HALFWAY_FILE)
 
@@ -121,7 +121,6 @@ def run(seed: int) -> list[dict]:
             made += [map_row(model, RECIPE["map"], seed)]
         rows += [row | {"trained_on": dates} for row in made]
     if tuning:
-        store_halfway()
         rows += [_rate(seed, lr) for lr in RECIPE["other_rates"]] + [timing(n) for n in RECIPE["timed"]]
     return [row | {"seed": seed} for row in rows]
 
