@@ -7,7 +7,6 @@ from torch import Tensor
 from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Stage, Write
 from lesson_lib.checks.inputs import drawn
-from lesson_lib.masks import causal
 
 
 def prefix_matching_2(table: Float[Tensor, "n n"], length: int) -> Float[Tensor, ""]:
@@ -55,7 +54,7 @@ THREE_TIMES = Write(
 def two_looks_2(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
     i = torch.arange(len(x))
     before = attend(x, x, x, mask=i[:, None] - i == 1).output
-    return attend(100 * x, x, before, mask=causal(len(x)) & (i[:, None] != i)).output
+    return attend(100 * x, x, before, mask=i[:, None] > i).output
 
 
 def _signs(numbers: list[int], d: int) -> Case:
@@ -93,8 +92,8 @@ WHAT_STOOD_BEFORE = Write(
             "100 * x, x, before",
             "100 * x, before, x",
         ),
-        "a token finds itself: take it out of the mask": (" & (i[:, None] != i)", ""),
-        "later tokens are looked at, too": ("causal(len(x)) & (i[:, None] != i)", "i[:, None] != i"),
+        "a token finds itself: take it out of the mask": ("i[:, None] > i", "i[:, None] >= i"),
+        "later tokens are looked at, too": ("i[:, None] > i", "i[:, None] != i"),
         "the first look fetches the token after": ("i[:, None] - i == 1", "i - i[:, None] == 1"),
     },
 )

@@ -12,11 +12,11 @@ def _by_index(table: Tensor, length: int) -> Tensor:
     return table[i, i - length + 1].mean()
 
 
-def _by_adding(table: Tensor, length: int) -> float:
+def _by_adding(table: Tensor, length: int) -> Tensor:
     total = 0.0
     for i in range(length, len(table)):
         total += float(table[i, i + 1 - length])
-    return total / length
+    return torch.tensor(total / length, device=table.device)
 
 
 def _shifted(x: Tensor) -> Tensor:

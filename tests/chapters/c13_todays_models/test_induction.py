@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.chapters.c13_todays_models import copying_asked, figures, induction
+from lesson_lib.chapters.c13_todays_models import exercises as asked
+from lesson_lib.chapters.c13_todays_models import figures, induction
 from lesson_lib.chapters.c13_todays_models.experiments import copying
 from lesson_lib.checks.engine import exercises
 from lesson_lib.device import to_device
@@ -83,7 +84,7 @@ def test_scores_by_hand():
     expected = torch.stack([table[..., j, j - length + 1] for j in range(length, n)]).mean()
     assert induction.matching_score(table, length) == pytest.approx(expected.item())
     for each in table.flatten(0, 1):
-        assert_close(copying_asked.prefix_matching(each, length), each.diagonal(1 - length)[1:].mean())
+        assert_close(asked.prefix_matching(each, length), each.diagonal(1 - length)[1:].mean())
 
 
 def test_a_quick_training(monkeypatch):
@@ -155,4 +156,4 @@ def test_the_call_in_real_work_runs(tmp_path):
 
 
 def test_everything_asked_is_found():
-    assert {one.name for one in copying_asked.ASKED} <= exercises().keys()
+    assert {one.name for one in asked.EXERCISES} <= exercises().keys()
