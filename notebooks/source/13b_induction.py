@@ -63,14 +63,14 @@ First look, layer 0: each token takes the sign before it into its row. Second lo
 """
 
 # %% [markdown] tags=["exercise:two_looks"]
-# Write both looks, without any training. Where one key is allowed, any query does. A query times 100 picks nearly one key.
+# Write both looks, without any training. Where one key is allowed, any query does. With `sharp` at 100 a query picks nearly one key.
 
 # %%
 looks = yours("two_looks")
 signs = induction.LETTERS  # the sign of each number, 0 to 63
 numbers = torch.tensor([signs.index(sign) for sign in "kfwacmkfw"])
 x = torch.eye(64)[numbers]  # (9, 64): one-hot rows
-found = looks(x)
+found = looks(x, 100)
 for place in (6, 7, 8):
     print(letters(numbers)[place], "->", signs[found[place].argmax()])
 
@@ -174,7 +174,7 @@ predict("longer_pieces")
 
 # %%
 long = induction.said_twice(generator, 1, shortest=48, longest=48)[0]
-copied = looks(torch.eye(64)[long])[48:].argmax(-1)
+copied = looks(torch.eye(64)[long], 100)[48:].argmax(-1)
 print("by hand:", (copied[:-1] == long[49:]).sum().item(), "of 47")
 
 # %%
@@ -228,7 +228,7 @@ Filler behind a text changes nothing before it. But with length 11 the score rea
 with torch.no_grad():
     logits = model(to_device(numbers)[None]).logits[0, -1]
 said = signs[logits.argmax()]
-print("by hand:", signs[looks(x)[-1].argmax()])
+print("by hand:", signs[looks(x, 100)[-1].argmax()])
 assert quick() or said == "a"
 
 # %% [markdown]

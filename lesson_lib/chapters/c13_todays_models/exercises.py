@@ -54,26 +54,26 @@ one_layer = Choice(
 )
 
 
-def two_looks(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+def two_looks(x: Float[Tensor, "n d"], sharp: float) -> Float[Tensor, "n d"]:
     i = torch.arange(len(x))
     before = attend(x, x, x, mask=i[:, None] - i == 1).output
-    return attend(100 * x, before, x, mask=i[:, None] >= i).output
+    return attend(sharp * x, before, x, mask=i[:, None] >= i).output
 
 
-def _token_by_token(x: Tensor) -> Tensor:
+def _token_by_token(x: Tensor, sharp: float) -> Tensor:
     rows = []
     for i in range(len(x)):
         keys = torch.cat((torch.zeros_like(x[:1]), x[:i]))
-        rows.append(attend(100 * x[i : i + 1], keys, x[: i + 1]).output)
+        rows.append(attend(sharp * x[i : i + 1], keys, x[: i + 1]).output)
     return torch.cat(rows)
 
 
-def _signs(numbers: list[int], d: int) -> Case:
-    return {"x": torch.eye(d, device="cpu")[numbers]}
+def _signs(numbers: list[int], d: int, sharp: float = 100.0) -> Case:
+    return {"x": torch.eye(d, device="cpu")[numbers], "sharp": sharp}
 
 
 def _random_signs(seed: int, n: int, d: int, draw: Draw = drawn) -> Case:
-    return {"x": torch.eye(d, device="cpu")[(draw(seed, n) * 10).long() % d]}
+    return {"x": torch.eye(d, device="cpu")[(draw(seed, n) * 10).long() % d], "sharp": 3.0}
 
 
 write_two_looks = Write(
@@ -86,7 +86,7 @@ write_two_looks = Write(
     why="it is what training will find",
     asked=(
         "x (n, d): a row for each sign, 1 at its number, else 0. First look: each token gets the row of the"
-        " token before it; the first one, which may look at nothing, zeros. Second look: queries are 100 · x,"
+        " token before it; the first one, which may look at nothing, zeros. Second look: queries are sharp · x,"
         " keys what the first look gave, values x; nobody looks ahead. Return the second look's output. Call"
         " attend twice, and give each its mask"
     ),
@@ -113,17 +113,17 @@ write_two_looks = Write(
         "Which mask lets token i look at token i - 1 alone? With one key allowed, what are the weights?",
         "In the second look a token asks for its own sign. Whose KEY holds that sign: the copy's, or the one"
         " after it?",
-        "attend(100 * x, ?, ?, mask=?): what is compared, what is handed over, and who may look at whom?",
+        "attend(sharp * x, ?, ?, mask=?): what is compared, what is handed over, and who may look at whom?",
     ),
     solution=two_looks,
     hidden=lambda draw: [_random_signs(41, 7, 5, draw), _random_signs(51, 10, 3, draw)],
     remember="first everybody learns who stood before; then one asks: before whom did my own sign stand?",
     slips={
         "keys are the tokens themselves, so each finds its own sign; the keys are what the first look gave": (
-            "100 * x, before, x", "100 * x, x, x",
+            "sharp * x, before, x", "sharp * x, x, x",
         ),
         "the values are the tokens before, so each gets its own sign back; the values are x": (
-            "100 * x, before, x", "100 * x, before, before",
+            "sharp * x, before, x", "sharp * x, before, before",
         ),
         "the second look sees ahead: mask=i[:, None] >= i": (
             "before, x, mask=i[:, None] >= i", "before, x",
@@ -134,10 +134,10 @@ write_two_looks = Write(
         "the first look takes all earlier tokens; only the one before": (
             "i[:, None] - i == 1", "i[:, None] - i >= 1",
         ),
-        "without the 100 the weights are nearly even": ("100 * x", "x"),
-        "queries and keys are exchanged": ("100 * x, before, x", "100 * before, x, x"),
+        "the queries are not multiplied by sharp": ("sharp * x", "x"),
+        "queries and keys are exchanged": ("sharp * x, before, x", "sharp * before, x, x"),
         "that is what the first look gave; a second one follows": (
-            "return attend(100 * x, before, x, mask=i[:, None] >= i).output", "return before",
+            "return attend(sharp * x, before, x, mask=i[:, None] >= i).output", "return before",
         ),
     },
 )  # fmt: skip

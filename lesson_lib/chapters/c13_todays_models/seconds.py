@@ -51,21 +51,21 @@ THREE_TIMES = Write(
 )
 
 
-def two_looks_2(x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+def two_looks_2(x: Float[Tensor, "n d"], sharp: float) -> Float[Tensor, "n d"]:
     i = torch.arange(len(x))
     before = attend(x, x, x, mask=i[:, None] - i == 1).output
-    return attend(100 * x, x, before, mask=i[:, None] > i).output
+    return attend(sharp * x, x, before, mask=i[:, None] > i).output
 
 
 def _signs(numbers: list[int], d: int) -> Case:
-    return {"x": torch.eye(d, device="cpu")[numbers]}
+    return {"x": torch.eye(d, device="cpu")[numbers], "sharp": 3.0}
 
 
 WHAT_STOOD_BEFORE = Write(
     name="two_looks_2",
     title="What stood before?",
     asked=(
-        "now fetch the sign that stood BEFORE the earlier copies: queries 100 · x, keys x, values what the"
+        "now fetch the sign that stood BEFORE the earlier copies: queries sharp · x, keys x, values what the"
         " first look gave; a token looks at earlier ones only, not at itself"
     ),
     stages=(
@@ -85,12 +85,12 @@ WHAT_STOOD_BEFORE = Write(
     remember="compare what tokens are, hand over what stood before them",
     slips={
         "that fetches the sign itself: the values are what the first look gave": (
-            "100 * x, x, before",
-            "100 * x, x, x",
+            "sharp * x, x, before",
+            "sharp * x, x, x",
         ),
         "that asks for what comes after: the keys are the signs themselves": (
-            "100 * x, x, before",
-            "100 * x, before, x",
+            "sharp * x, x, before",
+            "sharp * x, before, x",
         ),
         "a token finds itself: take it out of the mask": ("i[:, None] > i", "i[:, None] >= i"),
         "later tokens are looked at, too": ("i[:, None] > i", "i[:, None] != i"),

@@ -19,18 +19,18 @@ def _by_adding(table: Tensor, length: int) -> Tensor:
     return torch.tensor(total / length, device=table.device)
 
 
-def _shifted(x: Tensor) -> Tensor:
+def _shifted(x: Tensor, sharp: float) -> Tensor:
     may = torch.eye(len(x), device=x.device).bool().roll(1, 0)
     may[0] = False
     before = attend(x, x, x, mask=may).output
-    return attend(100 * x, before, x, mask=causal(len(x), device=x.device)).output
+    return attend(sharp * x, before, x, mask=causal(len(x), device=x.device)).output
 
 
-def _by_triangles(x: Tensor) -> Tensor:
+def _by_triangles(x: Tensor, sharp: float) -> Tensor:
     n = len(x)
     ones = torch.ones(n, n, device=x.device, dtype=torch.bool)
     before = attend(x, x, x, mask=ones.tril(-1) & ones.triu(-1)).output
-    return attend(x * 100, before, x, mask=ones.tril()).output
+    return attend(x * sharp, before, x, mask=ones.tril()).output
 
 
 RIGHT = {
