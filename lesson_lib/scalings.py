@@ -77,16 +77,17 @@ def yarn(
     return plain * (1 - slowed) + plain / _factor(factor) * slowed
 
 
-def yarn_stretch(factor: float | int) -> float:
+def yarn_stretch(factor: float | int, weight: float | int = 1) -> float:
     """By how much yarn makes queries AND keys longer, so that the softmax stays as sharp over more tokens:
-    `0.1 ln(factor) + 1`. The scores grow by its square.
+    `0.1 weight ln(factor) + 1`. The scores grow by its square.
 
+    `weight` is 1 in the paper; some models have another, or the quotient of two stretches.
     Source: Peng et al. 2023, arXiv:2309.00071.
 
     >>> yarn_stretch(1)
     1.0
     """
-    return 0.1 * math.log(_factor(factor)) + 1
+    return 0.1 * weight * math.log(_factor(factor)) + 1
 
 
 def llama3(

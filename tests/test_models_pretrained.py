@@ -169,6 +169,24 @@ def test_with_a_cache_and_without(name, pieces):
     assert_close(lean.logits, whole.logits, atol=2e-5 * max(1, top), rtol=1e-4)
 
 
+@torch.no_grad()
+def test_a_mask_of_ones_own_goes_through_windows_and_caches():
+    """Token 9 of the second text is hidden from all others, which is as if it were another token."""
+    model, x = made("gemma2"), inputs("gemma2")
+    mask = torch.ones(2, 1, N, dtype=torch.bool)
+    mask[1, :, 9] = False
+    whole = model(x, mask=mask).logits
+    other = x.clone()
+    other[1, 9] = (other[1, 9] + 1) % N_TOKENS
+    rest = [i for i in range(N) if i != 9]
+    assert_close(model(other, mask=mask).logits[:, rest], whole[:, rest])
+    caches, parts, seen = model.caches(), [], 0
+    for part in x.split([7, 1, 11], 1):
+        seen += part.shape[1]
+        parts.append(model(part, caches=caches, mask=mask[..., :seen]).logits)
+    assert_close(torch.cat(parts, 1), whole, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", CAUSAL)
 @torch.no_grad()
 def test_the_future_does_not_leak(name):

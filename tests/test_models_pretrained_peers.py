@@ -113,6 +113,16 @@ def test_scalings_are_theirs(kind):
     assert turn.stretch == pytest.approx(stretch)
 
 
+def test_a_quotient_of_stretches_is_theirs():
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    positions = peers.longer("yarn")["rope_parameters"] | {"mscale": 2.0, "mscale_all_dim": 0.5}
+    given = transformers.LlamaConfig(**peers.LLAMA | {"rope_parameters": positions})
+    turn = configs.turn(configs.Fields(given.to_dict(), "llama"), 12)
+    assert turn.stretch == pytest.approx(ROPE_INIT_FUNCTIONS["yarn"](given, "cpu")[1]) != 1
+    assert turn.stretch != pytest.approx(scalings.yarn_stretch(4.0))
+
+
 def test_ntk_is_theirs():
     """Theirs is dynamic: the base grows with the length. At four times the context it is factor 4."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

@@ -101,6 +101,9 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | dropout | 随机失活 | while training, numbers set to 0 at random |
 | warm-up | 学习率预热 | a learning rate that starts small and rises |
 | teacher forcing | 教师强制 | training a decoder with the right words before each place |
+| in-context learning | 上下文学习 | using what only this text says, while no weight changes |
+| induction head, previous-token head | 归纳头, 前一记号头 | finds the earlier copy of its own sign and hands on what followed; tells each token who stood before it |
+| prefix matching score | 前缀匹配分数 | the weight on tokens that followed an earlier copy: it finds candidates |
 | greedy decoding, beam search | 贪心解码, 束搜索 | the likeliest next word; several likely texts side by side |
 | masked language model | 掩码语言模型 | guesses hidden words from both sides |
 | autoregressive | 自回归 | writes one word after the other, each seeing those before |

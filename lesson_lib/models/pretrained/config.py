@@ -5,7 +5,6 @@ Every field is read, is known to change nothing in a forward pass (`HARMLESS`), 
 that is skipped in silence is how a model comes out wrong.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -342,7 +341,7 @@ def _yarn(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, flo
     if not stretch:
         stretch = scalings.yarn_stretch(factor)
         if over and under:
-            stretch = (0.1 * over * math.log(factor) + 1) / (0.1 * under * math.log(factor) + 1)
+            stretch = scalings.yarn_stretch(factor, over) / scalings.yarn_stretch(factor, under)
     return found, stretch, factor
 
 

@@ -273,9 +273,10 @@ class Layer(nn.Module):
         n = x.shape[1]
         m = n if cache is None else n + len(cache)
         window = self.kind.window
+        mask = mask if mask is None else mask[..., -m:]  # of the tokens that a rolling cache still holds
         if self.causal and (n > 1 or (window is not None and m > window)):
             ahead = causal(m, queries=n, window=window, device=x.device)
-            mask = ahead if mask is None else ahead & mask[..., -m:]
+            mask = ahead if mask is None else ahead & mask
         y = self.before[0](x)
         attended = self.attention(y, y, y, mask=mask, cache=cache, weights=weights)
         x = self.behind[0](x + self.after[0](attended.output))
