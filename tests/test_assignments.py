@@ -38,11 +38,10 @@ def home(tmp_path, monkeypatch):
 def plain_imports():
     """The hidden tests import this library anew for each answer; with jaxtyping's hook that takes ten times
     as long."""
-    hooks = [finder for finder in sys.meta_path if type(finder).__module__.startswith("jaxtyping")]
-    for finder in hooks:
-        sys.meta_path.remove(finder)
+    before = list(sys.meta_path)
+    sys.meta_path[:] = [one for one in before if not type(one).__module__.startswith("jaxtyping")]
     yield
-    sys.meta_path[:0] = hooks
+    sys.meta_path[:] = before  # in its order: the finder of old names stands before jaxtyping's
 
 
 @pytest.mark.parametrize("name", LESSON_NAMES)

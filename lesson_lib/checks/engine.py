@@ -31,7 +31,8 @@ _PASSED: dict[str, Callable[..., Any]] = {}  # functions that passed in this ses
 
 @cache
 def lessons() -> Mapping[str, tuple[Exercise, ...]]:
-    """The notebooks that ask exercises, each with its own in their order; of a chapter first the parts.
+    """The notebooks that ask exercises, each with its own in their order: of a chapter first the parts;
+    last the pages outside of the chapters.
 
     The one look-up that goes up in the house: lesson_lib/chapters/*/exercises.py, imported when they are
     first asked for, with torch as it is after its import, whatever the session has chosen since.
@@ -45,7 +46,8 @@ def lessons() -> Mapping[str, tuple[Exercise, ...]]:
                 notebook = exercise.notebook or f"exercises/{chapter[1:]}"
                 own[notebook] = (*own.get(notebook, ()), exercise)
             found |= dict(sorted(own.items(), key=lambda item: ("/" in item[0], item[0])))
-    return found
+    pages = [name for name in found if not name.split("/")[-1][:2].isdigit()]  # they belong to no chapter
+    return {name: found[name] for name in (*(name for name in found if name not in pages), *pages)}
 
 
 @cache
