@@ -1,11 +1,14 @@
-"""What part 13b asks: five predictions, and two functions that the learner writes, in the learner's order."""
+"""What part 13b asks: five predictions, and two functions that the learner writes, in the learner's order.
+
+`today` has what 13a asks.
+"""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import seconds
+from lesson_lib.chapters.c13_todays_models import seconds, today
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice
@@ -284,6 +287,7 @@ one_length = Choice(
 
 
 EXERCISES = (
+    *today.ASKED,
     what_follows,
     one_layer,
     write_two_looks,

@@ -1,7 +1,7 @@
 """Second problems of chapter 13, in the learner's order."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -95,5 +95,183 @@ WHAT_STOOD_BEFORE = Write(
         "a token finds itself: take it out of the mask": ("i[:, None] > i", "i[:, None] >= i"),
         "later tokens are looked at, too": ("i[:, None] > i", "i[:, None] != i"),
         "the first look fetches the token after": ("i[:, None] - i == 1", "i - i[:, None] == 1"),
+    },
+)
+
+
+def kept_tokens_2(windows: Int[Tensor, " layers"], tokens: int) -> Int[Tensor, " layers"]:
+    return torch.where(windows == 0, tokens, windows.clamp(max=tokens)) - 1
+
+
+def _windows(*each: int, tokens: int) -> Case:
+    return {"windows": torch.tensor(each, device="cpu"), "tokens": tokens}
+
+
+FRESH_CACHE = Write(
+    name="kept_tokens_2",
+    title="Without the newest",
+    asked=(
+        "how many tokens must each cache hold BEFORE the last of `tokens` tokens is computed: those that it"
+        " will look at, without itself? Return them (layers)"
+    ),
+    stages=(
+        Stage(
+            "a window of 3 and a layer without one, 10 tokens",
+            lambda: [_windows(3, 0, tokens=10)],
+            "2 and 9: the last token brings its own key.",
+        ),
+        Stage(
+            "short texts, and long ones",
+            lambda: [_windows(4, 0, 2, tokens=n) for n in (1, 3, 4, 20)],
+            "The first token of a text needs nothing.",
+        ),
+    ),
+    hints=(
+        "How many tokens does the newest look at, itself included?",
+        "Which of them was not there before?",
+        "From what do you take 1: from the smaller of the two numbers?",
+    ),
+    solution=kept_tokens_2,
+    remember="a window of 3 needs two earlier tokens",
+    slips={
+        "the newest token brings its own key: one less in each layer": (" - 1", " - 0"),
+        "layers without a window need one less, too": (
+            "torch.where(windows == 0, tokens, windows.clamp(max=tokens)) - 1",
+            "torch.where(windows == 0, tokens, windows.clamp(max=tokens) - 1)",
+        ),
+        "one less in layers with a window, too": (
+            "tokens, windows.clamp(max=tokens)) - 1",
+            "tokens - 1, windows.clamp(max=tokens))",
+        ),
+        "a short text fills no window": ("windows.clamp(max=tokens)", "windows"),
+        "0 stands for a layer that looks at all": ("windows == 0, tokens", "windows == 0, 1"),
+    },
+)
+
+
+def normed_2(query: Float[Tensor, "n d"], key: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
+    q = query / query.norm(dim=-1, keepdim=True)
+    k = key / key.norm(dim=-1, keepdim=True)
+    return q @ k.T
+
+
+def _pair(seed: int, n: int, m: int, d: int) -> Case:
+    return {"query": 3 * drawn(seed, n, d), "key": drawn(seed + 1, m, d)}
+
+
+COSINE = Write(
+    name="normed_2",
+    title="The cosine as a score",
+    asked=(
+        "the older form: divide each query and each key by its length, the root of the SUM of squares, and"
+        " return their products (n, m). No gain, no root of d"
+    ),
+    stages=(
+        Stage("one query, two keys", lambda: [_pair(1, 1, 2, 4)], "A score is the cosine: from -1 to 1."),
+        Stage("more of both", lambda: [_pair(3, 3, 5, 6), _pair(5, 4, 2, 3)], "Each row has its own length."),
+    ),
+    hints=(
+        "How long is a row? Over which axis are its squares summed?",
+        "What does keepdim=True keep?",
+        "Which of the two is transposed in q @ k?",
+    ),
+    solution=normed_2,
+    remember="rows of length 1 have products between -1 and 1",
+    slips={
+        "keys are divided by their length, too": ("key / key.norm(dim=-1, keepdim=True)", "key"),
+        "queries are divided by their length, too": ("query / query.norm(dim=-1, keepdim=True)", "query"),
+        "no division by the root of the width": ("return q @ k.T", "return q @ k.T / len(query.T) ** 0.5"),
+        "divide each row, not each column": (
+            "query / query.norm(dim=-1, keepdim=True)",
+            "query / query.norm(dim=0, keepdim=True)",
+        ),
+        "the root of the sum, not the sum": (
+            "key / key.norm(dim=-1, keepdim=True)",
+            "key / key.norm(dim=-1, keepdim=True) ** 2",
+        ),
+    },
+)
+
+
+def capped_2(logits: Float[Tensor, "*b n"], cap: float, seen: float) -> Float[Tensor, "*b n"]:
+    return cap * (logits / (seen * cap)).tanh()
+
+
+def _logits(seed: int, n: int, cap: float, seen: float) -> Case:
+    return {"logits": 9 * drawn(seed, 2, n), "cap": cap, "seen": seen}
+
+
+CAPPED_LOGITS = Write(
+    name="capped_2",
+    title="Logits, with a temperature",
+    asked=(
+        "a model's logits (..., n): divide them by the temperature `seen` first, then hold them between -cap"
+        " and cap as before"
+    ),
+    stages=(
+        Stage("a temperature of 1", lambda: [_logits(1, 4, 5.0, 1.0)], "As in the part."),
+        Stage(
+            "others",
+            lambda: [_logits(3, 5, 30.0, 2.0), _logits(5, 3, 2.0, 0.5)],
+            "First the temperature, then the cap.",
+        ),
+    ),
+    hints=(
+        "Which comes first?",
+        "What stands inside tanh, once the temperature has been divided by?",
+        "What does the cap multiply?",
+    ),
+    solution=capped_2,
+    remember="what comes first stands innermost",
+    slips={
+        "the temperature divides what goes into tanh, not what comes out": (
+            "cap * (logits / (seen * cap)).tanh()",
+            "cap * (logits / cap).tanh() / seen",
+        ),
+        "a temperature divides": ("(seen * cap)", "cap * seen"),
+        "the cap multiplies what tanh gives": ("cap * (logits", "(logits"),
+        "divide by the cap before tanh": ("(seen * cap)", "seen"),
+        "the temperature is missing": ("(seen * cap)", "cap"),
+    },
+)
+
+
+def with_sink_2(weights: Float[Tensor, "n m"], given: Float[Tensor, " n"]) -> Float[Tensor, "n m"]:
+    return weights * (1 - given)[:, None]
+
+
+def _given(seed: int, n: int, m: int) -> Case:
+    rows = drawn(seed, n, m).abs() + 0.1
+    share = drawn(seed + 1, n).abs()
+    return {"weights": rows / rows.sum(1, keepdim=True), "given": share / (1 + share)}
+
+
+SINK_AFTERWARDS = Write(
+    name="with_sink_2",
+    title="A sink, afterwards",
+    asked=(
+        "weights (n, m) were computed WITHOUT a sink; of query i the share given[i] is to go to a sink. Return"
+        " the weights (n, m) that are left for the real keys"
+    ),
+    stages=(
+        Stage("one query", lambda: [_given(1, 1, 3)], "All weights of a row shrink by the same factor."),
+        Stage("several", lambda: [_given(3, 4, 5), _given(5, 3, 3)], "given[i] belongs to row i."),
+    ),
+    hints=(
+        "What is left for all keys of a row together?",
+        "In which proportion do they share it?",
+        "Which axis does given[:, None] add?",
+    ),
+    solution=with_sink_2,
+    remember="a sink scales each row of weights by what it leaves",
+    slips={
+        "what is LEFT: 1 - given": ("(1 - given)", "given"),
+        "given belongs to the rows, not to the columns": ("[:, None]", "[: weights.shape[1]].mean()"),
+        "the keys share it in proportion, so multiply": (
+            "weights * (1 - given)[:, None]",
+            "weights - given[:, None] / weights.shape[1]",
+        ),
+        "the real keys get less now, not more": ("weights * (1 - given)", "weights / (1 - given)"),
+        "nothing went to the sink": (" * (1 - given)[:, None]", " * 1"),
     },
 )

@@ -1,10 +1,52 @@
 """Right answers to what the parts of chapter 13 ask, in several spellings."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.masks import causal
+from lesson_lib.scores import scaled_dot
+
+
+def _kept_by_loop(windows: Tensor, tokens: int) -> Tensor:
+    kept = torch.empty_like(windows)
+    for i, window in enumerate(windows):
+        kept[i] = min(tokens, int(window)) if window > 0 else tokens
+    return kept
+
+
+def _kept_by_minimum(windows: Tensor, tokens: int) -> Tensor:
+    everything = torch.full_like(windows, tokens)
+    return torch.where(windows > 0, torch.minimum(windows, everything), everything)
+
+
+def _normed_by_norm(x: Tensor, gain: Tensor) -> Tensor:
+    return x * (x.pow(2).mean(dim=-1, keepdim=True) + 1e-6).rsqrt() * gain
+
+
+def _normed_by_torch(x: Tensor, gain: Tensor) -> Tensor:
+    return F.rms_norm(x, (x.shape[-1],), gain, eps=1e-6)
+
+
+def _capped_by_hand(scores: Tensor, cap: float) -> Tensor:
+    return torch.tanh(scores / cap) * cap
+
+
+def _capped_by_exp(scores: Tensor, cap: float) -> Tensor:
+    grown = torch.exp(2 * scores / cap)
+    return cap - 2 * cap / (grown + 1)
+
+
+def _sink_by_pad(q: Tensor, k: Tensor, v: Tensor, sink: float) -> Tensor:
+    bias = torch.full((len(q), len(k) + 1), 0.0, device=q.device)
+    bias[:, len(k)] += sink
+    return attend(q, F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1)), score_bias=bias).output
+
+
+def _sink_by_a_share(q: Tensor, k: Tensor, v: Tensor, sink: float) -> Tensor:
+    total = scaled_dot(q, k).logsumexp(-1, keepdim=True)
+    return attend(q, k, v).output * (total - sink).sigmoid()
 
 
 def _by_index(table: Tensor, length: int) -> Tensor:
@@ -34,6 +76,15 @@ def _by_triangles(x: Tensor, sharp: float) -> Tensor:
 
 
 RIGHT = {
+    "numbers_a_token": ("1024", "2 * 8 * 64"),
+    "window_of_128": ("b", "127"),
+    "kept_tokens": (_kept_by_loop, _kept_by_minimum),
+    "ten_times_longer": ("b", "a hundred times as large"),
+    "normed": (_normed_by_norm, _normed_by_torch),
+    "largest_score": ("8", "64 / 8"),
+    "capped": (_capped_by_hand, _capped_by_exp),
+    "five_and_a_sink": ("b", "5/6, about .83"),
+    "with_sink": (_sink_by_pad, _sink_by_a_share),
     "what_follows": ("c", "a, after the first w"),
     "one_layer_copies": ("b", "no: it can find the first w, but that token's own row holds w, not a"),
     "two_looks": (_shifted, _by_triangles),

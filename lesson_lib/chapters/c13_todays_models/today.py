@@ -1,0 +1,388 @@
+"""What part 13a asks: five predictions, and four functions that the learner writes."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lesson_lib.attention import attend
+from lesson_lib.chapters.c13_todays_models import seconds
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
+from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.short import Choice, Number
+
+TODAY = "13a_today"
+
+numbers_a_token = Number(
+    name="numbers_a_token",
+    notebook=TODAY,
+    title="What one token leaves",
+    asked=(
+        "64 heads, 8 heads of keys, each 64 wide. How many numbers does one token leave in the cache of one"
+        " layer?"
+    ),
+    answer="2 * 8 * 64",
+    value=1024,
+    remember="a key and a value for each head of keys: 2 · 8 · 64",
+    slips={
+        "heads of queries leave nothing behind; count heads of keys": "2 * 64 * 64",
+        "keys are kept, and values, too": "8 * 64",
+        "that is one head of keys; there are 8": "2 * 64",
+    },
+)
+
+
+window_counts = Choice(
+    name="window_of_128",
+    notebook=TODAY,
+    title="Count the window",
+    asked="gpt-oss's file says sliding_window: 128. How many tokens BEFORE itself does a token look at?",
+    options={"a": "128", "b": "127", "c": "129"},
+    answer="b",
+    remember="128 keys are looked at, and the token's own is one of them",
+    slips={
+        "a token looks at itself, too: is its own key one of the 128?": "a",
+        "128 keys in all: the own one and how many others?": "c",
+    },
+)
+
+
+def kept_tokens(windows: Int[Tensor, " layers"], tokens: int) -> Int[Tensor, " layers"]:
+    return torch.where(windows == 0, tokens, windows.clamp(max=tokens))
+
+
+def _kept_one_by_one(windows: Tensor, tokens: int) -> Tensor:
+    kept = []
+    for window in windows.tolist():
+        layer: list[int] = []
+        for token in range(tokens):
+            layer = [*layer, token][-window:]  # the last 0 are all
+        kept.append(len(layer))
+    return torch.tensor(kept)
+
+
+def _windows(*each: int, tokens: int) -> Case:
+    return {"windows": torch.tensor(each, device="cpu"), "tokens": tokens}
+
+
+write_kept = Write(
+    name="kept_tokens",
+    notebook=TODAY,
+    second=lambda n: seconds.FRESH_CACHE,
+    title="How many tokens does each cache keep?",
+    stars=1,
+    minutes=4,
+    why="with it a config.json says what a text costs",
+    asked=(
+        "windows (layers): how many tokens each layer looks at; 0 stands for all. After `tokens` tokens, how"
+        " many does each layer's cache hold? Return them (layers)"
+    ),
+    stages=(
+        Stage(
+            "two layers, one with a window of 3, after 10 tokens",
+            lambda: [_windows(3, 0, tokens=10)],
+            "The first holds 3, the second all 10.",
+        ),
+        Stage(
+            "a text shorter than the window",
+            lambda: [_windows(8, 0, 8, tokens=5), _windows(4, tokens=4)],
+            "A cache cannot hold more tokens than there were.",
+        ),
+        Stage(
+            "windows of several sizes",
+            lambda: [_windows(2, 7, 0, 0, 5, tokens=n) for n in (1, 6, 30)],
+            "Each layer counts for itself.",
+        ),
+    ),
+    reference=_kept_one_by_one,
+    hints=(
+        "What does a layer without a window hold?",
+        "And a layer with one, while the text is still shorter? When it is longer?",
+        "torch.where(windows == 0, ?, windows.clamp(max=?)): which number is the most that there can be?",
+    ),
+    solution=kept_tokens,
+    hidden=lambda draw: [_windows(6, 0, 2, 6, 0, tokens=n) for n in (3, 17)],
+    remember="a layer with a window keeps min(tokens, window), one without keeps all",
+    slips={
+        "a short text fills no window: no more than tokens": ("windows.clamp(max=tokens)", "windows"),
+        "a window is the most that is kept, not the least": ("clamp(max=tokens)", "clamp(min=tokens)"),
+        "0 stands for a layer that keeps all tokens": ("windows == 0, tokens", "windows == 0, 0"),
+        "each layer has its window; 0 alone looks at all": (
+            "torch.where(windows == 0, tokens, windows.clamp(max=tokens))",
+            "torch.full_like(windows, tokens)",
+        ),
+        "the own token is one of the window's": (
+            "windows.clamp(max=tokens)", "(windows + 1).clamp(max=tokens)",
+        ),
+    },
+)  # fmt: skip
+
+ten_times = Choice(
+    name="ten_times_longer",
+    notebook=TODAY,
+    title="Longer queries, longer keys",
+    asked="In training, queries and keys have become ten times as long. What happened to the scores?",
+    options={
+        "a": "ten times as large",
+        "b": "a hundred times as large",
+        "c": "nothing: they are divided by the root of the width",
+    },
+    answer="b",
+    remember="a score is a product of both lengths",
+    slips={
+        "by how much does q · k grow if q alone is ten times as long? Now k, too": "a",
+        "the width is what it was; which number would have to grow with the lengths?": "c",
+    },
+)
+
+
+def normed(
+    x: Float[Tensor, "*n d"],
+    gain: Float[Tensor, " d"],
+) -> Float[Tensor, "*n d"]:
+    return gain * x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+
+
+def _normed_by_torch(x: Tensor, gain: Tensor) -> Tensor:
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], gain, eps=1e-6)
+
+
+def _rows(seed: int, *shape: int, draw: Draw = drawn, by: float = 1.0) -> Case:
+    return {"x": by * draw(seed, *shape), "gain": draw(seed + 1, shape[-1]).abs() + 0.5}
+
+
+write_normed = Write(
+    name="normed",
+    notebook=TODAY,
+    second=lambda n: seconds.COSINE,
+    title="QK-norm",
+    stars=2,
+    minutes=5,
+    why="it decides how loud a score can get",
+    asked=(
+        "each row of x (..., n, d), a query or a key, divided by the root of the mean of its squares, then"
+        " its columns multiplied by gain (d). Add 1e-6 to the mean: a row of zeros stays one"
+    ),
+    stages=(
+        Stage(
+            "one row, 3 and 4: the mean of the squares is 12.5",
+            lambda: [{"x": table([[3, 4]]), "gain": torch.ones(2, device="cpu")}],
+            "3 / 3.54 and 4 / 3.54, so .85 and 1.13.",
+        ),
+        Stage(
+            "a gain for each column",
+            lambda: [{"x": table([[3, 4], [30, 40]]), "gain": torch.tensor([1.0, 2.0], device="cpu")}],
+            "Both rows become the same, however long they were.",
+        ),
+        Stage(
+            "heads and texts in front, and a row of zeros",
+            lambda: [_rows(3, 2, 5, 8), _rows(5, 2, 4, 3, 6), _rows(7, 3, 4, by=0.0)],
+            "The mean runs over the last axis alone.",
+        ),
+    ),
+    reference=_normed_by_torch,
+    hints=(
+        "Over which axis is the mean taken, if each row has its own?",
+        "The mean has one axis less than x. What does keepdim=True keep?",
+        "gain * x / (? + 1e-6).sqrt(): which mean stands there?",
+    ),
+    solution=normed,
+    hidden=lambda draw: [_rows(21, 3, 5, draw=draw), _rows(31, 2, 2, 4, draw=draw)],
+    remember="divide by the root of the mean square, row by row; then each column has its gain",
+    slips={
+        "that divides by the length, the root of the SUM of squares; asked for is the mean": (
+            ".mean(-1, keepdim=True)", ".sum(-1, keepdim=True)",
+        ),
+        "the mean of the squares needs its root": (".sqrt()", ""),
+        "the mean runs over the columns of a row, axis -1": (
+            ".mean(-1, keepdim=True)", ".mean(-2, keepdim=True)",
+        ),
+        "each row has a mean of its own: .mean(-1, keepdim=True)": (".mean(-1, keepdim=True)", ".mean()"),
+        "the mean of the squares, not of the numbers": ("x.square()", "x.abs()"),
+        "the gain is missing": ("gain * x", "x"),
+    },
+)  # fmt: skip
+
+largest = Number(
+    name="largest_score",
+    notebook=TODAY,
+    title="How loud can a score get?",
+    asked=(
+        "Heads are 64 wide, all gains are 1. After QK-norm the mean of a row's squares is 1. What is the"
+        " largest score that attend can give, q · k divided by the root of 64?"
+    ),
+    answer="8 * 8 / 8",
+    value=8,
+    remember="both are 8 long, so q · k is at most 64, and the score at most 8",
+    slips={
+        "that is q · k; a score is divided by the root of the width, too": "64",
+        "64 squares with a mean of 1 add up to 64: how long is the row?": "1",
+        "squares with a mean of 1 make a row of length 8, not 1; what is 8 · 8, divided by 8?": "1/8",
+    },
+)
+
+
+def capped(scores: Float[Tensor, "*n m"], cap: float) -> Float[Tensor, "*n m"]:
+    return cap * (scores / cap).tanh()
+
+
+def _capped_by_exp(scores: Tensor, cap: float) -> Tensor:
+    return cap * (2 * (2 * scores / cap).sigmoid() - 1)
+
+
+def _loud(seed: int, n: int, m: int, cap: float, by: float = 9.0, draw: Draw = drawn) -> Case:
+    return {"scores": by * draw(seed, n, m), "cap": cap}
+
+
+write_capped = Write(
+    name="capped",
+    notebook=TODAY,
+    second=lambda n: seconds.CAPPED_LOGITS,
+    title="A soft cap",
+    stars=1,
+    minutes=3,
+    why="Gemma 2's way to keep scores small",
+    asked="scores (..., n, m), held between -cap and cap: cap · tanh(score / cap)",
+    stages=(
+        Stage(
+            "scores of 1, -1 and 0 under a cap of 2: 2 · tanh(.5)",
+            lambda: [{"scores": table([[1, -1, 0]]), "cap": 2.0}],
+            ".92, -.92 and 0.",
+        ),
+        Stage(
+            "loud scores, and soft ones",
+            lambda: [_loud(2, 3, 4, 5.0), _loud(4, 2, 5, 50.0, by=0.5)],
+            "Loud ones end just below the cap; soft ones stay nearly what they were.",
+        ),
+    ),
+    reference=_capped_by_exp,
+    hints=(
+        "What does tanh do to a number far above 1?",
+        "By what must a score be divided, so that the cap itself is 1 for tanh?",
+        "cap * (? / ?).tanh(): what stands there?",
+    ),
+    solution=capped,
+    hidden=lambda draw: [_loud(11, 3, 5, 9.0, draw=draw), _loud(13, 4, 2, 12.0, draw=draw)],
+    remember="cap · tanh(score / cap): soft scores stay, loud ones stop",
+    slips={
+        "tanh alone stops at 1: multiply by the cap": ("cap * (scores / cap)", "(scores / cap)"),
+        "divide by the cap before tanh": ("(scores / cap)", "scores"),
+        "that is a hard cap; tanh bends softly": (
+            "cap * (scores / cap).tanh()", "scores.clamp(-cap, cap)",
+        ),
+        "scores below 0 stay below 0": ("(scores / cap).tanh()", "(scores / cap).tanh().abs()"),
+        "tanh bends at 1, so it takes score / cap, not score · cap": ("scores / cap", "scores * cap"),
+    },
+)  # fmt: skip
+
+sink_share = Choice(
+    name="five_and_a_sink",
+    notebook=TODAY,
+    title="Five keys and a sink",
+    asked=(
+        "A query fits none of five keys: all scores are 0. A sixth score, the sink's, is 0, too, and its"
+        " value is a row of zeros. How much weight do the five tokens get, together?"
+    ),
+    options={
+        "a": "1: weights always add up to 1",
+        "b": "5/6, about .83",
+        "c": "0: nothing fits",
+    },
+    answer="b",
+    remember="the sink takes its share, and gives nothing back",
+    slips={
+        "all six add up to 1; how much of it went to the sink?": "a",
+        "exp(0) is 1 for each of the six: what share has one of them?": "c",
+    },
+)
+
+
+def with_sink(
+    q: Float[Tensor, "n d"],
+    k: Float[Tensor, "m d"],
+    v: Float[Tensor, "m d_v"],
+    sink: float,
+) -> Float[Tensor, "n d_v"]:
+    keys = torch.cat((k, torch.zeros_like(k[:1])))
+    values = torch.cat((v, torch.zeros_like(v[:1])))
+    bias = torch.zeros(len(q), len(keys))
+    bias[:, -1] = sink
+    return attend(q, keys, values, score_bias=bias).output
+
+
+def _by_the_sum(q: Tensor, k: Tensor, v: Tensor, sink: float) -> Tensor:
+    terms = (q @ k.mT * q.shape[-1] ** -0.5).exp()
+    return terms @ v / (terms.sum(-1, keepdim=True) + torch.tensor(sink).exp())
+
+
+def _sunk(seed: int, n: int, m: int, d: int, sink: float, draw: Draw = drawn) -> Case:
+    return {"q": draw(seed, n, d), "k": draw(seed + 1, m, d), "v": draw(seed + 2, m, 3), "sink": sink}
+
+
+write_sink = Write(
+    name="with_sink",
+    notebook=TODAY,
+    second=lambda n: seconds.SINK_AFTERWARDS,
+    title="A sink",
+    stars=3,
+    minutes=8,
+    why="a head that finds nothing can say nothing",
+    asked=(
+        "q (n, d), k (m, d), v (m, d_v). Append one key of zeros and one value of zeros. Its score is to be"
+        " the number `sink`: score_bias (n, m + 1) is added to the scores. Call attend once, return its"
+        " output"
+    ),
+    stages=(
+        Stage(
+            "five keys that fit nothing, values of 6, a sink of 0: 5/6 of 6",
+            lambda: [{"q": table([[0, 0]]), "k": table([[1, 2]] * 5), "v": table([[6]] * 5), "sink": 0.0}],
+            "All six scores are 0, so each key has 1/6: 5 · 1/6 · 6 = 5.",
+        ),
+        Stage(
+            "a loud sink, and one that nobody hears",
+            lambda: [_sunk(2, 3, 4, 4, 30.0), _sunk(2, 3, 4, 4, -30.0)],
+            "A sink of 30 takes nearly everything, one of -30 leaves attend as it was.",
+        ),
+        Stage(
+            "any numbers",
+            lambda: [_sunk(6, 2, 5, 3, 1.5), _sunk(9, 4, 1, 8, -0.5)],
+            "A key of zeros scores 0 with any query; the bias makes it `sink`.",
+        ),
+    ),
+    reference=_by_the_sum,
+    hints=(
+        "Which score has a key of zeros, whatever the query?",
+        "What must be added to that score, and what to the others?",
+        "bias = torch.zeros(len(q), len(k) + 1): which column of it is the sink's?",
+    ),
+    solution=with_sink,
+    hidden=lambda draw: [_sunk(21, 3, 4, 5, 0.7, draw), _sunk(31, 2, 6, 2, -1.2, draw)],
+    remember="one key more, of zeros; its score is the sink, its value gives nothing",
+    slips={
+        "the sink's score must not be 0: score_bias holds it in the last column": (
+            "bias[:, -1] = sink", "pass",
+        ),
+        "the sink stands in the last column; the first is a real token's": ("bias[:, -1]", "bias[:, 0]"),
+        "the bias belongs to every query: a whole column": ("bias[:, -1]", "bias[-1, -1]"),
+        "the sink's value is a row of zeros: it gives nothing": (
+            "torch.cat((v, torch.zeros_like(v[:1])))", "torch.cat((v, v[-1:]))",
+        ),
+        "the sink's key is a row of zeros, else its score depends on the query": (
+            "torch.cat((k, torch.zeros_like(k[:1])))", "torch.cat((k, k[-1:]))",
+        ),
+        "the bias is added to the score as it is, without exp or log": (
+            "= sink", "= torch.tensor(sink).exp()",
+        ),
+    },
+)  # fmt: skip
+
+ASKED = (
+    numbers_a_token,
+    window_counts,
+    write_kept,
+    ten_times,
+    write_normed,
+    largest,
+    write_capped,
+    sink_share,
+    write_sink,
+)
