@@ -258,5 +258,5 @@ One line tells which is meant: change the padding, and look whether anything mov
 
 **Sources.** The five texts, who wrote them, all rows and errata: [sources](sources.ipynb). How the ledger was made: [evidence](evidence/12_claims_evidence.ipynb).
 
-**Next**: [13b](13b_induction.ipynb), how a model copies; or the page [sources](sources.ipynb).
+**Next**: [13a](13a_today.ipynb), what today's models change; or the page [sources](sources.ipynb).
 """

@@ -158,6 +158,9 @@ describes the Transformer, with code; S3 are lecture notes, part 2; S4 is a work
 | tile | 分块 | a block of queries and keys whose scores are computed at once |
 | fused kernel | 融合算子 | one compiled program in the place of several steps; here: softmax attention without the table |
 | multi-query, grouped-query attention | 多查询注意力, 分组查询注意力 | all query heads, or groups of them, share one head of keys and values |
+| RMSNorm, QK-norm | 均方根归一化, 查询键归一化 | a row divided by the root of its mean square; the same for queries and keys, head by head |
+| soft cap | 分数软上限 | cap · tanh(score / cap): soft scores stay, loud ones stop |
+| sink | 注意力汇 | where a head puts its weight if it finds nothing: the first token, or a score that no token has |
 | ring attention | 环形注意力 | keys go round a circle of processes; exact, and each holds a part |
 | extrapolation | 外推 | what a law says beyond where it was measured |
 | logits | 对数几率(未归一化分数) | scores of all answers before the softmax |

@@ -1,12 +1,15 @@
-"""The figures of chapter 13: how two heads copy, and how far that goes."""
+"""The figures of chapter 13: what six files change, who learns from a loud start, how two heads copy and how
+far that goes."""
 
 from typing import Any
 
 from matplotlib.axes import Axes
 
+from lesson_lib.chapters.c13_todays_models import published
 from lesson_lib.charts.basic import lines
 from lesson_lib.charts.picture import CURVES, Picture, canvas, color, styled
 from lesson_lib.experiments import results
+from lesson_lib.models.pretrained import Options
 
 TEXT = "kfwacmkfw"
 FIRST, BEHIND, LAST = 2, 3, 8  # of TEXT: w, what comes after it, and the w that asks
@@ -95,3 +98,88 @@ def _arrow(
             "arrowstyle": "->", "color": hue, "linewidth": 1.5, "connectionstyle": f"arc3,rad={curve}",
         },
     )  # fmt: skip
+
+
+COLUMNS = ("heads\non one key", "window", "QK-norm", "cap", "sink", "rotary\nbase")
+
+
+def differences() -> dict[str, tuple[str, ...]]:
+    """What each published model changes in the attention of 2017, an entry for each of COLUMNS; '' where
+    nothing."""
+    found = {"Transformer, 2017": ("",) * len(COLUMNS)}
+    for name in published.CONFIGS:
+        o = published.read(name)
+        windows = [kind.window for kind in o.layers]
+        short = [window for window in windows if window]
+        told = f"{short[0]:,}" if short else ""
+        if short and len(short) < len(windows):
+            told += f"\nin {len(short)} of {len(windows)}"
+        bases = sorted({round(base) for base in _bases(o)})
+        found[name] = (
+            str(o.n_heads // o.n_key_heads), told, "●" if o.head_norms else "", f"{o.cap:g}" if o.cap else "",
+            "●" if o.sinks else "", "\n".join(f"{base:,}" for base in bases),
+        )  # fmt: skip
+    return found
+
+
+def _bases(options: Options) -> set[float]:
+    """The bases of rotary positions, from the first two frequencies: no scaling changes
+    their ratio."""
+    turns = {kind.turn for kind in options.layers if kind.turn is not None}
+    return {(turn.frequencies[0] / turn.frequencies[1]) ** (options.d_k / 2) for turn in turns}
+
+
+@styled
+def families() -> Picture:
+    """`differences` as a table: a row for each model."""
+    found = differences()
+    figure, grid = canvas(width=7.4, height=0.55 + 0.42 * len(found))
+    axes = grid[0, 0]
+    axes.set_axis_off()
+    axes.set_xlim(-2.1, len(COLUMNS) - 0.4)
+    axes.set_ylim(len(found) - 0.4, -1.35)
+    for j, title in enumerate(COLUMNS):
+        axes.text(j, -0.9, title, ha="center", va="center", fontsize=9, weight="bold")
+    for i, (name, entries) in enumerate(found.items()):
+        axes.axhline(i - 0.5, color="0.85", linewidth=0.8)
+        axes.text(-2.1, i, name, va="center", fontsize=9.5)
+        for j, entry in enumerate(entries):
+            axes.text(
+                j, i, entry or "–", ha="center", va="center", fontsize=9, color="black" if entry else "0.6"
+            )
+    return Picture(
+        figure,
+        alt="A table of six models and the Transformer of 2017. "
+        + " ".join(
+            f"{name}: "
+            + ", ".join(
+                f"{title} {entry}".replace("\n", " ").replace("●", "yes")
+                for title, entry in zip(COLUMNS, entries, strict=True)
+                if entry
+            )
+            + "."
+            for name, entries in found.items()
+            if any(entries)
+        ),
+        caption="What each file changes. A dash: as in 2017.",
+    )
+
+
+def loud_starts() -> Picture:
+    """Accuracy with queries and keys that start once, four and sixteen times as long, in three kinds."""
+    stored = results("loud_starts")
+    bands = {}
+    for kind in stored["recipe"]["kinds"]:
+        columns = [
+            sorted(row["accuracy"] for row in stored["rows"] if (row["kind"], row["loud"]) == (kind, loud))
+            for loud in stored["recipe"]["loud"]
+        ]
+        low, middle, high = zip(*((c[0], c[len(c) // 2], c[-1]) for c in columns), strict=True)
+        bands[kind] = (stored["recipe"]["loud"], list(low), list(middle), list(high))
+    return lines(
+        {"right next signs": bands},
+        alt="Share of right next signs after 800 steps over how many times too long queries and keys start.",
+        caption="Three seeds each, with the lowest and the highest. A guess: 0.016.",
+        x_axis="queries and keys start so many times as long",
+        y_limits=(0, 1.02),
+    )

@@ -48,7 +48,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     ),
     "Gemma 3 27B": _config(
         "gemma3_text", 62, 5376, 32, 16, 128, intermediate_size=21504, vocab_size=262208,
-        sliding_window=1024, sliding_window_pattern=6, query_pre_attn_scalar=168, **_GEMMA,
+        sliding_window=1024, sliding_window_pattern=6, query_pre_attn_scalar=168, rope_theta=1e6,
+        rope_local_base_freq=10_000.0, rope_scaling={"rope_type": "linear", "factor": 8.0}, **_GEMMA,
     ),
     "gpt-oss 20B": _config(
         "gpt_oss", 24, 2880, 64, 8, 64, intermediate_size=2880, vocab_size=201088, sliding_window=128,

@@ -1,7 +1,7 @@
 """Second problems of chapter 13, in the learner's order."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -95,56 +95,6 @@ WHAT_STOOD_BEFORE = Write(
         "a token finds itself: take it out of the mask": ("i[:, None] > i", "i[:, None] >= i"),
         "later tokens are looked at, too": ("i[:, None] > i", "i[:, None] != i"),
         "the first look fetches the token after": ("i[:, None] - i == 1", "i - i[:, None] == 1"),
-    },
-)
-
-
-def kept_tokens_2(windows: Int[Tensor, " layers"], tokens: int) -> Int[Tensor, " layers"]:
-    return torch.where(windows == 0, tokens, windows.clamp(max=tokens)) - 1
-
-
-def _windows(*each: int, tokens: int) -> Case:
-    return {"windows": torch.tensor(each, device="cpu"), "tokens": tokens}
-
-
-FRESH_CACHE = Write(
-    name="kept_tokens_2",
-    title="Without the newest",
-    asked=(
-        "how many tokens must each cache hold BEFORE the last of `tokens` tokens is computed: those that it"
-        " will look at, without itself? Return them (layers)"
-    ),
-    stages=(
-        Stage(
-            "a window of 3 and a layer without one, 10 tokens",
-            lambda: [_windows(3, 0, tokens=10)],
-            "2 and 9: the last token brings its own key.",
-        ),
-        Stage(
-            "short texts, and long ones",
-            lambda: [_windows(4, 0, 2, tokens=n) for n in (1, 3, 4, 20)],
-            "The first token of a text needs nothing.",
-        ),
-    ),
-    hints=(
-        "How many tokens does the newest look at, itself included?",
-        "Which of them was not there before?",
-        "From what do you take 1: from the smaller of the two numbers?",
-    ),
-    solution=kept_tokens_2,
-    remember="a window of 3 needs two earlier tokens",
-    slips={
-        "the newest token brings its own key: one less in each layer": (" - 1", " - 0"),
-        "layers without a window need one less, too": (
-            "torch.where(windows == 0, tokens, windows.clamp(max=tokens)) - 1",
-            "torch.where(windows == 0, tokens, windows.clamp(max=tokens) - 1)",
-        ),
-        "one less in layers with a window, too": (
-            "tokens, windows.clamp(max=tokens)) - 1",
-            "tokens - 1, windows.clamp(max=tokens))",
-        ),
-        "a short text fills no window": ("windows.clamp(max=tokens)", "windows"),
-        "0 stands for a layer that looks at all": ("windows == 0, tokens", "windows == 0, 1"),
     },
 )
 

@@ -1,7 +1,7 @@
-"""What part 13a asks: five predictions, and four functions that the learner writes."""
+"""What part 13a asks: five predictions, and three functions that the learner writes."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -46,75 +46,26 @@ window_counts = Choice(
 )
 
 
-def kept_tokens(windows: Int[Tensor, " layers"], tokens: int) -> Int[Tensor, " layers"]:
-    return torch.where(windows == 0, tokens, windows.clamp(max=tokens))
-
-
-def _kept_one_by_one(windows: Tensor, tokens: int) -> Tensor:
-    kept = []
-    for window in windows.tolist():
-        layer: list[int] = []
-        for token in range(tokens):
-            layer = [*layer, token][-window:]  # the last 0 are all
-        kept.append(len(layer))
-    return torch.tensor(kept)
-
-
-def _windows(*each: int, tokens: int) -> Case:
-    return {"windows": torch.tensor(each, device="cpu"), "tokens": tokens}
-
-
-write_kept = Write(
-    name="kept_tokens",
+cache_of_gpt_oss = Number(
+    name="cache_with_windows",
     notebook=TODAY,
-    second=lambda n: seconds.FRESH_CACHE,
-    title="How many tokens does each cache keep?",
-    stars=1,
-    minutes=4,
-    why="with it a config.json says what a text costs",
+    title="What a text costs",
     asked=(
-        "windows (layers): how many tokens each layer looks at; 0 stands for all. After `tokens` tokens, how"
-        " many does each layer's cache hold? Return them (layers)"
+        "After 131,072 tokens 12 layers keep 128 of them, 12 keep all; a token is 1,024 numbers of 2 bytes."
+        " How many GiB (2^30 bytes) are kept?"
     ),
-    stages=(
-        Stage(
-            "two layers, one with a window of 3, after 10 tokens",
-            lambda: [_windows(3, 0, tokens=10)],
-            "The first holds 3, the second all 10.",
-        ),
-        Stage(
-            "a text shorter than the window",
-            lambda: [_windows(8, 0, 8, tokens=5), _windows(4, tokens=4)],
-            "A cache cannot hold more tokens than there were.",
-        ),
-        Stage(
-            "windows of several sizes",
-            lambda: [_windows(2, 7, 0, 0, 5, tokens=n) for n in (1, 6, 30)],
-            "Each layer counts for itself.",
-        ),
-    ),
-    reference=_kept_one_by_one,
-    hints=(
-        "What does a layer without a window hold?",
-        "And a layer with one, while the text is still shorter? When it is longer?",
-        "torch.where(windows == 0, ?, windows.clamp(max=?)): which number is the most that there can be?",
-    ),
-    solution=kept_tokens,
-    hidden=lambda draw: [_windows(6, 0, 2, 6, 0, tokens=n) for n in (3, 17)],
-    remember="a layer with a window keeps min(tokens, window), one without keeps all",
+    answer="12 * (131072 + 128) * 1024 * 2 / 2^30",
+    value=12 * (131072 + 128) * 1024 * 2 / 2**30,
+    tolerance=2e-3,
+    remember="half of the layers cost next to nothing",
     slips={
-        "a short text fills no window: no more than tokens": ("windows.clamp(max=tokens)", "windows"),
-        "a window is the most that is kept, not the least": ("clamp(max=tokens)", "clamp(min=tokens)"),
-        "0 stands for a layer that keeps all tokens": ("windows == 0, tokens", "windows == 0, 0"),
-        "each layer has its window; 0 alone looks at all": (
-            "torch.where(windows == 0, tokens, windows.clamp(max=tokens))",
-            "torch.full_like(windows, tokens)",
-        ),
-        "the own token is one of the window's": (
-            "windows.clamp(max=tokens)", "(windows + 1).clamp(max=tokens)",
-        ),
+        "that is without windows: only 12 layers keep all": "24 * 131072 * 1024 * 2 / 2^30",
+        "each number has 2 bytes": "12 * (131072 + 128) * 1024 / 2^30",
+        "that is one layer of each kind; there are 12": "(131072 + 128) * 1024 * 2 / 2^30",
+        "12 layers keep all their tokens, too": "12 * 128 * 1024 * 2 / 2^30",
+        "that is in MiB: 1,024 of them are a GiB": "12 * (131072 + 128) * 1024 * 2 / 2^20",
     },
-)  # fmt: skip
+)
 
 ten_times = Choice(
     name="ten_times_longer",
@@ -201,24 +152,6 @@ write_normed = Write(
         "the gain is missing": ("gain * x", "x"),
     },
 )  # fmt: skip
-
-largest = Number(
-    name="largest_score",
-    notebook=TODAY,
-    title="How loud can a score get?",
-    asked=(
-        "Heads are 64 wide, all gains are 1. After QK-norm the mean of a row's squares is 1. What is the"
-        " largest score that attend can give, q · k divided by the root of 64?"
-    ),
-    answer="8 * 8 / 8",
-    value=8,
-    remember="both are 8 long, so q · k is at most 64, and the score at most 8",
-    slips={
-        "that is q · k; a score is divided by the root of the width, too": "64",
-        "64 squares with a mean of 1 add up to 64: how long is the row?": "1",
-        "squares with a mean of 1 make a row of length 8, not 1; what is 8 · 8, divided by 8?": "1/8",
-    },
-)
 
 
 def capped(scores: Float[Tensor, "*n m"], cap: float) -> Float[Tensor, "*n m"]:
@@ -378,10 +311,9 @@ write_sink = Write(
 ASKED = (
     numbers_a_token,
     window_counts,
-    write_kept,
+    cache_of_gpt_oss,
     ten_times,
     write_normed,
-    largest,
     write_capped,
     sink_share,
     write_sink,

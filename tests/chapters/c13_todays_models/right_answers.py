@@ -9,18 +9,6 @@ from lesson_lib.masks import causal
 from lesson_lib.scores import scaled_dot
 
 
-def _kept_by_loop(windows: Tensor, tokens: int) -> Tensor:
-    kept = torch.empty_like(windows)
-    for i, window in enumerate(windows):
-        kept[i] = min(tokens, int(window)) if window > 0 else tokens
-    return kept
-
-
-def _kept_by_minimum(windows: Tensor, tokens: int) -> Tensor:
-    everything = torch.full_like(windows, tokens)
-    return torch.where(windows > 0, torch.minimum(windows, everything), everything)
-
-
 def _normed_by_norm(x: Tensor, gain: Tensor) -> Tensor:
     return x * (x.pow(2).mean(dim=-1, keepdim=True) + 1e-6).rsqrt() * gain
 
@@ -78,10 +66,9 @@ def _by_triangles(x: Tensor, sharp: float) -> Tensor:
 RIGHT = {
     "numbers_a_token": ("1024", "2 * 8 * 64"),
     "window_of_128": ("b", "127"),
-    "kept_tokens": (_kept_by_loop, _kept_by_minimum),
+    "cache_with_windows": ("3.003", "12 * (131072 + 128) * 2048 / 2^30"),
     "ten_times_longer": ("b", "a hundred times as large"),
     "normed": (_normed_by_norm, _normed_by_torch),
-    "largest_score": ("8", "64 / 8"),
     "capped": (_capped_by_hand, _capped_by_exp),
     "five_and_a_sink": ("b", "5/6, about .83"),
     "with_sink": (_sink_by_pad, _sink_by_a_share),
