@@ -23,7 +23,7 @@ Among its numbers are 64 more for each layer, called `sinks`.
 
 # %%
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 from torch.testing import assert_close
@@ -95,8 +95,6 @@ Windows: Mistral, 32 times, since all its layers have one. Sharing: gpt-oss, 8 t
 </details>
 
 ## 2 · Scores that shout
-
-The other lines are about the scores.
 """
 
 # %%
@@ -135,16 +133,19 @@ Gemma 2 had another way: scores may grow, but not past a cap, here 50.
 cap = yours("capped")
 scores = torch.tensor([1.0, 10, 50, 300])
 print([round(score, 1) for score in cap(scores, 50).tolist()])
-x = torch.randn(6, 64)
-held_back = attend(
-    x, x, x, score=lambda q, k: cap(scaled_dot(q, k), 50), mask=causal(6)
-)
+
+x, may = torch.randn(6, 64), causal(6)
+low = attend(x, x, x, score=lambda q, k: cap(scaled_dot(q, k), 2), mask=may)
+hidden = scaled_dot(x, x).masked_fill(~may, -torch.inf)
+wrong = cap(hidden, 2).softmax(-1)  # the mask first, then the cap
+for table in (low.weights, wrong):  # what row 0 hears of the future
+    print(f"{table[0, 1:].sum():.2f}")
 
 # %% [markdown]
 r"""
-`attend` puts the mask behind it. The other order is a bug without an error: a hidden score of minus infinity becomes -50, and is heard again.
+`attend` puts the mask behind the score. In the other order minus infinity becomes -cap, and is heard: .08, without an error.
 
-Who learns from a loud start? A small model of 24,736 parameters learns to copy signs (13b), all right after 800 steps. Now its queries and keys start 4 or 16 times as long:
+Who learns from a loud start? A small model learns to copy signs (13b), all right after 800 steps. Now its queries and keys start 4 or 16 times as long:
 """
 
 # %%
@@ -170,8 +171,10 @@ predict("five_and_a_sink")
 # %%
 sunk = yours("with_sink")
 q, k, v = torch.zeros(1, 4), torch.randn(5, 4), torch.ones(5, 1)
+may = torch.ones(1, 5, dtype=torch.bool)
 for sink in (-30.0, 0.0, 3.0):
-    print(f"sink {sink}: the tokens have {sunk(q, k, v, sink).item():.2f}")
+    told = sunk(q, k, v, may, sink).item()
+    print(f"sink {sink}: the tokens have {told:.2f}")
 
 # %% [markdown]
 r"""
@@ -214,21 +217,17 @@ with torch.no_grad():
 
 # %%
 with torch.no_grad():
-    outputs = []
-    for head, sink in enumerate(whole.attention.sinks):
-        at = head // 2  # two heads ask one head of keys
-        bias = torch.zeros(10, 11)
-        bias[:, :10].masked_fill_(~mask, -torch.inf)  # the window
-        bias[:, 10] = sink
-        keys, values = (F.pad(y[at], (0, 0, 0, 1)) for y in (k, v))
-        outputs.append(attend(q[head], keys, values, score_bias=bias).output)
-    by_hand = whole.w_output(torch.cat(outputs, -1))
+    heads = [
+        sunk(q[head], k[head // 2], v[head // 2], mask, sink.item())
+        for head, sink in enumerate(whole.attention.sinks)  # two ask one key
+    ]
+    by_hand = whole.w_output(torch.cat(heads, -1))
     theirs = whole(x[None], x[None], x[None], mask=mask).output[0]
 assert_close(by_hand, theirs, atol=1e-5, rtol=1e-5)
 
 # %% [markdown]
 r"""
-Shared keys, window, turn, sink: one `attend` a head. Our library opens ten families so, and tests find their logits equal to the published code's, but for 4 millionths of the largest. The five texts that this course follows name none of these changes.
+Your sink, a window, a turn, and two heads on one head of keys: the layer. Our library opens ten families so, and tests find their logits equal to the published code's, but for 4 millionths of the largest. The five texts that this course follows name none of these changes.
 
 ## In real work
 

@@ -1,7 +1,7 @@
 """What part 13a asks: five predictions, and three functions that the learner writes."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
@@ -233,22 +233,30 @@ def with_sink(
     q: Float[Tensor, "n d"],
     k: Float[Tensor, "m d"],
     v: Float[Tensor, "m d_v"],
+    mask: Bool[Tensor, "n m"],
     sink: float,
 ) -> Float[Tensor, "n d_v"]:
     keys = torch.cat((k, torch.zeros_like(k[:1])))
     values = torch.cat((v, torch.zeros_like(v[:1])))
-    bias = torch.zeros(len(q), len(keys))
+    seen = torch.cat((mask, torch.ones_like(mask[:, :1])), 1)
+    bias = torch.zeros(seen.shape)
     bias[:, -1] = sink
-    return attend(q, keys, values, score_bias=bias).output
+    return attend(q, keys, values, mask=seen, score_bias=bias).output
 
 
-def _by_the_sum(q: Tensor, k: Tensor, v: Tensor, sink: float) -> Tensor:
-    terms = (q @ k.mT * q.shape[-1] ** -0.5).exp()
+def _by_the_sum(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sink: float) -> Tensor:
+    terms = (q @ k.mT * q.shape[-1] ** -0.5).exp() * mask
     return terms @ v / (terms.sum(-1, keepdim=True) + torch.tensor(sink).exp())
 
 
 def _sunk(seed: int, n: int, m: int, d: int, sink: float, draw: Draw = drawn) -> Case:
-    return {"q": draw(seed, n, d), "k": draw(seed + 1, m, d), "v": draw(seed + 2, m, 3), "sink": sink}
+    q, k, v = draw(seed, n, d), draw(seed + 1, m, d), draw(seed + 2, m, 3)
+    return {"q": q, "k": k, "v": v, "mask": draw(seed + 3, n, m) > -0.7, "sink": sink}
+
+
+def _five(sink: float) -> Case:
+    mask = torch.ones(1, 5, dtype=torch.bool, device="cpu")
+    return {"q": table([[0, 0]]), "k": table([[1, 2]] * 5), "v": table([[6]] * 5), "mask": mask, "sink": sink}
 
 
 write_sink = Write(
@@ -260,14 +268,14 @@ write_sink = Write(
     minutes=8,
     why="a head that finds nothing can say nothing",
     asked=(
-        "q (n, d), k (m, d), v (m, d_v). Append one key of zeros and one value of zeros. Its score is to be"
-        " the number `sink`: score_bias (n, m + 1) is added to the scores. Call attend once, return its"
-        " output"
+        "q (n, d), k (m, d), v (m, d_v), mask (n, m), True = may look. Append one key of zeros and one value"
+        " of zeros, which every query may look at. Its score is to be the number `sink`: score_bias (n, m +"
+        " 1) is added to the scores. Call attend once, return its output"
     ),
     stages=(
         Stage(
             "five keys that fit nothing, values of 6, a sink of 0: 5/6 of 6",
-            lambda: [{"q": table([[0, 0]]), "k": table([[1, 2]] * 5), "v": table([[6]] * 5), "sink": 0.0}],
+            lambda: [_five(0.0)],
             "All six scores are 0, so each key has 1/6: 5 · 1/6 · 6 = 5.",
         ),
         Stage(
@@ -277,15 +285,16 @@ write_sink = Write(
         ),
         Stage(
             "any numbers",
-            lambda: [_sunk(6, 2, 5, 3, 1.5), _sunk(9, 4, 1, 8, -0.5)],
+            lambda: [_sunk(6, 2, 5, 3, 1.5), _sunk(9, 4, 2, 8, -0.5)],
             "A key of zeros scores 0 with any query; the bias makes it `sink`.",
         ),
     ),
     reference=_by_the_sum,
     hints=(
         "Which score has a key of zeros, whatever the query?",
-        "What must be added to that score, and what to the others?",
-        "bias = torch.zeros(len(q), len(k) + 1): which column of it is the sink's?",
+        "What must be added to that score, and what to the others? May everybody look at it?",
+        "bias = torch.zeros(n, m + 1), and the mask needs a column more, too: which values stand in the last"
+        " column of each?",
     ),
     solution=with_sink,
     hidden=lambda draw: [_sunk(21, 3, 4, 5, 0.7, draw), _sunk(31, 2, 6, 2, -1.2, draw)],
@@ -296,6 +305,10 @@ write_sink = Write(
         ),
         "the sink stands in the last column; the first is a real token's": ("bias[:, -1]", "bias[:, 0]"),
         "the bias belongs to every query: a whole column": ("bias[:, -1]", "bias[-1, -1]"),
+        "every query may look at the sink: True in the last column": (
+            "torch.ones_like(mask[:, :1])", "torch.zeros_like(mask[:, :1])",
+        ),
+        "hidden keys are looked at: give attend the mask": ("mask=seen, ", ""),
         "the sink's value is a row of zeros: it gives nothing": (
             "torch.cat((v, torch.zeros_like(v[:1])))", "torch.cat((v, v[-1:]))",
         ),

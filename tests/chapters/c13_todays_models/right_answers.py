@@ -6,7 +6,6 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.masks import causal
-from lesson_lib.scores import scaled_dot
 
 
 def _normed_by_norm(x: Tensor, gain: Tensor) -> Tensor:
@@ -26,15 +25,18 @@ def _capped_by_exp(scores: Tensor, cap: float) -> Tensor:
     return cap - 2 * cap / (grown + 1)
 
 
-def _sink_by_pad(q: Tensor, k: Tensor, v: Tensor, sink: float) -> Tensor:
+def _sink_by_pad(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sink: float) -> Tensor:
     bias = torch.full((len(q), len(k) + 1), 0.0, device=q.device)
     bias[:, len(k)] += sink
-    return attend(q, F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1)), score_bias=bias).output
+    more = F.pad(mask, (0, 1), value=True)
+    return attend(q, F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1)), mask=more, score_bias=bias).output
 
 
-def _sink_by_a_share(q: Tensor, k: Tensor, v: Tensor, sink: float) -> Tensor:
-    total = scaled_dot(q, k).logsumexp(-1, keepdim=True)
-    return attend(q, k, v).output * (total - sink).sigmoid()
+def _sink_in_the_bias(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sink: float) -> Tensor:
+    hidden = torch.zeros(mask.shape, device=q.device).masked_fill(~mask, -torch.inf)
+    column = torch.full((len(q), 1), sink, device=q.device)
+    keys, values = (torch.cat((x, x.new_zeros(1, x.shape[1]))) for x in (k, v))
+    return attend(q, keys, values, score_bias=torch.cat((hidden, column), 1)).output
 
 
 def _by_index(table: Tensor, length: int) -> Tensor:
@@ -71,7 +73,7 @@ RIGHT = {
     "normed": (_normed_by_norm, _normed_by_torch),
     "capped": (_capped_by_hand, _capped_by_exp),
     "five_and_a_sink": ("b", "5/6, about .83"),
-    "with_sink": (_sink_by_pad, _sink_by_a_share),
+    "with_sink": (_sink_by_pad, _sink_in_the_bias),
     "what_follows": ("c", "a, after the first w"),
     "one_layer_copies": ("b", "no: it can find the first w, but that token's own row holds w, not a"),
     "two_looks": (_shifted, _by_triangles),
