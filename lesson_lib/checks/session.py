@@ -4,6 +4,7 @@ import builtins
 import gc
 import io
 import math
+import operator
 import os
 import re
 import sys
@@ -133,20 +134,27 @@ class Functions:
     """The functions of Python, of torch and of this library as they are now."""
 
     def __init__(self) -> None:
-        self.own = [(place, vars(place), _callables(place)) for place in _places()]
+        self.python = vars(builtins)
+        self.builtins = {name: thing for name, thing in self.python.items() if callable(thing)}
+        self.own = [(place, vars(place), dict(vars(place))) for place in _places()]
         self.methods = set(vars(Tensor))
 
     def put_back(self) -> str | None:
         """Put back what has been replaced since; the name of one, such as 'torch.softmax', or None."""
         found = []
-        for place, now, own in self.own:  # Python's first: all that follows is written in them
+        for name, function in self.builtins.items():  # first: all that follows is written in them
+            if self.python.get(name) is not function:
+                self.python[name] = function  # `setattr` may be gone
+                found += [(builtins, name)]
+        for place, now, own in self.own:
+            if len(now) == len(own) and all(map(operator.is_, now.values(), own.values())):
+                continue  # nearly always, and fast
             for name, function in own.items():
                 new = now.get(name)
-                if new is not function and (place is builtins or not _wrapped(new, function)):
-                    if place is builtins:
-                        now[name] = function  # `setattr` may be gone
-                    else:
-                        setattr(place, name, function)
+                if new is function or not callable(function) or _wrapped(new, function):
+                    continue
+                if (place, name) != (torch, "Storage"):  # that one follows the default dtype
+                    setattr(place, name, function)
                     found += [(place, name)]
         for name in set(vars(Tensor)) - self.methods:
             if hasattr(torch._C.TensorBase, name):  # most methods stand there; a new one hides them
@@ -164,7 +172,7 @@ def full_name(place: Any, name: str) -> str:
 
 def _places() -> list[Any]:
     """Where an answer can replace what it is computed or judged with."""
-    loaded = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "lesson_lib"]
+    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("lesson_lib")]
     own = [module for module in loaded if type(module) is ModuleType]
     judges = [module for module in own if __package__ in module.__name__]
     kinds = [
@@ -173,14 +181,7 @@ def _places() -> list[Any]:
         for thing in vars(module).values()
         if isinstance(thing, type) and thing.__module__ == module.__name__
     ]
-    return [builtins, math, torch, Tensor, torch.nn.functional, *own, *kinds]
-
-
-def _callables(place: Any) -> dict[str, Any]:
-    found = {name: thing for name, thing in vars(place).items() if callable(thing)}
-    if place is torch:
-        del found["Storage"]  # follows the default dtype
-    return found
+    return [math, torch, Tensor, torch.nn.functional, *own, *kinds]
 
 
 def _wrapped(new: Any, own: Any) -> bool:

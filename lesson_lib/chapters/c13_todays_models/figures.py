@@ -161,7 +161,10 @@ def families() -> Picture:
             for name, entries in found.items()
             if any(entries)
         ),
-        caption="What each file changes. A dash: as in 2017.",
+        caption=(
+            "A dash: as in 2017. Left out: how positions are stretched for long texts, norms and experts, and"
+            " Gemma 3's root of 168."
+        ),
     )
 
 

@@ -197,6 +197,7 @@ def after_thirty(times, rate):
         return model(batches[0].to(device())).logits
 
 
+# %%
 calm, loud_one, faster = (after_thirty(*each) for each in ((1, 1), (16, 1), (16, 16)))
 verdict(
     "16 times as long at 16 times the rate: the same logits",
