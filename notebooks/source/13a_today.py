@@ -179,7 +179,7 @@ figures.families()
 
 # %% [markdown]
 r"""
-The last column is 05b's base: the larger, the slower the slow columns turn; Gemma 3's layers with windows have the small one. **"Every family has its own attention."** Compare what you wrote with a layer of a small model that our library makes from such a page:
+The last column is 05b's base: the larger, the slower the slow columns turn; Gemma 3's layers with windows have the small one. **"Every family has its own attention."** Compare what you wrote with a layer that our library makes from such a page:
 """
 
 # %%

@@ -151,6 +151,7 @@ verdict(
     "scores that start calm: all three kinds learn, more than .99",
     all(right[kind, 1][0] > 0.99 for kind in ("plain", "QK-norm", "soft cap")),
 )
+# %%
 verdict(
     "at 4 times only QK-norm learns, .84 or more; the others .07 at most",
     right["QK-norm", 4][0] > 0.84
