@@ -7,7 +7,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +19,43 @@ from torch.optim.adam import adam
 from lesson_lib.device import quick, seed, to_device
 
 QUICK_STEPS = 20
+WEIGHTS = Path(__file__).parent / "experiments" / "results" / "weights"
+_stored: ContextVar[tuple[Path, bool] | None] = ContextVar("stored", default=None)
+
+
+@contextmanager
+def stored(name: str, *, anew: bool = False) -> Iterator[None]:
+    """Inside, `fit` does not train: it reads the weights that this very training left before.
+
+    They lie in WEIGHTS, in float16, beside their recipe; another recipe is refused, so what is read is what
+    the call would have trained. `anew=True` trains, and writes them. Raises ValueError where there are none.
+    """
+    token = _stored.set((WEIGHTS / f"{name}.safetensors", anew))
+    try:
+        yield
+    finally:
+        _stored.reset(token)
+
+
+def _read(model: nn.Module, path: Path, recipe: dict[str, str]) -> None:
+    from safetensors import safe_open  # here, since most lessons read none
+
+    if not path.exists():
+        raise ValueError(f"there are no weights {path.stem!r}; train without stored(), or give it anew=True")
+    with safe_open(path, "pt") as file:
+        others = {key: value for key, value in file.metadata().items() if value != recipe.get(key)}
+        if others:
+            told = ", ".join(f"{key}={value}" for key, value in sorted(others.items()))
+            raise ValueError(f"the weights {path.stem!r} were trained with {told}; train without stored()")
+        model.load_state_dict({key: file.get_tensor(key).float() for key in file.keys()})
+
+
+def _write(model: nn.Module, path: Path, recipe: dict[str, str]) -> None:
+    from safetensors.torch import save_file
+
+    path.parent.mkdir(exist_ok=True)
+    halves = {key: x.half().cpu().contiguous() for key, x in model.state_dict().items()}
+    save_file(halves, path, metadata=recipe)
 
 
 @dataclass
@@ -76,10 +115,22 @@ def fit(
     is the score on a VALIDATION split, higher is better: it is a column of the history, training ends once it
     has not risen for `patience` reports or has reached `stop_at`, and the best weights seen are put back.
     Stopping the kernel (the ■ button) ends training the same way, with the history so far. A bar shows
-    progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps.
+    progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps. Inside `stored` weights are
+    read, and nothing is trained.
     Raises ValueError for settings that do not fit, and where the loss is not finite.
     """
     _check(steps, lr, schedule, clip, validate, patience, stop_at)
+    kept, recipe = (
+        _stored.get(),
+        {"name": name, "steps": f"{steps}", "lr": f"{lr:g}", "seed": f"{seed_number}"},
+    )
+    if kept and kept[1] and quick():
+        raise ValueError("LESSON_STEPS=quick trains too little to be stored; take it out of the environment")
+    if kept and not kept[1]:
+        seed(seed_number)
+        _read(to_device(model), kept[0], recipe)
+        model.eval()
+        return History(ended="not trained here: these weights were stored")
     steps = min(steps, QUICK_STEPS) if quick() else steps
     every = every or max(1, steps // 10)
     generator = seed(seed_number)
@@ -107,6 +158,8 @@ def fit(
             history.ended = f"interrupted at step {reported}; the model keeps what it learned"
     best.put_back(model)
     model.eval()
+    if kept:
+        _write(model, kept[0], recipe)
     history.cpu_s = time.process_time() - start
     return history
 

@@ -3,9 +3,11 @@ stopped."""
 
 import math
 import os
+import re
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from torch.optim.adam import adam
 
 from lesson_lib import training
 from lesson_lib.device import to_device
-from lesson_lib.training import History, fit, warmup
+from lesson_lib.training import History, fit, stored, warmup
 
 
 def line():
@@ -242,3 +244,54 @@ def test_warm_up_by_hand():
 def test_a_warm_up_that_cannot_be_gets_a_sentence(arguments, words):
     with pytest.raises(ValueError, match=words):
         warmup(*arguments)
+
+
+def squared(model, batch):
+    x, y = batch
+    return (model(x) - y).square().mean()
+
+
+def test_a_stored_training_is_read_and_gives_the_same_weights(monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "WEIGHTS", tmp_path / "weights")
+    trained = line()
+    with stored("a line", anew=True):
+        fit(trained, draw, squared, steps=60, lr=0.1, name="line")
+    read = line()
+    with stored("a line"):
+        history = fit(read, draw, squared, steps=60, lr=0.1, name="line")
+    assert not history.rows and "stored" in history.ended and not read.training
+    for name, x in read.state_dict().items():
+        torch.testing.assert_close(x, trained.state_dict()[name], atol=2e-3, rtol=2e-3)
+    other = line()
+    assert fit(other, draw, squared, steps=60, lr=0.1, name="line").rows  # outside it trains
+
+
+@pytest.mark.parametrize("changed", [{"steps": 61}, {"lr": 0.2}, {"seed_number": 1}, {"name": "curve"}])
+def test_stored_weights_of_another_training_are_refused(monkeypatch, tmp_path, changed):
+    monkeypatch.setattr(training, "WEIGHTS", tmp_path)
+    recipe = {"steps": 60, "lr": 0.1, "seed_number": 0, "name": "line"}
+    with stored("line", anew=True):
+        fit(line(), draw, squared, **recipe)
+    with stored("line"), pytest.raises(ValueError, match="were trained with"):
+        fit(line(), draw, squared, **recipe | changed)
+
+
+def test_weights_that_nobody_stored_get_a_sentence():
+    with stored("nowhere"), pytest.raises(ValueError, match="no weights 'nowhere'; train without stored"):
+        fit(line(), draw, squared, steps=5)
+
+
+def test_a_quick_training_is_never_stored(monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "WEIGHTS", tmp_path)
+    monkeypatch.setenv("LESSON_STEPS", "quick")
+    with stored("line", anew=True), pytest.raises(ValueError, match="too little to be stored"):
+        fit(line(), draw, squared, steps=60)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_stored_training_is_asked_for_and_every_one_that_is_asked_for_is_there():
+    root = Path(__file__).parents[1]
+    sources = (root / "notebooks" / "source").rglob("*.py")
+    asked = {name for path in sources for name in re.findall(r'stored\("(\w+)"\)', path.read_text("utf-8"))}
+    assert asked == {path.stem for path in training.WEIGHTS.glob("*.safetensors")} and len(asked) > 4
+    assert sum(path.stat().st_size for path in training.WEIGHTS.iterdir()) < 2**21

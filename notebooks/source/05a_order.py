@@ -34,6 +34,7 @@ from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.masks import causal
 from lesson_lib.positions import frequencies, sinusoidal
 from lesson_lib.show import show, show_source
+from lesson_lib.training import stored
 
 _ = torch.manual_seed(0)
 warm_up()
@@ -197,7 +198,8 @@ Now the reader with `codes`.
 predict("codes_on_points")
 
 # %%
-told, _ = points.train("codes")
+with stored("codes"):  # reads what this training left before
+    told, _ = points.train("codes")
 shares["codes"] = points.accuracy(told, "test")
 figures.point_accuracy(shares)
 

@@ -28,6 +28,7 @@ from lesson_lib.device import quick
 from lesson_lib.positions import Learned, Shaw, alibi, frequencies, rotary, sinusoidal
 from lesson_lib.scores import scaled_dot
 from lesson_lib.show import show, show_source
+from lesson_lib.training import stored
 
 _ = torch.manual_seed(0)
 warm_up()
@@ -159,7 +160,8 @@ show_source(stretch.Latest)
 predict("stretched_far")
 
 # %%
-latest, _ = stretch.train("the latest wins")
+with stored("latest"):  # reads what this training left before
+    latest, _ = stretch.train("the latest wins")
 shares = {
     way: stretch.reached(latest, "the latest wins", way)
     for way in ("as trained", "interpolated")

@@ -30,6 +30,7 @@ from lesson_lib.experiments import dates
 from lesson_lib.masks import causal
 from lesson_lib.models.translator import translate
 from lesson_lib.show import show
+from lesson_lib.training import stored
 from lesson_lib.widgets import AlignmentExplorer
 
 _ = torch.manual_seed(0)
@@ -41,7 +42,8 @@ A **sign** is a character, *start* or *end*. Here is the translator of part 06b 
 """
 
 # %%
-model = translation.halfway()  # translation.train(seed=0, steps=600, batch=48)
+with stored("halfway"):  # else half a minute
+    model, _ = translation.train(seed=0, steps=600, batch=48)
 source, lengths = to_device(model.vocabulary.encode(["3. märz 2021"]))
 start, end = to_device(torch.tensor([1])), 2  # their numbers in the vocabulary
 

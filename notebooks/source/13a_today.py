@@ -11,12 +11,12 @@ With the numbers of a model that people use comes a page, `config.json`, that sa
 
 Among its numbers are 64 more for each layer, called `sinks`.
 
-**Afterwards you can** read the attention of such a page entry by entry, write each change in a few lines, and say what a text costs.
+**Afterwards you can** read the attention of such a page entry by entry, write three changes in a few lines each, and say what a text costs.
 
 **Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb) and [11b](11b_exact_and_fast.ipynb).
 
 <details><summary>中文摘要</summary>
-今天的模型改了注意力的什么?六个公开模型的配置文件,一行一行读:多个查询头共用键,窗口,QK 归一化(先把查询和键归一,再旋转),分数的软上限,以及"汇"(一个没有人写过的键)。
+今天的模型改了注意力的什么?六个公开模型的配置文件:多个查询头共用键,窗口,QK 归一化(先把查询和键归一,再旋转),分数的软上限,以及"汇"(一个没有人写过的键)。
 每一处改动只有几行,函数还是同一个 attend。查询和键的起点长 4 倍时,只有归一化的模型学得会(三个种子 1.00、.84、1.00);长 16 倍时它也失败。
 </details>
 """
@@ -39,12 +39,9 @@ from lesson_lib.scores import scaled_dot
 _ = torch.manual_seed(0)
 warm_up()
 
-# %%
-predict("numbers_a_token")
-
 # %% [markdown]
 r"""
-That is 11b's sharing: `num_key_value_heads` are the heads of keys. **"Heads split the width of a token."** Here 64 heads of 64 are 4,096 numbers, and a token has 2,880: $W_q$ leads from 2,880 to 4,096, the output matrix back.
+Eight heads of queries ask one of the 8 heads of keys (11b), so a token leaves $2 \cdot 8 \cdot 64 = 1{,}024$ numbers in a layer's cache. **"Heads split the width of a token."** Here 64 heads of 64 are 4,096 numbers, and a token has 2,880: $W_q$ leads there, the output matrix back.
 
 ## 1 · A window, in every second layer
 
@@ -59,9 +56,9 @@ predict("window_of_128")
 
 # %% [markdown]
 r"""
-What lies farther back is not lost: the token 127 places back has itself looked back, in the layer below; and every second layer looks at all.
+What lies farther back is not lost: every second layer looks at all.
 
-What does a window save? Keys behind it are never asked again, so a cache may forget them.
+Keys and values older than the window are never used again in that layer, so its cache may forget them.
 """
 
 # %%
@@ -69,7 +66,7 @@ predict("cache_with_windows")
 
 # %% [markdown]
 r"""
-Without windows it is 6. Five more pages, some of models that were not trained for so long a text:
+Without windows it is 6. Five more pages (not all were made for so long a text):
 """
 
 # %%
@@ -77,10 +74,10 @@ CacheExplorer()
 
 # %% [markdown]
 r"""
-*Do:* at 131,072 tokens, take the windows away, then shared keys, too. Whose cache grows by the largest factor?
+*Do:* at 131,072 tokens, take the windows away, then shared keys, too. Whose cache does each step multiply most?
 
 <details><summary>Answer</summary>
-Without windows Mistral's, 32 times: all its layers have one. Without sharing gpt-oss's, 8 times.
+The first Mistral's, by 32: all its layers have windows. The second gpt-oss's, by 8.
 </details>
 
 ## 2 · Scores that shout
@@ -93,7 +90,7 @@ predict("ten_times_longer")
 r"""
 02b's trouble again: with scores far apart one key has all the weight, and slopes vanish. The root mends what the width does at the *start*; it cannot know what training does to the lengths.
 
-**QK-norm** takes the lengths away: each head's queries and keys are normed as 06a's RMSNorm norms a token. Columns get learned gains, so it comes *before* the turn (05b), which mixes columns.
+**QK-norm** takes the lengths away: each head's queries and keys are normed as 06a's RMSNorm norms a token. Its columns have learned gains, so it comes *before* the turn (05b): behind it, scores would depend on places, not on distances alone.
 """
 
 # %% [markdown] tags=["exercise:normed"]
@@ -105,7 +102,8 @@ q, k = torch.randn(2, 5, 64)  # 5 tokens each, one head 64 wide
 ones = torch.ones(64)
 loud = scaled_dot(10 * q, 10 * k).abs().max()
 calm = scaled_dot(norm(10 * q, ones), norm(10 * k, ones)).abs().max()
-print(f"largest score: {loud:.0f}, with QK-norm {calm:.1f}")  # 8 at most
+print(f"largest score: {loud:.0f}, with QK-norm {calm:.1f}")
+assert calm < 8  # both are sqrt(64) long, so 64 / 8 at most
 assert_close(norm(10 * q, ones), norm(q, ones))
 
 # %% [markdown]
@@ -116,7 +114,7 @@ Gemma 2 had another way: scores may grow, but not past a cap, there 50: $\text{c
 """
 
 # %% [markdown] tags=["exercise:capped"]
-# Write it, a line.
+# Write the formula: one line.
 
 # %%
 cap = yours("capped")
@@ -134,21 +132,24 @@ for table in (low.weights, wrong):  # what row 0 hears of the future
 r"""
 `attend` caps first, then masks. In the other order minus infinity becomes -cap, here -2, and the future gets .08; at 50 this test would miss it.
 
-Which of three learns, when scores start 16 or 256 times too large? A small model learns to continue signs that are said twice, *kfwac kf…*; as it usually starts, all is right after 800 steps. Now its queries and keys start 4 or 16 times as long:
+A small model learns in 800 steps to continue signs said twice, *kfwac kf…*. Now it starts loud.
 """
+
+# %%
+predict("who_learns")
 
 # %%
 figures.loud_starts()
 
 # %% [markdown]
 r"""
-At 4 times QK-norm alone learns: 1.00, .84 and 1.00 in three seeds, the others .06 at best. Between -50 and 50 one key can still get everything.
+At 4 times QK-norm alone learns: 1.00, .84 and 1.00 in three seeds, the others .06 at best. Plain is stuck: .05 after 3,200 steps.
 
-**"With QK-norm lengths do not matter."** At 16 times it fails, too: .04 to .30. Scores are calm, but Adam's steps do not grow with the matrix: one 16 times as long turns 16 times less ([evidence](evidence/13_todays_models_evidence.ipynb)).
+**"With QK-norm lengths do not matter."** At 16 times it has .04 to .30: the same step of Adam changes the direction of a matrix 16 times as large 16 times less. Slow, not stuck: 3,200 steps give 1.00 in all seeds ([evidence](evidence/13_todays_models_evidence.ipynb)).
 
 ## 4 · Nothing to find
 
-Softmax must give all its weight away. What if no key fits? Large models put it on the first token, which then serves as a **sink**; a window drops that token, and they break. gpt-oss gives each head a sink of its own: a learned score that belongs to no token.
+Softmax must give all its weight away. What if no key fits? Large models put it on the first token, which then serves as a **sink**; cut off by a window that they were not trained with, they break. gpt-oss gives each head a sink of its own: a learned score that belongs to no token.
 """
 
 # %%
@@ -179,7 +180,7 @@ figures.families()
 
 # %% [markdown]
 r"""
-The last column is 05b's base: the larger, the slower the slow columns turn; Gemma 3's layers with windows have the small one. **"Every family has its own attention."** Compare what you wrote with a layer that our library makes from such a page:
+The last column is rotary's base; Gemma 3's layers with windows have the small one. **"Every family has its own attention."** Compare what you wrote with a layer that our library makes from such a page:
 """
 
 # %%
@@ -218,7 +219,7 @@ print("numbers that agree:", by_hand.numel())
 
 # %% [markdown]
 r"""
-Your function gave the library's output. Ten families open so; tests find their logits equal to those of the published code, but for 4 millionths of the largest.
+Our library opens ten families this way; tests find their logits equal to the published code's, to 4 millionths of the largest.
 
 ## In real work
 
@@ -228,8 +229,8 @@ Your function gave the library's output. Ten families open so; tests find their 
 # %%
 q = torch.randn(2, 4, 6, 16)  # two texts, 4 heads, 6 tokens
 k, v = torch.randn(2, 2, 4, 6, 16)
-real = padding(torch.tensor([6, 4]), 6)  # the second text has 4 tokens
-mask = (causal(6, window=3) & real[:, None]).expand(2, 4, 6, 6)  # a head
+real = padding(torch.tensor([6, 4]), 6)  # (2, 1, 6): the second has 4
+mask = (causal(6, window=3) & real[:, None]).expand(2, 4, 6, 6)
 q, k = F.rms_norm(q, (16,), eps=1e-6), F.rms_norm(k, (16,), eps=1e-6)
 sinks = torch.randn(4)
 column = sinks[:, None, None].expand(2, 4, 6, 1)
@@ -243,11 +244,11 @@ for text, head in torch.cartesian_prod(torch.arange(2), torch.arange(4)):
 
 # %% [markdown]
 r"""
-People meet the window's edge. Mistral, Gemma and gpt-oss count the token itself; ModernBERT, an encoder, has `local_attention: 128`, 64 to either side, so 129. An error by one hardly changes a text: compare logits.
+A common bug: is the own token counted? Mistral, Gemma and gpt-oss count it; ModernBERT, an encoder, has `local_attention: 128`, 64 to either side, so 129. An error by one hardly changes a text: compare logits.
 
 ## The page once more
 
-24 layers; 64 heads, eight on one head of keys; every second layer hears 128 tokens; each head has a sink, for when nothing fits.
+24 layers; 64 heads, eight on one head of keys; every second layer hears 128 tokens; each head has a sink, for when nothing fits; a text of 131,072 tokens costs 3 GiB.
 
 **To remember.** Today's models change what is compared, who is heard and what is kept; the function is the one of 02a.
 
@@ -256,7 +257,7 @@ People meet the window's edge. Mistral, Gemma and gpt-oss count the token itself
 - Cap scores first, then mask.
 - A sink lets a head say nothing.
 
-**Sources.** Henry et al. 2020 (arXiv:2010.04245, QK-norm); Xiao et al. 2023 (arXiv:2309.17453); Gemma Team 2024, 2025 (arXiv:2408.00118, 2503.19786); OpenAI 2025 (arXiv:2508.10925).
+**Sources.** Henry et al. 2020 (arXiv:2010.04245, QK-norm); Xiao et al. 2023 (2309.17453, sinks); the models' reports (2407.21783, 2310.06825, 2505.09388, 2408.00118, 2503.19786, 2508.10925).
 
 **Next**: [13b · How does a model copy?](13b_induction.ipynb)
 """

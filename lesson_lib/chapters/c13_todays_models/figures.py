@@ -162,8 +162,8 @@ def families() -> Picture:
             if any(entries)
         ),
         caption=(
-            "A dash: as in 2017. Left out: how positions are stretched for long texts, norms and experts, and"
-            " Gemma 3's root of 168."
+            "A dash: as in 2017. Left out: heads' widths, biases, stretched positions; and Gemma 3 divides"
+            " scores by the root of 168."
         ),
     )
 
@@ -174,15 +174,24 @@ def loud_starts() -> Picture:
     bands = {}
     for kind in stored["recipe"]["kinds"]:
         columns = [
-            sorted(row["accuracy"] for row in stored["rows"] if (row["kind"], row["loud"]) == (kind, loud))
+            sorted(
+                row["accuracy"]
+                for row in stored["rows"]
+                if (row["kind"], row["loud"], row["steps"]) == (kind, loud, stored["recipe"]["steps"])
+            )
             for loud in stored["recipe"]["loud"]
         ]
         low, middle, high = zip(*((c[0], c[len(c) // 2], c[-1]) for c in columns), strict=True)
         bands[kind] = (stored["recipe"]["loud"], list(low), list(middle), list(high))
     return lines(
         {"right next signs": bands},
-        alt="Share of right next signs after 800 steps over how many times too long queries and keys start.",
+        alt=(
+            "Share of right next signs after 800 steps over how many times as long queries and keys start."
+            " At once all three are at 1. At 4 times QK-norm stays at 1, one seed at .84; plain and soft cap"
+            " fall below .07. At 16 times QK-norm has .04 to .30, the others less than .05."
+        ),
         caption="Three seeds each, with the lowest and the highest. A guess: 0.016.",
         x_axis="queries and keys start so many times as long",
+        log="x",
         y_limits=(0, 1.02),
     )

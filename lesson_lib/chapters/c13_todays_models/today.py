@@ -12,25 +12,6 @@ from lesson_lib.checks.short import Choice, Number
 
 TODAY = "13a_today"
 
-numbers_a_token = Number(
-    name="numbers_a_token",
-    notebook=TODAY,
-    title="What one token leaves",
-    asked=(
-        "64 heads, 8 heads of keys, each 64 wide. How many numbers does one token leave in the cache of one"
-        " layer?"
-    ),
-    answer="2 * 8 * 64",
-    value=1024,
-    remember="a key and a value for each head of keys: 2 · 8 · 64",
-    slips={
-        "heads of queries leave nothing behind; count heads of keys": "2 * 64 * 64",
-        "keys are kept, and values, too": "8 * 64",
-        "that is one head of keys; there are 8": "2 * 64",
-    },
-)
-
-
 window_counts = Choice(
     name="window_of_128",
     notebook=TODAY,
@@ -111,7 +92,7 @@ write_normed = Write(
     why="it decides how loud a score can get",
     asked=(
         "each row of x (..., n, d), a query or a key, divided by the root of the mean of its squares, then"
-        " its columns multiplied by gain (d). Add 1e-6 to the mean: a row of zeros stays one"
+        " its columns multiplied by gain (d). Add 1e-6 to the mean: a row of zeros stays zeros"
     ),
     stages=(
         Stage(
@@ -154,7 +135,10 @@ write_normed = Write(
 )  # fmt: skip
 
 
-def capped(scores: Float[Tensor, "*n m"], cap: float) -> Float[Tensor, "*n m"]:
+def capped(
+    scores: Float[Tensor, "*n m"],
+    cap: float,
+) -> Float[Tensor, "*n m"]:
     return cap * (scores / cap).tanh()
 
 
@@ -206,6 +190,27 @@ write_capped = Write(
         "tanh bends at 1, so it takes score / cap, not score · cap": ("scores / cap", "scores * cap"),
     },
 )  # fmt: skip
+
+who_learns = Choice(
+    name="who_learns",
+    notebook=TODAY,
+    title="A loud start",
+    asked=(
+        "W_q and W_k start 4 times as large, so scores 16 times. Three models: plain, with a cap of 50, with"
+        " QK-norm. Which learn in 800 steps?"
+    ),
+    options={
+        "a": "all: training brings the lengths down",
+        "b": "the capped one and the one with QK-norm",
+        "c": "the one with QK-norm alone",
+    },
+    answer="c",
+    remember="between -50 and 50 one key can still get everything",
+    slips={
+        "02b: where one key has all the weight, how large are the slopes that could change it?": "a",
+        "how much weight has a score of 30 beside one of 40?": "b",
+    },
+)
 
 sink_share = Choice(
     name="five_and_a_sink",
@@ -322,12 +327,12 @@ write_sink = Write(
 )  # fmt: skip
 
 ASKED = (
-    numbers_a_token,
     window_counts,
     cache_of_gpt_oss,
     ten_times,
     write_normed,
     write_capped,
+    who_learns,
     sink_share,
     write_sink,
 )

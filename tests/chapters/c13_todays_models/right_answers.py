@@ -66,12 +66,12 @@ def _by_triangles(x: Tensor, sharp: float) -> Tensor:
 
 
 RIGHT = {
-    "numbers_a_token": ("1024", "2 * 8 * 64"),
     "window_of_128": ("b", "127"),
     "cache_with_windows": ("3.003", "12 * (131072 + 128) * 2048 / 2^30"),
     "ten_times_longer": ("b", "a hundred times as large"),
     "normed": (_normed_by_norm, _normed_by_torch),
     "capped": (_capped_by_hand, _capped_by_exp),
+    "who_learns": ("c", "the one with QK-norm alone"),
     "five_and_a_sink": ("b", "5/6, about .83"),
     "with_sink": (_sink_by_pad, _sink_in_the_bias),
     "what_follows": ("c", "a, after the first w"),

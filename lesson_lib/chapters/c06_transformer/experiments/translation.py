@@ -17,10 +17,8 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import date
-from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 
 from lesson_lib import summary
 from lesson_lib.blocks import DecoderState
@@ -51,10 +49,6 @@ RECIPE = {
 }  # fmt: skip
 
 
-HALFWAY = {"steps": 600, "batch": 48}  # for part 06c, whose translator is to err
-HALFWAY_FILE = Path(__file__).parent / "results" / "halfway.safetensors"
-
-
 def make() -> TransformerTranslator:
     """An untrained model."""
     return TransformerTranslator(Vocabulary(data.characters()), **RECIPE["model"])
@@ -76,21 +70,6 @@ def train(
     batches = Batches(model.vocabulary, draw, batch=batch, pool=RECIPE["pool"])
     history = fit(model, batches, translator.loss, steps=steps, lr=lr, seed_number=seed, name="translator")
     return model, history
-
-
-def halfway() -> TransformerTranslator:
-    """The model of the tuning seed after `HALFWAY` steps, which still makes mistakes; `store_halfway` made
-    its file, in float16."""
-    model = make()
-    stored = load_file(HALFWAY_FILE)
-    model.load_state_dict({name: x.float() for name, x in stored.items()})
-    return to_device(model).eval()
-
-
-def store_halfway() -> None:
-    """Train it anew, 40 seconds, and write its file; no run does that by itself."""
-    model, _ = train(seed=RECIPE["tuning_seed"], **HALFWAY)
-    save_file({name: x.half().cpu().contiguous() for name, x in model.state_dict().items()}, HALFWAY_FILE)
 
 
 def single(generator: torch.Generator, count: int) -> list[data.Pair]:
