@@ -94,7 +94,7 @@ r"""
 """
 
 # %% [markdown] tags=["exercise:normed"]
-# Write the norm. `gain` is learned, a number for each column.
+# `gain` is learned, a number for each column.
 
 # %%
 norm = yours("normed")
