@@ -289,5 +289,5 @@ Two tiles, all scores 100 higher, and the same output.
 
 **Sources.** Milakov & Gimelshein 2018 (arXiv:1805.02867); Dao et al. 2022 (arXiv:2205.14135); Shazeer 2019 (arXiv:1911.02150); Ainslie et al. 2023 (arXiv:2305.13245); DeepSeek-AI 2024 (arXiv:2405.04434, 2412.19437); Kwon et al. 2023 (arXiv:2309.06180). Seeds, seconds: [evidence](evidence/11_efficient_attention_evidence.ipynb).
 
-**Next**: [11c · Many machines](11c_many_machines.ipynb): what if no machine can hold it? Or, on the core path, [13a · Today](13a_today.ipynb).
+**Next**: [11c · Many machines](11c_many_machines.ipynb), or on the core path [13a · Today](13a_today.ipynb).
 """

@@ -2,14 +2,14 @@
 r"""
 # 13a · What do today's models change?
 
-With the numbers of a model that people use comes a page, `config.json`, that says what they are. Seven entries of gpt-oss 20B's, of 2025:
+A published model comes with a page, `config.json`, that says what its numbers are. Seven entries of gpt-oss 20B's, of 2025:
 
     "num_hidden_layers": 24,        "hidden_size": 2880,
     "num_attention_heads": 64,      "num_key_value_heads": 8,
     "head_dim": 64,                 "sliding_window": 128,
     "layer_types": ["sliding_attention", "full_attention", …]
 
-Among its numbers are 64 more for each layer, called `sinks`.
+Each layer has 64 numbers more, called `sinks`.
 
 **Afterwards you can** read the attention of such a page entry by entry, write three changes in a few lines each, and say what a text costs.
 
@@ -17,7 +17,7 @@ Among its numbers are 64 more for each layer, called `sinks`.
 
 <details><summary>中文摘要</summary>
 今天的模型改了注意力的什么?六个公开模型的配置文件:多个查询头共用键,窗口,QK 归一化(先把查询和键归一,再旋转),分数的软上限,以及"汇"(一个没有人写过的键)。
-每一处改动只有几行,函数还是同一个 attend。查询和键的起点长 4 倍时,只有归一化的模型学得会(三个种子 1.00、.84、1.00);长 16 倍时它也失败。
+每一处改动只有几行,函数还是同一个 attend。查询和键的起点长 4 倍时,只有归一化的模型学得会(三个种子 1.00、.84、1.00);长 16 倍时它慢,但不是学不会。
 </details>
 """
 
@@ -41,7 +41,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-Eight heads of queries ask one of the 8 heads of keys (11b), so a token leaves $2 \cdot 8 \cdot 64 = 1{,}024$ numbers in a layer's cache. **"Heads split the width of a token."** Here 64 heads of 64 are 4,096 numbers, and a token has 2,880: $W_q$ leads there, the output matrix back.
+Eight heads of queries share one of the 8 heads of keys (11b), so a token leaves $2 \cdot 8 \cdot 64 = 1{,}024$ numbers in a layer's cache. **"Heads split the width of a token."** Here 64 heads of 64 are 4,096 numbers, and a token has 2,880: $W_q$ leads there, the output matrix back.
 
 ## 1 · A window, in every second layer
 
@@ -90,7 +90,7 @@ predict("ten_times_longer")
 r"""
 02b's trouble again: with scores far apart one key has all the weight, and slopes vanish. The root mends what the width does at the *start*; it cannot know what training does to the lengths.
 
-**QK-norm** takes the lengths away: each head's queries and keys are normed as 06a's RMSNorm norms a token. Its columns have learned gains, so it comes *before* the turn (05b): behind it, scores would depend on places, not on distances alone.
+**QK-norm** takes the lengths away: each head's queries and keys are normed as 06a's RMSNorm norms a token. Its columns have learned gains, so it comes *before* the turn (05b): behind it, gains would stretch turned columns, and places would count, not distances alone.
 """
 
 # %% [markdown] tags=["exercise:normed"]
@@ -102,7 +102,7 @@ q, k = torch.randn(2, 5, 64)  # 5 tokens each, one head 64 wide
 ones = torch.ones(64)
 loud = scaled_dot(10 * q, 10 * k).abs().max()
 calm = scaled_dot(norm(10 * q, ones), norm(10 * k, ones)).abs().max()
-print(f"largest score: {loud:.0f}, with QK-norm {calm:.1f}")
+print(f"largest score: {loud:.0f}, with QK-norm {calm:.1f}")  # 1 / 100
 assert calm < 8  # both are sqrt(64) long, so 64 / 8 at most
 assert_close(norm(10 * q, ones), norm(q, ones))
 
@@ -114,7 +114,7 @@ Gemma 2 had another way: scores may grow, but not past a cap, there 50: $\text{c
 """
 
 # %% [markdown] tags=["exercise:capped"]
-# Write the formula: one line.
+# One line. Small scores pass, loud ones bend.
 
 # %%
 cap = yours("capped")
@@ -132,7 +132,7 @@ for table in (low.weights, wrong):  # what row 0 hears of the future
 r"""
 `attend` caps first, then masks. In the other order minus infinity becomes -cap, here -2, and the future gets .08; at 50 this test would miss it.
 
-A small model learns in 800 steps to continue signs said twice, *kfwac kf…*. Now it starts loud.
+A small model learns in 800 steps to repeat a word of random signs, *kfwac kf…*. Now it starts loud.
 """
 
 # %%
@@ -145,11 +145,11 @@ figures.loud_starts()
 r"""
 At 4 times QK-norm alone learns: 1.00, .84 and 1.00 in three seeds, the others .06 at best. Plain is stuck: .05 after 3,200 steps.
 
-**"With QK-norm lengths do not matter."** At 16 times it has .04 to .30: the same step of Adam changes the direction of a matrix 16 times as large 16 times less. Slow, not stuck: 3,200 steps give 1.00 in all seeds ([evidence](evidence/13_todays_models_evidence.ipynb)).
+**"With QK-norm lengths do not matter."** At 16 times it has .04 to .30: Adam's steps turn a matrix 16 times as large 16 times less. Slow, not stuck: 3,200 steps give 1.00 in all seeds ([evidence](evidence/13_todays_models_evidence.ipynb)).
 
 ## 4 · Nothing to find
 
-Softmax must give all its weight away. What if no key fits? Large models put it on the first token, which then serves as a **sink**; cut off by a window that they were not trained with, they break. gpt-oss gives each head a sink of its own: a learned score that belongs to no token.
+Softmax must give all its weight away. What if no key fits? Large models put it on the first token, which all see, as on a **sink**; hide it by a window new to them, and they break. gpt-oss gives each head a sink of its own: a learned score that belongs to no token.
 """
 
 # %%
@@ -180,7 +180,7 @@ figures.families()
 
 # %% [markdown]
 r"""
-The last column is rotary's base; Gemma 3's layers with windows have the small one. **"Every family has its own attention."** Compare what you wrote with a layer that our library makes from such a page:
+The last column is rotary's base; Gemma 3's layers with windows have the small one. **"Every family has its own attention."** Compare your sink with a layer that our library makes from such a page:
 """
 
 # %%
@@ -194,12 +194,12 @@ page = published.CONFIGS["gpt-oss 20B"] | {
     "intermediate_size": 16,
     "vocab_size": 50,
 }
-layer = new_model(page).layers[0]  # layer 0 has a window
+layer = new_model(page).layers[0]  # page to model
 whole = layer.attention  # a MultiHeadAttention
 turn = layer.kind.turn  # rotary positions
 torch.nn.init.normal_(whole.attention.sinks)
 x = torch.randn(10, 48)
-mask = causal(10, window=4)
+mask = causal(10, window=4)  # given to both below
 with torch.no_grad():
     q = whole.w_query(x).view(10, 4, 16).transpose(0, 1)  # (4, 10, 16)
     k = whole.w_key(x).view(10, 2, 16).transpose(0, 1)  # (2, 10, 16)

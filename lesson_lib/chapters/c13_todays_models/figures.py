@@ -187,10 +187,10 @@ def loud_starts() -> Picture:
         {"right next signs": bands},
         alt=(
             "Share of right next signs after 800 steps over how many times as long queries and keys start."
-            " At once all three are at 1. At 4 times QK-norm stays at 1, one seed at .84; plain and soft cap"
-            " fall below .07. At 16 times QK-norm has .04 to .30, the others less than .05."
+            " Unchanged, all three are at 1. At 4 times QK-norm stays at 1, one seed at .84; plain and soft"
+            " cap fall below .07. At 16 times QK-norm has .04 to .30, the others less than .05."
         ),
-        caption="Three seeds each, with the lowest and the highest. A guess: 0.016.",
+        caption="Three seeds each, with the lowest and the highest. A guess: 1 of 64.",
         x_axis="queries and keys start so many times as long",
         log="x",
         y_limits=(0, 1.02),

@@ -1,6 +1,7 @@
 """What part 13a asks: five predictions, and three functions that the learner writes."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -32,7 +33,7 @@ cache_of_gpt_oss = Number(
     notebook=TODAY,
     title="What a text costs",
     asked=(
-        "After 131,072 tokens 12 layers keep 128 of them, 12 keep all; a token is 1,024 numbers of 2 bytes."
+        "After 131,072 tokens 12 layers keep 128 of them, 12 keep all; each is 1,024 numbers of 2 bytes."
         " How many GiB (2^30 bytes) are kept?"
     ),
     answer="12 * (131072 + 128) * 1024 * 2 / 2^30",
@@ -106,8 +107,8 @@ write_normed = Write(
             "Both rows become the same, however long they were.",
         ),
         Stage(
-            "heads and texts in front, and a row of zeros",
-            lambda: [_rows(3, 2, 5, 8), _rows(5, 2, 4, 3, 6), _rows(7, 3, 4, by=0.0)],
+            "heads and texts in front; short rows, and rows of zeros",
+            lambda: [_rows(3, 2, 5, 8), _rows(5, 2, 4, 3, 6), *(_rows(7, 3, 4, by=x) for x in (1e-3, 0.0))],
             "The mean runs over the last axis alone.",
         ),
     ),
@@ -243,7 +244,7 @@ def with_sink(
 ) -> Float[Tensor, "n d_v"]:
     keys = torch.cat((k, torch.zeros_like(k[:1])))
     values = torch.cat((v, torch.zeros_like(v[:1])))
-    seen = torch.cat((mask, torch.ones_like(mask[:, :1])), 1)
+    seen = F.pad(mask, (0, 1), value=True)
     bias = torch.zeros(seen.shape)
     bias[:, -1] = sink
     return attend(q, keys, values, mask=seen, score_bias=bias).output
@@ -311,7 +312,7 @@ write_sink = Write(
         "the sink stands in the last column; the first is a real token's": ("bias[:, -1]", "bias[:, 0]"),
         "the bias belongs to every query: a whole column": ("bias[:, -1]", "bias[-1, -1]"),
         "every query may look at the sink: True in the last column": (
-            "torch.ones_like(mask[:, :1])", "torch.zeros_like(mask[:, :1])",
+            "value=True", "value=False",
         ),
         "hidden keys are looked at: give attend the mask": ("mask=seen, ", ""),
         "the sink's value is a row of zeros: it gives nothing": (

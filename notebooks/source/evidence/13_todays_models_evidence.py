@@ -172,6 +172,8 @@ verdict(
         if row["kind"] == "QK-norm"
     ),
 )
+
+# %%
 more = [row for row in loud if row["steps"] == 3200]
 verdict(
     "after 3,200 steps QK-norm has more than .99 at 16 times; plain .06 at 4",
