@@ -4,7 +4,7 @@ An experiment lies with its chapter, lesson_lib/chapters/*/experiments/NAME.py; 
 lies here. Each module holds `RECIPE` (plain numbers and names) and `run(seed) -> list of rows`. `make
 experiments` runs them for all seeds of the recipe and writes `results/NAME.json` beside the module; a lesson
 reads that with `results(NAME)` and draws it beside its own live run. A file whose recipe is not the code's
-any more is refused.
+any more is refused. results/weights/ here holds what `training.stored` reads.
 
 A module whose seconds belong to one device says so: `DEVICE = "cpu"` is run there on every machine, `DEVICE =
 "gpu"` only where the lessons compute on a GPU, and has no results before that. All others run on the lessons'
