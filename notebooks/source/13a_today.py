@@ -136,7 +136,7 @@ A small model learns in 800 steps to repeat a word of random signs, *kfwac kf…
 """
 
 # %%
-predict("who_learns")
+predict("loud_start")
 
 # %%
 figures.loud_starts()

@@ -192,8 +192,8 @@ write_capped = Write(
     },
 )  # fmt: skip
 
-who_learns = Choice(
-    name="who_learns",
+loud_start = Choice(
+    name="loud_start",
     notebook=TODAY,
     title="A loud start",
     asked=(
@@ -333,7 +333,7 @@ ASKED = (
     ten_times,
     write_normed,
     write_capped,
-    who_learns,
+    loud_start,
     sink_share,
     write_sink,
 )

@@ -71,7 +71,7 @@ RIGHT = {
     "ten_times_longer": ("b", "a hundred times as large"),
     "normed": (_normed_by_norm, _normed_by_torch),
     "capped": (_capped_by_hand, _capped_by_exp),
-    "who_learns": ("c", "the one with QK-norm alone"),
+    "loud_start": ("c", "the one with QK-norm alone"),
     "five_and_a_sink": ("b", "5/6, about .83"),
     "with_sink": (_sink_by_pad, _sink_in_the_bias),
     "what_follows": ("c", "a, after the first w"),
