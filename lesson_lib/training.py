@@ -27,8 +27,9 @@ _stored: ContextVar[tuple[Path, bool] | None] = ContextVar("stored", default=Non
 def stored(name: str, *, anew: bool = False) -> Iterator[None]:
     """Inside, `fit` does not train: it reads the weights that this very training left before.
 
-    They lie in WEIGHTS, in float16, beside their recipe; another recipe is refused, so what is read is what
-    the call would have trained. `anew=True` trains, and writes them. Raises ValueError where there are none.
+    They lie in WEIGHTS, in float16, with `fit`'s name, steps, rate and seed: a call with others is refused,
+    and so is a model of another form. Data and batch are not recorded: whoever changes them trains `anew`,
+    which writes the weights again. Raises ValueError where there are none.
     """
     token = _stored.set((WEIGHTS / f"{name}.safetensors", anew))
     try:
@@ -120,10 +121,8 @@ def fit(
     Raises ValueError for settings that do not fit, and where the loss is not finite.
     """
     _check(steps, lr, schedule, clip, validate, patience, stop_at)
-    kept, recipe = (
-        _stored.get(),
-        {"name": name, "steps": f"{steps}", "lr": f"{lr:g}", "seed": f"{seed_number}"},
-    )
+    recipe = {"name": name, "steps": f"{steps}", "lr": f"{lr:g}", "seed": f"{seed_number}"}
+    kept = _stored.get()
     if kept and kept[1] and quick():
         raise ValueError("LESSON_STEPS=quick trains too little to be stored; take it out of the environment")
     if kept and not kept[1]:

@@ -172,7 +172,7 @@ def full_name(place: Any, name: str) -> str:
 
 def _places() -> list[Any]:
     """Where an answer can replace what it is computed or judged with."""
-    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("lesson_lib")]
+    loaded = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith("lesson_lib.")]
     own = [module for module in loaded if type(module) is ModuleType]
     judges = [module for module in own if __package__ in module.__name__]
     kinds = [
