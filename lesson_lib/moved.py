@@ -34,6 +34,7 @@ RENAMED = {
     "lesson_lib.plots": "charts",
     "lesson_lib.plots.charts": "charts/basic",
     "lesson_lib.plots.files": "cli/figures",
+    "lesson_lib.chapters.c06_transformer.machine_explorer": "widgets/machine",
 }
 
 

@@ -5,8 +5,10 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from lesson_lib.charts.opened import parts
 from lesson_lib.device import to_device
-from lesson_lib.models.pretrained import cut, lens, new_model, patched
+from lesson_lib.models.pretrained import cut, lens, new_model, opened, patched
+from lesson_lib.models.pretrained.characters import Characters
 
 N = 9
 CONFIG = {
@@ -106,3 +108,31 @@ def test_bad_input_is_answered_with_a_sentence(no_shape_hook, model, call, said)
 def test_a_token_that_is_not_there(model):
     with patched(model, 0, {N: torch.zeros(12)}), pytest.raises(ValueError, match="token 9 is not there"):
         model(tokens())
+
+
+def test_a_text_is_opened_as_the_model_reads_it(model):
+    """Without a tokenizer a text is numbers; what a row would say is the likeliest token of its lens."""
+    made = opened(model, "3, 17 5")
+    assert made == opened(model, "3 17 5")._replace(weights=made.weights, stream=made.stream)
+    assert made.pieces == ["3", "17", "5"] and len(made.weights) == 3 and len(made.stream) == 4
+    read = model(to_device(torch.tensor([[3, 17, 5]])), weights=True)
+    assert_close(made.weights[2], read.weights[2])
+    assert made.says[-1] == [str(number) for number in read.logits[0].argmax(-1).tolist()]
+    assert made.says[0] == [str(number) for number in lens(model, read)[0, 0].argmax(-1).tolist()]
+    model.text = Characters({chr(97 + number): number for number in range(30)} | {"<s>": 30}, start=30)
+    assert opened(model, "cab").pieces == ["<s>", "c", "a", "b"]
+    (part,) = parts(opened(model, "cab"))
+    assert part.weights.shape == (3, 6, 4, 4) and part.first == 0 and len(part.says) == 4
+
+
+def test_what_cannot_be_opened_gets_a_sentence(model, no_shape_hook):
+    with pytest.raises(
+        ValueError, match="without a tokenizer: give it numbers of tokens, such as '3 17 5', not"
+    ):
+        opened(model, "spam")
+    with pytest.raises(ValueError, match="tokens must lie between 0 and 30, got 31"):
+        opened(model, "31")
+    with pytest.raises(TypeError, match="give a text, numbers of tokens, or one image, got list"):
+        opened(model, [1, 2])
+    with pytest.raises(TypeError, match="model must be one that open_model or new_model gives, got str"):
+        opened("a/folder", "spam")

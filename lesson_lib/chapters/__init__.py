@@ -18,7 +18,7 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
     c05_positional_encoding charts.grid, data.digits, heads, masks, positions, scores
     c06_transformer         blocks, data.dates, data.tagging, data.topics, experiments.dates, experiments.gpt,
                             heads, masks, models.gpt, models.tagger, models.translator, norms, positions,
-                            scores
+                            scores, widgets.machine
     c07_attention_vs_cnn    blocks, convolution, data.digits, data.milestones, heads, positions, scores
     c08_attention_vs_rnn    charts.devices, data.recall, experiments.costs, experiments.recall, heads, linear,
                             masks, measure, models.recaller, recurrent

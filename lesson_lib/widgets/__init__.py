@@ -11,8 +11,9 @@ from lesson_lib import moved
 from lesson_lib.widgets.alignment import AlignmentExplorer
 from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.machine import MachineExplorer
 
-__all__ = ["AlignmentExplorer", "Explorer", "HeadExplorer"]
+__all__ = ["AlignmentExplorer", "Explorer", "HeadExplorer", "MachineExplorer"]
 
 
 def __getattr__(name: str) -> Any:

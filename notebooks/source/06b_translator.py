@@ -28,13 +28,13 @@ from torch.testing import assert_close
 
 from lesson_lib.chapters.c06_transformer import machine_figures, translator_figures
 from lesson_lib.chapters.c06_transformer.experiments import translation
-from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
 from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import quick, to_device
 from lesson_lib.experiments import dates
 from lesson_lib.masks import causal, padding
 from lesson_lib.models.translator import Batches, opened, translate
 from lesson_lib.training import one_cycle, progress_bar
+from lesson_lib.widgets.machine import MachineExplorer
 
 _ = torch.manual_seed(0)
 warm_up()

@@ -11,7 +11,6 @@ import torch
 
 from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
-from lesson_lib.chapters.c06_transformer.machine_explorer import MachineExplorer
 from lesson_lib.chapters.c07_attention_vs_cnn.pixels_explorer import PixelExplorer
 from lesson_lib.chapters.c08_attention_vs_rnn.recall_explorer import DistanceExplorer
 from lesson_lib.chapters.c09_truncated_attention import speech
@@ -23,9 +22,10 @@ from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller
 from lesson_lib.widgets import AlignmentExplorer
 from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.machine import MachineExplorer
 from tests import test_widgets_alignment as translators
+from tests import test_widgets_machine as machines
 from tests.browser.conftest import in_notebook
-from tests.chapters.c06_transformer import test_machine_explorer as machines
 from tests.chapters.c08_attention_vs_rnn import test_paths_explorer as paths
 from tests.chapters.c09_truncated_attention import test_recording_explorer as recordings
 from tests.chapters.c10_graph_attention import test_graph_explorer as graphs

@@ -13,16 +13,16 @@ config      a family's config.json as Options; a field that is not known is refu
 names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
 described   what a model is, in words
-inside      cut a head, patch a token's row, read the layers' states as logits
+inside      cut a head, patch a token's row, read the layers' states as logits, open a text
 """
 
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.described import described, kept, kept_per_token, unusual
 from lesson_lib.models.pretrained.files import from_gpt, new_model, open_model, save_model
-from lesson_lib.models.pretrained.inside import cut, lens, patched
+from lesson_lib.models.pretrained.inside import Opened, cut, lens, opened, patched
 from lesson_lib.models.pretrained.model import Kind, Model, Options, Read, Turn, generate
 
 __all__ = [
-    "Kind", "Model", "Options", "Read", "Turn", "cut", "described", "from_gpt", "generate", "kept",
-    "kept_per_token", "lens", "new_model", "open_model", "options", "patched", "save_model", "unusual",
+    "Kind", "Model", "Opened", "Options", "Read", "Turn", "cut", "described", "from_gpt", "generate", "kept",
+    "kept_per_token", "lens", "new_model", "open_model", "opened", "options", "patched", "save_model", "unusual",
 ]  # fmt: skip

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lesson_lib.blocks import Decoder, DecoderWeights, Encoder
-from lesson_lib.chapters.c06_transformer import machine_explorer as module
-from lesson_lib.chapters.c06_transformer.machine_explorer import BAR, FOOT, MachineExplorer
 from lesson_lib.masks import causal
+from lesson_lib.widgets import machine as module
+from lesson_lib.widgets.machine import BAR, FOOT, MachineExplorer
 from tests.explorers import stands_alone
 
 LAYERS, H, M, N = 2, 3, 7, 5

@@ -1,5 +1,5 @@
-"""A Transformer opened on one text: every layer and head as a small map, one of them large, and what the
-layers make of a token."""
+"""A model opened on one text, whatever the model: every layer and head as a small map, one of them large, and
+what the layers make of a token."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -9,11 +9,10 @@ import ipywidgets
 from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d, cosine_similarity
 
-from lesson_lib.chapters.c06_transformer.machine_figures import inside, machine
+from lesson_lib.charts.opened import Part, machine, parts
 from lesson_lib.charts.picture import CURVES, Picture
 from lesson_lib.widgets.explorer import Explorer, cell, pixels
 
-PARTS = {"encoder": "encoder", "own": "decoder, own tokens", "cross": "decoder to encoder"}
 LARGEST = 120  # tokens that can be drawn
 LETTERS = 8  # of a token that are written; the rest becomes an ellipsis
 ROOM, LEAST = 596, 18  # pixels across the overview, and of a small map at least
@@ -38,13 +37,14 @@ STYLE = """
 
 
 class MachineExplorer(Explorer):
-    """The machine opened layer by layer: choose a part, a layer, a head and a query; see its weights, and the
-    token's residual stream.
+    """A model opened layer by layer: choose a part, a layer, a head and a query; see its weights, the token's
+    residual stream, and what that would say if it were read out there.
 
-    `open_text(text)` opens a model on a text, as models.translator.opened does; `examples` are texts to pick
-    from, and the first one starts. Where open_text raises ValueError or TypeError, its sentence shows, and
-    the last picture stays. The model runs once for each new text; every other choice only draws. Layers count
-    from 1, heads and tokens from 0.
+    `open_text(text)` opens a model on a text: `lambda text: opened(model, text)`, with the `opened` of
+    models.pretrained, or of models.translator. `examples` are texts to pick from, and the first one starts.
+    Where open_text raises ValueError or TypeError, its sentence shows, and the last picture stays. The model
+    runs once for each new text; every other choice only draws. Heads and tokens count from 0; layers from 1
+    in the translator, as in its paper, and from 0 in an opened model, as in its files.
     Raises TypeError where open_text cannot be called or an example is no text, ValueError without examples,
     and where the first one cannot be opened.
     """
@@ -76,7 +76,9 @@ class MachineExplorer(Explorer):
         row, keys = self._row(), self._keys()
         ranked = sorted((j for j, weight in enumerate(row) if weight > 0), key=lambda j: -row[j])
         query, *after = self._queries()[self.at.value :]
-        makes = f" (from it comes the next, {after[0]!r})" if after and self.part.value != "encoder" else ""
+        makes = (
+            f" (from it comes the next, {after[0]!r})" if after and self._part().stack == "Decoder" else ""
+        )
         asks = f"{_capital(self._title())}: query {self.at.value}, {query!r}{makes}"
         if not ranked:
             return f"{asks} is allowed no key."
@@ -100,16 +102,20 @@ class MachineExplorer(Explorer):
         if self.trouble:
             stays = "The picture is still that of the last text that could be opened."
             alert = f"<p role='alert'><b>{html.escape(_capital(self.trouble).rstrip('.'))}.</b> {stays}</p>"
-        arrow = html.escape(f"{self.opened_text} → {''.join(t for t in self.made.target if len(t) == 1)}")
-        side = "encoder" if self.part.value == "encoder" else "decoder"
+        told = self.opened_text
+        if "own" in self.made and len(self.made) > 1:
+            told += f" → {''.join(t for t in self.made['own'].queries if len(t) == 1)}"
+        arrow, stack = html.escape(told), self._part().stack.lower()
+        side = "" if stack == "model" else f" {stack}"
+        says = " The last column: the likeliest token if the row were read out there." if self._says() else ""
         return (
             f"<style>{STYLE}</style>{alert}<p><b>{arrow}</b></p>{self._overview()}<p>Every map: rows are"
             " queries, columns are keys, bright is a large weight. The orange frame marks the one"
             f" below.</p><p role='status'>{html.escape(self.words())}</p><div"
             f" class='ll-row'><div>{self._map()}</div><div>{self._table()}</div></div><p>The map: rows are"
             " queries, columns are keys, each row sums to 1; the bars above are the framed row. The table:"
-            f" the row of {self._stream().shape[-1]} numbers that stands for this {side} token, how long it"
-            " is, and how much each layer changes it.</p>"
+            f" the row of {self._stream().shape[-1]} numbers that stands for this{side} token, how long it"
+            f" is, and how much each layer changes it.{says}</p>"
         )
 
     def still(self) -> Picture:
@@ -123,9 +129,8 @@ class MachineExplorer(Explorer):
         self.text = ipywidgets.Text(
             examples[0], description="or type one, then Enter", continuous_update=False, **wide
         )
-        parts = [(name, part) for part, name in PARTS.items()]
-        self.part = ipywidgets.ToggleButtons(options=parts, description="part", **buttons)
-        self.layer = ipywidgets.IntSlider(1, min=1, max=1, description="layer", **third)
+        self.part = ipywidgets.ToggleButtons(options=["own"], description="part", **buttons)
+        self.layer = ipywidgets.IntSlider(0, min=0, max=0, description="layer", **third)
         self.head = ipywidgets.IntSlider(0, min=0, max=0, description="head", **third)
         self.at = ipywidgets.IntSlider(
             0,
@@ -155,8 +160,8 @@ class MachineExplorer(Explorer):
         """Open the machine on the text that was typed; `trouble` says why that cannot be, or is empty."""
         try:
             opened = self.open_text(self.text.value)
-            made = inside(opened)
-            longest = max(len(made.source), len(made.target))
+            made = {part.key: part for part in parts(opened)}
+            longest = max(len(part.queries) for part in made.values())
             if longest > LARGEST:
                 raise ValueError(f"at most {LARGEST} tokens can be drawn; these are {longest}")
         except (ValueError, TypeError) as error:
@@ -164,46 +169,65 @@ class MachineExplorer(Explorer):
             return
         self.trouble, self.opened, self.made, self.opened_text = "", opened, made, self.text.value
         self._side = self._side_of_a_map()
-        self._mosaics = {part: pixels(_mosaic(getattr(made, part), self._side)) for part in PARTS}
+        self._mosaics = {key: pixels(_mosaic(part.weights, self._side)) for key, part in made.items()}
         self._fit()
 
     def _fit(self) -> None:
-        """Let the sliders end where the chosen part does."""
-        n_layers, n_heads, n, _ = getattr(self.made, self.part.value).shape
+        """Let the buttons and sliders offer what this model and the chosen part have."""
         self._fitting = True
         try:
-            self.layer.max, self.head.max, self.at.max = n_layers, n_heads - 1, n - 1
+            offered = [(part.name, key) for key, part in self.made.items()]
+            if list(self.part.options) != offered:
+                self.part.options = offered
+                self.part.layout.display = None if len(offered) > 1 else "none"
+            n_layers, n_heads, n, _ = self._part().weights.shape
+            first = self._part().first
+            if first > self.layer.max:
+                self.layer.max, self.layer.min = first + n_layers - 1, first
+            else:
+                self.layer.min, self.layer.max = first, first + n_layers - 1
+            self.head.max, self.at.max = n_heads - 1, n - 1
         finally:
             self._fitting = False
 
+    def _part(self) -> Part:
+        return self.made[self.part.value]
+
     def _weights(self) -> Tensor:
-        return getattr(self.made, self.part.value)[self.layer.value - 1, self.head.value]
+        part = self._part()
+        return part.weights[self.layer.value - part.first, self.head.value]
 
     def _row(self) -> list[float]:
         return self._weights()[self.at.value].tolist()
 
     def _queries(self) -> list[str]:
-        return self.made.source if self.part.value == "encoder" else self.made.target
+        return self._part().queries
 
     def _keys(self) -> list[str]:
-        return self.made.target if self.part.value == "own" else self.made.source
+        return self._part().keys
 
     def _stream(self) -> Tensor:
-        return self.made.encoder_stream if self.part.value == "encoder" else self.made.decoder_stream
+        return self._part().stream
+
+    def _says(self) -> list[list[str]] | None:
+        return self._part().says
 
     def _title(self) -> str:
-        return f"{PARTS[self.part.value]}, layer {self.layer.value}, head {self.head.value}"
+        name = f"{self._part().name}, " if len(self.made) > 1 else ""
+        return f"{name}layer {self.layer.value}, head {self.head.value}"
 
     def _side_of_a_map(self) -> int:
-        """Pixels of a small map, so that the three parts stand side by side."""
-        across = sum(getattr(self.made, part).shape[1] for part in PARTS)
-        return max(LEAST, min(56, (ROOM - MARGIN - 2 * APART) // across))
+        """Pixels of a small map, so that all parts stand side by side."""
+        across = sum(part.weights.shape[1] for part in self.made.values())
+        return max(LEAST, min(56, (ROOM - MARGIN - (len(self.made) - 1) * APART) // across))
 
     def _overview(self) -> str:
-        """All layers and heads of the three parts, a small map each, the chosen one in a frame."""
+        """All layers and heads of all parts, a small map each, the chosen one in a frame."""
         side, x, shapes, body = self._side, MARGIN, [], []
-        for part, name in PARTS.items():
-            n_layers, n_heads, *_ = getattr(self.made, part).shape
+        first = self._part().first
+        for part, one in self.made.items():
+            name = one.name
+            n_layers, n_heads, *_ = one.weights.shape
             shapes.append((n_layers, n_heads))
             wide, tall = n_heads * side, n_layers * side
             body.append(
@@ -227,12 +251,10 @@ class MachineExplorer(Explorer):
                 )
                 for layer in range(n_layers):
                     place = f'x="{x + head * side}" y="{HEADS + layer * side}" width="{side}" height="{side}"'
-                    body.append(
-                        f'<rect {place} fill="#fff" fill-opacity="0"><title>{name}, layer {layer + 1}, head'
-                        f" {head}</title></rect>"
-                    )
+                    title = f"{name}, layer {layer + first}, head {head}"
+                    body.append(f'<rect {place} fill="#fff" fill-opacity="0"><title>{title}</title></rect>')
             if part == self.part.value:
-                place = f'x="{x + self.head.value * side}" y="{HEADS + (self.layer.value - 1) * side}"'
+                place = f'x="{x + self.head.value * side}" y="{HEADS + (self.layer.value - first) * side}"'
                 frame = (
                     f'<rect class="ll-frame" {place} width="{side}" height="{side}" fill="none"'
                     f' stroke="{MARK}" stroke-width="3"/>'
@@ -240,10 +262,10 @@ class MachineExplorer(Explorer):
             x += max(wide, TITLE) + APART
         most = max(n_layers for n_layers, _ in shapes)
         for layer in range(most):
-            here = ' class="ll-axis ll-here"' if layer == self.layer.value - 1 else ' class="ll-axis"'
+            here = ' class="ll-axis ll-here"' if layer == self.layer.value - first else ' class="ll-axis"'
             body.append(
                 f'<text{here} x="{MARGIN - 6}" y="{HEADS + (layer + 0.5) * side + 4}" text-anchor="end">layer'
-                f" {layer + 1}</text>"
+                f" {layer + first}</text>"
             )
         count = sum(n_layers * n_heads for n_layers, n_heads in shapes)
         label = (
@@ -315,15 +337,14 @@ class MachineExplorer(Explorer):
 
     def _table(self) -> str:
         """What the layers make of the chosen token, a line for each of them."""
-        changes = self.changes()
+        changes, says, first = self.changes(), self._says(), self._part().first
         most = max(norm for norm, *_ in changes) or 1.0
         rows = []
         for depth, (norm, step, cosine) in enumerate(changes):
-            name, before = (
-                f"after layer {depth}",
-                f"after layer {depth - 1}" if depth > 1 else "as it comes in",
-            )
-            stop = depth == self.layer.value
+            layer = depth - 1 + first  # that left these rows
+            name = f"after layer {layer}"
+            before = f"after layer {layer - 1}" if depth > 1 else "as it comes in"
+            stop = depth > 0 and layer == self.layer.value
             long = (
                 "<span class='ll-room'><span class='ll-long'"
                 f" style='width:{44 * norm / most:.1f}px'></span></span>"
@@ -342,14 +363,17 @@ class MachineExplorer(Explorer):
                     f"cosine = {name} · {before} / product of their norms = {cosine:.4f}",
                     stop=stop,
                 )
+            if says:
+                cells += cell(html.escape(repr(says[depth][self.at.value])), f"read out {name}", stop=stop)
             chosen = ' class="ll-chosen"' if stop else ""
-            rows.append(f'<tr{chosen}><th scope="row">{depth or "in"}</th>{cells}</tr>')
+            rows.append(f'<tr{chosen}><th scope="row">{layer if depth else "in"}</th>{cells}</tr>')
         token = html.escape(f"{self._queries()[self.at.value]!r} (place {self.at.value})")
+        column = "<th scope='col'>would<br>say</th>" if says else ""
         return (
             "<div class='ll-under'><table class='ll-stream'><caption>Residual stream of"
             f" {token}</caption><thead><tr><th scope='col'>after<br>layer</th><th scope='col'>norm</th><th"
             " scope='col'>change</th><th scope='col'>cosine<br>to"
-            f" before</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+            f" before</th>{column}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         )
 
 
