@@ -13,7 +13,7 @@ config      a family's config.json as Options; a field that is not known is refu
 names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
 described   what a model is, in words
-inside      cut a head, patch a token's row, read the layers' states as logits, open a text
+inside      cut a head, patch a token's row, read layers' states as logits, open a text
 """
 
 from lesson_lib.models.pretrained.config import options
@@ -24,5 +24,6 @@ from lesson_lib.models.pretrained.model import Kind, Model, Options, Read, Turn,
 
 __all__ = [
     "Kind", "Model", "Opened", "Options", "Read", "Turn", "cut", "described", "from_gpt", "generate", "kept",
-    "kept_per_token", "lens", "new_model", "open_model", "opened", "options", "patched", "save_model", "unusual",
+    "kept_per_token", "lens", "new_model", "open_model", "opened", "options", "patched", "save_model",
+    "unusual",
 ]  # fmt: skip
