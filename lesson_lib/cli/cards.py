@@ -93,9 +93,13 @@ def _below(exercise: "Exercise", *, first: bool) -> list[str]:
 def answer_cell(exercise: "Exercise") -> str:
     """The text of the cell for an answer, the solution and the stub between markers."""
     from lesson_lib.checks.exercise import Write
+    from lesson_lib.checks.expose import Expose
     from lesson_lib.checks.short import Choice, Open
 
     name = exercise.name
+    if isinstance(exercise, Expose):
+        wrong, stub = exercise.start.split("\n\n\n")
+        return f"{wrong}\n\n\n{BEGIN}\n{exercise.solution}\n{END}\n{STUB} {stub}"
     if not isinstance(exercise, Write):
         words = textwrap.fill(exercise.text, 100) if isinstance(exercise, Open) else ""
         right, stub = (f'"""{words}"""', '""" """') if words else (f'"{exercise.answer}"', "...")

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import seconds, today
+from lesson_lib.chapters.c13_todays_models import seconds, today, traps, wild_caches, wild_tiles
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice
@@ -295,4 +295,7 @@ EXERCISES = (
     which_cut,
     longer,
     one_length,
+    traps.five_traps,
+    *wild_caches.ASKED,
+    *wild_tiles.ASKED,
 )

@@ -257,7 +257,7 @@ rolling = Write(
         GIVEN: (*SEEN, *KEPT, *WIDE),
         "two faults are left: places stop growing, and a window of 3 sees 4": (*SEEN, *WIDE),
         "one fault is left: a place is counted by what is kept, and that stops growing": SEEN,
-        "the keys are cut before the chunk has looked at them; only then is it seen how wide the window is": KEPT,
+        "the keys are cut before the chunk has looked at them; how wide the window is shows after that": KEPT,
         "one fault is left: distances 0 to window are one token too many": WIDE,
         "one token too few is kept": ("(window - 1)", "max(0, window - 2)"),
     },
