@@ -25,7 +25,8 @@ from lesson_lib.cli.kinds import chapter_of, fitting
 from lesson_lib.cli.sources import ROOT, source_text, split_exercise, targets
 from lesson_lib.efficient import attend_part, merge
 from lesson_lib.linear import feature_map
-from lesson_lib.masks import window
+from lesson_lib.masks import causal, window
+from lesson_lib.positions import rotary
 from tests.right_answers import RIGHT, WRONG
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -45,6 +46,8 @@ SESSION = {
     "F": torch.nn.functional,
     "MASK": 1,
     "window": window,
+    "causal": causal,
+    "rotary": rotary,
     "attend_part": attend_part,
     "merge": merge,
 }

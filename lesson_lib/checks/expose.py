@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lesson_lib.checks import values
 from lesson_lib.checks.exercise import Case, Exercise, Write
-from lesson_lib.checks.result import Result
+from lesson_lib.checks.result import NOTHING_YET, Result
 from lesson_lib.checks.runner import call
 
 MOST = 10_000  # numbers in one input
@@ -39,6 +39,8 @@ class Expose(Exercise):
         return tuple(self.of.stages[0].cases()[0])
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
+        if isinstance(answer, dict) and answer and all(given is ... for given in answer.values()):
+            return self.result("open", NOTHING_YET)
         case, trouble = self._case(answer)
         if trouble:
             return self.result("unjudged", trouble)

@@ -1,6 +1,6 @@
 """What part 13b asks: five predictions, and two functions that the learner writes, in the learner's order.
 
-`today` has what 13a asks.
+`today` has what 13a asks, `open_a_model` 13c; `traps` and `wild_...` are the exercises'.
 """
 
 import torch
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import seconds, today, traps, wild_caches, wild_tiles
+from lesson_lib.chapters.c13_todays_models import open_a_model, seconds, today, traps, wild_caches, wild_tiles
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice
@@ -295,6 +295,7 @@ EXERCISES = (
     which_cut,
     longer,
     one_length,
+    *open_a_model.ASKED,
     traps.five_traps,
     *wild_caches.ASKED,
     *wild_tiles.ASKED,

@@ -1,12 +1,15 @@
 """Second problems of chapter 13, in the learner's order."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Stage, Write
 from lesson_lib.checks.inputs import drawn
+from lesson_lib.masks import causal
+from lesson_lib.positions import rotary
 
 
 def prefix_matching_2(table: Float[Tensor, "n n"], length: int) -> Float[Tensor, ""]:
@@ -225,3 +228,151 @@ SINK_AFTERWARDS = Write(
         "nothing went to the sink": (" * (1 - given)[:, None]", " * 1"),
     },
 )
+
+
+def head_weights_2(
+    x: Float[Tensor, "n d"],
+    w_query: Float[Tensor, "h_dk d"],
+    w_key: Float[Tensor, "h_dk d"],
+    head: int,
+    d_k: int,
+    window: int,
+) -> Float[Tensor, "n n"]:
+    own = slice(head * d_k, (head + 1) * d_k)
+    q, k = rotary(x @ w_query[own].mT), rotary(x @ w_key[own].mT)
+    return attend(q, k, k, mask=causal(len(x), window=window)).weights
+
+
+def _head(seed: int, n: int, heads: int, head: int, window: int) -> Case:
+    return {
+        "x": drawn(seed, n, 6), "w_query": drawn(seed + 1, heads * 4, 6),
+        "w_key": drawn(seed + 2, heads * 4, 6), "head": head, "d_k": 4, "window": window,
+    }  # fmt: skip
+
+
+HEAD_IN_WINDOW = Write(
+    name="head_weights_2",
+    title="A head of another family",
+    asked=(
+        "here every head has keys of its own, the columns 2j and 2j + 1 turn together (rotary's usual"
+        " pairing), and a token looks at `window` tokens, itself among them. Return the weights of `head`"
+    ),
+    stages=(
+        Stage("a wide window", lambda: [_head(1, 3, 1, 0, 9)], "As before, with another pairing."),
+        Stage(
+            "a window of two", lambda: [_head(5, 5, 3, 2, 2), _head(9, 4, 2, 0, 1)], "Two tokens are seen."
+        ),
+    ),
+    hints=(
+        "Which rows of the two matrices belong to the head?",
+        "Which pairing has rotary if you name none?",
+        "causal(len(x), window=?): what does it count?",
+    ),
+    solution=head_weights_2,
+    remember="families differ in pairs, groups and windows: read the page first",
+    slips={
+        "the window is missing": (", window=window))", "))"),
+        "one token too many is looked at": ("window=window)", "window=window + 1)"),
+        "here columns 2j and 2j + 1 turn together": (
+            "rotary(x @ w_query[own].mT), rotary(x @ w_key[own].mT)",
+            'rotary(x @ w_query[own].mT, pairing="half-split"), rotary(x @ w_key[own].mT, pairing="half-split")',
+        ),
+        "nothing is turned": (
+            "rotary(x @ w_query[own].mT), rotary(x @ w_key[own].mT)",
+            "x @ w_query[own].mT, x @ w_key[own].mT",
+        ),
+        "that is head 0": ("slice(head * d_k, (head + 1) * d_k)", "slice(0, d_k)"),
+    },
+)
+
+
+def read_early_2(
+    before: Float[Tensor, "n d"],
+    after: Float[Tensor, "n d"],
+    gain: Float[Tensor, " d"],
+    table: Float[Tensor, "n_tokens d"],
+) -> Float[Tensor, "n n_tokens"]:
+    early, late = (F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT for x in (before, after))
+    return late - early
+
+
+def _two(seed: int, n: int, d: int, n_tokens: int) -> Case:
+    return {
+        "before": 2 * drawn(seed, n, d), "after": 3 * drawn(seed + 1, n, d),
+        "gain": drawn(seed + 2, d).abs() + 0.5, "table": drawn(seed + 3, n_tokens, d),
+    }  # fmt: skip
+
+
+FROM_TO = Write(
+    name="read_early_2",
+    title="What a layer changes",
+    asked=(
+        "rows before and after a layer: by how much does the layer raise each token's logit? Read out both,"
+        " after minus before"
+    ),
+    stages=(
+        Stage("one row", lambda: [_two(1, 1, 4, 3)], "Each is normed by itself."),
+        Stage("more rows", lambda: [_two(5, 4, 6, 5)], "A number for each row and token."),
+    ),
+    hints=(
+        "How many times is read out?",
+        "Is the norm of a difference the difference of the norms?",
+        "Which of the two is taken away?",
+    ),
+    solution=read_early_2,
+    remember="the norm is no sum: read out both, then subtract",
+    slips={
+        "the difference is normed; norm both first": (
+            "return late - early", "return F.rms_norm(after - before, gain.shape, gain, eps=1e-6) @ table.mT",
+        ),
+        "before minus after": ("late - early", "early - late"),
+        "that is what is read out after the layer": ("late - early", "late"),
+        "the last norm is missing": ("F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)", "x"),
+        "the gain is missing": ("gain, eps", "eps"),
+    },
+)  # fmt: skip
+
+
+def adds_2(
+    outputs: Float[Tensor, "n h_dv"],
+    w_output: Float[Tensor, "d h_dv"],
+    heads: list[int],
+    n_heads: int,
+) -> Float[Tensor, "n d"]:
+    left = outputs.clone().unflatten(-1, (n_heads, -1))
+    left[:, heads] = 0
+    return left.flatten(1) @ w_output.mT
+
+
+def _several(seed: int, n: int, n_heads: int, heads: list[int]) -> Case:
+    return {
+        "outputs": drawn(seed, n, n_heads * 2), "w_output": drawn(seed + 1, 5, n_heads * 2), "heads": heads,
+        "n_heads": n_heads,
+    }  # fmt: skip
+
+
+WITHOUT_HEADS = Write(
+    name="adds_2",
+    title="Several heads are cut",
+    asked="the same tables, and a list of heads: return what the layer still adds if these are cut",
+    stages=(
+        Stage("one of two", lambda: [_several(1, 2, 2, [0])], "Head 1 is left."),
+        Stage("two of four, and none", lambda: [_several(5, 3, 4, [0, 2]), _several(9, 2, 3, [])], "The rest."),
+    ),
+    hints=(
+        "What do all heads add together?",
+        "unflatten(-1, (n_heads, -1)) makes an axis of heads. Which of its entries become 0?",
+        "May your function change `outputs` itself? What does clone() give?",
+    ),
+    solution=adds_2,
+    remember="a cut sets a head's outputs to 0 before they are mixed",
+    slips={
+        "nothing is cut": ("left[:, heads] = 0", "pass"),
+        "these are the heads that are cut; asked is the rest": (
+            "return left.flatten(1) @ w_output.mT", "return (outputs - left.flatten(1)) @ w_output.mT",
+        ),
+        "head h's columns lie side by side": ("(n_heads, -1)", "(-1, n_heads)", "left[:, heads]", "left[..., heads]"),
+        "only the first of them is cut": ("left[:, heads]", "left[:, heads[:1]]"),
+        "the matrix is missing": ("left.flatten(1) @ w_output.mT", "left.flatten(1)"),
+    },
+)  # fmt: skip

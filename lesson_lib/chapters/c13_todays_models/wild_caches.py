@@ -52,8 +52,8 @@ def read_prompt(
         speed = 10000.0 ** (-torch.arange(half) / half)
         angle = (offset + torch.arange(t.shape[-2]))[:, None] * speed
         cos, sin = angle.cos(), angle.sin()
-        first, second = t[..., :half], t[..., half:]
-        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+        a, b = t[..., :half], t[..., half:]
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
 
     def split_heads(t):
         return t.unflatten(-1, (n_heads, -1)).transpose(0, 1)
@@ -158,7 +158,8 @@ def read_window(
         """Keeps what the next token can still see: window - 1 tokens."""
 
         def __init__(self):
-            self.key, self.value = x.new_zeros(0, len(w_key)), x.new_zeros(0, len(w_value))
+            self.key = x.new_zeros(0, len(w_key))
+            self.value = x.new_zeros(0, len(w_value))
             self.seen = 0
 
         def update(self, key, value):
@@ -173,8 +174,8 @@ def read_window(
         speed = 10000.0 ** (-torch.arange(half) / half)
         angle = position[:, None] * speed
         cos, sin = angle.cos(), angle.sin()
-        first, second = t[:, :half], t[:, half:]
-        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+        a, b = t[:, :half], t[:, half:]
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
 
     def attention(part, cache):
         position = cache.seen + torch.arange(len(part))
@@ -185,7 +186,8 @@ def read_window(
         key_position = cache.seen - len(key) + torch.arange(len(key))
         distance = position[:, None] - key_position
         mask = (distance >= 0) & (distance < window)
-        return F.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=mask)[0]
+        batch = query[None], key[None], value[None]
+        return F.scaled_dot_product_attention(*batch, attn_mask=mask)[0]
 
     cache = RollingCache()
     return torch.cat([attention(part, cache) for part in x.split(chunk)])
@@ -278,11 +280,11 @@ def next_logits(
         speed = 10000.0 ** (-torch.arange(half) / half)
         angle = position[..., None] * speed
         cos, sin = angle.cos(), angle.sin()
-        first, second = t[..., :half], t[..., half:]
-        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+        a, b = t[..., :half], t[..., half:]
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
 
     def prepare(tokens):
-        """Which tokens are real, where each stands in its own text, and who may look at whom."""
+        """Where each token stands in its own text, and who may look at whom."""
         real = tokens != pad
         position = (real.cumsum(-1) - 1).clamp(min=0)
         n = tokens.shape[1]

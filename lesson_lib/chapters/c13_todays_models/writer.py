@@ -1,5 +1,6 @@
-"""The model that comes with the course: a small Llama that was trained here on Python's manual, and on random
-signs said twice, so that it also copies what it never saw.
+"""The model that comes with the course: a small Llama that was trained here on Python's manual, and on two
+things that make it copy what it never saw: random signs said twice, and pages in which a word that stands
+there more than once has everywhere become an invented one.
 
     FOLDER        config.json, model.safetensors, tokenizer.json and README.md, as models are published
     train(seed)   what made it: `python -m lesson_lib experiments writer`, with seed 0
@@ -9,6 +10,8 @@ trained.
 """
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +28,7 @@ from lesson_lib.models.pretrained import Model, new_model, save_model
 from lesson_lib.models.pretrained.characters import Characters
 from lesson_lib.training import History, fit
 
-FOLDER = Path(__file__).parent / "writer"
+FOLDER = Path(__file__).parent / "small_writer"
 CONTEXT = 128  # characters behind the start
 START = len(topics.CHARACTERS)
 SHORTEST, LONGEST = 6, 63  # signs of a piece
@@ -36,12 +39,32 @@ CONFIG = {
     "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "max_position_embeddings": CONTEXT + 1,
     "rope_theta": 10_000.0, "bos_token_id": START,
 }  # fmt: skip
+WORD = re.compile(r"\b[A-Za-z]{4,}\b")
 TOGETHER = 64  # texts that are judged at once
 
 
 def pages(generator: torch.Generator, batch: int = 8) -> Int[Tensor, "batch n"]:
     """Pieces of the manual, each behind START; on the CPU."""
     return _behind_start(topics.draw(generator, batch, CONTEXT - 1))
+
+
+def renamed(generator: torch.Generator, batch: int = 8) -> Int[Tensor, "batch n"]:
+    """Pages in which a word of at least four letters that stands there more than once, if there is one, is
+    everywhere replaced by the same random letters."""
+    numbers = pages(generator, batch)
+    for row in numbers:
+        text = "".join(topics.CHARACTERS[number] for number in row[1:].tolist())
+        words = Counter(WORD.findall(text))
+        often = [word for word, count in words.items() if count > 1]
+        if not often:
+            continue
+        word = often[int(torch.randint(len(often), (1,), generator=generator, device="cpu"))]
+        letters = torch.randint(26, (len(word),), generator=generator, device="cpu").tolist()
+        name = "".join(chr(97 + letter) for letter in letters)
+        name = name.capitalize() if word[0].isupper() else name
+        new = re.sub(rf"\b{word}\b", name, text)
+        row[1:] = torch.tensor([topics.CHARACTERS.index(sign) for sign in new])
+    return numbers
 
 
 def said_twice(
@@ -68,8 +91,8 @@ def train(
     """A trained model, and the history of its second training.
 
     First `copies_first` steps on signs said twice alone, in which only the second saying counts; then `steps`
-    on 8 pieces of the manual and, where `copies` is not 0, as many texts said twice, whose loss counts
-    `share`. The weights with the fewest bits on the validation topics are kept.
+    on 8 pages, of which half are `renamed`, and `copies` texts said twice, whose loss counts `share`; where
+    `copies` is 0, on plain pages alone. The weights with the fewest bits on the validation topics are kept.
     """
     torch.manual_seed(seed)
     model = new_model(CONFIG)
@@ -80,9 +103,16 @@ def train(
             lambda judged, texts: loss(judged, texts, skip=(texts.shape[1] - 1) // 2 + 1),
             steps=copies_first, lr=lr, seed_number=seed, name="signs said twice",
         )  # fmt: skip
+
+    def draw(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        if not copies:
+            return pages(generator), torch.empty(0, device="cpu")
+        mixed = torch.cat((pages(generator, 4), renamed(generator, 4)))
+        return mixed, said_twice(generator, copies)
+
     with _dropping(model, dropout):
         history = fit(
-            model, lambda generator: (pages(generator), said_twice(generator, max(copies, 1))),
+            model, draw,
             lambda judged, texts: (
                 loss(judged, texts[0]) + share * loss(judged, texts[1]) if copies else loss(judged, texts[0])
             ),

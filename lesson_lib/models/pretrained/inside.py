@@ -5,6 +5,8 @@ which token carries what.
     with patched(model, 2, {5: row}): ...    behind layer 2, token 5 holds that row in place of its own
     lens(model, read)                        the logits that each layer's states would give at once
     opened(model, text)                      a text's weights and rows, for the explorers
+    without_each(model, text)                the share that the answer keeps without each head
+    carried(model, text, other)              the share of the other text's answer, row by row carried over
 
 A bright map says where a head looks, and not what depends on it: only a change inside, and its control, says
 that. Layers and heads count from 0. What is changed is put back when the block ends, whatever happens in it.
@@ -119,22 +121,80 @@ def opened(model: Model, given: str | Tensor) -> Opened:
     Without a tokenizer a text is numbers, `"3 17 5"`. `widgets.machine` and `widgets.heads` draw it.
     Raises TypeError for another model or input, ValueError for what the tokenizer does not know.
     """
+    given = _input(model, given)
+    read = model(given, weights=True)
+    if model.options.image:
+        across = model.options.image[1] // model.options.image[2]
+        pieces = ["class", *(f"{i},{j}" for i in range(across) for j in range(across))]
+    else:
+        pieces = model.pieces(given[0].cpu())
+    says = None
+    if model.read_out is not None and not model.options.n_classes:
+        says = [model.pieces(row.cpu()) for row in lens(model, read)[:, 0].argmax(-1)]
+    return Opened(pieces, read.weights, read.stream, says)
+
+
+@torch.no_grad()
+def without_each(model: Model, given: str | Tensor, answer: int | None = None) -> Float[Tensor, "layers h"]:
+    """The share that the answer at the last place (for an image: the class) has when a head is cut, for every
+    head by itself; on the CPU. `answer` is a token's or a class' number, without it the likeliest one.
+
+    Takes what `opened` takes, and raises as it does; ValueError where the model reads out nothing.
+    """
+    given = _input(model, given)
+    answer = int(_shares(model, given).argmax()) if answer is None else answer
+    table = torch.zeros(len(model.layers), model.options.n_heads, device="cpu")
+    for layer, row in enumerate(table):
+        for head in range(len(row)):
+            with cut(model, [(layer, head)]):
+                row[head] = _shares(model, given)[answer]
+    return table
+
+
+@torch.no_grad()
+def carried(model: Model, given: str | Tensor, other: str | Tensor) -> Float[Tensor, "layers n"]:
+    """The share that the OTHER input's answer gets in this one, when behind a layer one token's row is
+    replaced by that of the other; for every layer and token. On the CPU.
+
+    Raises as `opened` does; ValueError where both inputs have not the same number of tokens, or the same
+    answer.
+    """
+    given, other = _input(model, given), _input(model, other)
+    if given.shape != other.shape:
+        raise ValueError(
+            f"both must have the same number of tokens, got {given.shape[-1]} and {other.shape[-1]}: only"
+            " then does a row of one stand where the other has it"
+        )
+    answer = int(_shares(model, other).argmax())
+    if answer == int(_shares(model, given).argmax()):
+        raise ValueError("both texts have the same answer; change one token of the other text")
+    stream = model(other, weights=True).stream
+    table = torch.zeros(len(model.layers), stream[0].shape[1], device="cpu")
+    for layer, row in enumerate(table):
+        for token in range(len(row)):
+            with patched(model, layer, {token: stream[layer + 1][:, token]}):
+                row[token] = _shares(model, given)[answer]
+    return table
+
+
+def _shares(model: Model, given: Tensor) -> Tensor:
+    """The shares of all tokens at the last place, or of all classes."""
+    logits = model(given).logits
+    if logits is None:
+        raise ValueError(f"a {model.options.family} like this one reads out nothing, so it has no answer")
+    scores = logits[0, -1] if logits.ndim == 3 else logits[0]
+    return (scores - scores.logsumexp(-1)).exp().cpu()
+
+
+def _input(model: Model, given: str | Tensor) -> Tensor:
+    """One text, one row of numbers, or one image as a batch of one, where the model is."""
     if not isinstance(model, Model):
         raise TypeError(f"model must be one that open_model or new_model gives, got {type(model).__name__}")
     if isinstance(given, str):
         given = _numbers(model, given)
     if not isinstance(given, Tensor):
         raise TypeError(f"give a text, numbers of tokens, or one image, got {type(given).__name__}")
-    read = model(to_device(given)[None], weights=True)
-    if model.options.image:
-        across = model.options.image[1] // model.options.image[2]
-        pieces = ["class", *(f"{i},{j}" for i in range(across) for j in range(across))]
-    else:
-        pieces = model.pieces(given.cpu())
-    says = None
-    if model.read_out is not None and not model.options.n_classes:
-        says = [model.pieces(row.cpu()) for row in lens(model, read)[:, 0].argmax(-1)]
-    return Opened(pieces, read.weights, read.stream, says)
+    return to_device(given)[None]
 
 
 def _numbers(model: Model, text: str) -> Tensor:

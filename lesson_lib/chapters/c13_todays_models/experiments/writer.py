@@ -1,9 +1,9 @@
-"""The model that comes with the course, and what is in it: bits per character on topics that it never saw, how
-well it copies random signs, and, head by head, where it looks and what is lost without it.
+"""The model that comes with the course, and what is in it: bits per character on topics that it never saw,
+how well it copies random signs, and, head by head, where it looks and what is lost without it.
 
 Two kinds: trained on Python's manual alone, and on random signs said twice besides. Rate, dropout and the
 share of the copies were tried with seed 0 on the validation topics. Seed 0 of the second kind is the model in
-the folder `writer`, which this run writes.
+the folder `small_writer`, which this run writes.
 """
 
 from typing import Any

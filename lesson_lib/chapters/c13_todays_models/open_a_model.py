@@ -1,0 +1,358 @@
+"""What part 13c asks: five predictions, and three functions that the learner writes."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from lesson_lib.attention import attend
+from lesson_lib.chapters.c13_todays_models import seconds
+from lesson_lib.checks.exercise import Case, Draw, Stage, Write
+from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.short import Choice
+from lesson_lib.masks import causal
+from lesson_lib.positions import rotary
+
+PART = "13c_open_a_model"
+
+shape_of_keys = Choice(
+    name="shape_of_keys",
+    notebook=PART,
+    title="The matrix of the keys",
+    asked=(
+        "A token has 96 numbers, a head 24; 4 heads of queries, 2 heads of keys. Files keep matrices as (out,"
+        " in). What shape has k_proj.weight?"
+    ),
+    options={"a": "(96, 96)", "b": "(48, 96)", "c": "(96, 48)", "d": "(24, 96)"},
+    answer="b",
+    remember="two heads of 24 come out, a token of 96 goes in",
+    slips={
+        "how many heads of keys are there, and how wide is each?": "a",
+        "out comes first: what comes out of this matrix?": "c",
+        "that is one head of keys": "d",
+    },
+)
+
+
+def head_weights(
+    x: Float[Tensor, "n d"],
+    w_query: Float[Tensor, "h_dk d"],
+    w_key: Float[Tensor, "g_dk d"],
+    head: int,
+    d_k: int,
+) -> Float[Tensor, "n n"]:
+    shared = len(w_query) // len(w_key)
+    own, others = head * d_k, head // shared * d_k
+    q = x @ w_query[own : own + d_k].mT
+    k = x @ w_key[others : others + d_k].mT
+    q, k = rotary(q, pairing="half-split"), rotary(k, pairing="half-split")
+    return attend(q, k, k, mask=causal(len(x))).weights
+
+
+def _all_heads(x: Tensor, w_query: Tensor, w_key: Tensor, head: int, d_k: int) -> Tensor:
+    q, k = ((x @ w.mT).unflatten(-1, (-1, d_k)).transpose(0, 1) for w in (w_query, w_key))
+    k = k.repeat_interleave(len(q) // len(k), 0)
+    q, k = (rotary(t, pairing="half-split") for t in (q, k))
+    return attend(q, k, k, mask=causal(len(x))).weights[head]
+
+
+def _file(seed: int, n: int, h: int, g: int, head: int, d: int = 6, d_k: int = 4, draw: Draw = drawn) -> Case:
+    return {
+        "x": draw(seed, n, d), "w_query": draw(seed + 1, h * d_k, d), "w_key": draw(seed + 2, g * d_k, d),
+        "head": head, "d_k": d_k,
+    }  # fmt: skip
+
+
+write_head = Write(
+    name="head_weights",
+    notebook=PART,
+    second=lambda n: seconds.HEAD_IN_WINDOW,
+    title="A head from its file",
+    stars=3,
+    minutes=8,
+    why="whoever can do this once can read any model's file",
+    asked=(
+        "x (n, d): normed rows; w_query (heads · d_k, d) and w_key (key heads · d_k, d) as in the file: head"
+        " i owns rows i · d_k to (i + 1) · d_k. Heads that share a key head are neighbours. Return the"
+        " weights (n, n) of `head`: take its rows, turn queries and keys (rotary, half-split), look back only"
+    ),
+    stages=(
+        Stage(
+            "one head, two tokens",
+            lambda: [_file(1, 2, 1, 1, 0)],
+            "The first token sees itself alone: a weight of 1.",
+        ),
+        Stage(
+            "four heads with keys of their own",
+            lambda: [_file(11, 4, 4, 4, 2), _file(15, 5, 4, 4, 0)],
+            "Head 2 owns the rows 2 · d_k to 3 · d_k of both matrices.",
+        ),
+        Stage(
+            "four heads share two, six share one",
+            lambda: [_file(21, 5, 4, 2, 3), _file(25, 4, 4, 2, 1), _file(31, 4, 6, 1, 4)],
+            "With four heads and two of keys, heads 0 and 1 share the first, 2 and 3 the second.",
+        ),
+    ),
+    reference=_all_heads,
+    hints=(
+        "How many heads share a head of keys, by the lengths of the two matrices? Which one is head 3's?",
+        "Which rows of w_query make the queries of this head? A matrix (out, in): is it x @ w or x @ w.mT?",
+        'rotary(q, pairing="half-split") and the same for k; which mask looks back only, and which field of'
+        " attend's answer is asked for?",
+    ),
+    solution=head_weights,
+    hidden=lambda draw: [_file(41, 5, 6, 3, 4, draw=draw), _file(51, 4, 8, 2, 5, d=4, d_k=2, draw=draw)],
+    remember="take a head's rows of both matrices, turn, and it is attend",
+    slips={
+        "published files turn the columns j and j + d_k/2 together: pairing='half-split', for both": (
+            'rotary(q, pairing="half-split"), rotary(k, pairing="half-split")', "rotary(q), rotary(k)",
+        ),
+        "queries and keys are not turned": (
+            'rotary(q, pairing="half-split"), rotary(k, pairing="half-split")', "q, k",
+        ),
+        "a token looks ahead: mask=causal(len(x))": ("(q, k, k, mask=causal(len(x)))", "(q, k, k)"),
+        "the heads share in turn, 0 1 0 1; neighbours share: head // shared": (
+            "head // shared * d_k", "head % (len(w_key) // d_k) * d_k",
+        ),
+        "all heads look at the first head of keys": ("head // shared * d_k", "0"),
+        "these are the weights of head 0": ("head * d_k, head // shared * d_k", "0, 0"),
+        "queries and keys are exchanged": ("attend(q, k, k", "attend(k, q, q"),
+    },
+)  # fmt: skip
+
+never_seen = Choice(
+    name="never_seen_name",
+    notebook=PART,
+    title="A name that nobody wrote",
+    asked=(
+        "'The class Zorbat is new. A Zorb': no Zorbat stood in its training. Which share does the small model"
+        " give to the a?"
+    ),
+    options={"a": "about .01: one of 97", "b": "about .2: a vowel fits", "c": "over .9"},
+    answer="c",
+    remember="what stands in the text can be copied, seen before or not",
+    slips={
+        "is there anything in this text that helps, though nothing in the training did?": "a",
+        "'A Zorb' alone gets no more than that; what does the rest of the text say?": "b",
+    },
+)
+
+
+def read_early(
+    x: Float[Tensor, "n d"],
+    gain: Float[Tensor, " d"],
+    table: Float[Tensor, "n_tokens d"],
+) -> Float[Tensor, "n n_tokens"]:
+    return F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT
+
+
+def _read_by_hand(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
+    normed = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * gain
+    return torch.einsum("nd,td->nt", normed, table)
+
+
+def _rows(seed: int, n: int, d: int, n_tokens: int, draw: Draw = drawn) -> Case:
+    gain = draw(seed + 1, d).abs() + 0.5
+    return {"x": 3 * draw(seed, n, d), "gain": gain, "table": draw(seed + 2, n_tokens, d)}
+
+
+write_lens = Write(
+    name="read_early",
+    notebook=PART,
+    second=lambda n: seconds.FROM_TO,
+    title="Read out early",
+    stars=2,
+    minutes=5,
+    why="two lines show what a layer would say",
+    asked=(
+        "x (n, d): rows behind some layer; gain (d) of the last norm; table (n_tokens, d) of the read-out."
+        " Return the logits (n, n_tokens) that the rows would give if the model ended here: the norm (13a's:"
+        " root of the mean square, 1e-6, gain), then products with the rows of the table"
+    ),
+    stages=(
+        Stage(
+            "one row, 3 and 4, two tokens",
+            lambda: [{
+                "x": table([[3, 4]]), "gain": torch.ones(2, device="cpu"), "table": table([[1, 0], [0, 1]]),
+            }],
+            "3 and 4 divided by the root of 12.5.",
+        ),
+        Stage(
+            "a gain for each column, seven tokens",
+            lambda: [_rows(3, 1, 4, 7), _rows(5, 3, 4, 7)],
+            "Norm, gain, table, in this order.",
+        ),
+        Stage("more rows", lambda: [_rows(7, 5, 6, 3)], "A row of logits for each row of x."),
+    ),
+    reference=_read_by_hand,
+    hints=(
+        "What does the model do between its last layer and the logits?",
+        "F.rms_norm(x, x.shape[-1:], ?, eps=1e-6): what stands there?",
+        "A logit is the product of a row with a token's row of the table. Which side is transposed?",
+    ),
+    solution=read_early,
+    hidden=lambda draw: [_rows(21, 4, 6, 5, draw), _rows(31, 2, 8, 9, draw)],
+    remember="last norm, then the table: at any layer",
+    slips={
+        "the last norm is missing": ("F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)", "x"),
+        "the gain is missing": ("gain, eps", "eps"),
+        "this norm takes no mean away: rms_norm": (
+            "F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)", "F.layer_norm(x, x.shape[-1:], gain, eps=1e-6)",
+        ),
+        "these are shares; asked are the logits before the softmax": ("@ table.mT", "@ table.mT).softmax(-1)",
+        "return F", "return (F"),
+        "the gain is added; it multiplies": (
+            "F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)", "(F.rms_norm(x, x.shape[-1:], eps=1e-6) + gain)",
+        ),
+    },
+)  # fmt: skip
+
+which_layer = Choice(
+    name="which_layer",
+    notebook=PART,
+    title="When is it decided?",
+    asked=(
+        "The row of the last b is read out as it comes in and behind each of the layers 0, 1, 2 and 3. Behind"
+        " which one does the a first get more than half?"
+    ),
+    options={"a": "as it comes in", "b": "layer 0", "c": "layer 1", "d": "layer 2", "e": "layer 3"},
+    answer="d",
+    remember="two layers prepare, the third fetches, and the last has little to add",
+    slips={
+        "what does a row hold before any layer has looked around?": "a",
+        "a copy needs two looks, one after the other (13b): after the first, what does the row know?": "b",
+        "by then each row knows who stood before it; who has asked for it?": "c",
+        "look one layer earlier": "e",
+    },
+)
+
+
+def adds(
+    outputs: Float[Tensor, "n h_dv"],
+    w_output: Float[Tensor, "d h_dv"],
+    head: int,
+    n_heads: int,
+) -> Float[Tensor, "n d"]:
+    d_v = outputs.shape[1] // n_heads
+    own = slice(head * d_v, (head + 1) * d_v)
+    return outputs[:, own] @ w_output[:, own].mT
+
+
+def _all_but_it(outputs: Tensor, w_output: Tensor, head: int, n_heads: int) -> Tensor:
+    others = outputs.clone().unflatten(-1, (n_heads, -1))
+    others[:, head] = 0
+    return (outputs - others.flatten(1)) @ w_output.mT
+
+
+def _outputs(seed: int, n: int, n_heads: int, d_v: int, head: int, d: int = 6, draw: Draw = drawn) -> Case:
+    return {
+        "outputs": draw(seed, n, n_heads * d_v), "w_output": draw(seed + 1, d, n_heads * d_v), "head": head,
+        "n_heads": n_heads,
+    }  # fmt: skip
+
+
+write_adds = Write(
+    name="adds",
+    notebook=PART,
+    second=lambda n: seconds.WITHOUT_HEADS,
+    title="What one head adds",
+    stars=2,
+    minutes=5,
+    why="to cut a head is to leave this out",
+    asked=(
+        "outputs (n, heads · d_v): the heads' outputs side by side; w_output (d, heads · d_v), as in the"
+        " file, (out, in). Return what `head` alone adds to the rows: its columns of outputs times its"
+        " columns of w_output (n, d)"
+    ),
+    stages=(
+        Stage(
+            "two heads of width 1",
+            lambda: [{
+                "outputs": table([[2, 3]]), "w_output": table([[1, 10], [5, 7]]), "head": 1, "n_heads": 2,
+            }],
+            "Head 1 has the output 3 and the column 10, 7: it adds 30 and 21.",
+        ),
+        Stage(
+            "four heads",
+            lambda: [_outputs(3, 3, 4, 2, 2), _outputs(5, 2, 4, 3, 0), _outputs(7, 2, 3, 1, 2)],
+            "Head i owns the columns i · d_v to (i + 1) · d_v of both tables.",
+        ),
+    ),
+    reference=_all_but_it,
+    hints=(
+        "outputs @ w_output.mT adds up over which columns? Which of them belong to this head?",
+        "How wide is a head, if `n_heads` of them fill outputs' columns?",
+        "outputs[:, own] @ w_output[:, own].mT: what is `own`?",
+    ),
+    solution=adds,
+    hidden=lambda draw: [_outputs(21, 4, 4, 3, 1, draw=draw), _outputs(31, 2, 2, 4, 1, draw=draw)],
+    remember="a layer of attention is a sum over its heads; a cut leaves one out",
+    slips={
+        "that is what all heads add together": (
+            "outputs[:, own] @ w_output[:, own].mT", "outputs @ w_output.mT",
+        ),
+        "that is what all OTHERS add": (
+            "return outputs[:, own] @ w_output[:, own].mT",
+            "return outputs @ w_output.mT - outputs[:, own] @ w_output[:, own].mT",
+        ),
+        "these are the next head's columns": (
+            "slice(head * d_v, (head + 1) * d_v)", "slice((head + 1) * d_v, (head + 2) * d_v)",
+        ),
+        "a head's columns lie side by side, not every n_heads-th": (
+            "slice(head * d_v, (head + 1) * d_v)", "slice(head, None, n_heads)",
+        ),
+        "that is head 0": ("slice(head * d_v, (head + 1) * d_v)", "slice(0, d_v)"),
+        "the matrix is missing: these are the head's outputs, not what it adds": (
+            "return outputs[:, own] @ w_output[:, own].mT", "return outputs[:, own]",
+        ),
+    },
+)  # fmt: skip
+
+cut_the_brightest = Choice(
+    name="cut_the_brightest",
+    notebook=PART,
+    title="Cut the brightest head",
+    asked=(
+        "Head 3 of layer 2 gives the a nearly all its weight: .98 or more. The model gives the a .98, too."
+        " Now that head adds nothing. What is left of the share?"
+    ),
+    options={"a": "nearly nothing", "b": "about half", "c": "nearly all"},
+    answer="c",
+    remember="where several heads do the same, a cut of one shows nothing",
+    slips={
+        "is it the only head of its layer that looks there? Look at its neighbours": "a",
+        "shares are no sums over heads: what does the softmax make of logits that are all a bit lower?": "b",
+    },
+)
+
+row_to_carry = Choice(
+    name="row_to_carry",
+    notebook=PART,
+    title="Which row carries it?",
+    asked=(
+        "A second text has Zorbot in the place of Zorbat. One row of it, behind layer 1, is put in the place"
+        " of the same row of the first text. Which one makes the model say o in place of a?"
+    ),
+    options={
+        "a": "the last one, of the b that is to be continued",
+        "b": "that of the letter that differs",
+        "c": "none: one row is too little",
+    },
+    answer="b",
+    remember="behind layer 1 the answer still stands where it was written; layer 2 fetches it",
+    slips={
+        "behind which layer did the a appear in the last row?": "a",
+        "how many rows does the head of layer 2 look at?": "c",
+    },
+)
+
+ASKED = (
+    shape_of_keys,
+    write_head,
+    never_seen,
+    write_lens,
+    which_layer,
+    write_adds,
+    cut_the_brightest,
+    row_to_carry,
+)
