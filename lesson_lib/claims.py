@@ -1,7 +1,8 @@
 """The ledger: every claim of the source documents, and the verdict that a notebook's cells compute.
 
 `claims.toml` beside this file holds the words. A verdict is never printed unless its findings were just found
-true. `page()` is all of it, or a part, with a link to the cell that decided each row.
+true. `page()` is all of it, or a part, with a link to the cell that decided each row. A ledger of its own,
+`after_the_sources.toml`, has what papers say of the models that came after the sources: `page(after=True)`.
 """
 
 import html
@@ -83,8 +84,8 @@ class Erratum:
 
 
 @cache
-def _content() -> dict[str, Any]:
-    with (Path(__file__).parent / "claims.toml").open("rb") as file:
+def _content(name: str = "claims.toml") -> dict[str, Any]:
+    with (Path(__file__).parent / name).open("rb") as file:
         return tomllib.load(file)
 
 
@@ -110,10 +111,10 @@ def errata() -> Errata:
 
 
 @cache
-def ledger() -> dict[str, Claim]:
-    """All claims by id, in the order of the file. Raises ValueError where a row has an unknown verdict or
-    source."""
-    content = _content()
+def ledger(*, after: bool = False) -> dict[str, Claim]:
+    """All claims of the sources by id, in the order of the file; `after`: those that papers make of what came
+    after. Raises ValueError where a row has an unknown verdict or source."""
+    content = _content("after_the_sources.toml" if after else "claims.toml")
     rows = {}
     for key, row in content["claims"].items():
         rows[key] = Claim(id=key, **{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})
@@ -150,9 +151,9 @@ def claim(key: str, findings: Mapping[str, Any], *, trained: bool = False) -> "S
     `findings` maps a sentence to what a cell has just computed. Raises AssertionError for a finding that is
     not true, ValueError for an unknown or undecided claim or for no findings. `trained` as in `verdict`.
     """
-    rows = ledger()
+    rows = ledger() | ledger(after=True)
     if key not in rows:
-        raise ValueError(f"there is no claim {key!r}; the ledger has {', '.join(rows)}")
+        raise ValueError(f"there is no claim {key!r}; the ledgers have {', '.join(rows)}")
     if rows[key].verdict == "undecided":
         raise ValueError(f"claim {key} is undecided: give it a verdict, a reason and a test in claims.toml")
     if not findings:
@@ -209,18 +210,24 @@ def _deciding_cells(lesson: str) -> dict[str, str]:
 def address(key: str) -> str:
     """Where a claim was decided, as a link from a part: its notebook, and the cell. Raises ValueError for
     an unknown claim."""
-    if not isinstance(key, str) or key not in ledger():
-        raise ValueError(f"there is no claim {key!r}; the ledger has {', '.join(ledger())}")
-    lesson = ledger()[key].lesson
+    rows = ledger() | ledger(after=True)
+    if not isinstance(key, str) or key not in rows:
+        raise ValueError(f"there is no claim {key!r}; the ledgers have {', '.join(rows)}")
+    lesson = rows[key].lesson
     cell = _deciding_cells(lesson).get(key)
     return f"{lesson}.ipynb" + (f"#cell-id={cell}" if cell else "")
 
 
 def page(
-    verdict: str | None = None, source: str | None = None, words: str = "", *, lesson: str | None = None
+    verdict: str | None = None,
+    source: str | None = None,
+    words: str = "",
+    *,
+    lesson: str | None = None,
+    after: bool = False,
 ) -> "Page":
     """The ledger's rows as one page, chapter by chapter: all of them, or those with that verdict, source,
-    words, or decided in that notebook (`lesson`).
+    words, or decided in that notebook (`lesson`); `after`: of the other ledger, after the sources.
 
     `words` are looked for in id, claim and reason; upper and lower case are the same. Raises ValueError where
     no verdict, source or lesson is called so, TypeError where `words` is no text.
@@ -229,15 +236,17 @@ def page(
     1
     """
     require.one_of([None, *VERDICTS], verdict=verdict)
-    require.one_of([None, *sources()], source=source)
+    require.one_of(
+        [None, *_content("after_the_sources.toml" if after else "claims.toml")["sources"]], source=source
+    )
     if not isinstance(words, str):
         raise TypeError(f"words must be a text to look for, got {type(words).__name__}")
-    lessons = sorted({row.lesson for row in ledger().values()})
+    lessons = sorted({row.lesson for row in ledger(after=after).values()})
     require.one_of([None, *lessons], lesson=lesson)
     wanted = words.lower().split()
     rows = [
         row
-        for row in ledger().values()
+        for row in ledger(after=after).values()
         if verdict in (None, row.verdict)
         and (source is None or source in row.sources)
         and lesson in (None, row.lesson)

@@ -1,4 +1,4 @@
-"""What part 13c asks: five predictions, and three functions that the learner writes."""
+"""What part 13c asks: six predictions, and two functions that the learner writes."""
 
 import torch
 import torch.nn.functional as F
@@ -125,15 +125,15 @@ never_seen = Choice(
     notebook=PART,
     title="A name that nobody wrote",
     asked=(
-        "'The class Zorbat is new. A Zorb': no Zorbat stood in its training. Which share does the small model"
-        " give to the a?"
+        "'A Wibkat is a class. The Wibk': no Wibkat stood in its training. Which share does it give to the a"
+        " as the next character?"
     ),
-    options={"a": "about .01: one of 97", "b": "about .2: a vowel fits", "c": "over .9"},
+    options={"a": "about .01, one of 97", "b": "about .2: a vowel fits", "c": "over .9"},
     answer="c",
     remember="what stands in the text can be copied, seen before or not",
     slips={
         "is there anything in this text that helps, though nothing in the training did?": "a",
-        "'A Zorb' alone gets no more than that; what does the rest of the text say?": "b",
+        "with another name in the first sentence it gets no more; what does this first sentence say?": "b",
     },
 )
 
@@ -151,9 +151,9 @@ def _read_by_hand(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
     return torch.einsum("nd,td->nt", normed, table)
 
 
-def _rows(seed: int, n: int, d: int, n_tokens: int, draw: Draw = drawn) -> Case:
+def _rows(seed: int, n: int, d: int, n_tokens: int, by: float = 3.0, draw: Draw = drawn) -> Case:
     gain = draw(seed + 1, d).abs() + 0.5
-    return {"x": 3 * draw(seed, n, d), "gain": gain, "table": draw(seed + 2, n_tokens, d)}
+    return {"x": by * draw(seed, n, d), "gain": gain, "table": draw(seed + 2, n_tokens, d)}
 
 
 write_lens = Write(
@@ -182,7 +182,11 @@ write_lens = Write(
             lambda: [_rows(3, 1, 4, 7), _rows(5, 3, 4, 7)],
             "Norm, gain, table, in this order.",
         ),
-        Stage("more rows", lambda: [_rows(7, 5, 6, 3)], "A row of logits for each row of x."),
+        Stage(
+            "more rows, and short ones",
+            lambda: [_rows(7, 5, 6, 3), _rows(9, 2, 4, 3, by=1e-3)],
+            "A row of logits for each row of x; 1e-6 joins the mean of the squares.",
+        ),
     ),
     reference=_read_by_hand,
     hints=(
@@ -191,7 +195,7 @@ write_lens = Write(
         "A logit is the product of a row with a token's row of the table. Which side is transposed?",
     ),
     solution=read_early,
-    hidden=lambda draw: [_rows(21, 4, 6, 5, draw), _rows(31, 2, 8, 9, draw)],
+    hidden=lambda draw: [_rows(21, 4, 6, 5, draw=draw), _rows(31, 2, 8, 9, draw=draw)],
     remember="last norm, then the table: at any layer",
     slips={
         "the last norm is missing": ("F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)", "x"),
@@ -212,116 +216,58 @@ which_layer = Choice(
     notebook=PART,
     title="When is it decided?",
     asked=(
-        "The row of the last b is read out as it comes in and behind each of the layers 0, 1, 2 and 3. Behind"
-        " which one does the a first get more than half?"
+        "The row of the last k is read out as it comes in and behind each of the layers 0, 1, 2 and 3. Where"
+        " does the a first get more than half?"
     ),
-    options={"a": "as it comes in", "b": "layer 0", "c": "layer 1", "d": "layer 2", "e": "layer 3"},
+    options={
+        "a": "as it comes in",
+        "b": "behind layer 0",
+        "c": "behind layer 1",
+        "d": "behind layer 2",
+        "e": "behind layer 3",
+    },
     answer="d",
     remember="two layers prepare, the third fetches, and the last has little to add",
     slips={
         "what does a row hold before any layer has looked around?": "a",
-        "a copy needs two looks, one after the other (13b): after the first, what does the row know?": "b",
+        "to copy takes two looks, one after the other: after the first, what can the row know?": "b",
         "by then each row knows who stood before it; who has asked for it?": "c",
         "look one layer earlier": "e",
     },
 )
 
 
-def adds(
-    outputs: Float[Tensor, "n h_dv"],
-    w_output: Float[Tensor, "d h_dv"],
-    head: int,
-    n_heads: int,
-) -> Float[Tensor, "n d"]:
-    d_v = outputs.shape[1] // n_heads
-    own = slice(head * d_v, (head + 1) * d_v)
-    return outputs[:, own] @ w_output[:, own].mT
-
-
-def _all_but_it(outputs: Tensor, w_output: Tensor, head: int, n_heads: int) -> Tensor:
-    others = outputs.clone().unflatten(-1, (n_heads, -1))
-    others[:, head] = 0
-    return (outputs - others.flatten(1)) @ w_output.mT
-
-
-def _outputs(seed: int, n: int, n_heads: int, d_v: int, head: int, d: int = 6, draw: Draw = drawn) -> Case:
-    return {
-        "outputs": draw(seed, n, n_heads * d_v), "w_output": draw(seed + 1, d, n_heads * d_v), "head": head,
-        "n_heads": n_heads,
-    }  # fmt: skip
-
-
-write_adds = Write(
-    name="adds",
-    notebook=PART,
-    second=lambda n: seconds.WITHOUT_HEADS,
-    title="What one head adds",
-    stars=2,
-    minutes=5,
-    why="to cut a head is to leave this out",
-    asked=(
-        "outputs (n, heads · d_v): the heads' outputs side by side; w_output (d, heads · d_v), as in the"
-        " file, (out, in). Return what `head` alone adds to the rows: its columns of outputs times its"
-        " columns of w_output (n, d)"
-    ),
-    stages=(
-        Stage(
-            "two heads of width 1",
-            lambda: [{
-                "outputs": table([[2, 3]]), "w_output": table([[1, 10], [5, 7]]), "head": 1, "n_heads": 2,
-            }],
-            "Head 1 has the output 3 and the column 10, 7: it adds 30 and 21.",
-        ),
-        Stage(
-            "four heads",
-            lambda: [_outputs(3, 3, 4, 2, 2), _outputs(5, 2, 4, 3, 0), _outputs(7, 2, 3, 1, 2)],
-            "Head i owns the columns i · d_v to (i + 1) · d_v of both tables.",
-        ),
-    ),
-    reference=_all_but_it,
-    hints=(
-        "outputs @ w_output.mT adds up over which columns? Which of them belong to this head?",
-        "How wide is a head, if `n_heads` of them fill outputs' columns?",
-        "outputs[:, own] @ w_output[:, own].mT: what is `own`?",
-    ),
-    solution=adds,
-    hidden=lambda draw: [_outputs(21, 4, 4, 3, 1, draw=draw), _outputs(31, 2, 2, 4, 1, draw=draw)],
-    remember="a layer of attention is a sum over its heads; a cut leaves one out",
-    slips={
-        "that is what all heads add together": (
-            "outputs[:, own] @ w_output[:, own].mT", "outputs @ w_output.mT",
-        ),
-        "that is what all OTHERS add": (
-            "return outputs[:, own] @ w_output[:, own].mT",
-            "return outputs @ w_output.mT - outputs[:, own] @ w_output[:, own].mT",
-        ),
-        "these are the next head's columns": (
-            "slice(head * d_v, (head + 1) * d_v)", "slice((head + 1) * d_v, (head + 2) * d_v)",
-        ),
-        "a head's columns lie side by side, not every n_heads-th": (
-            "slice(head * d_v, (head + 1) * d_v)", "slice(head, None, n_heads)",
-        ),
-        "that is head 0": ("slice(head * d_v, (head + 1) * d_v)", "slice(0, d_v)"),
-        "the matrix is missing: these are the head's outputs, not what it adds": (
-            "return outputs[:, own] @ w_output[:, own].mT", "return outputs[:, own]",
-        ),
-    },
-)  # fmt: skip
-
 cut_the_brightest = Choice(
     name="cut_the_brightest",
     notebook=PART,
     title="Cut the brightest head",
     asked=(
-        "Head 3 of layer 2 gives the a nearly all its weight: .98 or more. The model gives the a .98, too."
-        " Now that head adds nothing. What is left of the share?"
+        "Head 1 of layer 2 gives .99 of its weight to the a of Wibkat, and the model gives the a a share of"
+        " 1.00. Now that head adds nothing. What is left of the share?"
     ),
-    options={"a": "nearly nothing", "b": "about half", "c": "nearly all"},
+    options={"a": "less than .1", "b": "about half", "c": "nearly .9"},
     answer="c",
-    remember="where several heads do the same, a cut of one shows nothing",
+    remember="where several heads do the same, a cut of one shows little",
     slips={
         "is it the only head of its layer that looks there? Look at its neighbours": "a",
-        "shares are no sums over heads: what does the softmax make of logits that are all a bit lower?": "b",
+        "does a share fall by as much as its logit?": "b",
+    },
+)
+
+how_many_cuts = Choice(
+    name="how_many_cuts",
+    notebook=PART,
+    title="How many cuts?",
+    asked=(
+        "Three heads of layer 2 give the a .99 of their weight. Any one of them can go. How many must be cut"
+        " together, so that less than .2 is left?"
+    ),
+    options={"a": "two", "b": "all three", "c": "four: the whole layer"},
+    answer="a",
+    remember="one can be missed, two cannot",
+    slips={
+        "what did one cut take already? A second one does not take the same again": "b",
+        "head 0 gives the a half of its weight: is that enough to carry it alone?": "c",
     },
 )
 
@@ -330,11 +276,11 @@ row_to_carry = Choice(
     notebook=PART,
     title="Which row carries it?",
     asked=(
-        "A second text has Zorbot in the place of Zorbat. One row of it, behind layer 1, is put in the place"
-        " of the same row of the first text. Which one makes the model say o in place of a?"
+        "A second text says Wibkot in place of Wibkat. Behind layer 1, one of its rows replaces that of the"
+        " first text. Which one makes the model say o?"
     ),
     options={
-        "a": "the last one, of the b that is to be continued",
+        "a": "the last one, of the k that is to be continued",
         "b": "that of the letter that differs",
         "c": "none: one row is too little",
     },
@@ -352,7 +298,7 @@ ASKED = (
     never_seen,
     write_lens,
     which_layer,
-    write_adds,
     cut_the_brightest,
+    how_many_cuts,
     row_to_carry,
 )

@@ -6,6 +6,8 @@ cache, of 128 keys or of 129 (rasbt/LLMs-from-scratch#925, karpathy/nanochat#452
 on the left and caches of beams are as old as generation in batches.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -13,7 +15,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
-from lesson_lib.checks.inputs import drawn
+from lesson_lib.checks.inputs import drawn, numbers_made
 from lesson_lib.masks import causal
 from lesson_lib.positions import rotary
 
@@ -207,6 +209,21 @@ def _windowed(seed: int, n: int, window: int, chunk: int, draw: Draw = drawn) ->
     }  # fmt: skip
 
 
+def _forgets(answer: Callable) -> str | None:
+    """The sentence, where twice the text takes far more than twice the numbers, with one window."""
+
+    def work(n: int) -> int:
+        case = _windowed(1, n, 4, 8)
+        return numbers_made(lambda: answer(**case))
+
+    if work(512) > 3 * work(256):
+        return (
+            "the rows are right, and nothing is thrown away: twice the tokens take far more than twice the"
+            " numbers. What can no later token see?"
+        )
+    return None
+
+
 SEEN = ("position = cache.seen +", "position = len(cache.key) +")
 KEPT = ("return key, value\n\n    def apply", "return self.key, self.value\n\n    def apply")
 WIDE = ("distance < window", "distance <= window")
@@ -246,6 +263,7 @@ rolling = Write(
         ),
     ),
     reference=_window_at_once,
+    extra=_forgets,
     hints=(
         "How many keys does a token see if the distance may be 0 to window? And how many should it?",
         "A chunk of four and a window of three: which keys does the first of the four need, and are they"

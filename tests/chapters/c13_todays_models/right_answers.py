@@ -79,11 +79,6 @@ def _read_with_linear(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
     return F.linear(x * (x.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt() * gain, table)
 
 
-def _adds_by_split(outputs: Tensor, w_output: Tensor, head: int, n_heads: int) -> Tensor:
-    d_v = outputs.shape[1] // n_heads
-    return outputs.split(d_v, 1)[head] @ w_output.split(d_v, 1)[head].T
-
-
 def _layer_by_einsum(
     tokens: Tensor, table: Tensor, gains: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor,
     w_output: Tensor, head_gains: Tensor, window: int,
@@ -116,6 +111,19 @@ def _window_token_by_token(
     for i in range(len(x)):
         first = max(0, i + 1 - window)
         rows.append(attend(q[i : i + 1], k[first : i + 1], v[first : i + 1]).output)
+    return torch.cat(rows)
+
+
+def _window_in_chunks(
+    x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, window: int, chunk: int
+) -> Tensor:
+    q, k = (rotary(x @ w.mT, pairing="half-split") for w in (w_query, w_key))
+    v, rows = x @ w_value.mT, []
+    for start in range(0, len(x), chunk):
+        new, first = q[start : start + chunk], max(0, start - window + 1)
+        stop = start + len(new)
+        mask = causal(stop - first, queries=len(new), window=window)
+        rows.append(attend(new, k[first:stop], v[first:stop], mask=mask).output)
     return torch.cat(rows)
 
 
@@ -190,13 +198,13 @@ RIGHT = {
     "head_weights": (_one_slice, open_a_model._all_heads),
     "never_seen_name": ("c", "over .9"),
     "read_early": (_read_with_linear, open_a_model._read_by_hand),
-    "which_layer": ("d", "layer 2"),
-    "adds": (_adds_by_split, open_a_model._all_but_it),
-    "cut_the_brightest": ("c", "nearly all"),
+    "which_layer": ("d", "behind layer 2"),
+    "cut_the_brightest": ("c", "nearly .9"),
+    "how_many_cuts": ("a", "two"),
     "row_to_carry": ("b", "that of the letter that differs"),
     "logits_of": (_layer_by_einsum, traps._head_by_head),
     "read_prompt": (_prompt_token_by_token, wild_caches._prompt_at_once),
-    "read_window": (_window_token_by_token, wild_caches._window_at_once),
+    "read_window": (_window_token_by_token, _window_in_chunks),
     "next_logits": (_padding_moved_away, wild_caches._text_by_text),
     "best_beam": (_all_beams_anew, wild_caches._without_cache),
     "windowed": (_windowed_token_by_token, _windowed_in_halves),
