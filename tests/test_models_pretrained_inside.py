@@ -7,7 +7,15 @@ from torch.testing import assert_close
 
 from lesson_lib.charts.opened import parts
 from lesson_lib.device import to_device
-from lesson_lib.models.pretrained import cut, lens, new_model, opened, patched
+from lesson_lib.models.pretrained import (
+    carried,
+    cut,
+    lens,
+    new_model,
+    opened,
+    patched,
+    without_each,
+)  # fmt: skip
 from lesson_lib.models.pretrained.characters import Characters
 
 N = 9
@@ -136,3 +144,43 @@ def test_what_cannot_be_opened_gets_a_sentence(model, no_shape_hook):
         opened(model, [1, 2])
     with pytest.raises(TypeError, match="model must be one that open_model or new_model gives, got str"):
         opened("a/folder", "spam")
+
+
+@torch.no_grad()
+def test_the_share_that_is_left_without_each_head(model):
+    x = tokens()[0]
+    left = without_each(model, x.cpu())
+    answer = int(model(x[None]).logits[0, -1].argmax())
+    assert left.shape == (3, 6)
+    for layer, head in ((0, 4), (2, 1)):
+        with cut(model, [(layer, head)]):
+            share = model(x[None]).logits[0, -1].softmax(-1)[answer].cpu()
+        assert_close(left[layer, head], share)
+    assert_close(without_each(model, x.cpu(), 7)[1, 5], without_each(model, x, answer=7)[1, 5])
+    assert (left - left[0, 0]).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_behind_the_last_layer_only_the_last_row_carries_the_answer(model):
+    x, other = tokens()[0], tokens(3)[0]
+    answer = int(model(other[None]).logits[0, -1].argmax())
+    assert answer != int(model(x[None]).logits[0, -1].argmax())
+    moved = carried(model, x.cpu(), other.cpu())
+    before = model(x[None]).logits[0, -1].softmax(-1)[answer].cpu()
+    after = model(other[None]).logits[0, -1].softmax(-1)[answer].cpu()
+    assert moved.shape == (3, N)
+    assert_close(moved[2, :-1], before.expand(N - 1))
+    assert_close(moved[2, -1], after)
+    stream = model(other[None], weights=True).stream
+    with patched(model, 0, {4: stream[1][:, 4]}):
+        assert_close(moved[0, 4], model(x[None]).logits[0, -1].softmax(-1)[answer].cpu())
+
+
+def test_what_cannot_be_carried_gets_a_sentence(model):
+    with pytest.raises(ValueError, match="the same number of tokens, got 3 and 2"):
+        carried(model, "1 2 3", "1 2")
+    with pytest.raises(ValueError, match="both texts have the same answer; change one token"):
+        carried(model, "1 2 3", "1 2 3")
+    model.read_out = None
+    with pytest.raises(ValueError, match="reads out nothing, so it has no answer"):
+        without_each(model, "1 2 3")

@@ -63,6 +63,8 @@ class MachineExplorer(Explorer):
         self.open_text, self._fitting = open_text, False
         self._controls(examples)
         self._open()
+        if not self.trouble and self._part().stack == "Model":
+            self.at.value = self.at.max  # there the next token is made
         if self.trouble:
             raise ValueError(f"the first example cannot be shown: {self.trouble}")
         super().__init__([self.example, self.text, self.part, self.layer, self.head, self.at])

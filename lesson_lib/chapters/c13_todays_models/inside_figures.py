@@ -1,44 +1,13 @@
-"""The figures of part 13c: how good the small model is, what is left without each head, and which row carries
-the answer."""
+"""The figures of part 13c: what is left without each head, and which row carries the answer."""
 
 from collections.abc import Sequence
-from statistics import median
 
 from torch import Tensor
 
-from lesson_lib.charts.basic import bars, heatmap
+from lesson_lib.charts.basic import heatmap
 from lesson_lib.charts.picture import HEAT, Picture, canvas, styled
-from lesson_lib.experiments import results
 
 SHOWN = {" ": "␣", "\n": "⏎"}
-
-
-def stored_bits() -> Picture:
-    """Bits per character of the test topics: 5-grams, 06e's long GPT, and the small model, trained without
-    and with what makes it copy; medians of three seeds, where there are three."""
-    before, rows = results("gpt")["rows"], results("writer")["rows"]
-    (counted,) = [row["bits"] for row in before if row["kind"] == "n-gram" and row["n"] == 5]
-    (long,) = [row["bits"] for row in before if row["kind"] == "trained" and row.get("size") == "long"]
-    kinds = {
-        kind: median(row["bits"] for row in rows if row["kind"] == kind)
-        for kind in ("manual", "manual and copies")
-    }
-    return bars(
-        {
-            "5-gram\ncount": counted,
-            "06e's\nlong GPT": long,
-            "manual\nalone": kinds["manual"],
-            "manual\nand copies": kinds["manual and copies"],
-        },
-        kinds=1,
-        y_axis="bits per character",
-        limits=(0, 2.5),
-        alt=(
-            "Bars of bits per character: the five-gram count is the highest; the long GPT and the small"
-            " model, without and with copies, are lower and nearly alike."
-        ),
-        caption="Stored runs, test topics; lower is better. The last is the folder's.",
-    )
 
 
 def without_heads(table: Tensor) -> Picture:

@@ -1,4 +1,4 @@
-"""What part 13c asks: six predictions, and two functions that the learner writes."""
+"""What part 13c asks: five predictions, and two functions that the learner writes."""
 
 import torch
 import torch.nn.functional as F
@@ -14,24 +14,6 @@ from lesson_lib.masks import causal
 from lesson_lib.positions import rotary
 
 PART = "13c_open_a_model"
-
-shape_of_keys = Choice(
-    name="shape_of_keys",
-    notebook=PART,
-    title="The matrix of the keys",
-    asked=(
-        "A token has 96 numbers, a head 24; 4 heads of queries, 2 heads of keys. Files keep matrices as (out,"
-        " in). What shape has k_proj.weight?"
-    ),
-    options={"a": "(96, 96)", "b": "(48, 96)", "c": "(96, 48)", "d": "(24, 96)"},
-    answer="b",
-    remember="two heads of 24 come out, a token of 96 goes in",
-    slips={
-        "how many heads of keys are there, and how wide is each?": "a",
-        "out comes first: what comes out of this matrix?": "c",
-        "that is one head of keys": "d",
-    },
-)
 
 
 def head_weights(
@@ -133,7 +115,7 @@ never_seen = Choice(
     remember="what stands in the text can be copied, seen before or not",
     slips={
         "is there anything in this text that helps, though nothing in the training did?": "a",
-        "with another name in the first sentence it gets no more; what does this first sentence say?": "b",
+        "with another name in the first sentence a gets less than that; what does this one say?": "b",
     },
 )
 
@@ -227,7 +209,7 @@ which_layer = Choice(
         "e": "behind layer 3",
     },
     answer="d",
-    remember="two layers prepare, the third fetches, and the last has little to add",
+    remember="layer 2 fetches it, and the last layer has little to add",
     slips={
         "what does a row hold before any layer has looked around?": "a",
         "to copy takes two looks, one after the other: after the first, what can the row know?": "b",
@@ -247,7 +229,7 @@ cut_the_brightest = Choice(
     ),
     options={"a": "less than .1", "b": "about half", "c": "nearly .9"},
     answer="c",
-    remember="where several heads do the same, a cut of one shows little",
+    remember="a share near 1 falls late: look at the logits, too",
     slips={
         "is it the only head of its layer that looks there? Look at its neighbours": "a",
         "does a share fall by as much as its logit?": "b",
@@ -259,15 +241,15 @@ how_many_cuts = Choice(
     notebook=PART,
     title="How many cuts?",
     asked=(
-        "Three heads of layer 2 give the a .99 of their weight. Any one of them can go. How many must be cut"
-        " together, so that less than .2 is left?"
+        "How many of the three bright heads of layer 2 must be cut together, so that less than .2 of the"
+        " share is left?"
     ),
-    options={"a": "two", "b": "all three", "c": "four: the whole layer"},
+    options={"a": "two", "b": "all three", "c": "not even three are enough"},
     answer="a",
     remember="one can be missed, two cannot",
     slips={
-        "what did one cut take already? A second one does not take the same again": "b",
-        "head 0 gives the a half of its weight: is that enough to carry it alone?": "c",
+        "one cut takes more than three of a lead of 6.9: what do two leave?": "b",
+        "what lead is left when each of the three takes more than three of 6.9?": "c",
     },
 )
 
@@ -293,7 +275,6 @@ row_to_carry = Choice(
 )
 
 ASKED = (
-    shape_of_keys,
     write_head,
     never_seen,
     write_lens,

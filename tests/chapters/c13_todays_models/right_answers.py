@@ -194,7 +194,6 @@ RIGHT = {
     "which_head_is_needed": ("c", "fewer than 10"),
     "longer_pieces": ("c", "fewer than 10"),
     "one_length_only": ("c", "fewer than 10"),
-    "shape_of_keys": ("b", "(48, 96)"),
     "head_weights": (_one_slice, open_a_model._all_heads),
     "never_seen_name": ("c", "over .9"),
     "read_early": (_read_with_linear, open_a_model._read_by_hand),
