@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lesson_lib.checks.exercise import Exercise
 
+PROGRAM = 25  # lines: a function to repair that is longer is a whole program, and its cell is tagged so
 BEGIN, END, STUB = "### BEGIN SOLUTION", "### END SOLUTION", "### STUB:"
 CARD = re.compile(r'^# %% \[markdown\] tags=\["(card|exercise):(\w+)"\]\n((?:#.*\n?)*)', re.MULTILINE)
 
@@ -82,8 +83,10 @@ def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     name = exercise.name
     how = "  # without the first '#': a question; run again for the next one" if first else ""
     tags = [f"exercise:{name}", f"points:{2 * exercise.stars}"] + ["by_hand"] * isinstance(exercise, Open)
+    program = getattr(exercise, "repair", False) and len(exercise.text.splitlines()) > PROGRAM
+    tagged = ' tags=["program"]' * program
     return [
-        f"# %%\n{answer_cell(exercise)}",
+        f"# %%{tagged}\n{answer_cell(exercise)}",
         f"# %% tags={json.dumps(tags)}\n{_call(exercise)}",
         *([f'# %%\npicture("{name}")'] if exercise.picture else []),
         f'# %%\n# hint("{name}"){how}\n# solution("{name}")',

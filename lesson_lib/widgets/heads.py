@@ -40,8 +40,9 @@ class HeadExplorer(Explorer):
     """Where each head looks: choose a query; see all heads side by side, or one with its numbers.
 
     `weights` is (h, n, m), of one sequence; `tokens` label queries and keys (`keys` label the keys where they
-    are others); `names` say what a head is for. Heads and tokens count from 0. Raises ValueError for another
-    shape, more than 12 heads or 24 tokens, numbers that are no weights, and too few or too many labels.
+    are others); `names` say what a head is for. With `sinks` rows may sum to less than 1: the rest went to a
+    sink. Heads and tokens count from 0. Raises ValueError for another shape, more than 12 heads or 24 tokens,
+    numbers that are no weights, and too few or too many labels.
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class HeadExplorer(Explorer):
         names: Sequence[str] | None = None,
         *,
         keys: Sequence[str] | None = None,
+        sinks: bool = False,
     ) -> None:
-        self.weights = _weights(weights)
+        self.weights = _weights(weights, sinks)
         n_heads, n, m = self.weights.shape
         self.tokens = _labels(tokens, n, "tokens", "queries")
         if keys is None and m != n:
@@ -241,7 +243,7 @@ def _labels(labels: Sequence[str], count: int, name: str, of: str) -> list[str]:
     return labels
 
 
-def _weights(weights: Tensor) -> Tensor:
+def _weights(weights: Tensor, sinks: bool) -> Tensor:
     """The weights in float64 on the processor, once they are known to be weights of a size that can
     be drawn."""
     if not isinstance(weights, Tensor) or weights.ndim != 3 or weights.numel() == 0:
@@ -262,7 +264,8 @@ def _weights(weights: Tensor) -> Tensor:
         )
     weights = weights.detach().double().cpu()
     sums = weights.sum(-1)
-    if not (weights >= 0).all() or not (((sums - 1).abs() < 0.02) | (sums == 0)).all():
+    whole = sums < 1.02 if sinks else ((sums - 1).abs() < 0.02) | (sums == 0)
+    if not (weights >= 0).all() or not whole.all():
         raise ValueError(
             "weights must be >= 0 and each row must sum to 1 (or be all zeros, where no key is allowed), got"
             f" numbers from {weights.min().item():.4g} to {weights.max().item():.4g} and row sums from"

@@ -109,15 +109,16 @@ class MachineExplorer(Explorer):
             told += f" → {''.join(t for t in self.made['own'].queries if len(t) == 1)}"
         arrow, stack = html.escape(told), self._part().stack.lower()
         side = "" if stack == "model" else f" {stack}"
+        lacks = "" if self._weights().sum(-1).min() > 0.98 else ", or to less where a sink takes the rest"
         says = " The last column: the likeliest token if the row were read out there." if self._says() else ""
         return (
             f"<style>{STYLE}</style>{alert}<p><b>{arrow}</b></p>{self._overview()}<p>Every map: rows are"
             " queries, columns are keys, bright is a large weight. The orange frame marks the one"
             f" below.</p><p role='status'>{html.escape(self.words())}</p><div"
             f" class='ll-row'><div>{self._map()}</div><div>{self._table()}</div></div><p>The map: rows are"
-            " queries, columns are keys, each row sums to 1; the bars above are the framed row. The table:"
-            f" the row of {self._stream().shape[-1]} numbers that stands for this{side} token, how long it"
-            f" is, and how much each layer changes it.{says}</p>"
+            f" queries, columns are keys, each row sums to 1{lacks}; the bars above are the framed row. The"
+            f" table: the row of {self._stream().shape[-1]} numbers that stands for this{side} token, how"
+            f" long it is, and how much each layer changes it.{says}</p>"
         )
 
     def still(self) -> Picture:

@@ -2,7 +2,18 @@
 r"""
 # 13c · What is in a model on my disk?
 
-A folder with a language model, as people publish them. It came with this course.
+This course comes with a folder as people publish language models: 424,992 numbers of four bytes.
+
+Give it *A Wibkat is a class. The Wibk*. Nobody wrote *Wibkat*. Which of its numbers know how the name goes on?
+
+**Afterwards you can** compute a head's weights from a file, read out any layer, and find what an answer depends on; also in a folder of your own.
+
+**Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb), [06e](06e_gpt.ipynb), [11b](11b_exact_and_fast.ipynb) and [13a](13a_today.ipynb). **Exercises**: [exercises/13_todays_models](exercises/13_todays_models.ipynb).
+
+<details><summary>中文摘要</summary>
+打开磁盘上的一个模型:先从文件里的张量自己算出一个头的权重;再在每一层之后提前读出它想说什么(logit lens);
+然后切掉头,或把另一段文字的一行换进来。几种工具讲同一个故事:谁找到答案,答案在哪里。同样的代码可以打开你自己的模型。
+</details>
 """
 
 # %%
@@ -18,39 +29,17 @@ from lesson_lib.chapters.c13_todays_models import inside_figures, writer
 from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import to_device
 from lesson_lib.masks import causal
-from lesson_lib.models.pretrained import (
-    carried,
-    cut,
-    described,
-    lens,
-    open_model,
-    opened,
-    without_each,
-)
+from lesson_lib.models.pretrained import described, open_model
+from lesson_lib.models.pretrained.inside import carried, cut, lens, opened, without_each
 from lesson_lib.positions import rotary
 from lesson_lib.widgets.machine import MachineExplorer
 
 _ = torch.manual_seed(0)
-for name in ("config.json", "model.safetensors", "tokenizer.json"):
-    print(f"{name:18} {(writer.FOLDER / name).stat().st_size / 1000:6.1f} kB")
-
-# %% [markdown]
-r"""
-It goes on with *A Wibkat is a class. The Wibk*. Nobody ever wrote *Wibkat*. Which of its 424,992 numbers know what comes next?
-
-**Afterwards you can** compute a head's weights from a file, read out any layer, and find what an answer depends on; also in a folder of your own.
-
-**Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb), [06e](06e_gpt.ipynb), [11b](11b_exact_and_fast.ipynb) and [13a](13a_today.ipynb). **Exercises**: [exercises/13_todays_models](exercises/13_todays_models.ipynb).
-
-<details><summary>中文摘要</summary>
-打开磁盘上的一个模型:先从文件里的张量自己算出一个头;再在每一层之后提前读出它想说什么;然后切掉头、交换一行。
-最亮的头权重 .99,切掉它答案仍有约 .9,但它的领先少了一半;切掉一个只看前一个字符的头,答案却没了。
-换掉一行就能换掉答案:那一行在第 2 层之前是被抄的字母,之后是最后一个字母。
-</details>
-"""
+warm_up()
 
 # %%
-warm_up()
+for name in ("config.json", "model.safetensors", "tokenizer.json"):
+    print(f"{name:18} {(writer.FOLDER / name).stat().st_size / 1000:6.1f} kB")
 
 # %% [markdown]
 r"""
@@ -67,7 +56,7 @@ for name, x in tensors.items():
 
 # %% [markdown]
 r"""
-Matrices are (out, in): two heads of keys, 24 numbers each, make 48. `o_proj` is 04's output matrix. Layers and heads count from 0. Published Llamas turn the columns $j$ and $j + 12$ of a head together: `rotary(q, pairing="half-split")`.
+Matrices are (out, in): two heads of keys, 24 numbers each, make 48. `o_proj` is 04's output matrix. Layers and heads count from 0. Published Llamas turn the columns $j$ and $j + 12$ of a head together: `rotary(q, pairing="half-split")`. Only the weights are asked for, so any values do: `attend(q, k, k, mask=…).weights`.
 """
 
 # %% [markdown] tags=["exercise:head_weights"]
@@ -86,18 +75,22 @@ with torch.no_grad():
     read = model(to_device(numbers)[None], weights=True)
 
 layer = "model.layers.1"
-x = read.stream[1][0].cpu()  # the rows behind layer 0
+x = read.stream[1][0].cpu()  # [0]: as they come in, [1]: behind layer 0
 x = F.rms_norm(x, (96,), tensors[f"{layer}.input_layernorm.weight"], eps=1e-6)
 w_query = tensors[f"{layer}.self_attn.q_proj.weight"]
 w_key = tensors[f"{layer}.self_attn.k_proj.weight"]
 mine = yours("head_weights")(x, w_query, w_key, head=3, d_k=24)
 assert_close(mine, read.weights[1][0, 3].cpu(), atol=1e-4, rtol=1e-3)
-looked_at = mine[-1].argmax()
-print(int(looked_at), model.pieces(numbers)[looked_at], f"{mine[-1, looked_at]:.2f}")
+signs = model.pieces(numbers)
+for row in (7, 29):
+    best = mine[row].argmax()
+    print(
+        f"{signs[row]} ({row}) looks at {signs[best]} ({best}): {mine[row, best]:.2f}"
+    )
 
 # %% [markdown]
 r"""
-All 30 · 30 weights agree. In its last row, that of the last *k*, this head looks at the *b* before. Remember it.
+All 30 · 30 weights agree. This head looks at the character before. What will that be good for?
 
 ## 2 · What does it say?
 """
@@ -107,7 +100,7 @@ predict("never_seen_name")
 
 
 # %%
-def shares(text):
+def what_next(text):
     with torch.no_grad():
         logits = model(to_device(model.numbers(text))[None]).logits[0, -1].cpu()
     p = logits.softmax(-1)
@@ -117,19 +110,19 @@ def shares(text):
 
 
 a = model.numbers("a")[-1]
-assert shares(text)[a] > 0.99
-_ = shares("A Mumpel is a class. The Wibk")  # the control
-_ = shares("2 + 3 = ")
+assert what_next(text)[a] > 0.99
+_ = what_next("A Mumpel is a class. The Wibk")  # the control
+_ = what_next("2 + 3 = ")
 
 # %% [markdown]
 r"""
-Without Wibkat in the text, *a* gets little. And it knows spelling, not sums.
+Without Wibkat *a* gets little. The sum is wrong: it knows spelling.
 
-It was trained here, in a quarter of an hour: on 06e's manual, on pages in which one repeated word was replaced throughout by an invented name, and on random signs said twice. It needs 1.98 bits per character; 5-gram counts need 2.17, the manual alone gives 2.05. Of 200 invented names it copies the fifth letter of 162. It never saw more than 128 characters, and at 192 its surprise doubles ([evidence](evidence/13_todays_models_evidence.ipynb)).
+It was trained here, in a quarter of an hour: on 06e's manual, partly with an invented name for a repeated word, and on random signs said twice. It needs 1.98 bits per character (06e's 5-gram count 2.17), and copies the fifth letter of 161 of 200 invented names. Far behind 128 characters, its longest text, it falls apart ([evidence](evidence/13_todays_models_evidence.ipynb)).
 
 ## 3 · Layer by layer
 
-Read the row of the last *k* behind each layer as if the model ended there: the **logit lens**.
+Read the row of the last *k* behind each layer as if the model ended there: the **logit lens**. We print the share of *a*, and its *lead*: its logit minus the best other.
 """
 
 # %% [markdown] tags=["exercise:read_early"]
@@ -138,18 +131,25 @@ Read the row of the last *k* behind each layer as if the model ended there: the 
 # %%
 predict("which_layer")
 
+
 # %%
+def share_and_lead(logits):
+    others = logits.clone()
+    others[a] = -torch.inf
+    return f"{logits.softmax(-1)[a]:.2f}, lead {logits[a] - others.max():4.1f}"
+
+
 early = yours("read_early")
 gain, table = tensors["model.norm.weight"], tensors["lm_head.weight"]
 for layer, rows in enumerate(read.stream, start=-1):  # -1: as it comes in
     logits = early(rows[0].cpu(), gain, table)[-1]
-    print(f"{layer:2}: {logits.softmax(-1)[a]:.2f}", end="   ")
+    print(f"layer {layer:2}: {share_and_lead(logits)}")
     ours = lens(model, read)[layer + 1, 0, -1].cpu()
     assert_close(logits, ours, atol=1e-3, rtol=1e-4)
 
 # %% [markdown]
 r"""
-**"Each layer brings the answer a little nearer."** Here it comes with layer 2.
+**"Each layer brings the answer a little nearer."** Layers 0 and 1 do not; layer 2 fetches it, layer 3 sharpens.
 
 ## 4 · Who fetched it?
 """
@@ -161,11 +161,11 @@ MachineExplorer(
 
 # %% [markdown]
 r"""
-*Do:* move the layer to 2, and step through the heads. Then layer 1, head 3.
+*Do:* move the layer to 2, step through the heads. Then layer 1, head 3.
 
-In layer 2 heads 1, 2 and 3 give .99 of their weight to the *a* of Wibkat. These are the two looks of **induction heads** ([13b](13b_induction.ipynb) lets you write them): layer 1 writes into each row who stood before it; layer 2 asks for that, and finds the *a* behind *k*.
+In the last row heads 1, 2 and 3 of layer 2 give .99 to the *a* of Wibkat: **induction heads** ([13b](13b_induction.ipynb) lets you write them). It takes two looks: layer 1 writes into each row who stood before it; layer 2 asks who stands behind *k*, and finds the *a*.
 
-A map says where a head looks, no more. `cut` lets a head add nothing, all else stays: an **ablation**.
+A map says where a head looks. `cut` lets a head add nothing: an **ablation**.
 """
 
 # %%
@@ -178,39 +178,47 @@ inside_figures.without_heads(left)
 
 # %% [markdown]
 r"""
-.90 is left. **"So the head hardly matters."** A share near 1 hides something. Take the *lead*, the logit of *a* minus the best other:
+.90 is left. **"So the head hardly matters."** Look at the lead:
 """
 
 
 # %%
-def lead(*heads):
+def without(*heads):
     with cut(model, heads), torch.no_grad():
         logits = model(to_device(numbers)[None]).logits[0, -1]
-    others = logits.clone()
-    others[a] = -torch.inf
-    return (logits[a] - others.max()).item()
+    print(heads, share_and_lead(logits))
 
 
-print(f"none cut: {lead():.1f}")
-print("one of layer 2:", *(f"{lead((2, h)):.1f}" for h in (1, 2, 3)))
+without()
+without((2, 1))
 
 # %%
 predict("how_many_cuts")
 
 # %%
-pairs = (1, 2), (1, 3), (2, 3)
-print("two:", *(f"{lead((2, g), (2, h)):.1f}" for g, h in pairs))
-print(f"layer 1, head 3 alone: {lead((1, 3)):.1f}")
+without((2, 1), (2, 2))
+without((2, 1), (2, 3))
+without((2, 2), (2, 3))
 
 # %% [markdown]
 r"""
-Each bright head is worth three to four of 6.9: one can be missed, two cannot. Judge a cut by logits.
+One cut takes half of the lead, and the share hides it. Two cost more than twice that.
 
-And one cut alone ruins the answer: layer 1's head 3, which looks at *b*. **"The brightest head matters most."** The bright ones matter together; without this one they do not know where to look.
+Which cell of the table surprises you? In the last row layer 1's head 3 does not look at the answer. What do layer 2's heads give to the *a* without it?
+"""
+
+# %%
+with cut(model, [(1, 3)]):
+    lost = opened(model, text).weights[2][0, :, 29, 7]
+print(*(f"{share:.2f}" for share in lost.tolist()))
+
+# %% [markdown]
+r"""
+**"The head that looks at the answer finds it alone."** In place of .48 and three times .99 they give .01 to .64. A cut takes all else that a head does, too, so whether this is all we cannot say.
 
 ## 5 · Where is the answer?
 
-Take a second text of the same length, *Wibkot* for *Wibkat*, and put one of its rows in the place of ours: **activation patching**.
+Take a second text, *Wibkot* for *Wibkat*, and put one of its rows in the place of ours: **activation patching**.
 """
 
 # %%
@@ -225,24 +233,23 @@ inside_figures.rows_carried(moved, model.pieces(numbers))
 
 # %% [markdown]
 r"""
-Behind layers 0 and 1 the answer stands at place 7, where it was written. Behind layer 2 it stands in the last row, and nobody needs place 7 any more. Lens, cuts and patches tell one story.
+Behind layers 0 and 1 the answer stands at place 7, where it was written; behind layer 2 in the last row, and nobody needs place 7 any more. Lens, cuts and patches tell one story.
 
 ## 6 · Where does a head look that finds nothing?
 """
 
 # %%
-seen = opened(model, "Wq7$kLm zXg0")
-for layer in (1, 2):
-    rests = seen.weights[layer][0, :, 5:, 0].mean(-1)  # on the start token
-    print(f"layer {layer}:", *(f"{share:.2f}" for share in rests.tolist()))
+seen = opened(model, "Wq7$kLm zXg0")  # nothing repeats
+rests = seen.weights[2][0, :, 5:, 0].mean(-1)  # rows 5 to 12 on the start token
+print(*(f"{share:.2f}" for share in rests.tolist()))
 
 # %% [markdown]
 r"""
-Nothing repeats, so layer 2's heads find no copy. They give the start token .40 to .79; even weights would give .11. It became their sink, untaught; 13a's gpt-oss has sinks built in.
+Layer 2's heads find no copy, and give the start token .40 to .79; even weights would give .11. Untaught, it became their sink. 13a's gpt-oss has sinks built in.
 
 ## 7 · Yours
 
-A folder of your own may hold any family of 13a's. The two texts need equally many tokens (`len(model.numbers(text))`), and different answers. `cuts` takes a pass for each head, `rows` one for each layer and token; the explorer's last column is the lens.
+A folder of your own may hold any family of 13a's. Take two texts with equally many tokens and different answers, say two countries whose capital is asked. `cuts` takes a pass for each head, `rows` one for each layer and token.
 """
 
 # %%
@@ -264,7 +271,7 @@ rows = inside_figures.rows_carried(
 r"""
 ## In real work
 
-The hub's own tool fetches a folder, `hf download Qwen/Qwen3-0.6B --local-dir qwen`; all above runs without a network. In transformers a *hook*, a function that runs before a module, cuts a head (`d_v` is the file's head_dim):
+`hf download Qwen/Qwen3-0.6B --local-dir qwen` fetches a folder; all above needs no network. In transformers a *hook*, a function that runs before a module, cuts a head (`d_v` is the file's head_dim, `theirs` the model, `tokens` a text's):
 
 ```python
 def silence(module, given):  # before the output matrix
@@ -279,7 +286,7 @@ changed = theirs(tokens).logits
 handle.remove()  # or every later call is cut, too
 ```
 
-The bug that people meet is the hook that stays. In a batch padded on the left, count places from the end.
+The bug that people meet is the hook that stays. In a batch padded on the left, place 7 is another token in each text.
 
 ## The Wibkat once more
 """
@@ -288,21 +295,20 @@ The bug that people meet is the hook that stays. In a batch padded on the left, 
 of_one_head = 4 * 24 * 96  # its rows or columns of q, k, v, o
 print(f"{of_one_head:,} of {sum(p.numel() for p in model.parameters()):,}")
 with cut(model, [(1, 3)]):
-    _ = shares(text)
-_ = shares(text)
+    _ = what_next(text)
+_ = what_next(text)
 
 # %% [markdown]
 r"""
-These 9,216 numbers mark who stood before; layer 2's heads fetch what stands behind such a mark.
+Without these 9,216 numbers (half of them serve head 2, too) *a* has .07, as if Mumpel stood there. They mark who stood before; layer 2's heads fetch the row with the mark.
 
 **To remember.** A map shows where a head looks, a lens when the answer is there, a cut or a patch what it depends on.
 
 - A head's weights: rows of two matrices, a turn, `attend`.
-- Norm and table read out any layer.
-- Judge a cut by logits: shares near 1 hide it.
+- Judge a cut by logits: a share near 1 hides it.
 - What finds nothing here rests on the first token.
 
-**Sources.** nostalgebraist 2020, "interpreting GPT: the logit lens"; Meng et al. 2022 (arXiv:2202.05262); Michel et al. 2019 (arXiv:1905.10650); Xiao et al. 2023 (arXiv:2309.17453). Text: the Python documentation, © Python Software Foundation, PSF License. Recipe, seeds: [evidence](evidence/13_todays_models_evidence.ipynb).
+**Sources.** nostalgebraist 2020, "interpreting GPT: the logit lens"; Meng et al. 2022 (arXiv:2202.05262); Michel et al. 2019 (arXiv:1905.10650); Xiao et al. 2023 (arXiv:2309.17453). Text: Python's manual, © Python Software Foundation, PSF License. Recipe, seeds: [evidence](evidence/13_todays_models_evidence.ipynb).
 
 **Next**: the [exercises](exercises/13_todays_models.ipynb), with eight programs found in the wild.
 """

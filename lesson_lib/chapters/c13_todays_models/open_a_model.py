@@ -107,8 +107,7 @@ never_seen = Choice(
     notebook=PART,
     title="A name that nobody wrote",
     asked=(
-        "'A Wibkat is a class. The Wibk': no Wibkat stood in its training. Which share does it give to the a"
-        " as the next character?"
+        "'A Wibkat is a class. The Wibk': no Wibkat stood in its training. Which share does it give to a?"
     ),
     options={"a": "about .01, one of 97", "b": "about .2: a vowel fits", "c": "over .9"},
     answer="c",
@@ -198,8 +197,8 @@ which_layer = Choice(
     notebook=PART,
     title="When is it decided?",
     asked=(
-        "The row of the last k is read out as it comes in and behind each of the layers 0, 1, 2 and 3. Where"
-        " does the a first get more than half?"
+        "The row of the last k is read out as it comes in and behind each layer. Where does the a first get"
+        " more than half?"
     ),
     options={
         "a": "as it comes in",
@@ -209,7 +208,7 @@ which_layer = Choice(
         "e": "behind layer 3",
     },
     answer="d",
-    remember="layer 2 fetches it, and the last layer has little to add",
+    remember="layer 2 fetches it",
     slips={
         "what does a row hold before any layer has looked around?": "a",
         "to copy takes two looks, one after the other: after the first, what can the row know?": "b",
@@ -248,8 +247,8 @@ how_many_cuts = Choice(
     answer="a",
     remember="one can be missed, two cannot",
     slips={
-        "one cut takes more than three of a lead of 6.9: what do two leave?": "b",
-        "what lead is left when each of the three takes more than three of 6.9?": "c",
+        "one cut takes half of the lead; what if a second one takes as much, or more?": "b",
+        "one cut takes half of the lead: what can be left after three?": "c",
     },
 )
 
@@ -257,17 +256,14 @@ row_to_carry = Choice(
     name="row_to_carry",
     notebook=PART,
     title="Which row carries it?",
-    asked=(
-        "A second text says Wibkot in place of Wibkat. Behind layer 1, one of its rows replaces that of the"
-        " first text. Which one makes the model say o?"
-    ),
+    asked=("Behind layer 1, one row of the text with Wibkot replaces ours. Which one makes the model say o?"),
     options={
-        "a": "the last one, of the k that is to be continued",
-        "b": "that of the letter that differs",
+        "a": "that of the last k",
+        "b": "that of the o",
         "c": "none: one row is too little",
     },
     answer="b",
-    remember="behind layer 1 the answer still stands where it was written; layer 2 fetches it",
+    remember="behind layer 1 the answer still stands where it was written",
     slips={
         "behind which layer did the a appear in the last row?": "a",
         "how many rows does the head of layer 2 look at?": "c",

@@ -269,7 +269,7 @@ sink_repair = Write(
 # --- which input shows it? ---
 
 
-def turned(x: Float[Tensor, "n d"], start: int) -> Float[Tensor, "n d"]:
+def rotary_at(x: Float[Tensor, "n d"], start: int) -> Float[Tensor, "n d"]:
     half = x.shape[-1] // 2
     speed = 10000.0 ** (-torch.arange(half) / half)
     position = start + torch.arange(len(x), dtype=torch.float32)
@@ -280,11 +280,11 @@ def turned(x: Float[Tensor, "n d"], start: int) -> Float[Tensor, "n d"]:
 
 
 _turn = Write(
-    name="turned",
+    name="rotary_at",
     asked="rotary positions, the first token at `start`",
     stages=(Stage("two tokens", lambda: [{"x": table([[1, 0], [1, 0]]), "start": 0}], ""),),
     reference=lambda x, start: rotary(x, start, pairing="half-split"),
-    solution=turned,
+    solution=rotary_at,
     remember="",
     slips={
         "positions in bfloat16": (

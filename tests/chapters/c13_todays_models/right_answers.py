@@ -200,7 +200,7 @@ RIGHT = {
     "which_layer": ("d", "behind layer 2"),
     "cut_the_brightest": ("c", "nearly .9"),
     "how_many_cuts": ("a", "two"),
-    "row_to_carry": ("b", "that of the letter that differs"),
+    "row_to_carry": ("b", "that of the o"),
     "logits_of": (_layer_by_einsum, traps._head_by_head),
     "read_prompt": (_prompt_token_by_token, wild_caches._prompt_at_once),
     "read_window": (_window_token_by_token, _window_in_chunks),
