@@ -84,7 +84,12 @@ class Erratum:
 
 
 @cache
-def _content(name: str = "claims.toml") -> dict[str, Any]:
+def _content() -> dict[str, Any]:
+    return _read("claims.toml")
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
     with (Path(__file__).parent / name).open("rb") as file:
         return tomllib.load(file)
 
@@ -111,20 +116,28 @@ def errata() -> Errata:
 
 
 @cache
-def ledger(*, after: bool = False) -> dict[str, Claim]:
-    """All claims of the sources by id, in the order of the file; `after`: those that papers make of what came
-    after. Raises ValueError where a row has an unknown verdict or source."""
-    content = _content("after_the_sources.toml" if after else "claims.toml")
+def ledger() -> dict[str, Claim]:
+    """All claims of the sources by id, in the order of the file. Raises ValueError where a row has an unknown
+    verdict or source."""
+    return _rows("claims.toml", _content())
+
+
+@cache
+def after_the_sources() -> dict[str, Claim]:
+    """What papers and files say of the models that came after the sources, by id. Raises as `ledger` does."""
+    return _rows("after_the_sources.toml", _read("after_the_sources.toml"))
+
+
+def _rows(file: str, content: dict[str, Any]) -> dict[str, Claim]:
     rows = {}
     for key, row in content["claims"].items():
         rows[key] = Claim(id=key, **{name: tuple(v) if isinstance(v, list) else v for name, v in row.items()})
         if rows[key].verdict not in VERDICTS or not set(rows[key].sources) <= set(content["sources"]):
             raise ValueError(
-                f"claims.toml, {key}: verdict must be one of {VERDICTS} and sources of"
-                f" {list(content['sources'])}"
+                f"{file}, {key}: verdict must be one of {VERDICTS} and sources of {list(content['sources'])}"
             )
         if not set(rows[key].decided_by.split(" and ")) <= {"", *MEANS}:
-            raise ValueError(f"claims.toml, {key}: decided_by must be of {MEANS}, with ' and ' between two")
+            raise ValueError(f"{file}, {key}: decided_by must be of {MEANS}, with ' and ' between two")
     return rows
 
 
@@ -151,7 +164,7 @@ def claim(key: str, findings: Mapping[str, Any], *, trained: bool = False) -> "S
     `findings` maps a sentence to what a cell has just computed. Raises AssertionError for a finding that is
     not true, ValueError for an unknown or undecided claim or for no findings. `trained` as in `verdict`.
     """
-    rows = ledger() | ledger(after=True)
+    rows = ledger() | after_the_sources()
     if key not in rows:
         raise ValueError(f"there is no claim {key!r}; the ledgers have {', '.join(rows)}")
     if rows[key].verdict == "undecided":
@@ -210,7 +223,7 @@ def _deciding_cells(lesson: str) -> dict[str, str]:
 def address(key: str) -> str:
     """Where a claim was decided, as a link from a part: its notebook, and the cell. Raises ValueError for
     an unknown claim."""
-    rows = ledger() | ledger(after=True)
+    rows = ledger() | after_the_sources()
     if not isinstance(key, str) or key not in rows:
         raise ValueError(f"there is no claim {key!r}; the ledgers have {', '.join(rows)}")
     lesson = rows[key].lesson
@@ -236,17 +249,17 @@ def page(
     1
     """
     require.one_of([None, *VERDICTS], verdict=verdict)
-    require.one_of(
-        [None, *_content("after_the_sources.toml" if after else "claims.toml")["sources"]], source=source
-    )
+    known = list(_read("after_the_sources.toml")["sources"]) if after else list(sources())
+    require.one_of([None, *known], source=source)
     if not isinstance(words, str):
         raise TypeError(f"words must be a text to look for, got {type(words).__name__}")
-    lessons = sorted({row.lesson for row in ledger(after=after).values()})
+    every = after_the_sources() if after else ledger()
+    lessons = sorted({row.lesson for row in every.values()})
     require.one_of([None, *lessons], lesson=lesson)
     wanted = words.lower().split()
     rows = [
         row
-        for row in ledger(after=after).values()
+        for row in every.values()
         if verdict in (None, row.verdict)
         and (source is None or source in row.sources)
         and lesson in (None, row.lesson)

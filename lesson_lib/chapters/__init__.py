@@ -29,5 +29,7 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
                             experiments.devices, experiments.gpt, graphs, heads, linear, masks, measure,
                             models.gpt, ring, truncated
     c12_claims              masks, scores, trace
-    c13_todays_models       masks, models.pretrained, scores, widgets.heads
+    c13_todays_models       data.topics, heads, masks, models.pretrained, models.pretrained.characters,
+                            models.pretrained.described, models.pretrained.inside, positions, scores,
+                            widgets.heads, widgets.machine
 """

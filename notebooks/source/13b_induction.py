@@ -244,5 +244,5 @@ Two looks by hand and 24,736 trained numbers say the same: a.
 
 **Sources.** Elhage et al. 2021, "A mathematical framework for transformer circuits"; Olsson et al. 2022 (arXiv:2209.11895). Seeds, scores, cuts: [evidence](evidence/13_todays_models_evidence.ipynb).
 
-**Next**: back to the [start](00_start_here.ipynb), where `progress()` says what is left.
+**Next**: [13c · What is in a model on my disk?](13c_open_a_model.ipynb)
 """

@@ -10,12 +10,12 @@ from torch.testing import assert_close
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c13_todays_models import published, writer
 from lesson_lib.chapters.c13_todays_models.cache_explorer import NO_WINDOWS, kept_mib
-from lesson_lib.claims import MEANS, address, claim, ledger, page
+from lesson_lib.claims import MEANS, address, after_the_sources, claim, ledger, page
 from lesson_lib.experiments import results
 from lesson_lib.heads import SinkAttention
 from lesson_lib.models.pretrained import cut, lens, open_model, opened, without_each
 
-ROWS = ledger(after=True)
+ROWS = after_the_sources()
 SOURCE = Path(__file__).parents[3] / "notebooks" / "source" / "evidence" / "13_todays_models_evidence.py"
 TEXT, A, LAST = "A Wibkat is a class. The Wibk", 7, 29
 

@@ -179,7 +179,7 @@ def test_the_parts_last_cells_run_on_a_folder_of_each_family(name, tmp_path):
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed: a test dependency that the GPU kit does not carry")
     place = peers.folder(name, tmp_path)
-    one, *others = peers.inputs(name, n=9, batch=60)
+    one, *others = peers.inputs(name, n=9, batch=400)
     if name == "vit":  # images have no text: the explorer opens them by a name
         seen = open_model(place)
         other = unlike(seen, one, others)
