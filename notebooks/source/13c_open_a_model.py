@@ -275,12 +275,13 @@ r"""
 
 ```python
 def silence(module, given):  # before the output matrix
-    outputs = given[0].clone()
-    outputs[..., head * d_v : (head + 1) * d_v] = 0
-    return (outputs,)
+    (outputs,) = given
+    heads = outputs.unflatten(-1, (-1, d_v)).clone()
+    heads.select(-2, head).zero_()
+    return (heads.flatten(-2),)
 
 
-part = theirs.model.layers[layer].self_attn.o_proj
+part = theirs.get_submodule(f"model.layers.{layer}.self_attn.o_proj")
 handle = part.register_forward_pre_hook(silence)
 changed = theirs(tokens).logits
 handle.remove()  # or every later call is cut, too

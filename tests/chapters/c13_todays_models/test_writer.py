@@ -58,6 +58,25 @@ def test_transformers_and_tokenizers_open_it_too(model):
         assert_close(ours, theirs(numbers[None]).logits, atol=1e-4, rtol=1e-4)
 
 
+def test_the_hook_that_the_part_shows_cuts_a_head_of_theirs(model):
+    if find_spec("transformers") is None:
+        pytest.skip("transformers is not installed: a test dependency that the GPU kit does not carry")
+    peers.quiet()
+    from transformers import AutoModelForCausalLM
+
+    text = (ROOT / "notebooks" / "source" / "13c_open_a_model.py").read_text("utf-8")
+    shown = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    theirs, numbers = AutoModelForCausalLM.from_pretrained(writer.FOLDER).eval(), model.numbers(TEXT)
+    session = {"theirs": theirs, "tokens": numbers[None], "layer": 1, "head": 3, "d_v": 24}
+    with torch.no_grad():
+        exec(shown, session)
+        with cut(model, [(1, 3)]):
+            ours = model(numbers[None].to(model.norm.weight.device)).logits.cpu()
+        assert_close(session["changed"], ours, atol=1e-4, rtol=1e-4)
+        whole = model(numbers[None].to(model.norm.weight.device)).logits.cpu()
+        assert_close(theirs(numbers[None]).logits, whole, atol=1e-4, rtol=1e-4)  # the hook is gone
+
+
 def test_it_spells_and_it_copies(model):
     """The manual differs from one Python to the next, so its bits are no exact number here."""
     assert writer.bits(model) < 2.2
