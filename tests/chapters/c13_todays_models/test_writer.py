@@ -67,7 +67,7 @@ def test_the_hook_that_the_part_shows_cuts_a_head_of_theirs(model):
     text = (ROOT / "notebooks" / "source" / "13c_open_a_model.py").read_text("utf-8")
     shown = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     theirs, numbers = AutoModelForCausalLM.from_pretrained(writer.FOLDER).eval(), model.numbers(TEXT)
-    session = {"theirs": theirs, "tokens": numbers[None], "layer": 1, "head": 3, "d_v": 24}
+    session = {"theirs": theirs, "tokens": numbers[None], "head": 3, "d_v": 24}
     with torch.no_grad():
         exec(shown, session)
         with cut(model, [(1, 3)]):
