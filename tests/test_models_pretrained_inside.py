@@ -8,8 +8,8 @@ from torch.testing import assert_close
 from lesson_lib.charts.opened import parts
 from lesson_lib.device import to_device
 from lesson_lib.models.pretrained import (
-    carried,
     cut,
+    exchanged,
     lens,
     new_model,
     opened,
@@ -165,7 +165,7 @@ def test_behind_the_last_layer_only_the_last_row_carries_the_answer(model):
     x, other = tokens()[0], tokens(3)[0]
     answer = int(model(other[None]).logits[0, -1].argmax())
     assert answer != int(model(x[None]).logits[0, -1].argmax())
-    moved = carried(model, x.cpu(), other.cpu())
+    moved = exchanged(model, x.cpu(), other.cpu())
     before = model(x[None]).logits[0, -1].softmax(-1)[answer].cpu()
     after = model(other[None]).logits[0, -1].softmax(-1)[answer].cpu()
     assert moved.shape == (3, N)
@@ -178,9 +178,9 @@ def test_behind_the_last_layer_only_the_last_row_carries_the_answer(model):
 
 def test_what_cannot_be_carried_gets_a_sentence(model):
     with pytest.raises(ValueError, match="the same number of tokens, got 3 and 2"):
-        carried(model, "1 2 3", "1 2")
+        exchanged(model, "1 2 3", "1 2")
     with pytest.raises(ValueError, match="both texts have the same answer; change one token"):
-        carried(model, "1 2 3", "1 2 3")
+        exchanged(model, "1 2 3", "1 2 3")
     model.read_out = None
     with pytest.raises(ValueError, match="reads out nothing, so it has no answer"):
         without_each(model, "1 2 3")

@@ -27,8 +27,8 @@ def without_heads(table: Tensor) -> Picture:
 
 
 @styled
-def rows_carried(table: Tensor, pieces: Sequence[str]) -> Picture:
-    """The share of the other text's answer, row by row carried over (layers, n): what `carried` gives."""
+def rows_exchanged(table: Tensor, pieces: Sequence[str]) -> Picture:
+    """The share of the other text's answer, row by row carried over (layers, n): what `exchanged` gives."""
     names = [SHOWN.get(piece, piece if len(piece) < 8 else f"{piece[:6]}…") for piece in pieces]
     layers, n = table.shape
     figure, ((axes,),) = canvas(width=7.4, height=1.2 + min(0.3 * layers, 6))

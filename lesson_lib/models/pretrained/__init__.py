@@ -19,11 +19,11 @@ inside      cut a head, patch a token's row, read layers' states as logits, open
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.described import described, kept, kept_per_token, unusual
 from lesson_lib.models.pretrained.files import from_gpt, new_model, open_model, save_model
-from lesson_lib.models.pretrained.inside import Opened, carried, cut, lens, opened, patched, without_each
+from lesson_lib.models.pretrained.inside import Opened, cut, exchanged, lens, opened, patched, without_each
 from lesson_lib.models.pretrained.model import Kind, Model, Options, Read, Turn, generate
 
 __all__ = [
-    "Kind", "Model", "Opened", "Options", "Read", "Turn", "carried", "cut", "described", "from_gpt",
+    "Kind", "Model", "Opened", "Options", "Read", "Turn", "cut", "described", "exchanged", "from_gpt",
     "generate", "kept", "kept_per_token", "lens", "new_model", "open_model", "opened", "options", "patched",
     "save_model", "unusual", "without_each",
 ]  # fmt: skip

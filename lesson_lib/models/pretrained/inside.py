@@ -6,7 +6,7 @@ which token carries what.
     lens(model, read)                        the logits that each layer's states would give at once
     opened(model, text)                      a text's weights and rows, for the explorers
     without_each(model, text)                the share that the answer keeps without each head
-    carried(model, text, other)              the share of the other text's answer, row by row carried over
+    exchanged(model, text, other)            the share of the other text's answer, row by row carried over
 
 A bright map says where a head looks, and not what depends on it: only a change inside, and its control, says
 that. Layers and heads count from 0. What is changed is put back when the block ends, whatever happens in it.
@@ -152,7 +152,7 @@ def without_each(model: Model, given: str | Tensor, answer: int | None = None) -
 
 
 @torch.no_grad()
-def carried(model: Model, given: str | Tensor, other: str | Tensor) -> Float[Tensor, "layers n"]:
+def exchanged(model: Model, given: str | Tensor, other: str | Tensor) -> Float[Tensor, "layers n"]:
     """The share that the OTHER input's answer gets in this one, when behind a layer one token's row is
     replaced by that of the other; for every layer and token. On the CPU.
 

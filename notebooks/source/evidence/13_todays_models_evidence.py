@@ -24,8 +24,8 @@ from lesson_lib.device import device
 from lesson_lib.experiments import results
 from lesson_lib.heads import SinkAttention
 from lesson_lib.models.pretrained import (
-    carried,
     cut,
+    exchanged,
     lens,
     open_model,
     opened,
@@ -462,7 +462,7 @@ claim(
 )
 
 # %% tags=["claim:after-7"]
-moved = carried(model, text, other) > 0.5
+moved = exchanged(model, text, other) > 0.5
 claim(
     "after-7",
     {

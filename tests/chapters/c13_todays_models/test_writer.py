@@ -13,7 +13,7 @@ from lesson_lib.chapters.c13_todays_models import inside_figures, writer
 from lesson_lib.cli.sources import ROOT
 from lesson_lib.data import topics
 from lesson_lib.experiments import results
-from lesson_lib.models.pretrained import carried, cut, lens, new_model, open_model, opened, without_each
+from lesson_lib.models.pretrained import cut, exchanged, lens, new_model, open_model, opened, without_each
 from lesson_lib.widgets.heads import HeadExplorer
 from lesson_lib.widgets.machine import MachineExplorer
 from tests import peers
@@ -86,7 +86,7 @@ def test_it_spells_and_it_copies(model):
 def test_what_the_part_says_of_it(model):
     left = without_each(model, TEXT)
     assert left[2].min() > 0.85 and left[1, 3] < 0.1 and left[3].min() > 0.98
-    moved = carried(model, TEXT, OTHER)
+    moved = exchanged(model, TEXT, OTHER)
     assert (moved > 0.5).nonzero().tolist() == [[0, A], [1, A], [2, LAST], [3, LAST]]
     seen = opened(model, TEXT)
     assert all(seen.weights[2][0, head, LAST, A] > 0.98 for head in (1, 2, 3))
@@ -205,7 +205,7 @@ def test_the_parts_last_cells_run_on_a_folder_of_each_family(name, tmp_path):
         images = {"first": one, "second": other}
         widget = MachineExplorer(lambda text: opened(seen, images[text]), list(images))
         assert "Overview of 8 maps" in widget.drawing.value
-        assert without_each(seen, one).shape == (2, 4) and carried(seen, one, other).shape == (2, 17)
+        assert without_each(seen, one).shape == (2, 4) and exchanged(seen, one, other).shape == (2, 17)
         HeadExplorer(opened(seen, one).weights[1][0], opened(seen, one).pieces)
         return
     other = unlike(open_model(place), one, others)
@@ -213,7 +213,7 @@ def test_the_parts_last_cells_run_on_a_folder_of_each_family(name, tmp_path):
     given, cell = own_cells()
     session = {
         "writer": writer, "inside_figures": inside_figures, "MachineExplorer": MachineExplorer,
-        "open_model": open_model, "opened": opened, "without_each": without_each, "carried": carried,
+        "open_model": open_model, "opened": opened, "without_each": without_each, "exchanged": exchanged,
         "described": __import__("lesson_lib.models.pretrained", fromlist=["described"]).described,
     }  # fmt: skip
     exec(given, session)
