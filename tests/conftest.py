@@ -1,6 +1,8 @@
 """Every unit test runs with jaxtyping's shapes checked by beartype, on the device that LESSON_DEVICE
 names."""
 
+import os
+
 import jaxtyping
 import pytest
 import torch
@@ -39,8 +41,10 @@ def most():
 
 @pytest.fixture
 def untried(monkeypatch):
-    """Answers are judged without a trial in a copy of this process: where thousands are known to end."""
+    """Answers are judged without a trial in a copy of this process, and no disk is waited for: where
+    thousands are known to end."""
     monkeypatch.setattr(trial, "tried", lambda *given: ("", {}))
+    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture
