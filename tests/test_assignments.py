@@ -50,7 +50,7 @@ def test_every_exercise_has_one_cell_with_its_tags(name):
     for cell in cells_of(source_text(target(name)), name):
         tags = cell.metadata.get("tags", [])
         assert bool(re.match(r"check\(", cell.source)) == any(t.startswith("exercise:") for t in tags)
-        if tags:
+        if set(tags) - {"program"}:
             called = re.match(r"check\((\w+)", cell.source)
             found.append(called[1])
             by_hand = ["by_hand"] * isinstance(EXERCISES[called[1]], Open)
@@ -94,7 +94,8 @@ def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook):
         elif cell.cell_type == "code" and not cell.source.startswith("picture("):
             exec(split_exercise(cell.source, solved=True), session)
     by_hand = {name for name in points if isinstance(exercises()[name], Open)}
-    assert len(by_hand) == 1 and earned == {n: p for n, p in points.items() if n not in by_hand}
+    assert len(by_hand) == (name != "13_todays_models")  # where programs are mended, nothing is to be told
+    assert earned == {n: p for n, p in points.items() if n not in by_hand}
 
 
 def eval_last(tree, session):

@@ -535,7 +535,7 @@ def test_inputs_that_catch_nothing_are_told_why(posed):
     [
         (3, "give the inputs by their names"),
         ({"score": torch.ones(1, 2)}, "give the inputs by their names"),
-        ({"scores": ...}, "scores is still missing"),
+        ({"scores": None}, "scores is still missing"),
         ({"scores": [1.0, 2.0]}, "scores is to be a tensor, you wrote a list of 2"),
         ({"scores": torch.ones(200, 200)}, "the fewer, the better"),
         ({"scores": torch.tensor([[torch.inf, 1.0]])}, "holds a number that is not finite"),
@@ -546,6 +546,14 @@ def test_inputs_that_are_none_are_asked_back(answer, words):
     posed = EXERCISES["stable_weights"].second(2)
     result = posed.judge(answer, lambda *_: None)
     assert result.state == "unjudged" and words in result.diagnosis
+
+
+def test_inputs_that_were_not_begun_are_no_answer_yet():
+    posed = EXERCISES["stable_weights"].second(2)
+    assert posed.judge({"scores": ...}, lambda *_: None).state == "open"
+    begun = {"query": torch.ones(1, 2), "key": ..., "value": ..., "mask": ...}
+    result = EXERCISES["what_it_lets_through"].judge(begun, lambda *_: None)
+    assert result.state == "unjudged" and "key is still missing" in result.diagnosis
 
 
 def test_inputs_may_come_without_names():
