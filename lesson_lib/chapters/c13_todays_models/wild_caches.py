@@ -214,9 +214,9 @@ def _forgets(answer: Callable) -> str | None:
 
     def work(n: int) -> int:
         case = _windowed(1, n, 4, 8)
-        return numbers_made(lambda: answer(**case))
+        return numbers_made(lambda: answer(*case.values()))
 
-    if work(512) > 3 * work(256):
+    if work(256) > 3 * work(128):
         return (
             "the rows are right, and nothing is thrown away: twice the tokens take far more than twice the"
             " numbers. What can no later token see?"

@@ -83,7 +83,7 @@ def _saves_nothing(answer: Callable) -> str | None:
         x = drawn(1, n, 4)
         return numbers_made(lambda: answer(x, x, x, 8, 16))
 
-    if work(256) > 3 * work(128):
+    if work(128) > 3 * work(64):
         return (
             "the outputs are right, and the window saves nothing: twice the tokens take far more than twice"
             " the numbers. Which table has n rows and n columns?"
