@@ -8,7 +8,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import open_a_model, seconds, today, traps, wild_caches, wild_tiles
+from lesson_lib.chapters.c13_todays_models import (
+    open_a_model,
+    seconds,
+    today,
+    traps,
+    wild_beams,
+    wild_caches,
+    wild_tiles,
+)
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice
@@ -298,5 +306,6 @@ EXERCISES = (
     *open_a_model.ASKED,
     traps.five_traps,
     *wild_caches.ASKED,
+    wild_beams.beams,
     *wild_tiles.ASKED,
 )

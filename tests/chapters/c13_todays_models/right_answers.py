@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import open_a_model, traps, wild_caches, wild_tiles
+from lesson_lib.chapters.c13_todays_models import open_a_model, traps, wild_beams, wild_caches, wild_tiles
 from lesson_lib.heads import merge_heads, split_heads
 from lesson_lib.masks import causal
 from lesson_lib.positions import rotary
@@ -205,7 +205,7 @@ RIGHT = {
     "read_prompt": (_prompt_token_by_token, wild_caches._prompt_at_once),
     "read_window": (_window_token_by_token, _window_in_chunks),
     "next_logits": (_padding_moved_away, wild_caches._text_by_text),
-    "best_beam": (_all_beams_anew, wild_caches._without_cache),
+    "best_beam": (_all_beams_anew, wild_beams._without_cache),
     "windowed": (_windowed_token_by_token, _windowed_in_halves),
     "tiles_with_sink": (_sink_behind, wild_tiles._with_a_key_of_its_own),
     "where_it_turns_wrong": (
