@@ -2,6 +2,12 @@
 
 `python -m tests.mutants`, run from the root, prints a table. What survives is listed, with its reason, in
 `mutants.toml`.
+
+Some changes are not made, since they change nothing where a check looks: the sign of what is squared or
+made absolute; plus and minus 0, times and over 1; a docstring; `strict`, `weights` and `device`, which ask
+for an error, a table more, another place. Nor is an axis counted from its other end where the number of axes
+is fixed: it is then the same axis, or that of another mutant. Numbers of three digits and more change by a
+tenth, since no answer is judged to a thousandth.
 """
 
 import ast
@@ -53,6 +59,13 @@ OPERATORS = {
     ast.Or: [ast.And],
 }
 _PAIRS = "max min, amax amin, argmax argmin, maximum minimum, sin cos, sum mean, zeros_like ones_like"
+ASKS = {"strict", "weights", "device"}
+AXES = (
+    "all amax amin any argmax argmin argsort cat chunk cumsum flatten gather index_add log_softmax logsumexp"
+    " max mean min norm permute prod size softmax sort split squeeze stack std sum topk transpose unbind"
+    " unflatten unsqueeze var"
+).split()
+SIGNLESS = {"abs", "square", "cos"}
 COMMUTE = {"max", "min", "maximum", "logaddexp", "transpose"}  # their two arguments may change places
 NAMES = {a: b for pair in _PAIRS.split(", ") for a, b in (pair.split(), reversed(pair.split()))}
 
@@ -77,7 +90,8 @@ def changes(node: ast.AST) -> Iterator[Any]:
         case ast.Constant(value=bool() as value):
             yield other(value=not value)
         case ast.Constant(value=int() | float() as value):
-            yield from (other(value=new) for new in (value + 1, value - 1, 2 * value))
+            step = max(1, value // 10) if value >= 100 else 1
+            yield from (other(value=new) for new in (value + step, value - step, 2 * value))
             yield ast.UnaryOp(ast.USub(), node) if value else node
         case ast.Constant(value=str() as value) if value in NAMES:
             yield other(value=NAMES[value])
@@ -93,7 +107,11 @@ def changes(node: ast.AST) -> Iterator[Any]:
         case ast.IfExp(test, body, orelse):
             yield other(body=orelse, orelse=body)
         case ast.Call(function, arguments, keywords):
-            yield from (other(keywords=keywords[:i] + keywords[i + 1 :]) for i in range(len(keywords)))
+            yield from (
+                other(keywords=keywords[:i] + keywords[i + 1 :])
+                for i, keyword in enumerate(keywords)
+                if keyword.arg not in ASKS
+            )
             if len(arguments) > 1 and ast.unparse(function).rpartition(".")[2] not in COMMUTE:
                 yield other(args=[arguments[1], arguments[0], *arguments[2:]])
             if isinstance(function, ast.Attribute) and ast.unparse(function.value).split(".")[0] != "torch":
@@ -112,15 +130,70 @@ def mutants(text: str) -> dict[str, str]:
     first to bind its names: without it the text could only stop with a NameError.
     """
     tree, found = ast.parse(text), {}
+    fixed = _fixed(tree)
     for parent, field, i in _places(tree):
         part = getattr(parent, field) if i is None else getattr(parent, field)[i]
         for new in [*changes(part), *([ast.Pass()] if _can_go(part, tree) else [])]:
+            if _same(part, new, parent, fixed):
+                continue
             changed = copy.deepcopy(tree, {id(part): copy.deepcopy(new)})  # met there, and only there
             source = ast.unparse(ast.fix_missing_locations(changed)).replace("--", "")  # of -1 it makes 1
             lines = zip(ast.unparse(tree).splitlines(), source.splitlines(), strict=False)
             if first := next((f"{a.strip()}  =>  {b.strip()}" for a, b in lines if a != b), None):
                 found.setdefault(first, source)
     return found
+
+
+def _fixed(tree: ast.AST) -> bool:
+    """True where by the signatures every tensor that is given has as many axes in each call."""
+    shapes = [
+        part.slice.elts[-1].value.split()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for argument in ast.walk(function.args)
+        if isinstance(argument, ast.arg) and argument.annotation is not None
+        for part in ast.walk(argument.annotation)
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple)
+        if isinstance(part.slice.elts[-1], ast.Constant) and isinstance(part.slice.elts[-1].value, str)
+    ]
+    return bool(shapes) and not any("*" in axis or axis == "..." for axes in shapes for axis in axes)
+
+
+def _same(part: ast.AST, new: ast.AST, parent: ast.AST, fixed: bool) -> bool:
+    """True for a change that changes nothing: see above."""
+    sign = _negative(part) or _negative(new)
+    turned = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub) and _alike(part.left, new, "right")
+    match part:
+        case ast.BinOp(right=ast.Constant(value=0), op=ast.Add() | ast.Sub()):
+            return _alike(part.right, new, "right") and not isinstance(getattr(new, "op", None), ast.Mult)
+        case ast.BinOp(right=ast.Constant(value=1), op=ast.Mult() | ast.Div()):
+            return _alike(part.right, new, "right")
+        case ast.Slice(lower=ast.Constant(value=0)):
+            return getattr(new, "lower", part) is None
+    match parent:
+        case ast.UnaryOp(ast.USub()):
+            return _negative(new)  # it is made without the sign, too
+        case ast.BinOp(left, ast.Pow(), ast.Constant(value=int() as power)) if left is part:
+            return power % 2 == 0 and (sign or turned)
+        case ast.Attribute(value, attr) if value is part and attr in SIGNLESS:
+            return sign or turned
+        case ast.keyword(arg):
+            return arg in ASKS or (fixed and sign and arg == "dim")
+        case ast.Call(ast.Attribute(attr=attr), arguments) if part in arguments:
+            return fixed and sign and attr in AXES
+        case ast.Subscript(ast.Attribute(attr="shape"), index) if index is part:
+            return fixed and sign
+    return False
+
+
+def _negative(part: ast.AST) -> bool:
+    number = part.value if isinstance(part, ast.Constant) else 0
+    minus = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub)
+    return minus or (type(number) in (int, float) and number < 0)
+
+
+def _alike(part: ast.AST, new: ast.AST, field: str) -> bool:
+    return ast.dump(part) == ast.dump(getattr(new, field, ast.Pass()))
 
 
 def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
@@ -136,6 +209,8 @@ def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
 
 def _can_go(part: ast.AST, tree: ast.AST) -> bool:
     if isinstance(part, (ast.Return, ast.FunctionDef, ast.Pass)) or not isinstance(part, ast.stmt):
+        return False
+    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):  # a docstring
         return False
     own = {id(inner) for inner in ast.walk(part)}
     bound = {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -47,7 +47,6 @@ def test_known_mutants_of_a_small_function():
         "total = x.mT[0:] @ y",
         "if total.max() < -3 and y:",
         "total -= torch.exp(x, dim=-2)",
-        "total -= torch.exp(x, dim=1)",
         "total = x[1:] @ y",  # transposes, names
         "if total.min() < 3 and y:",
         "return total.mean(0, keepdim=True)",
@@ -61,6 +60,38 @@ def test_known_mutants_of_a_small_function():
         "pass",
     } <= made
     assert not any("def f" in line or "y=3" in line for line in made)  # its signature stays
+
+
+@pytest.mark.parametrize(
+    "line, made",
+    [
+        ("return x.sum(-1)", {"x.sum(-2)", "x.sum(-0)", "x", "x.mean(-1)"}),
+        ("return x.roll(-1)", {"x.roll(-2)", "x.roll(-0)", "x", "x.roll(1)"}),  # a shift, no axis
+        ("return x[-1]", {"x[-2]", "x[-0]", "x[1]"}),
+        ("return x.shape[1]", {"x.shape[2]", "x.shape[0]"}),
+        ("return (y - x).abs()", {"y - x", "(y + x).abs()"}),
+        ("return y - x", {"y + x", "x - y"}),
+        ("return (y - 3 * x) ** 2", {"(3 * x - y) ** 2"}),
+    ],
+)
+def test_what_changes_nothing_is_not_made(line, made):
+    head = 'def f(x: Float[Tensor, "n d"], y):\n    '
+    found = {new.removeprefix("return ") for new in changed(head + line)}
+    if "3 * x" in line:
+        assert not found & made and "(y - 2 * x) ** 2" in found
+    else:
+        assert found == made
+
+
+def test_an_axis_is_counted_from_its_other_end_where_there_may_be_more_axes():
+    for shape in ("*b n d", "... d"):
+        assert "return x.sum(1)" in changed(f'def f(x: Float[Tensor, "{shape}"]):\n    return x.sum(-1)')
+    assert "return x.sum(1)" in changed("def f(x):\n    return x.sum(-1)")
+
+
+def test_large_numbers_change_by_a_tenth():
+    assert changed("2 * 1000") >= {"2 * 1100", "2 * 900", "2 * 2000", "3 * 1000"}
+    assert "2 * 1001" not in changed("2 * 1000")
 
 
 def test_a_statement_goes_only_where_its_names_are_bound_without_it():
@@ -81,7 +112,7 @@ def test_every_mutant_is_another_text():
     for name in ("without_loops", "near_blocks"):
         made = mutants.mutants(EXERCISES[name].text)
         own = ast.unparse(ast.parse(EXERCISES[name].text))
-        assert len(set(made.values())) == len(made) > 9 and own not in made.values()
+        assert len(set(made.values())) == len(made) > 8 and own not in made.values()
 
 
 @pytest.mark.parametrize("name", ["without_loops", "additive_scores", "fading_attention"])
@@ -105,7 +136,7 @@ def test_a_mutant_that_ends_with_an_error_is_counted_apart():
     found = mutants.verdicts(EXERCISES["without_loops"])
     assert found["scores = query @ key.mT  =>  scores = query @ key"] == "stops"
     softmax = "return torch.softmax(scores, dim=-1) @ value  =>  return torch.softmax(scores, dim={}) @ value"
-    assert found[softmax.format("-2")] == "rejected" and found[softmax.format("1")] == "survives"
+    assert found[softmax.format("-2")] == "rejected"
     assert mutants.Score(stops=5, mutants=20, rejected=18, equivalent=1, accepted=1).of_all == 0.9
 
 
