@@ -109,8 +109,9 @@ def judged(answer: Answer) -> Verdict:
             engine._PASSED.clear()
             quiet = exercise.prediction and given is not None and given is not ...
             result = exercise.judge(given, lambda *_: None) if quiet else check(given, answer.name)
-            state, said, step = result.state, result.diagnosis, result.step
-    named = said in exercise.slips
+            state, step = result.state, result.step
+            said = result.after.get("look again", result.diagnosis)  # of an open answer
+    named = any(said.startswith(slip) for slip in exercise.slips)
     took = round(time.perf_counter() - begun, 1)
     return Verdict(**asdict(answer), state=state, named=named, said=said, step=step, seconds=took)
 

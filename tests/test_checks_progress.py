@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
@@ -18,12 +19,24 @@ from pathlib import Path
 
 import pytest
 
-from lesson_lib.checks import check, engine, export_progress, hint, overview, picture, progress, reset, store
+from lesson_lib.checks import (
+    check,
+    engine,
+    export_progress,
+    hint,
+    overview,
+    picture,
+    predict,
+    progress,
+    reset,
+    store,
+    warm_up,
+)
 from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.checks.overview import HEADER
+from lesson_lib.checks.export import HEADER
 from lesson_lib.checks.short import Open
 from lesson_lib.cli.kinds import chapter_of
-from lesson_lib.cli.sources import targets
+from lesson_lib.cli.sources import read_source, targets
 from tests.right_answers import RIGHT
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -87,16 +100,18 @@ def test_a_notebook_and_a_terminal_show_the_same_words():
 
 
 def test_the_table_is_one_for_those_who_cannot_see_it():
+    check("e**2", "score_ratio")
     page = Tables(progress()._repr_html_())
-    lessons = [[e for e in asked if not e.prediction] for asked in LESSONS.values()]
-    lessons = [exercises for exercises in lessons if exercises]
-    assert len(page.tables) == len(page.captions) == 1 + len(lessons)
-    assert all(text for _, _, text in page.captions)
+    captions = [text for _, _, text in page.captions]
+    of_two = ["Notebooks of 02 scoring", "Exercises of 02 scoring"]
+    assert captions == ["What returns", "Chapters", *of_two] and len(page.tables) == 4
     for table in page.tables:
         assert {(tag, attributes["scope"]) for tag, attributes, _ in table[0]} == {("th", "col")}
         for (tag, attributes, _), *cells in table[1:]:
             assert (tag, attributes["scope"]) == ("th", "row") and {cell[0] for cell in cells} == {"td"}
-    assert [len(table) - 1 for table in page.tables] == [len(lessons), *map(len, lessons)]
+    asked = [es for notebook, es in LESSONS.items() if chapter_of(notebook) == "02"]
+    chapters = {chapter_of(notebook) for notebook in LESSONS}
+    assert [len(table) - 1 for table in page.tables] == [1, len(chapters), len(asked), sum(map(len, asked))]
     for forbidden in ("http", "<script", "<img", "url("):
         assert forbidden not in progress()._repr_html_()
 
@@ -106,10 +121,11 @@ def test_lessons_count_what_is_passed_and_the_minutes_that_are_left():
     before = sum(exercise.minutes for exercise in LESSONS["exercises/02_scoring"])
     check(RIGHT[name][0], name)
     check("0", others[0])
-    rows = {row[0][2]: [cell[2] for cell in row[1:]] for row in Tables(progress()._repr_html_()).tables[0]}
+    *_, notebooks, _ = Tables(progress()._repr_html_()).tables
+    rows = {row[0][2]: [cell[2] for cell in row[1:]] for row in notebooks}
     left = before - EXERCISES[name].minutes
-    assert rows["02 scoring"] == [f"1 of {len(others)}", "0 of 1", str(left), others[0]]
-    assert re.search(rf"02 scoring +1 of {len(others)} +0 of 1 +{left}  {others[0]}\n", repr(progress()))
+    assert rows["02 scoring"] == [f"1 of {len(others)}", "0 of 1", "", "", str(left), others[0]]
+    assert re.search(rf"  02 scoring +1 of {len(others)} +0 of 1 +{left}  {others[0]}\n", repr(progress()))
 
 
 def test_a_state_is_a_word_and_a_sign():
@@ -128,7 +144,9 @@ def test_the_next_notebook_is_linked_where_it_can_be_found(folder, up, monkeypat
         Path(f"{notebook}.ipynb").write_text("{}")
     monkeypatch.chdir(folder)
     links = Tables(progress()._repr_html_()).links
-    assert links == [f"{up}{name}.ipynb" for name in [next(iter(LESSONS)), *LESSONS]]
+    first, shown = next(iter(LESSONS)), progress()
+    chapters = [next(lesson.notebook for lesson in c.lessons if lesson.left) for c in shown.chapters]
+    assert links == [f"{up}{name}.ipynb" for name in [first, *chapters, first]]
     assert all(Path(link).is_file() for link in links)
 
 
@@ -138,7 +156,7 @@ def test_when_all_is_done_it_says_so(home):
     (home / "progress.json").write_text(json.dumps({"version": 1, "exercises": entries}))
     text, opens = repr(progress()), [name for name, e in EXERCISES.items() if isinstance(e, Open)]
     closed = len(COUNTED) - len(opens)
-    assert f"Exercises: {closed} of {closed} passed, 0 of {len(opens)} judged by you" in text
+    assert f"exercises: {closed} of {closed} passed, 0 of {len(opens)} judged by you" in text
     assert "next: all exercises are done" in text and "all exercises are done" in progress()._repr_html_()
 
 
@@ -169,11 +187,96 @@ def test_a_part_s_exercises_come_before_those_of_its_chapter(monkeypatch):
     assert "02a soft look up" in repr(progress())
 
 
+def test_it_goes_on_from_what_was_done_last():
+    assert f"next: {next(iter(EXERCISES))}, in 00_start_here.ipynb" in repr(progress())
+    check("1", "score_ratio")
+    assert "last: score_ratio" in repr(progress()) and "next: score_ratio, in exercises/02" in repr(
+        progress()
+    )
+    check("e**2", "score_ratio")
+    hint("mix_in_columns")  # a look is nothing that was done
+    assert "next: stable_weights, in exercises/02_scoring.ipynb" in repr(progress())
+    predict("plus_or_times").commit("a")
+    assert "last: plus_or_times, in 02a_soft_look_up.ipynb" in repr(progress())
+    following = LESSONS["02a_soft_look_up"]
+    after = following[[e.name for e in following].index("plus_or_times") + 1].name
+    assert f"next: {after}, in 02a_soft_look_up.ipynb" in repr(progress())
+    last = [*EXERCISES][-1]
+    check(RIGHT[last][0], last)
+    assert f"last: {last}" in repr(progress()) and f"next: {next(iter(EXERCISES))}, " in repr(progress())
+
+
+def test_predictions_are_counted_by_how_sure_their_writer_was():
+    asked = [name for name, exercise in EXERCISES.items() if exercise.prediction]
+    assert f"predictions: 0 of {len(asked)} answered\n" in repr(progress())
+    predict("plus_or_times").commit("c")
+    predict("query_of_zeros").commit(EXERCISES["query_of_zeros"].answer)
+    assert f"predictions: 2 of {len(asked)} answered, 2 of 2 right\n" in repr(progress())
+    for name, answer in (("ann_share", "a"), ("padding_share", EXERCISES["padding_share"].answer)):
+        card = predict(name)
+        card.sure.value = True
+        card.commit(answer)
+    said = (
+        f"predictions: 4 of {len(asked)} answered, 3 of 4 right; sure: 1 of 2 right; not sure: 2 of 2 right"
+    )
+    assert said in repr(progress())
+    assert re.search(r"ann_share .*✗ not so, and you were sure", repr(progress()))
+    assert re.search(r"plus_or_times .*✓ right \d{4}-\d\d-\d\d  ", repr(progress()))
+    assert store.read()[0]["ann_share"]["sure"] is True and "sure" not in store.read()[0]["plus_or_times"]
+
+
+def test_what_returns_is_shown_by_day(home):
+    home.mkdir()
+    today = store.date.today()
+
+    def entry(days_ago, row):
+        day = (today - timedelta(days=days_ago)).isoformat()
+        return {"attempts": 1, "first_pass": day if row else None, "day": day, "row": row}
+
+    asked = [name for name, exercise in EXERCISES.items() if exercise.prediction]
+    entries = {name: entry(0, 0) for name in asked[:6]} | {
+        "score_ratio": entry(5, 1),
+        "top_left": entry(1, 2),
+    }
+    entries |= {"several_heads": entry(5, 0), "alike": entry(9, 4)}  # a function does not return; it is known
+    (home / "progress.json").write_text(json.dumps({"version": 2, "exercises": entries}))
+    text, in_six = repr(progress()), (today + timedelta(days=6)).isoformat()
+    assert re.search(r"What returns\n +day +questions +which\n +today +1  score_ratio\n +tomorrow +6  ", text)
+    assert " and 2 more\n" in text and re.search(rf"\n +{in_six} +1  top_left\n", text)
+    assert "today: 1 question to answer again: review() asks them" in text
+    assert len(warm_up().cards) == 1
+
+
+def test_a_terminal_shows_details_of_what_was_begun_and_of_what_is_next():
+    check("e**2", "score_ratio")
+    found = re.findall(r"^Exercises of (.*)$", repr(progress()), flags=re.M)
+    assert found == ["02 scoring"]
+    predict("alike").commit("a")
+    assert "Exercises of 06 transformer" in repr(progress())
+    assert len(progress().chapters) == len({chapter_of(notebook) for notebook in LESSONS})
+    assert [c.title for c in progress().chapters][:3] == ["00 start here", "01 history", "02 scoring"]
+
+
+def test_exercises_stand_in_the_order_of_their_notebook():
+    """So that progress() leads to the next one below."""
+    for target in targets(among=("part", "page", "exercise")):
+        if target.name not in LESSONS:
+            continue
+        cells = [cell for cell in read_source(target).cells if cell.cell_type == "code"]
+        text = "\n".join(cell.source for cell in cells)
+        names = [exercise.name for exercise in LESSONS[target.name]]
+        asked = [re.search(rf'^(?:predict\("{n}"\)|def {n}\(|{n} = )', text, flags=re.M) for n in names]
+        assert all(asked), target.name
+        assert names == [name for _, name in sorted(zip([m.start() for m in asked], names, strict=True))]
+
+
 def test_no_two_notebooks_have_one_title():
     names = ["00_start_here", "02a_soft_look_up", "exercises/02_scoring"]
     names += ["03_matrix_form", "exercises/03_matrix_form"]
     titles = ["00 start here", "02a soft look up", "02 scoring", "03 matrix form (part)", "03 matrix form"]
     assert [overview.Lesson(name, ()).title for name in names] == titles
+    assert [overview.Lesson(name, ()).chapter for name in names] == ["00", "02", "02", "03", "03"]
+    assert overview.Lesson("sources", ()).chapter == ""
 
 
 def test_every_notebook_that_is_said_to_ask_exists():
@@ -336,6 +439,40 @@ def test_what_was_never_tried_cannot_be_reset(home):
     assert not home.exists()
 
 
+@pytest.mark.parametrize("name", ["02", "chapter 02", " 02 "])
+def test_a_chapter_is_reset_when_its_learner_is_sure(name):
+    check("1", "score_ratio")
+    check("e**2", "score_ratio")
+    hint("scaled_attention")
+    predict("ann_share").commit("a")
+    predict("alike").commit("a")
+    before = store.read()[0]
+    said = repr(reset(name))
+    assert "nothing was reset yet" in said and re.search("would forget +3 attempts, 1 pass, 1 hint\n", said)
+    assert "02b_which_score.ipynb, exercises/02_scoring.ipynb" in said and "sure=True" in said
+    assert store.read()[0] == before and "reset yet" in repr(reset(name, sure="yes"))
+    said = repr(reset(name, sure=True))
+    assert "as if never tried" in said and "3 attempts" in said and set(store.read()[0]) == {"alike"}
+    assert "nothing to forget in 02a_soft_look_up.ipynb" in repr(reset(name, sure=True))
+
+
+@pytest.mark.parametrize("name", ["02a", "02a_soft_look_up", "02a_soft_look_up.ipynb"])
+def test_a_part_is_reset_alone(name):
+    predict("ann_share").commit("a")
+    check("e**2", "score_ratio")
+    reset(name, sure=True)
+    assert set(store.read()[0]) == {"score_ratio"}
+    reset("exercises/02_scoring", sure=True)
+    assert store.read()[0] == {}
+
+
+def test_a_reset_function_is_the_course_s_again():
+    right = EXERCISES["slopes"].solution
+    assert check(right, "slopes").passed and engine._PASSED["slopes"] is right
+    reset("02", sure=True)
+    assert "slopes" not in engine._PASSED
+
+
 def test_a_reset_without_a_name_forgets_nothing():
     check("e**2", "score_ratio")
     assert "say which" in repr(reset()) and "say which" in repr(reset(None))
@@ -408,11 +545,54 @@ def test_a_full_disk_costs_a_sentence_and_no_attempt(place, home, monkeypatch):
             assert f"{count} attempts" in repr(progress())  # it is still known
             assert "could not be saved" in repr(progress())
         assert (home / "progress.json").read_bytes() == before
-        assert os.listdir(home) == ["progress.json"]  # neither scrap nor lock
+        assert sorted(os.listdir(home)) == FILES  # neither scrap nor lock
     assert "progress" not in check(7, "weighted_sum").after  # there is room again
     saved = json.loads((home / "progress.json").read_text())["exercises"]
     assert saved["score_ratio"]["attempts"] == 3 and saved["score_ratio"]["first_pass"]
     assert saved["weighted_sum"]["attempts"] == 1 and store._unsaved == []
+
+
+FILES = ["progress-copy.json", "progress.json"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"exercises": {"score_ratio": 7}}', b"\xff"])
+def test_what_a_damaged_file_has_lost_comes_from_the_last_good_copy(damage, home):
+    check(1, "score_ratio")
+    check("e**2", "score_ratio")
+    good = store.read()[0]
+    (home / "progress.json").write_bytes(damage)
+    said = repr(progress())
+    assert "progress-damaged-1.json" in said and "the rest from its last good copy" in said
+    assert store.read() == (good, "") and "last: score_ratio" in said
+    assert (home / "progress-damaged-1.json").read_bytes() == damage
+    check(1, "weighted_sum")
+    assert set(json.loads((home / "progress-copy.json").read_text())["exercises"]) == {
+        "score_ratio",
+        "weighted_sum",
+    }
+
+
+def test_what_is_good_in_a_damaged_file_is_newer_than_its_copy(home):
+    check(1, "score_ratio")
+    newer = {"attempts": 7, "first_pass": None}
+    text = json.dumps({"version": 2, "exercises": {"score_ratio": newer, "b": 7}})
+    (home / "progress.json").write_text(text)
+    assert store.read()[0]["score_ratio"] == newer
+
+
+def test_a_damaged_copy_is_no_help_and_no_harm(home):
+    check(1, "score_ratio")
+    for name in FILES:
+        (home / name).write_text("{")
+    assert "the rest" not in repr(progress()) and store.read()[0] == {}
+    check(1, "score_ratio")
+    assert store.read()[0]["score_ratio"]["attempts"] == 1
+
+
+def test_a_file_that_was_taken_away_is_a_new_beginning(home):
+    check(1, "score_ratio")
+    (home / "progress.json").unlink()
+    assert store.read() == ({}, "")
 
 
 def test_looking_at_the_progress_saves_what_could_not_be_saved(home, monkeypatch):
@@ -496,8 +676,8 @@ def test_what_another_version_wrote_outlives_this_one(version, home):
     content = json.loads((home / "progress.json").read_text())
     found = content.pop("exercises")
     assert found["gone"] == entry and found["score_ratio"] | entry | {"attempts": 3} == found["score_ratio"]
-    assert content == more | {"version": max(version or 0, store.VERSION)}
-    assert os.listdir(home) == ["progress.json"], "and nothing was set aside as damaged"
+    assert content == more | {"version": max(version or 0, store.VERSION), "last": "score_ratio"}
+    assert sorted(os.listdir(home)) == FILES, "and nothing was set aside as damaged"
 
 
 def test_an_entry_of_a_newer_version_is_kept_and_no_damage(home):
@@ -565,13 +745,13 @@ def test_many_checks_in_several_kernels_lose_no_count(home):
         "both": 120,
     }
     assert said == "" and all(entries[name]["first_pass"] for name in "abc")
-    assert os.listdir(home) == ["progress.json"]
+    assert sorted(os.listdir(home)) == FILES
 
 
 def test_a_reset_in_one_kernel_loses_nothing_of_another(home):
     writes = "assert store.record(store.Event('kept', 'answer', False)) == ''"
     both = (
-        "store.record(store.Event('gone', 'answer', True)); assert store.forget('gone')[0]['attempts'] == 1"
+        "store.record(store.Event('gone', 'answer', True)); assert set(store.forget('gone')[0]) == {'gone'}"
     )
     assert kernels(home, 40, writer=writes, other=both) == [0, 0]
     entries, said = store.read()

@@ -3,13 +3,14 @@ answer."""
 
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from typing import Any
 
 from lesson_lib.checks import engine, store
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import Note, Result
 from lesson_lib.checks.schedule import due
-from lesson_lib.checks.short import Choice, Number, Open, Word
+from lesson_lib.checks.short import RETURNING, Open
 from lesson_lib.checks.values import described
 
 MOST = 3  # questions of a warm-up
@@ -17,18 +18,20 @@ NOTHING_DUE = "Nothing returns today. Questions of parts that you have done come
 
 
 def predict(name: Any) -> Any:
-    """A card that asks a question and keeps the first answer: buttons for choices, a field for a number or a
-    word. Says right or wrong, what the wrong answer would mean, and why the right one is right."""
+    """A card that asks a question and keeps the first answer, and whether you were sure: buttons for choices,
+    a field for a number or a word. Says right or wrong, what the wrong answer would mean, and why the right
+    one is right."""
     from lesson_lib.checks.card import Card
 
     exercise, said = engine.find(name)
     if exercise is None:
         return Note("No question", {"diagnosis": said})
-    if not isinstance(exercise, (Choice, Number, Word)):
+    if not isinstance(exercise, RETURNING):
         return Note(f"{exercise.name}: write it", {"next": f"check({exercise.name}) answers"})
     entry, _ = store.entry_of(exercise.name)
     committed = entry.get("answer") if exercise.prediction else None
-    return Card(exercise, lambda answer: _kept(exercise, answer), committed=committed)
+    keep = partial(_kept, exercise)
+    return Card(exercise, keep, committed=committed, asks_sure=exercise.prediction)
 
 
 def warm_up() -> Any:
@@ -57,10 +60,10 @@ def second(name: Any) -> Any:
         return Note(f"{exercise.name}: the first problem first", {"next": "answer that one, and check it"})
     trouble = store.record(store.Event(exercise.name, "posed"))
     posed = engine.second_of(exercise, entry.get("posed", 0) + 1)
-    if isinstance(posed, (Choice, Number, Word)):
+    if isinstance(posed, RETURNING):
         from lesson_lib.checks.card import Card
 
-        return Card(posed, lambda answer: _kept(posed, answer), head="Once more")
+        return Card(posed, partial(_kept, posed), head="Once more")
     rows = {"asked": posed.asked, "next": f"write {posed.name}, then check({posed.name})"}
     rows |= {"progress": trouble} if trouble else {}
     return Note(f"{posed.name}: a second problem", rows, posed.start)
@@ -88,9 +91,9 @@ def _yes(answer: Any) -> bool | None:
     return answer if isinstance(answer, bool) else None
 
 
-def _kept(exercise: Exercise, answer: Any) -> Result:
-    """The result of an answer that was committed in a card."""
-    return engine.keep(exercise, exercise.judge(answer, lambda *_: None), answer)
+def _kept(exercise: Exercise, answer: Any, sure: bool = False) -> Result:
+    """The result of an answer that was committed in a card, by somebody who was sure of it or not."""
+    return engine.keep(exercise, exercise.judge(answer, lambda *_: None), answer, sure=sure)
 
 
 def _returning(most: int, title: str) -> Any:
@@ -98,7 +101,8 @@ def _returning(most: int, title: str) -> Any:
 
     entries, _ = store.read()
     today = date.today()
-    days = {name: due(entries.get(name, {})) for name, e in engine.exercises().items() if _returns(e)}
+    asked = engine.exercises().items()
+    days = {name: due(entries.get(name, {})) for name, e in asked if isinstance(e, RETURNING)}
     names = sorted((day, name) for name, day in days.items() if day is not None and day <= today)[:most]
     if not names:
         return Note(title, {"today": NOTHING_DUE})
@@ -109,21 +113,17 @@ def _returning(most: int, title: str) -> Any:
     return Stack(f"{title}: {count} from earlier parts", cards)
 
 
-def _returns(exercise: Exercise) -> bool:
-    return isinstance(exercise, (Choice, Number, Word))
-
-
 def _anew(name: str, today: date) -> Exercise:
     """The question as it returns: with new numbers where it has a generator."""
     exercise = engine.exercises()[name]
     if exercise.second is None:
         return exercise
     made = engine.second_of(exercise, today.toordinal())
-    return made if _returns(made) else exercise
+    return made if isinstance(made, RETURNING) else exercise
 
 
-def _return_of(name: str, exercise: Exercise) -> Callable[[Any], Result]:
-    def keep_return(answer: Any) -> Result:
+def _return_of(name: str, exercise: Exercise) -> Callable[[Any, bool], Result]:
+    def keep_return(answer: Any, sure: bool) -> Result:
         result = exercise.judge(answer, lambda *_: None)
         if result.state in ("passed", "failed"):
             trouble = store.record(store.Event(name, "return", result.passed))

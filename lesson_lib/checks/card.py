@@ -32,6 +32,7 @@ CARD_CSS = """
   font-size:var(--jp-content-font-size1, 14px); overflow:visible; text-overflow:clip}
 .ll-card .ll-option:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
 """  # noqa: E501
+SURE = "I am sure (say so before you choose)"
 FOLD = "Commit to an answer; then unfold"
 
 
@@ -57,24 +58,28 @@ class _Shown(ipywidgets.VBox):
 class Card(_Shown):
     """A question, and what came of it. `commit(answer)` judges an answer and keeps it, once.
 
-    `keep` gives the result of an answer and a sentence where it could not be saved; `committed` is the answer
-    that was given on an earlier day.
+    `keep` gives the result of an answer, and of whether its writer is sure of it, and a sentence where it
+    could not be saved; `committed` is the answer that was given on an earlier day. With `asks_sure` there is
+    a box for being sure.
     """
 
     def __init__(
         self,
         exercise: Exercise,
-        keep: Callable[[Any], Result],
+        keep: Callable[[Any, bool], Result],
         *,
         head: str = "Predict",
         committed: str | None = None,
+        asks_sure: bool = False,
     ) -> None:
         self.exercise, self.keep, self.head = exercise, keep, head
         self.result: Result | None = None
         self.words, self.page = question_text(exercise, head), question_page(exercise, head)
+        self.sure = ipywidgets.Checkbox(description=SURE, indent=False)
         self.asking = ipywidgets.VBox(self._controls())
         self.said = ipywidgets.HTML()
-        super().__init__([ipywidgets.HTML(_framed(_asked(exercise, head))), self.asking, self.said])
+        doubt = [self.sure] if asks_sure else []
+        super().__init__([ipywidgets.HTML(_framed(_asked(exercise, head))), *doubt, self.asking, self.said])
         if committed is not None:
             self._tell(exercise.judge(committed, lambda *_: None), committed)
 
@@ -82,7 +87,7 @@ class Card(_Shown):
         """The result of an answer. The first that can be read is kept; after it the card is settled."""
         if self.result is not None:
             return self.result
-        result = self.keep(answer)
+        result = self.keep(answer, self.sure.value)
         if result.state in ("passed", "failed"):
             self._tell(result, str(answer))
         else:
@@ -113,6 +118,7 @@ class Card(_Shown):
     def _tell(self, result: Result, answer: str) -> None:
         self.result = result
         self.asking.children = ()
+        self.children = [child for child in self.children if child is not self.sure]
         self.said.value = _status(_verdict(self.exercise, result, answer), COLOURS[result.state])
 
 

@@ -1,9 +1,8 @@
-"""The verbs of an exercise: check, yours, hint, solution, progress, export_progress, reset, and picture for
-what is predicted before it is drawn. What asks (predict, warm_up, second ...) is in asking."""
+"""The verbs of an exercise: check, yours, hint, solution, and picture for what is predicted before it is
+drawn. What asks (predict, warm_up, second ...) is in asking, what was done (progress, reset) in records."""
 
 import difflib
 import math
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -15,12 +14,11 @@ from typing import Any
 
 import torch
 
-from lesson_lib.checks import overview, runner, store, trial, values
+from lesson_lib.checks import runner, store, trial, values
 from lesson_lib.checks.exercise import Exercise, Write
-from lesson_lib.checks.overview import Lesson, Overview, Standing
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.short import Open
-from lesson_lib.checks.values import copies, described
+from lesson_lib.checks.values import copies
 
 SECOND = "_2"  # at the end of a name: its second problem
 LONGEST = 20_000  # characters of a text, ten times a long answer
@@ -107,8 +105,9 @@ def yours(name: Any) -> Callable[..., Any]:
     return _PASSED.get(exercise.name, exercise.solution)
 
 
-def keep(exercise: Exercise, result: Result, answer: Any) -> Result:
-    """The result, written to the store where it counts, with what comes next."""
+def keep(exercise: Exercise, result: Result, answer: Any, *, sure: bool = False) -> Result:
+    """The result, written to the store where it counts, with what comes next; `sure` is what its writer says
+    of a prediction."""
     if result.state not in ("passed", "failed"):
         return result
     if exercise.name not in exercises():  # a second problem: it belongs to the first
@@ -119,7 +118,8 @@ def keep(exercise: Exercise, result: Result, answer: Any) -> Result:
     entry, said = store.entry_of(exercise.name)
     if exercise.prediction and entry.get("attempts"):
         return result  # answered once
-    event = store.Event(exercise.name, "answer", result.passed, _fields(exercise, result, answer, entry))
+    fields = _fields(exercise, result, answer, entry) | ({"sure": True} if sure else {})
+    event = store.Event(exercise.name, "answer", result.passed, fields)
     after = store.after(entry, event)
     if result.passed and exercise.second is not None and not exercise.prediction:
         told = "asks it again, with something else"
@@ -230,97 +230,9 @@ def picture(name: Any) -> Any:
     return exercise.picture()
 
 
-def progress() -> Overview:
-    """All lessons and exercises with their states, and what to do next."""
-    entries, said = store.read()
-    return Overview(_lessons(entries), said)
-
-
-def export_progress(path: Any = "progress.csv") -> Note:
-    """Write `progress()` to a CSV file for an instructor, a row per exercise: no name, no answer. Says what
-    was written, or why not.
-
-    Columns: lesson, exercise, stars, minutes, state, attempts, first_pass. An older export is replaced, any
-    other file is not.
-    """
-    try:
-        path = os.fspath(path)
-    except Exception:  # no path, or one that does not say which
-        pass
-    if not isinstance(path, str) or not path:
-        got = "an empty one" if path == "" else described(path)
-        said = f'path must be the name of a file, got {got}; try export_progress("progress.csv")'
-        return Note("Not exported", {"diagnosis": said})
-    try:
-        entries, said = store.load()
-    except store.TROUBLES as error:  # an export would say that nothing has been done
-        return Note("Not exported", {"diagnosis": f"your progress could not be read ({store.reason(error)})"})
-    lessons = _lessons(entries)
-    trouble = overview.export(lessons, path)
-    if trouble:
-        return Note("Not exported", {"diagnosis": trouble})
-    every = [standing for lesson in lessons for standing in lesson.standings]
-    rows = {
-        "file": path,
-        "holds": (
-            f"{len(every)} exercises, {sum(s.state == 'passed' for s in every)} of them passed; no name, no"
-            " answer"
-        ),
-        "next": "open it in a spreadsheet, or send it to your instructor",
-    }
-    return Note("Exported", rows | ({"progress file": said} if said else {}))
-
-
-def reset(name: Any = None) -> Note:
-    """Forget one exercise: its attempts, its pass, the hints it gave; then it can be done again. Says what
-    was forgotten."""
-    if name is None:
-        said = 'reset forgets one exercise, never all; say which: reset("name"); progress() lists the names'
-        return Note("Nothing was reset", {"diagnosis": said})
-    exercise, said = find(name)
-    if exercise is None:
-        return Note("Nothing was reset", {"diagnosis": said})
-    entry, trouble = store.forget(exercise.name)
-    _PASSED.pop(exercise.name, None)
-    forgotten = []
-    if entry is not None:
-        forgotten += [_count(entry["attempts"], "attempt")] if entry["attempts"] else []
-        forgotten += [f"the pass of {entry['first_pass']}"] if entry["first_pass"] else []
-        hints = len(entry.get("hints", ()))
-        forgotten += [_count(hints, "hint")] if hints else []
-        forgotten += ["that you saw the solution"] if "solution" in entry else []
-        forgotten += ["how you judged it"] if "judged" in entry else []
-    if forgotten:
-        notebook = next(place for place, asked in lessons().items() if exercise in asked)
-        rows = {
-            "forgotten": ", ".join(forgotten),
-            "next": f"empty your answer in {notebook}.ipynb, and do it again",
-        }
-    else:
-        rows = {"diagnosis": "there is nothing to forget: no attempt, no hint"}
-    return Note(
-        f"{exercise.name}: " + ("as if never tried" if forgotten else "nothing was reset"),
-        rows | ({"progress file": trouble} if trouble else {}),
-    )
-
-
-def _lessons(entries: store.Entries) -> tuple[Lesson, ...]:
-    def standing(exercise: Exercise) -> Standing:
-        entry = entries.get(exercise.name, {})
-        judged = tuple(entry["judged"]) if "judged" in entry else None
-        return Standing(
-            exercise, entry.get("attempts", 0), entry.get("first_pass"), judged, "solution" in entry
-        )
-
-    found = (
-        Lesson(notebook, tuple(standing(exercise) for exercise in asked if not exercise.prediction))
-        for notebook, asked in lessons().items()
-    )
-    return tuple(lesson for lesson in found if lesson.standings)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
+def forget(name: str) -> None:
+    """Forget the function that passed as this exercise: a part goes on with the course's."""
+    _PASSED.pop(name, None)
 
 
 def _judged(exercise: Exercise, answer: Any) -> Result:

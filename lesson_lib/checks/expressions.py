@@ -4,6 +4,7 @@ import ast
 import math
 import numbers
 import operator
+import re
 import unicodedata
 from decimal import Decimal
 from typing import Any
@@ -76,7 +77,7 @@ def _value_of(text: str) -> float:
     part = 1.0
     if text.endswith("%"):
         text, part = text[:-1], 0.01
-    if "," in text:
+    if re.search(r"\d,\d", text):
         raise _Unknown("a comma is no decimal point here: write 0.5 and 1000")
     return part * _evaluated(ast.parse(text.strip(), mode="eval").body)
 

@@ -1,35 +1,38 @@
-"""Where a learner stands: tables for a terminal and for a notebook, and a file for an instructor's
-spreadsheet."""
+"""Where a learner stands, by chapter, part and exercise: tables for a terminal and for a notebook."""
 
-import csv
-import io
-import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from html import escape
+from itertools import groupby
 from pathlib import Path
 
-from lesson_lib.checks import store
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, WORDS, State
 from lesson_lib.checks.short import Open
 
-HEADER = ("lesson", "exercise", "stars", "minutes", "state", "attempts", "first_pass")
-RIGHT = {"passed", "judged", "minutes", "minutes left"}  # columns of numbers
+RIGHT = {"passed", "judged", "predicted", "right", "minutes", "minutes left", "questions"}  # of numbers
+NAMES = 4  # of what returns on one day, at most
+DAYS = 4  # on which something returns, one row for each
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One exercise, and what a learner has done of it. `first_pass` is a day such as 2026-11-21, or None;
-    `judged` are points with a yes, and points, of an open answer; `solution` says whether it was seen before
-    a pass."""
+    """One exercise or prediction, and what a learner has done of it.
+
+    `first_pass` is a day such as 2026-11-21, or None; `judged` are points with a yes, and points, of an open
+    answer; `solution` says whether it was seen before a pass; `sure`, of a prediction, whether its writer
+    was; `due` is the day on which the question returns, or None.
+    """
 
     exercise: Exercise
     attempts: int = 0
     first_pass: str | None = None
     judged: tuple[int, int] | None = None
     solution: bool = False
+    sure: bool = False
+    due: date | None = None
 
     @property
     def state(self) -> State:
@@ -39,18 +42,75 @@ class Standing:
         return "judged" if self.judged else "failed" if self.attempts else "open"
 
     @property
+    def done(self) -> bool:
+        """Whether it is behind its learner: passed, judged, or predicted, rightly or not."""
+        return self.state in ("passed", "judged") or (self.exercise.prediction and self.attempts > 0)
+
+    @property
     def words(self) -> str:
         """The state with its sign, and what there is to count."""
         day = f" {self.first_pass}" if self.first_pass else ""
+        if self.exercise.prediction and self.attempts:
+            said = "right" if self.first_pass else "not so"
+            return f"{SIGNS[self.state]} {said}{day}{', and you were sure' * self.sure}"
         tries = f", {self.attempts} attempt{'s' * (self.attempts != 1)}" if self.attempts else ""
         said = f": {self.judged[0]} of {self.judged[1]}" if self.state == "judged" else ""
         seen = ", solution seen first" if self.solution else ""
         return f"{SIGNS[self.state]} {WORDS[self.state].lower()}{day}{said}{tries}{seen}"
 
 
+class Some:
+    """Counts over some standings: what an overview's row says of a chapter or of a notebook."""
+
+    standings: tuple[Standing, ...]
+
+    @property
+    def left(self) -> list[Standing]:
+        """Exercises that are neither passed nor judged yet, in order."""
+        return [s for s in self.standings if not s.done and not s.exercise.prediction]
+
+    @property
+    def passed(self) -> str:
+        """3 of 8: of those that a check can pass."""
+        return self._counted("passed")
+
+    @property
+    def judged(self) -> str:
+        """0 of 1: of those that their writer judges; '' where there is none."""
+        return self._counted("judged")
+
+    def _counted(self, state: State) -> str:
+        asked = [s for s in self.standings if not s.exercise.prediction]
+        able = [s for s in asked if isinstance(s.exercise, Open) == (state == "judged")]
+        return f"{sum(s.state == state for s in able)} of {len(able)}" if able else ""
+
+    @property
+    def predictions(self) -> list[Standing]:
+        """The predictions that were answered."""
+        return [s for s in self.standings if s.exercise.prediction and s.attempts]
+
+    @property
+    def predicted(self) -> str:
+        """4 of 5: predictions that were answered; '' where there is none."""
+        asked = sum(s.exercise.prediction for s in self.standings)
+        return f"{len(self.predictions)} of {asked}" if asked else ""
+
+    @property
+    def right(self) -> str:
+        """3 of 4: predictions that were right, of those answered; '' where none was."""
+        return right(self.predictions)
+
+    def row(self, title: str, link: str) -> "list[Cell]":
+        """Title, counts, minutes that are left, and the next exercise."""
+        minutes = str(sum(s.exercise.minutes for s in self.left))
+        counts = (self.passed, self.judged, self.predicted, self.right, minutes)
+        following = Cell(self.left[0].exercise.name, link) if self.left else Cell("all done")
+        return [Cell(title), *map(Cell, counts), following]
+
+
 @dataclass(frozen=True)
-class Lesson:
-    """The exercises of one notebook, such as "exercises/02_scoring"."""
+class Lesson(Some):
+    """The exercises and predictions of one notebook, such as "exercises/02_scoring"."""
 
     notebook: str
     standings: tuple[Standing, ...]
@@ -63,19 +123,28 @@ class Lesson:
         return stem.replace("_", " ") + " (part)" * bool(whole)
 
     @property
-    def left(self) -> list[Standing]:
-        """What is neither passed nor judged yet, in order."""
-        return [standing for standing in self.standings if standing.state not in ("passed", "judged")]
+    def chapter(self) -> str:
+        """The number of its chapter; '' for a page that belongs to none."""
+        found = re.match(r"(\d\d)[a-z]?_", self.notebook.rpartition("/")[2])
+        return found[1] if found else ""
+
+
+@dataclass(frozen=True)
+class Chapter(Some):
+    """The notebooks of a chapter; `title` is its number and name."""
+
+    title: str
+    lessons: tuple[Lesson, ...]
 
     @property
-    def passed(self) -> str:
-        """3 of 8: of those that a check can pass."""
-        return _counted(self.standings, "passed")
+    def standings(self) -> tuple[Standing, ...]:
+        """Of all its notebooks."""
+        return tuple(standing for lesson in self.lessons for standing in lesson.standings)
 
     @property
-    def judged(self) -> str:
-        """0 of 1: of those that their writer judges; '' where there is none."""
-        return _counted(self.standings, "judged")
+    def begun(self) -> bool:
+        """Whether anything of it was answered."""
+        return any(standing.attempts or standing.judged for standing in self.standings)
 
 
 @dataclass(frozen=True)
@@ -91,132 +160,163 @@ class Cell:
         return f"<a href='{escape(self.link)}'>{escape(self.text)}</a>" if self.link else escape(self.text)
 
 
-@dataclass(frozen=True, eq=False)
-class Overview:
-    """All lessons with their exercises, and what to do next; `said` is a sentence about the progress file, or
-    ''.
+Table = tuple[str, list[str], list[list[Cell]]]  # caption, heads, rows
 
-    A terminal shows the exercises first, so that the lessons and what is next stand at its end; a notebook
-    folds them, but for the lesson that is next.
+
+@dataclass(frozen=True, eq=False)
+class Overview(Some):
+    """All chapters with their parts and exercises, what was done last, what is next and what returns; `said`
+    is a sentence about the progress file, or ''.
+
+    Details are shown of chapters that were begun, and of the next one. A terminal shows them first, so that
+    the chapters and what is next stand at its end; a notebook folds them.
     """
 
     lessons: tuple[Lesson, ...]
+    last: str = ""
     said: str = ""
+    today: date = field(default_factory=date.today)
 
     @property
-    def _title(self) -> str:
-        every = [standing for lesson in self.lessons for standing in lesson.standings]
-        judged = _counted(every, "judged")
-        return f"Exercises: {_counted(every, 'passed')} passed" + (f", {judged} judged by you" * bool(judged))
+    def standings(self) -> tuple[Standing, ...]:
+        """Of all notebooks."""
+        return tuple(standing for lesson in self.lessons for standing in lesson.standings)
 
     @property
-    def _following(self) -> tuple[Lesson, str] | None:
-        return next(((lesson, lesson.left[0].exercise.name) for lesson in self.lessons if lesson.left), None)
+    def chapters(self) -> list[Chapter]:
+        """The notebooks by their chapters, in order; last the pages outside of them."""
+        found = []
+        for number, own in groupby(self.lessons, key=lambda lesson: lesson.chapter):
+            lessons = tuple(own)
+            whole = [lesson.title for lesson in lessons if lesson.notebook.startswith("exercises/")]
+            only = f"{number} {lessons[0].title.removesuffix(' (part)').partition(' ')[2]}"
+            found.append(Chapter((whole or [only])[0] if number else "pages", lessons))
+        return found
 
-    def _all(self) -> tuple[str, list[str], list[list[Cell]]]:
-        rows = []
-        for lesson in self.lessons:
-            minutes = str(sum(standing.exercise.minutes for standing in lesson.left))
-            following = Cell(lesson.left[0].exercise.name, _link(lesson)) if lesson.left else Cell("all done")
-            done = [Cell(lesson.passed), Cell(lesson.judged)]
-            rows.append([Cell(lesson.title), *done, Cell(minutes), following])
-        return "Lessons", ["lesson", "passed", "judged", "minutes left", "next exercise"], rows
+    @property
+    def following(self) -> tuple[Lesson, Standing] | None:
+        """Where to go on from what was done last: the first that is not done from there on."""
+        order = [(lesson, standing) for lesson in self.lessons for standing in lesson.standings]
+        names = [standing.exercise.name for _, standing in order]
+        at = names.index(self.last) if self.last in names else 0
+        return next((found for found in order[at:] + order[:at] if not found[1].done), None)
 
-    def _of(self, lesson: Lesson) -> tuple[str, list[str], list[list[Cell]]]:
+    @property
+    def head(self) -> dict[str, Cell]:
+        """What stands above all tables: label and text."""
+        judged = self.judged
+        exercises = f"{self.passed} passed" + f", {judged} judged by you" * bool(judged)
+        rows = {"exercises": Cell(exercises), "predictions": Cell(self._calibration)}
+        if due := [s for s in self.standings if s.due is not None and s.due <= self.today]:
+            count = f"{len(due)} question{'s' * (len(due) != 1)}"
+            rows["today"] = Cell(f"{count} to answer again: review() asks them")
+        places = {s.exercise.name: lesson for lesson in self.lessons for s in lesson.standings}
+        if self.last in places:
+            rows["last"] = Cell(f"{self.last}, in {places[self.last].notebook}.ipynb")
+        if self.following is None:
+            rows["next"] = Cell("all exercises are done")
+        else:
+            lesson, standing = self.following
+            rows["next"] = Cell(f"{standing.exercise.name}, in {lesson.notebook}.ipynb", link(lesson))
+        return rows | ({"progress file": Cell(self.said)} if self.said else {})
+
+    @property
+    def _calibration(self) -> str:
+        """How many predictions were right; of those that their writer was sure of, and of the others."""
+        if not self.predictions:
+            return f"{self.predicted} answered"
+        parts = [f"{self.predicted} answered, {self.right} right"]
+        for sure, words in ((True, "sure"), (False, "not sure")):
+            own = [s for s in self.predictions if s.sure == sure]
+            parts += [f"{words}: {right(own)} right"] if own and any(s.sure for s in self.predictions) else []
+        return "; ".join(parts)
+
+    @property
+    def tables(self) -> tuple[list[Table], list[Table], list[list[Table]]]:
+        """What returns, in one table or none; the chapters, in one; the tables of each chapter in detail."""
+        links = {chapter.title: self._link(chapter) for chapter in self.chapters}
+        rows = [chapter.row(chapter.title, links[chapter.title]) for chapter in self.chapters]
+        heads = ["passed", "judged", "predicted", "right", "minutes left", "next exercise"]
+        returning = self._returning()
+        details = []
+        for chapter in self._shown():
+            parts = [lesson.row(lesson.title, link(lesson)) for lesson in chapter.lessons]
+            details.append(
+                [("Notebooks of " + chapter.title, ["notebook", *heads], parts), self._of(chapter)]
+            )
+        return (
+            [("What returns", ["day", "questions", "which"], returning)] if returning else [],
+            [("Chapters", ["chapter", *heads], rows)],
+            details,
+        )
+
+    def _shown(self) -> list[Chapter]:
+        following = self.following[0] if self.following else None
+        return [chapter for chapter in self.chapters if chapter.begun or following in chapter.lessons]
+
+    def _link(self, chapter: Chapter) -> str:
+        return next((link(lesson) for lesson in chapter.lessons if lesson.left), "")
+
+    def _of(self, chapter: Chapter) -> Table:
         rows = [
-            [Cell(s.exercise.name), Cell(stars(s.exercise)), Cell(str(s.exercise.minutes)), Cell(s.words)]
+            [
+                *map(Cell, (s.exercise.name, lesson.title, stars(s.exercise), str(s.exercise.minutes))),
+                Cell(s.words),
+                Cell(self._day(s.due) if s.due is not None else ""),
+            ]
+            for lesson in chapter.lessons
             for s in lesson.standings
         ]
-        return f"Exercises of {lesson.title}", ["exercise", "level", "minutes", "state"], rows
+        heads = ["exercise", "notebook", "level", "minutes", "state", "returns"]
+        return f"Exercises of {chapter.title}", heads, rows
+
+    def _day(self, due: date) -> str:
+        if due <= self.today:
+            return "today"
+        return "tomorrow" if due == self.today + timedelta(days=1) else due.isoformat()
+
+    def _returning(self) -> list[list[Cell]]:
+        found = sorted((max(s.due, self.today), s.exercise.name) for s in self.standings if s.due is not None)
+        days = [(day, [name for _, name in own]) for day, own in groupby(found, key=lambda one: one[0])]
+        rows = []
+        for day, names in days[:DAYS]:
+            more = f" and {len(names) - NAMES} more" * (len(names) > NAMES)
+            rows.append([*map(Cell, (self._day(day), str(len(names)), ", ".join(names[:NAMES]) + more))])
+        if later := sum(len(names) for _, names in days[DAYS:]):
+            rows.append([*map(Cell, ("later", str(later), ""))])
+        return rows
 
     def __repr__(self) -> str:
-        parts = [_text(*self._of(lesson)) for lesson in self.lessons]
-        parts += [_text(*self._all()), self._title]
-        if self._following is None:
-            parts[-1] += "\nnext: all exercises are done"
-        else:
-            lesson, name = self._following
-            parts[-1] += f"\nnext: {name}, in {lesson.notebook}.ipynb"
-        if self.said:
-            parts[-1] += f"\nprogress file: {self.said}"
-        return "\n\n".join(parts)
+        returning, chapters, details = self.tables
+        every = [table for tables in details for table in tables] + returning + chapters
+        rows = "\n".join(f"{label}: {cell.text}" for label, cell in self.head.items())
+        return "\n\n".join([*(_text(*table) for table in every), rows])
 
     def _repr_html_(self) -> str:
-        following, opened = "all exercises are done", None
-        if self._following is not None:
-            opened, name = self._following
-            place = Cell(f"{opened.notebook}.ipynb", _link(opened))
-            following = f"<code>{escape(name)}</code>, in {place.html}"
-        said = f"<div>progress file: {escape(self.said)}</div>" if self.said else ""
+        returning, chapters, details = self.tables
+        rows = "".join(f"<div>{label}: {cell.html}</div>" for label, cell in self.head.items())
         folds = "".join(
-            f"<details{' open' * (lesson is opened)}><summary"
-            f" style='cursor:pointer'>{escape(lesson.title)}</summary>{_html(*self._of(lesson))}</details>"
-            for lesson in self.lessons
+            f"<details><summary style='cursor:pointer'>{escape(chapter.title)}</summary>"
+            f"{''.join(_html(*table) for table in tables)}</details>"
+            for chapter, tables in zip(self._shown(), details, strict=True)
         )
         return (
-            f"<div style='border-left:.3em solid {COLOURS['open']};padding:.2em .8em;color:inherit'>"
-            f"<div><b>{self._title}</b></div><div>next: {following}</div>{said}"
-            f"{_html(*self._all())}{folds}</div>"
+            f"<div style='border-left:.3em solid {COLOURS['open']};padding:.2em .8em;color:inherit'>{rows}"
+            f"{''.join(_html(*table) for table in returning + chapters)}{folds}</div>"
         )
 
 
-def _counted(standings: Sequence[Standing], state: State) -> str:
-    """3 of 8: how many of those that can come into this state, passed or judged, are in it."""
-    able = [s for s in standings if isinstance(s.exercise, Open) == (state == "judged")]
-    return f"{sum(s.state == state for s in able)} of {len(able)}" if able else ""
+def right(predictions: Sequence[Standing]) -> str:
+    """3 of 4: how many predictions were right; '' where there is none."""
+    return f"{sum(s.state == 'passed' for s in predictions)} of {len(predictions)}" if predictions else ""
 
 
 def stars(exercise: Exercise) -> str:
-    """How hard, as ★★☆."""
-    return "★" * exercise.stars + "☆" * (3 - exercise.stars)
+    """How hard, as ★★☆; of a prediction that it is one."""
+    return "predict" if exercise.prediction else "★" * exercise.stars + "☆" * (3 - exercise.stars)
 
 
-def export(lessons: Sequence[Lesson], path: str) -> str:
-    """Write one row per exercise to a CSV file; returns '' or a sentence that says why nothing was written.
-
-    Only a file that begins with our header is overwritten. It holds no name and no answer.
-    """
-    shown = str(path).encode("utf-8", "replace").decode()  # a name that no encoding has cannot be printed
-    try:
-        target = Path(os.path.realpath(Path(path).expanduser()))
-        if target.is_dir():
-            return f"{shown} is a folder; add a file's name, such as progress.csv"
-        if target.exists() and not _ours(target):
-            return f"{shown} is not an export of progress(), so it is left as it is; choose another name"
-        if not target.parent.is_dir():
-            return f"{shown} cannot be written: its folder is not there; make it, or choose another"
-        store.write_whole(target, _csv(lessons))
-    except store.TROUBLES as error:
-        return (
-            f"it could not be written ({store.reason(error)}); nothing was changed. Choose another file or"
-            " folder"
-        )
-    return ""
-
-
-def _csv(lessons: Sequence[Lesson]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text)  # commas, and lines that end as RFC 4180 says
-    writer.writerow(HEADER)
-    for lesson in lessons:
-        for s in lesson.standings:
-            state = WORDS[s.state].lower()
-            row = (lesson.title, s.exercise.name, s.exercise.stars, s.exercise.minutes, state, s.attempts)
-            writer.writerow((*row, s.first_pass or ""))
-    return text.getvalue()
-
-
-def _ours(path: Path) -> bool:
-    """Whether a file begins with our header; a spreadsheet may have written it again, with its own marks and
-    separators."""
-    if not path.is_file():  # a device, a pipe
-        return False
-    with open(path, "rb") as file:
-        line = file.readline(200).decode("utf-8-sig", errors="replace").strip()
-    return tuple(name.strip('"') for name in line.replace(";", ",").replace("\t", ",").split(",")) == HEADER
-
-
-def _link(lesson: Lesson) -> str:
+def link(lesson: Lesson) -> str:
     """Where the lesson's notebook lies, seen from this one's folder, in which its kernel runs; '' where it is
     not there."""
     # a chapter of one part calls its exercises as the part: 03_matrix_form, exercises/03_matrix_form

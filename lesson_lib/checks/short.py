@@ -70,11 +70,11 @@ def near_miss(number: float, right: float) -> str:
     """
     if right == 0 or number == 0:
         return ""
-    whole = float(right).is_integer()
+    whole, whole_too = float(right).is_integer(), float(number).is_integer()
     if whole and abs(number - right) == 1 and abs(right) > 2:
         return "; it is one off: which ends are counted?"
     ratio, close = number / right, 1e-3
-    if not whole and abs(ratio - 1) < 0.02:
+    if not whole and not whole_too and abs(ratio - 1) < 0.02:
         return "; it is close: keep four digits"
     known = {
         -1.0: "its sign is turned round",
@@ -86,7 +86,8 @@ def near_miss(number: float, right: float) -> str:
         0.01: "is a share meant?",
     }
     for factor, said in known.items():
-        if abs(ratio / factor - 1) < close:
+        share = whole and whole_too and factor in (100.0, 0.01)  # of whole numbers none is a share
+        if abs(ratio / factor - 1) < close and not share:
             return f"; {said}"
     if abs(right) != 1 and abs(number * right - 1) < close:
         return "; it is upside down: which is divided by which?"
@@ -167,6 +168,9 @@ class Word(Exercise):
         named = {_bare(wrong): slip for slip, wrong in self.slips.items()}
         slip = named.get(_bare(answer), f"{values.written(answer)} is not it")
         return self.result("failed", slip, counterexample=shown)
+
+
+RETURNING = (Choice, Number, Word)  # what warm_up() and review() ask again
 
 
 def _bare(word: str) -> str:

@@ -1,10 +1,11 @@
 """The learner's progress on disk: one small JSON file, written whole or not at all, shared by several
 kernels.
 
-`home()/progress.json`: {"version": 2, "exercises": {NAME: entry}}. An entry has attempts and first_pass (a
-day or null), and where they apply the other fields of FIELDS. What could not be written is kept in this
-session and written with the next check, or the next look at the progress. A file of another version keeps all
-that this version does not know.
+`home()/progress.json`: {"version": 2, "last": NAME, "exercises": {NAME: entry}}. An entry has attempts and
+first_pass (a day or null), and where they apply the other fields of FIELDS; `last` was answered last. What
+could not be written is kept in this session and written with the next check, or the next look at the
+progress. A file of another version keeps all that this version does not know. `progress-copy.json` is the
+last good copy: what a damaged file has lost is taken from it.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from typing import Any, Literal
 from lesson_lib.device import home
 
 VERSION = 2
+COPY = "progress-copy.json"
 LOCK_WAIT_S = 1.0
 LOCK_STALE_S = 10.0  # a lock this old was left by a kernel that died
 TROUBLES = (OSError, RuntimeError, ValueError)  # a disk's, an unknown user's home, a path that is none
@@ -33,6 +35,7 @@ FIELDS: dict[str, type] = {
     "day": str,  # of the last answer
     "row": int,  # right answers in a row, each on its own day: when it returns (schedule.py)
     "answer": str,  # to a prediction, as it was committed
+    "sure": bool,  # of that answer, when it was committed
     "slip": str,  # the last mistake that was named
     "stage": int,  # of the last wrong answer: which third of the check it reached
     "hints": list,  # numbers of the hints given
@@ -66,13 +69,16 @@ def record(event: Event) -> str:
         return _save()
 
 
-def forget(name: str) -> tuple[Entry | None, str]:
-    """Drop the entry of exercise `name`; returns it (None: there was none), and a sentence where something is
+def forget(*names: str) -> tuple[Entries, str]:
+    """Drop the entries of these exercises; returns those that there were, and a sentence where something is
     wrong, else ''."""
     entries, said = read()
-    if name not in entries:
-        return None, said
-    return entries[name], record(Event(name, "forget")) or said
+    gone = {name: entries[name] for name in names if name in entries}
+    if not gone:
+        return gone, said
+    with _one_thread:
+        _unsaved.extend(Event(name, "forget") for name in gone)
+        return gone, _save() or said
 
 
 def after(entry: Entry, event: Event) -> Entry:
@@ -125,6 +131,16 @@ def entry_of(name: str) -> tuple[Entry, str]:
     return entries.get(name, {}), said
 
 
+def last() -> str:
+    """The exercise that was answered last, '' where none is known."""
+    with _one_thread:
+        answered = _last(_unsaved)
+        try:
+            return answered or str(_read(home() / "progress.json").more.get("last", ""))
+        except TROUBLES:
+            return answered
+
+
 def load() -> tuple[Entries, str]:
     """What `read` returns; raises one of TROUBLES where there is a file that cannot be read."""
     with _one_thread:
@@ -170,18 +186,30 @@ def _save() -> str:
                     said = (
                         f"the progress file was damaged; it is kept as {kept.name} in {folder.name}, "
                         "what could be read of it was taken over"
+                        + ", the rest from its last good copy"
+                        * found.copied
                     )
 
             found = _read(path)
             exercises = dict(found.unknown)
             for name, entry in _with(found.entries, _unsaved).items():
                 exercises[name] = found.unknown.get(name, {}) | entry
-            content = {"version": VERSION} | found.more | {"exercises": exercises}
-            _written(path, json.dumps(content, indent=1, sort_keys=True) + "\n", put)
+            answered = _last(_unsaved)
+            content = {"version": VERSION} | found.more | ({"last": answered} if answered else {})
+            text = json.dumps(content | {"exercises": exercises}, indent=1, sort_keys=True) + "\n"
+            _written(path, text, put)
+            with contextlib.suppress(OSError):  # a copy is no reason to worry anybody
+                copy = folder / COPY
+                _written(copy, text, lambda fresh: _replace(fresh, copy), safe=False)
     except TROUBLES as error:
         return f"your progress could not be saved ({reason(error)}); it is kept until this kernel ends"
     _unsaved.clear()
     return said
+
+
+def _last(events: list[Event]) -> str:
+    done = [event.name for event in events if event.what in ("answer", "return", "second", "judged")]
+    return done[-1] if done else ""
 
 
 def _with(entries: Entries, events: list[Event]) -> Entries:
@@ -202,11 +230,27 @@ class _Found:
     damaged: bool = False
     unknown: Entries = field(default_factory=dict)  # a newer version's, which count nothing that we know
     more: dict[str, Any] = field(default_factory=dict)  # what stands beside the exercises
+    copied: bool = False  # whether a part of it comes from the last good copy
 
 
 def _read(path: Path) -> _Found:
-    """The entries that are good, whether the file is damaged, and what a newer version has put there. Nothing
-    is changed."""
+    """What a progress file holds; what a damaged one has lost comes from its last good copy. Nothing is
+    changed."""
+    found = _parsed(path)
+    if not found.damaged:
+        return found
+    try:
+        copy = _parsed(path.with_name(COPY))
+    except OSError:
+        return found
+    if copy.damaged or not copy.entries.keys() - found.entries.keys():
+        return found
+    entries, unknown = copy.entries | found.entries, copy.unknown | found.unknown
+    return _Found(entries, True, unknown, copy.more | found.more, copied=True)
+
+
+def _parsed(path: Path) -> _Found:
+    """The entries that are good, whether the file is damaged, and what a newer version has put there."""
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -249,15 +293,16 @@ def _set_aside(path: Path) -> Path:
     return kept
 
 
-def _written(path: Path, text: str, put: Callable[[Path], None]) -> None:
-    """Write `text` beside `path`, down to the disk, then let `put` move it there; in any trouble the new file
-    goes."""
+def _written(path: Path, text: str, put: Callable[[Path], None], *, safe: bool = True) -> None:
+    """Write `text` beside `path`, down to the disk where it must be `safe`, then let `put` move it there; in
+    any trouble the new file goes."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(fresh, "w", encoding="utf-8", newline="") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
+            if safe:
+                os.fsync(file.fileno())
         put(fresh)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -72,4 +72,4 @@ sum_of_three = Number(
     },
 )
 
-EXERCISES = (weighted_sum, sum_of_three)
+EXERCISES = (sum_of_three, weighted_sum)

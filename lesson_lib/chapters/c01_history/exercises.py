@@ -172,7 +172,7 @@ shares = Write(
             ".max()",
             ".square().sum() / (seen == sight).sum()",
         ),
-        "table[seen, tags] += 1 counts a pair that occurs twice once; index_put_ with accumulate=True counts each": (
+        "each sight counts once (table[seen, tags] += 1 does that); count how often its top tag occurs": (
             "right = 0",
             "table = torch.zeros(int(seen.max()) + 1, int(tags.max()) + 1)\n    table[seen, tags] += 1\n    return table.amax(1).sum() / len(tags)\n    right = 0",
         ),

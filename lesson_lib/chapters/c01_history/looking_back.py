@@ -138,6 +138,10 @@ write_one_place = Write(
             "return torch.eye(n, m, dtype=torch.bool)",
         ),
         "nothing is open: True is missing": ("mask[:, -1] = True", "mask[:, -1] = False"),
+        "that is the causal mask: here every query sees the last place, whatever its own": (
+            "mask[:, -1] = True\n    return mask",
+            "return torch.ones(n, m, dtype=torch.bool).tril()",
+        ),
     },
 )
 
@@ -275,8 +279,8 @@ write_additive_step = Write(
 
 ASKED = (
     which_letters,
-    all_the_same,
     write_one_place,
+    all_the_same,
     write_additive_step,
     wholly_right,
     what_it_shows,

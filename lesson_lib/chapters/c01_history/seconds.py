@@ -797,6 +797,7 @@ def padding_counts(first: Number, n: int) -> Number:
                 ),
                 "you counted the padding as wrong; here it is tagged rightly": right / cells,
                 "that is the share of the padding": padding / cells,
+                f"that is padding against words; count right cells over all {cells}": padding / words,
                 f"you counted every word as right; {right} of {words} are": 1,
             },
         )

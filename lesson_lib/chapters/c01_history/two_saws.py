@@ -85,11 +85,15 @@ padding_counts = Number(
     ),
     answer="24 / 36",
     value=24 / 36,
+    tolerance=1e-2,  # two digits will do
     remember="24 of 36: the number says more about padding than about words",
     slips={
         "that is the share of the words, 24 of 24; the 12 padded cells are counted, too": 1,
         "that is the share of the padding": 12 / 36,
-        "that is 18 / 36: you counted only one of the two short sentences": 0.5,
+        (
+            "either you left out a short sentence, 18 / 36, or divided padding by words: take right cells /"
+            " all cells"
+        ): 0.5,
     },
 )
 
@@ -198,7 +202,14 @@ write_window_mask = Write(
     hidden=_more_window_mask,
     remember="|i - j| <= radius: a band around the diagonal",
     slips={
-        "your window looks to one side only: take the distance, whichever word comes first": (".abs()", ""),
+        "only one side has a limit, the other is open: take the distance, whichever word comes first": (
+            ".abs()",
+            "",
+        ),
+        "your window looks back only: take the distance, whichever word comes first": (
+            "(i[:, None] - i[None, :]).abs() <= radius",
+            "(i[:, None] >= i[None, :]) & (i[:, None] - i[None, :] <= radius)",
+        ),
         "the border is missing: at most `radius` words away": ("<=", "<"),
         "your table says who may NOT look": ("<=", ">"),
         "a word may look at itself: the diagonal is missing": (

@@ -239,6 +239,12 @@ write_crop = Write(
             "half, half",
         ),
         "zeros are missing below and on the right": ("half, half, half, half", "half, 0, half, 0"),
+        "your slice is cut off at the edge, and the patch too small: put zeros around the canvas first": (
+            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
+            "rows = slice(max(row - half, 0), row + half + 1)",
+            "return padded[row : row + size, column : column + size]",
+            "columns = slice(max(column - half, 0), column + half + 1)\n    return canvas[rows, columns]",
+        ),
         "your slice ends one pixel early: it must hold size rows, row - half ... row + half": (
             "row + size",
             "row + size - 1",

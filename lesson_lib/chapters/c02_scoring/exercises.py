@@ -124,6 +124,12 @@ stable = Write(
     slips={
         "exp is missing: you divide the scores by their sum": ("(scores - largest).exp()", "scores"),
         "your sums run over queries (dim=-2); they must run over keys (dim=-1)": ("sum(-1", "sum(-2"),
+        "your softmax runs along the columns, maximum and sum; a row must sum to 1: dim=-1 for both": (
+            "amax(-1",
+            "amax(-2",
+            "sum(-1",
+            "sum(-2",
+        ),
         "you did not divide by the row's sum": (" / exponentials.sum(-1, keepdim=True)", ""),
         "exp of the scores as they are: it overflows to inf, or vanishes to 0/0; subtract each row's maximum first": (
             "(scores - largest)",

@@ -68,7 +68,9 @@ score_by_hand = Number(
         "that is the score with the first key, [0, 1, 1]": 2,
         "you added all the numbers; multiply in pairs first": 11,
         "that is the second query's score with the second key": 16,
-        "that is the third query's score with the second key": 12,
+        "either that is the third query, or you paired the 2 with the second 4: a zero keeps its place": 12,
+        "you divided by the root of the width; this score is the plain dot product": "4 / sqrt(3)",
+        "that is the product of the two sums; multiply pair by pair, then add": "(1 + 0 + 2) * (4 + 4 + 0)",
     },
 )
 
@@ -264,9 +266,9 @@ ann_first = Choice(
 
 ASKED = (
     ann_share,
-    query_of_zeros,
     plus_or_times,
     write_soft_look_up,
+    query_of_zeros,
     score_by_hand,
     padding_share,
     write_without_padding,

@@ -151,6 +151,10 @@ write_slopes = Write(
         ),
         "you add the products; they are subtracted": (") - weights", ") + weights"),
         "the squares are missing: you give diag(w)": (" - weights[:, None] * weights[None, :]", ""),
+        "the input holds weights already: you apply softmax a second time": (
+            "    return torch.diag",
+            "    weights = weights.softmax(-1)\n    return torch.diag",
+        ),
     },
 )
 

@@ -168,6 +168,10 @@ product = Write(
             "scores.flatten().softmax(0).view_as(scores)",
         ),
         "softmax is missing: these are scores, not weights": ("torch.softmax(scores, dim=-1)", "scores"),
+        "exp is there, but it is not divided by its sum over the row: a row of weights sums to 1": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.exp()",
+        ),
         "your outputs stand in columns, (d_v, n); each output is a row": (
             "torch.softmax(scores, dim=-1) @ value",
             "(torch.softmax(scores, dim=-1) @ value).mT",
@@ -246,6 +250,10 @@ mixing = Write(
             "V @ A_prime.mT",
         ),
         "A' is transposed and on the left: it mixes rows of V": ("V @ A_prime", "A_prime.mT @ V"),
+        "A' holds weights already, each column sums to 1; no second softmax": (
+            "V @ A_prime",
+            "V @ A_prime.softmax(0)",
+        ),
         "the numbers are right, but tokens stand in rows; leave them in columns": (
             "V @ A_prime",
             "(V @ A_prime).mT",
@@ -450,7 +458,7 @@ cost = Number(
     slips={
         "the results are equal, the costs are not: a product of (a, b) and (b, c) takes a * b * c": 1,
         "upside down: that is right over left": "1 / 64",
-        "that is n, or (n/d)^2; one d stays on each side": 4096,
+        "either n alone, or the sizes of the tables; an entry of n^2 costs d, one of d^2 costs n": 4096,
         "you counted two products on the left and one on the right; both sides have two": 128,
         "you counted one product on the left and two on the right; both sides have two": 32,
         "that is the difference n - d; asked is how many times": "4096 - 64",
@@ -501,7 +509,9 @@ why = Open(
         "it is not about speed: softmax costs little, it forbids the regrouping": (
             r"softmax is (too )?(slow|expensive)"
         ),
-        "the scale is a number; it can move through products freely": r"sqrt|√|\bdivi[ds]",
+        "the scale is a number; it can move through products freely": (
+            r"sqrt|√|\bdivi[ds]\w* by (the )?(root|scale|d_k)"
+        ),
         "rounding has nothing to do with it: it is wrong in exact arithmetic, too": r"\bround|precision",
     },
     points=(

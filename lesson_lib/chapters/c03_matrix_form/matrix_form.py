@@ -83,7 +83,7 @@ top_left = Choice(
     answer="b",
     remember="row 0 of a causal mask sees key 0, and this query is row 0",
     slips={
-        "that is what it should see, and no mask at all would give it": "a",
+        "so it should; but torch does not know it is the last word, and counts it as the first query": "a",
         "torch counts queries from the first key, not from the last": "c",
         "every row of a causal mask sees at least column 0": "d",
     },

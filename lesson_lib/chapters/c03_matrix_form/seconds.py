@@ -60,7 +60,8 @@ def regrouped_cost(first: Number, n: int) -> Number:
             slips={
                 "the results are equal, the costs are not: a product of (a, b) and (b, c) takes a * b * c": 1,
                 "upside down: that is right over left": f"1 / {times}",
-                "that is n, or (n/d)^2; one d stays on each side": long,
+                "that is n alone; n^2 d over n d^2 leaves a d below": long,
+                "those are the sizes of the tables; an entry of n^2 costs d, one of d^2 costs n": times**2,
                 "you counted two products on the left and one on the right; both sides have two": 2 * times,
                 "that is the difference n - d; asked is how many times": long - d,
             },

@@ -417,6 +417,12 @@ silence = Write(
             "silent[head * width : (head + 1) * width] = 0",
             "silent[:, head * width : (head + 1) * width] = 0",
         ),
+        "you set a block of COLUMNS to 0, a share of d_model; a head owns shape[0] // n_heads ROWS of W_o": (
+            "w_output.shape[0]",
+            "w_output.shape[1]",
+            "silent[head * width : (head + 1) * width] = 0",
+            "silent[:, head * width : (head + 1) * width] = 0",
+        ),
         "only this head is left; it is the one to be silent": (
             "silent[head * width : (head + 1) * width] = 0",
             "silent[: head * width] = 0\n    silent[(head + 1) * width :] = 0",

@@ -322,6 +322,10 @@ write_several_heads = Write(
             "x.unflatten(-1, (n_heads, -1)).transpose(1, 2)",
             "x.unflatten(-1, (-1, n_heads)).movedim(-1, 1)",
         ),
+        "your scores are divided by the root of the full width; a head has a width of its own, d": (
+            "attend(split(query)",
+            "attend(split(query) / n_heads**0.5",
+        ),
     },
 )
 

@@ -27,6 +27,9 @@ learned_at_128 = Number(
         "the first three places have no answer: 29 are known, not 32": "(32 + 96 / 16) / 128",
         "that is the share of trained places; guesses are right, too, now and then": "32 / 128",
         "you let it guess everywhere": "1 / 16",
+        "you counted 28 known answers; from 3 to 31 there are 29 places, both ends included": (
+            "(28 + 96 / 16) / 125"
+        ),
     },
 )
 
@@ -156,6 +159,10 @@ write_alibi_bias = Write(
         "you square the distance": (".abs()", " ** 2"),
         "you divide by the distance's slope; multiply": ("-slope * ", "-1 / slope * "),
         "you count from 1: a token is at distance 0 from itself": (".abs()", ".abs() - slope"),
+        "you built the causal mask in; here only minus the slope times the distance is asked": (
+            "-slope * (place[:, None] - place).abs()",
+            "(-slope * (place[:, None] - place).abs()).masked_fill(place > place[:, None], -torch.inf)",
+        ),
     },
 )
 

@@ -760,7 +760,7 @@ why = Open(
     slips={
         "equivariant, not invariant: the outputs change places together with the tokens": r"\binvarian",
         "softmax is innocent: without it a shuffle would pass through just the same": (
-            r"softmax (loses|destroys|forgets|removes|ignores|throws)"
+            r"softmax (loses|destroys|forgets|removes|ignores|throws)|softmax .*\border .*\b(is|gets) lost"
         ),
         "W_q, W_k, W_v are the same for every token: they can know what a token is, and not where": (
             r"(w_q|w_k|w_v|matri\w+|projections?)"

@@ -146,9 +146,16 @@ write_put_back = Write(
             "order.argsort()",
             "order",
         ),
-        "you give the outputs as they came": ("[order.argsort()]", ""),
+        "the rows still stand in the order of x[order]: shuffled inputs give shuffled outputs, so undo it": (
+            "[order.argsort()]",
+            "",
+        ),
         "you turn the rows round; that undoes one order only": ("[order.argsort()]", ".flip(0)"),
         "you go back twice": ("order.argsort()", "order.argsort()[order.argsort()]"),
+        "an order read backwards does not undo it: in which row does token 0 stand, in which token 1?": (
+            "order.argsort()",
+            "order.flip(0)",
+        ),
         "you sort the rows by their numbers; it is the order that must be sorted": (
             "outputs[order.argsort()]",
             "outputs.sort(0).values",
@@ -224,6 +231,12 @@ write_code_row = Write(
         "every number has a frequency of its own; two neighbours share one": (
             "torch.arange(0, d, 2) / d",
             "torch.arange(d) / d",
+            "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()",
+            "torch.where(torch.arange(d) % 2 == 0, angles.sin(), angles.cos())",
+        ),
+        "you took the column for j; j counts pairs: columns 0 and 1 share w_0, columns 2 and 3 share w_1": (
+            "-torch.arange(0, d, 2)",
+            "-2 * torch.arange(d)",
             "torch.stack([angles.sin(), angles.cos()], dim=-1).flatten()",
             "torch.where(torch.arange(d) % 2 == 0, angles.sin(), angles.cos())",
         ),

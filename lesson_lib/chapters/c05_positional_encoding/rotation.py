@@ -149,6 +149,10 @@ write_one_clock = Write(
             "[[sin, cos], [-cos, sin]]",
         ),
         "this is a mirror, not a turn: its determinant is -1": ("[-sin, cos]", "[sin, -cos]"),
+        "your matrix reads the pair as (cos a, sin a); the sine comes first: exchange its columns": (
+            "[[cos, sin], [-sin, cos]]",
+            "[[sin, cos], [cos, -sin]]",
+        ),
         "sin(a + b) needs both old numbers: nothing stands beside your diagonal": (
             "[[cos, sin], [-sin, cos]]",
             "[[cos, 0.0], [0.0, cos]]",

@@ -899,7 +899,7 @@ differs = Open(
     slips={
         "the causal mask holds in training, too: no position reads later words, nor the one it must guess": (
             r"(?<!cannot )(sees?|looks? at|knows?|reads?|attends? to|peeks? at) (at )?(the )?"
-            r"(future|next word|later words|following words|coming words|word (that )?it (must|has"
+            r"(future|whole (right )?sentence, also|next word|later words|following words|coming words|word (that )?it (must|has"
             r" to|should))"
         ),
         "nothing is learned while it writes: its weights stay as they are": (

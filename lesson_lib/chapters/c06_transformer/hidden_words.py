@@ -69,7 +69,7 @@ third_seed = Choice(
     answer="c",
     remember="the gap hardly needs to see the subject",
     slips={
-        "the gap can still see words that have seen the subject": "a",
+        "so it was in seed 0; here the gap can hear of the subject from words that have seen it": "a",
         "a guess gets that; can no other word tell the gap the number?": "b",
     },
 )
@@ -163,6 +163,10 @@ write_hide_words = Write(
         "the second border is 0.9, since the second tenth begins at 0.8": ("fate < 0.9", "fate < 0.1"),
         "most fates are below 0.8, and these become [mask]": ("fate < 0.8", "fate >= 0.8"),
         "you write 0, which is padding; [mask] is MASK, word 1": ("MASK, torch", "0, torch"),
+        "below 0.8, too, the word of `other` stands in yours: it is for 0.8 to 0.9, [mask] for all below": (
+            "torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, other, words))",
+            "torch.where(fate < 0.9, other, words)",
+        ),
     },
 )
 
@@ -240,6 +244,11 @@ write_hidden_loss = Write(
             "return F",
             "return -F",
         ),
+        "you take a mean of each sentence first; take one mean over all chosen places": (
+            "return F.cross_entropy(logits[chosen], words[chosen])",
+            'each = F.cross_entropy(logits.mT, words, reduction="none") * chosen\n'
+            "    return (each.sum(1) / chosen.sum(1)).mean()",
+        ),
     },
 )
 
@@ -316,6 +325,10 @@ write_hidden_from_gap = Write(
         ),
         "a row and a column are hidden; their crossing alone is meant": ("asks & seen", "asks | seen"),
         "your table says what is hidden; True means may look": ("~(asks & seen)", "asks & seen"),
+        "in yours each table hides the pairs of all sentences: index it by its own number, not by a colon": (
+            "asks & seen",
+            "(asks & seen).any(0).expand(len(gap), -1, -1)",
+        ),
     },
 )
 

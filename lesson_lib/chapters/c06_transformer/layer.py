@@ -360,7 +360,7 @@ write_decoder_layer = Write(
     slips={
         "query and memory have changed places: the decoder asks, the memory answers": (
             "cross_attention(x, memory, memory)",
-            "cross_attention(memory, x, x).mean(-2, keepdim=True)",
+            "cross_attention(memory, x, x)",
         ),
         "the values come from x; the memory gives keys AND values": (
             "cross_attention(x, memory, memory)",
@@ -429,8 +429,8 @@ write_decoder_layer = Write(
 ASKED = (
     alike,
     write_encoder_layer,
-    standard_token,
     attention_share,
+    standard_token,
     write_decoder_layer,
     twelve_layers,
 )

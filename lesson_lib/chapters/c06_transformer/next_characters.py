@@ -39,7 +39,7 @@ no_positions = Choice(
     remember="spelling is order, and a mask tells little of it",
     slips={
         "which letter stands before the last one? Nothing but the mask says so": "a",
-        "so much is lost with a learned table; here, in layer 0, a key says which letter, not where": "b",
+        "a mask says which letters came before, not in which order: to layer 0 they are one heap": "b",
     },
 )
 
@@ -155,6 +155,10 @@ write_next_loss = Write(
             "logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()",
             "logits[:, -2], tokens[:, -1]",
         ),
+        "you flatten before you shift: the end of one passage is asked for the start of the next": (
+            "logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()",
+            "logits.flatten(0, 1)[:-1], tokens.flatten()[1:]",
+        ),
         "you sum; the loss is a mean": ("1:].flatten())", '1:].flatten(), reduction="sum")'),
         "your loss has the wrong sign: it is minus the logarithm of a probability": ("return F", "return -F"),
     },
@@ -231,6 +235,10 @@ write_tempered = Write(
         "at temperature 0 you divide by 0; that case needs a line of its own": (
             "temperature == 0",
             "temperature < 0",
+        ),
+        "you take one maximum over all rows; at temperature 0 each row has its own: argmax(-1)": (
+            "F.one_hot(logits.argmax(-1), logits.shape[-1])",
+            "F.one_hot(logits.argmax(), logits.numel()).view(logits.shape)",
         ),
     },
 )

@@ -61,6 +61,8 @@ passes = Number(
         "that is writing; in training all right characters are known beforehand": "100 * 11",
         "start, ten characters, end: yet they are not computed one by one": "100 * 12",
         "one run gives all places their logits": "100 * 10",
+        "neither the backward pass nor the encoder is a second run of the decoder": "100 * 2",
+        "that is one training step; there are 100": "1",
     },
 )
 
@@ -324,6 +326,14 @@ write_learning_rates = Write(
             "peak * torch.cos(torch.pi * done)",
         ),
         "you forgot to halve: the fall begins at twice the peak": ("done)) / 2", "done))"),
+        "that is a quarter of a wave, cos(pi/2 done); half a wave is (1 + cos(pi done)) / 2": (
+            "peak * (1 + torch.cos(torch.pi * done)) / 2",
+            "peak * torch.cos(torch.pi / 2 * done)",
+        ),
+        "you count the steps from 0; the first is 1 and has the rate peak / warm, not 0": (
+            "    rise = peak",
+            "    step = step - 1\n    rise = peak",
+        ),
         "that is a straight line down; half a cosine is asked for": (
             "peak * (1 + torch.cos(torch.pi * done)) / 2",
             "peak * (1 - done)",

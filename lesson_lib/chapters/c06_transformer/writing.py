@@ -45,7 +45,7 @@ rows_of_a_date = Number(
     slips={
         "that is one row for each character; each pass computes all rows again": "11",
         "the passes grow: 1, 2, 3, ..., not 11 each": "121",
-        "1 + 2 + ... + 11 goes up to 11": "55",
+        "your sum ends at 10; the start sign is read, too: the first pass has 1 row, the eleventh 11": "55",
     },
 )
 

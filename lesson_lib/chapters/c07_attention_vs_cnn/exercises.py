@@ -929,7 +929,7 @@ without = Open(
             r" )?(three|3|two|2|nine|9|one|a few)\b"
         ),
         "softmax is innocent: this convolution needs one weight near 1 and none below 0, and value matrices may have any sign": (
-            r"softmax.*(positive|negative)|(positive|negative) weights"
+            r"softmax.*(positive|negative)|(positive|negative) weights|\bblur|softmax .*\bexactly (0|1)\b"
         ),
         "the edge is no obstacle, attention could have a border of zeros as well": (
             r"\bpadding\b|\bborder|\bedges?\b"

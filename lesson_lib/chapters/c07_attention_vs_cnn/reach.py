@@ -103,6 +103,10 @@ write_place_attention = Write(
             "found.reshape",
         ),
         "query and key have changed places: w_q asks": ("w_q.T, places @ w_k.T", "w_k.T, places @ w_q.T"),
+        "your scores are plain dot products; the usual score of `attend` divides them by the root of d": (
+            "places @ w_q.T",
+            "places @ w_q.T * len(w_q) ** 0.5",
+        ),
         "the values are the places themselves; w_v is missing": ("places @ w_v.T", "places"),
         "the value matrix is turned round: rows times w_v.T": ("places @ w_v.T", "places @ w_v"),
         "channels look at channels: places must be the rows": (
@@ -126,7 +130,7 @@ which_widths = Choice(
     answer="b",
     remember="9 wide sees four places to either side: two columns of noise more",
     slips={
-        "9 wide sees four places to either side. How many columns of noise are they?": "a",
+        "the ends see noise 0 to 2 and 3 to 5 already, and 9 wide adds two columns to each: they meet": "a",
         "3 wide sees one place to either side: half a column of noise": "c",
     },
 )

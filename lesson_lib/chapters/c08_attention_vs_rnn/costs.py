@@ -138,6 +138,10 @@ write_rnn_stages = Write(
             "n * [2 * rows * d * d]",
         ),
         "the stage for all tokens comes first": ("[at_once, *one_by_one]", "[*one_by_one, at_once]"),
+        "the first stage is missing: W x of all tokens waits for no state, so it stands alone, in front": (
+            "[at_once, *one_by_one]",
+            "[2 * products for products in one_by_one]",
+        ),
     },
 )
 

@@ -333,6 +333,20 @@ gru = Write(
             "old_r, old_z, old_n",
             "old_z, old_r, old_n",
         ),
+        "the order r, z, n was right; the last line is turned round: (1 - z) n + z state": (
+            "new_r, new_z, new_n",
+            "new_z, new_r, new_n",
+            "old_r, old_z, old_n",
+            "old_z, old_r, old_n",
+            "(1 - z) * n + z * state",
+            "(1 - z) * state + z * n",
+        ),
+        "the last line is still turned round, and r belongs to U h + c alone; the token comes in whole": (
+            "new_n + r * old_n",
+            "r * (new_n + old_n)",
+            "(1 - z) * n + z * state",
+            "(1 - z) * state + z * n",
+        ),
         "z mixes rightly, but n and z are read from each other's rows: the blocks are r, z, n": (
             "new_r, new_z, new_n",
             "new_r, new_n, new_z",
@@ -584,6 +598,12 @@ fading = Write(
             "decay * (S + k[:, None] * v)",
             "decay * z + k",
             "decay * (z + k)",
+        ),
+        "decay is on the new token, where it cancels in the division; it belongs to the old S and z": (
+            "decay * S + k[:, None] * v",
+            "S + decay * k[:, None] * v",
+            "decay * z + k",
+            "z + decay * k",
         ),
         "you mix with decay and 1 - decay, so the first token counts too much or nothing comes in; the new token is added whole": (
             "k[:, None] * v",
@@ -901,6 +921,10 @@ at_once = Write(
             "a * b_before",
             "a_before * b_before",
         ),
+        "joined the wrong way round: the LATER factor multiplies the EARLIER number, a * b_before + b": (
+            "a * b_before + b",
+            "a_before * b + b_before",
+        ),
         "you multiply what is new by a; a belongs to the state before": (
             "a * b_before + b",
             "b_before + a * b",
@@ -988,7 +1012,7 @@ waits = Open(
         "a cheaper function would not help: it is not how long one step takes, but that it waits for the one before": (
             r"tanh (is|takes|costs|needs) (\w+"
             r" )?(slow|expensive|long|costly|complicated|more|time)|(slow|expensive|costly) (to"
-            r" compute|function|tanh)"
+            r" compute|function|tanh)|too expensive|tanh, which costs?"
         ),
         "more processors do not help (1): however many there are, each state waits for the one before": (
             r"(?<!given )(more|enough|many|faster) (cores|threads|gpus?|processors|hardware|memory)"

@@ -28,6 +28,7 @@ brackets_save = Number(
         "there are two products: first the brackets, then Q times what is in them": "10 * 1000 * 10",
         "that is the other bracket: which two shapes meet first?": "2 * 1000 * 10 * 1000",
         "the brackets sum over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 * 10 + 1000 * 10 * 10",
+        "that is twice too many: multiplications alone are counted, no additions": "2 * 2 * 10 * 1000 * 10",
     },
 )
 
@@ -44,7 +45,7 @@ second_output = Number(
     remember="S is 8, then 20; z is 1, then 4: weights 1/4 and 3/4",
     slips={
         "divide by z, the sum of the weights": 20,
-        "the first token stays in S and z, and its weight is 1, not 0": 4,
+        "either you weighed by the keys, 0 and 2, or left the first token out: phi(k) gives 1 and 3": 4,
         "the weights are 1 and 3, not equal": 6,
         "that is the first output": 8,
         "divide by the weights' sum, 4, not by the number of tokens": 10,
@@ -133,12 +134,21 @@ write_by_state = Write(
         "the division is missing: the weights q . k must sum to 1": (" / (q @ z)", ""),
         "each token reads before it has entered; it must see itself": (
             "S, z, outputs = 0, 0, []",
-            "S = torch.full((key.shape[1], value.shape[1]), 1e-9)\n"
-            "    z, outputs = torch.full_like(key[0], 1e-9), []",
+            "S, z, outputs = torch.zeros(key.shape[1], value.shape[1]), torch.zeros(key.shape[1]), []",
             "        S = S + torch.outer(k, v)  # (d_k, d_v)\n"
             "        z = z + k\n"
             "        outputs.append(q @ S / (q @ z))",
             "        outputs.append(q @ S / (q @ z))\n        S = S + torch.outer(k, v)\n        z = z + k",
+        ),
+        "the query reads before its own token has entered, so the first finds nothing, 0: enter, then read": (
+            "S, z, outputs = 0, 0, []",
+            "S, z, outputs = torch.zeros(key.shape[1], value.shape[1]), torch.zeros(key.shape[1]), []",
+            "        S = S + torch.outer(k, v)  # (d_k, d_v)\n"
+            "        z = z + k\n"
+            "        outputs.append(q @ S / (q @ z))",
+            "        outputs.append(q @ S / (q @ z).clamp(min=1e-9))\n"
+            "        S = S + torch.outer(k, v)\n"
+            "        z = z + k",
         ),
         "the state holds the last token alone: add to what is there": ("S + torch", "torch", "z + k", "k"),
         "you divide by the number of tokens; the weights are q . k, and q . z is their sum": (
@@ -265,6 +275,10 @@ write_gated_state = Write(
         "what comes in is scaled, too; the gate acts upon the old state alone": (
             "g * S + torch.outer(k, v)",
             "g * (S + torch.outer(k, v))",
+        ),
+        "your gate acts upon what comes in; it belongs to the old state, and what comes in is whole": (
+            "g * S + torch.outer(k, v)",
+            "S + g * torch.outer(k, v)",
         ),
         "you let 1 - g of the new token in; it enters whole": (
             "+ torch.outer(k, v)",

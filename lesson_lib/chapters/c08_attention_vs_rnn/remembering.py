@@ -22,7 +22,7 @@ trained_near = Choice(
     answer="c",
     remember="what it has learned to keep over 5 tokens, it keeps over 200",
     slips={
-        "if keeping were what is hard, yes; look at what it was trained on": "a",
+        "every token gets the same step: a state that 5 of them leave alone, 200 can leave alone, too": "a",
         "some would be lost on the way if it forgot a share with each token": "b",
     },
 )

@@ -349,6 +349,12 @@ until = Write(
             "torch.where(j < i, back, ahead)",
             "((i - j).abs() + before + after) // (before + after + 1)",
         ),
+        "the own frame is no step: a layer reaches `before` frames back; divide by before, not before + 1": (
+            "(i - j + before - 1) // before",
+            "(i - j + before) // (before + 1)",
+            "(j - i + after - 1) // after",
+            "(j - i + after) // (after + 1)",
+        ),
         "a negative number of layers: for a j greater than i take j - i, and `after`": (
             "torch.where(j < i, back, ahead)",
             "back",
@@ -639,7 +645,8 @@ near = Write(
         Stage(
             "three frames, radius 1, all scores 0",
             lambda: [_equal([6.0, 12.0, 30.0], 1)],
-            "The first frame has two keys, itself and the next: (6 + 12) / 2 = 9. The others: 16 and 21.",
+            "The first frame has two keys, itself and the next: (6 + 12) / 2 = 9. The others: 16 and 21."
+            " Filler is hidden as a KEY, by j; hidden as a query, by i, it still takes weight.",
         ),
         Stage(
             "five frames, radius 2: one frame of filler in the last block",
@@ -703,6 +710,10 @@ near = Write(
         "the filler is hidden, but now the farthest key on each side is, too: |i - j| <= radius, not <": (
             "abs() <= radius",
             "abs() < radius",
+        ),
+        "the window was not too wide, |i - j| <= radius is right; the filler must be hidden, by j": (
+            "((i - j).abs() <= radius) & (0 <= j) & (j < n)",
+            "(i - j).abs() < radius",
         ),
         "the filler is hidden, but later keys are seen however far they are: a distance has no sign, .abs()": (
             "(i - j).abs()",
@@ -899,6 +910,12 @@ by_block = Write(
             "arange(end - start",
             "arange(first, last",
             "arange(last - first",
+        ),
+        "you number keys from start - radius, but a slice cut at frame 0 begins there: count from `first`": (
+            "arange(start, end",
+            "arange(end - start",
+            "arange(first, last",
+            "arange(-radius, last - first - radius",
         ),
         "the last frames are missing: the last block may be short, so go on while start < n": (
             "range(0, n, block)",

@@ -271,6 +271,10 @@ write_who_is_seen = Write(
             "(i - j).abs() <= radius",
             "(0 <= j - i) & (j - i <= radius)",
         ),
+        "the keys begin `radius` frames before the block; your distances leave that out": (
+            "(i - j).abs() <= radius",
+            "(i - j - radius).abs() <= radius",
+        ),
         "the mask is the other way round: True means may look": (
             "((i - j).abs() <= radius) & (j >= 0) & (j < n)",
             "~(((i - j).abs() <= radius) & (j >= 0) & (j < n))",

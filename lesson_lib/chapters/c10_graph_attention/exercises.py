@@ -186,7 +186,7 @@ messages = Write(
             "index_add(0, target",
             "index_add(0, source",
         ),
-        "they arrive where they should, but each node gets its own value: read value[source]": (
+        "each node gets its own value; read edge_index[0]'s: source, target = edge_index, value[source]": (
             "value[source]",
             "value[target]",
         ),
@@ -574,6 +574,9 @@ path = Alike(
         ),
         "edges stand in columns: one row of sources, one of targets; yours are in rows, take .T": (
             ("[:, there]", "[:, there].T")
+        ),
+        "each self-loop is listed twice: distance 0 has one edge, not one before and one behind": (
+            ("[:, there]", "[:, there].repeat_interleave((source == target)[there] + 1, 1)")
         ),
         "each edge is listed twice, and would count twice": (("[:, there]", "[:, there].repeat(1, 2)")),
         "your nodes are numbered from 1; the first is 0": ("[:, there]", "[:, there] + 1"),

@@ -45,6 +45,7 @@ scores_left = Number(
         "each member hears itself, too": "2 * 78",
         "that is the whole table, strangers included": "34 * 34",
         "both: two edges for a pair, and a self-loop for each member": 78,
+        "a self-loop is one edge, not two": "2 * (78 + 34)",
     },
 )
 

@@ -19,7 +19,7 @@ nine_words = Choice(
     answer="a",
     remember="it is statistics.stdev, the standard deviation; functions that it uses tell more",
     slips={
-        "a root may belong to a tree of folders; what else could tell?": "b",
+        "the root is a square root; see, other, details stand in any docstring: no word says file here": "b",
         "details and arguments occur in every chapter; what else could tell?": "c",
     },
 )
@@ -171,6 +171,10 @@ APART = Write(
             "n_nodes.cumsum(0) - n_nodes",
             "torch.arange(len(n_nodes), device=n_nodes.device)",
         ),
+        "the nodes of ALL graphs before stand in front, not those of the last one alone": (
+            "n_nodes.cumsum(0) - n_nodes",
+            "torch.cat([n_nodes[:1] * 0, n_nodes[:-1]])",
+        ),
     },
 )
 
@@ -233,6 +237,10 @@ write_batch_graphs = Write(
         "each edge moves by the nodes of its own graph; it must be all graphs before": (
             "n_nodes.cumsum(0) - n_nodes",
             "n_nodes",
+        ),
+        "each edge moves by the nodes of the graph just before; it must be all graphs before": (
+            "n_nodes.cumsum(0) - n_nodes",
+            "torch.cat([n_nodes[:1] * 0, n_nodes[:-1]])",
         ),
         "an edge has two ends, and both move": (
             "edge_index + first.repeat_interleave(n_edges)",
@@ -384,6 +392,10 @@ write_pool_mean = Write(
         ),
         "divide by the number of the graph's nodes, not by their width": ("size[:, None]", "x.shape[1]"),
         "the root of the number of nodes does not make a mean": ("size[:, None]", "size[:, None].sqrt()"),
+        "of each graph one row alone is kept, as by `out[graph] += x`; index_add adds them all": (
+            "index_add(0, graph, x)",
+            "index_put((graph,), x)",
+        ),
     },
 )
 

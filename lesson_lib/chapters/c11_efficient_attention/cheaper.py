@@ -62,9 +62,9 @@ mixed_keys = Number(
     remember="what is mixed cannot be told apart any more",
     slips={
         "that is the exact output, from four keys; what are the two mixed keys?": 30,
-        "the second mixture's value; what are the two mixed keys?": 35,
+        "so it was with keys 0, 0, 4, 4; now each mixed key is the mean of a 0 and a 4, so both are 2": 35,
         "the first mixture's value; what are the two mixed keys?": 15,
-        "that sums the mixed values; weights sum to 1": 50,
+        "either 15 and 35 are added, or each group is, to 30 and 70; both times the mean is right": 50,
     },
 )
 
@@ -178,6 +178,10 @@ write_with_global = Write(
             "[:, 0]",
             "[:n_global]",
             "[0]",
+        ),
+        "your window is one step too narrow: a token `radius` away is seen, too (<=)": (
+            "window(n, radius)",
+            "(torch.arange(n)[:, None] - torch.arange(n)).abs() < radius",
         ),
         "the global tokens see each other and nobody else: whole rows, whole columns": (
             "[:, :n_global] = True  # all see them",

@@ -37,7 +37,7 @@ enough_to_keep = Choice(
     remember="the sum says how much 17.5 counts: (4 · 17.5 + 4 · 40) / 8 = 28.75",
     slips={
         "how much does 17.5 count beside 40? Two scores of ln 1 give an output, too": "a",
-        "what does softmax do with two scores, but add up their exponentials?": "c",
+        "all weights change, but only as the sum grows: 17.5 · 4 still holds both values, weighted": "c",
     },
 )
 
@@ -390,6 +390,9 @@ write_with_shared_keys = Write(
         ),
         "a head is `width` numbers side by side in a row: unflatten(1, (-1, width))": (
             "unflatten(1, (-1, width)).transpose(0, 1)", "unflatten(1, (width, -1)).permute(2, 0, 1)",
+        ),
+        "a reshape to (h, n, width) mixes tokens and heads: cut each row into heads, then swap the axes": (
+            "table.unflatten(1, (-1, width)).transpose(0, 1)", "table.reshape(-1, len(x), width)",
         ),
         "heads and tokens have changed places: attend compares tokens where heads come first": (
             "unflatten(1, (-1, width)).transpose(0, 1)", "unflatten(1, (-1, width))",

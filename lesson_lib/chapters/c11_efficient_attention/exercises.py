@@ -923,6 +923,10 @@ mixtures = Write(
         "your softmax runs over the queries; each query shares its weight out over the mixtures, dim=-1": (
             ("softmax(-1)", "softmax(-2)")
         ),
+        "you make weights of E's and F's rows by a softmax; they mix as they are, E @ key and F @ value": (
+            "E @ key, F @ value",
+            "E.softmax(-1) @ key, F.softmax(-1) @ value",
+        ),
         "you mix the values with E, too; theirs is F": ("F @ value", "E @ value"),
         "you mix the keys with F, too; theirs is E": ("E @ key", "F @ key"),
         "your E and F have changed places: E mixes the keys, F the values": (

@@ -312,6 +312,12 @@ write_in_a_ring = Write(
             "merge(*two) for two in zip(have, came, strict=True)",
             "type(a)((a.output + b.output) / 2, a.log_sum) for a, b in zip(have, came)",
         ),
+        "you take the plain mean of all parts; merge them: a part counts by its sum of exponentials": (
+            "merge(*two) for two in zip(have, came, strict=True)",
+            "type(a)(a.output + b.output, a.log_sum) for a, b in zip(have, came)",
+            "[part.output for",
+            "[part.output / machines for",
+        ),
         "the outputs stand in the wrong order: machine 0 has the first tokens": (
             "for part in have])",
             "for part in have[::-1]])",
@@ -335,7 +341,7 @@ smallest_ring = Choice(
     answer="b",
     remember="16 KiB a token, 15.3 GiB in all: four machines of 4 GiB",
     slips={
-        "each would hold 7.6 GiB: eight vectors for half of the tokens": "a",
+        "own vectors and output are 7.6 GiB in all, the blocks as much again: each of two holds 7.6": "a",
         "that would do, and use a quarter of each: 16 KiB times a million tokens is 15.3 GiB": "c",
         "each holds its share of the tokens and visitors of that size: more machines, less in each": "d",
     },

@@ -140,7 +140,7 @@ square_errors = Choice(
     answer="a",
     remember="every axis has the length 4, so every product fits; two are wrong in silence",
     slips={
-        "which one? Values in the place of keys: both are (4, 4) here": "b",
+        "exp(-inf) is 0, and as each sees itself, no sum is 0; values in place of keys fit: (4, 4)": "b",
         "exp of scores of ordinary size is finite, and 0 and -1e9 are numbers": "c",
         "a wrong formula is no error of Python's": "d",
     },
@@ -155,7 +155,7 @@ how_many_hold = Choice(
     answer="a",
     remember="two are false; 16 are true in part, or under a condition that the text does not name",
     slips={
-        "we thought so, too: our first ledger had 22. Readers of Chinese went through it, and asked where the text says that": "b",
+        "our first ledger said 22, too; read kindly, what holds in part or on a condition is not false": "b",
         "at first about so many seemed true under a condition, which is not false; read kindly, 16 are": "c",
     },
 )
@@ -255,7 +255,7 @@ write_share_on_itself = Write(
             "argmax(-1)",
             "argmax(0)",
         ),
-        "queries and keys are exchanged": (
+        "either queries and keys are exchanged, or argmax(0) finds each key's best query: take argmax(-1)": (
             "attend(x @ w_query, x @ w_key, x)",
             "attend(x @ w_key, x @ w_query, x)",
         ),
@@ -299,6 +299,9 @@ output_two = Number(
         "that is the third value; the weight of 1.0 is the second's": "2 + 6 + 3",
         "that is the first value; the weight of 1.0 is the second's": "1 + 2 + 3",
         "these are the scores added up": "4 + 16 + 12",
+        "the scores 4, 16 and 12 are used as weights; softmax makes 0.0, 1.0 and 0.0 of them": (
+            "4 * 6 + 16 * 10 + 12 * 11"
+        ),
         "that is the mean of the values; the weights are not equal": "(6 + 10 + 11) / 3",
         "that is the sum of all values; each counts by its weight": "6 + 10 + 11",
     },
@@ -316,6 +319,7 @@ output_three = Number(
         " (2, 6, 3). What do the three numbers of output 3 add up to?"
     ),
     value=10.1,
+    tolerance=1e-3,
     answer="0.9 * 10 + 0.1 * 11",
     hints=_HINTS,
     solution=(
@@ -328,7 +332,12 @@ output_three = Number(
         "the weights are swapped: 0.9 belongs to the second value": "0.1 * 10 + 0.9 * 11",
         "the third value is missing: it counts a tenth": "0.9 * 10",
         "these are mixtures of the keys; mix the values": "0.9 * 8 + 0.1 * 6",
+        "that is the second value alone; it counts 0.9, and the third one 0.1": "2 + 8 + 0",
+        "that is with unrounded weights; take those that are given, 0.0, 0.9 and 0.1": "10.1179",
         "these are the scores added up": "4 + 12 + 10",
+        "the scores 4, 12 and 10 are used as weights; softmax makes 0.0, 0.9 and 0.1 of them": (
+            "4 * 6 + 12 * 10 + 10 * 11"
+        ),
         "that is the sum of all values; each counts by its weight": "6 + 10 + 11",
         "the weights moved by one: 0.9 is the second's, 0.1 the third's": "0.9 * 6 + 0.1 * 10",
     },

@@ -145,6 +145,12 @@ write_two_looks = Write(
         "the first look takes all earlier tokens; only the one before": (
             "i[:, None] - i == 1", "i[:, None] - i >= 1",
         ),
+        "the first look mixes all tokens so far, the own one too; let each see only the one before it": (
+            "i[:, None] - i == 1", "i[:, None] - i >= 0",
+        ),
+        "keys and values of the second look are exchanged: the keys are what the first gave, the values x": (
+            "sharp * x, before, x", "sharp * x, x, before",
+        ),
         "the queries are not multiplied by sharp": ("sharp * x", "x"),
         "queries and keys are exchanged": ("sharp * x, before, x", "sharp * before, x, x"),
         "that is what the first look gave; a second one follows": (

@@ -99,6 +99,16 @@ write_head = Write(
         "all heads look at the first head of keys": ("head // shared * d_k", "0"),
         "these are the weights of head 0": ("head * d_k, head // shared * d_k", "0, 0"),
         "queries and keys are exchanged": ("attend(q, k, k", "attend(k, q, q"),
+        "you turn the columns of all heads as one row; cut this head's out first, then turn them": (
+            "x @ w_query[own : own + d_k].mT",
+            'rotary(x @ w_query.mT, pairing="half-split")[:, own : own + d_k]',
+            "x @ w_key[others : others + d_k].mT",
+            'rotary(x @ w_key.mT, pairing="half-split")[:, others : others + d_k]',
+            '    q, k = rotary(q, pairing="half-split"), rotary(k, pairing="half-split")\n', "",
+        ),
+        "your mask leaves the token itself out; it sees itself and all before it: causal(len(x))": (
+            "causal(len(x))", "causal(len(x)).tril(-1)",
+        ),
     },
 )  # fmt: skip
 
@@ -213,7 +223,7 @@ which_layer = Choice(
         "what does a row hold before any layer has looked around?": "a",
         "to copy takes two looks, one after the other: after the first, what can the row know?": "b",
         "by then each row knows who stood before it; who has asked for it?": "c",
-        "look one layer earlier": "e",
+        "it grows by no even steps: one look of layer 2 fetches the a, layer 3 only sharpens": "e",
     },
 )
 

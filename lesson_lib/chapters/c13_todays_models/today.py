@@ -41,10 +41,13 @@ cache_of_gpt_oss = Number(
     tolerance=2e-3,
     remember="half of the layers cost next to nothing",
     slips={
-        "that is without windows: only 12 layers keep all": "24 * 131072 * 1024 * 2 / 2^30",
+        "either all 24 layers keep all here, or all is doubled: the 1,024 numbers are keys and values": (
+            "24 * 131072 * 1024 * 2 / 2^30"
+        ),
         "each number has 2 bytes": "12 * (131072 + 128) * 1024 / 2^30",
         "that is one layer of each kind; there are 12": "(131072 + 128) * 1024 * 2 / 2^30",
         "12 layers keep all their tokens, too": "12 * 128 * 1024 * 2 / 2^30",
+        "that is in GB, units of 10^9 bytes": "12 * (131072 + 128) * 1024 * 2 / 10^9",
         "that is in MiB: 1,024 of them are a GiB": "12 * (131072 + 128) * 1024 * 2 / 2^20",
     },
 )
@@ -132,6 +135,12 @@ write_normed = Write(
         "each row has a mean of its own: .mean(-1, keepdim=True)": (".mean(-1, keepdim=True)", ".mean()"),
         "the mean of the squares, not of the numbers": ("x.square()", "x.abs()"),
         "the gain is missing": ("gain * x", "x"),
+        "you subtract the row's mean; this norm only divides by the root of the mean square": (
+            "    return", "    x = x - x.mean(-1, keepdim=True)\n    return",
+        ),
+        "you multiply by the gain before the norm, so it is in the mean square; it comes after": (
+            "return gain * x", "x = gain * x\n    return x",
+        ),
     },
 )  # fmt: skip
 
@@ -306,7 +315,7 @@ write_sink = Write(
     hidden=lambda draw: [_sunk(21, 3, 4, 5, 0.7, draw), _sunk(31, 2, 6, 2, -1.2, draw)],
     remember="one key more, of zeros; its score is the sink, its value gives nothing",
     slips={
-        "the sink's score must not be 0: score_bias holds it in the last column": (
+        "no bias, or the same for all scores, changes nothing: `sink` belongs to the last column alone": (
             "bias[:, -1] = sink", "pass",
         ),
         "the sink stands in the last column; the first is a real token's": ("bias[:, -1]", "bias[:, 0]"),
@@ -320,6 +329,9 @@ write_sink = Write(
         ),
         "the sink's key is a row of zeros, else its score depends on the query": (
             "torch.cat((k, torch.zeros_like(k[:1])))", "torch.cat((k, k[-1:]))",
+        ),
+        "`sink` stands in the key, so its score depends on the query: a key of zeros, a bias of `sink`": (
+            "torch.zeros_like(k[:1])", "torch.full_like(k[:1], sink)", "bias[:, -1] = sink", "pass",
         ),
         "the bias is added to the score as it is, without exp or log": (
             "= sink", "= torch.tensor(sink).exp()",

@@ -108,7 +108,8 @@ five_traps = Write(
         Stage(
             "one token, each head its own key",
             lambda: [_case(1, 1)],
-            "One key: no score, no place and no window can matter. What is left: norms, values, output.",
+            "One key: no score, no place and no window can matter. What is left: embedding, norms, values,"
+            " output.",
         ),
         Stage(
             "one token, two key heads for four query heads",
@@ -147,6 +148,9 @@ five_traps = Write(
     remember="make inputs so small that only one line can matter; compare logits, not the likeliest token",
     slips={
         "this is still the function as it was given": (*TURN, *GROUPS, *GAIN, *ORDER, *WINDOW),
+        "all five are mended, but a right line is changed: the embedding's factor d**0.5 belongs there": (
+            "table[tokens] * d**0.5", "table[tokens]",
+        ),
         "four lines are right; the norm multiplies by 1 + gain": GAIN,
         "four lines are right; heads that share are neighbours: repeat_interleave": GROUPS,
         "four lines are right; the columns j and j + d_k/2 turn together": TURN,

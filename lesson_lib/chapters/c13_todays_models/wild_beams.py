@@ -103,7 +103,8 @@ beams = Write(
         Stage(
             "two beams, a few texts",
             lambda: [_beams(seed, 2, 3) for seed in range(10, 22)],
-            "Two beams must be two different texts from the first step on.",
+            "Beams that begin alike, all with the score 0, stay copies of one text; from the first step on"
+            " they must differ.",
         ),
         Stage(
             "three and four beams, longer texts",
@@ -129,6 +130,10 @@ beams = Write(
         "the worst text is returned": ("beams.scores.argmax()", "beams.scores.argmin()"),
         "the numbers of the parents are taken for those of the tokens": (
             "beams.append(best.indices % len(table)", "beams.append(best.indices // len(table)",
+        ),
+        "the flat table has a row of len(table) tokens for each beam: divide by len(table), not by width": (
+            "best.indices // len(table)", "best.indices % width",
+            "best.indices % len(table)", "best.indices // width",
         ),
         "logits are added up; only the logs of shares can be": (
             "return logits - logits.logsumexp(-1, keepdim=True)", "return logits",

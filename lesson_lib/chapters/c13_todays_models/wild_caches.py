@@ -280,6 +280,9 @@ rolling = Write(
         "the keys are cut before the chunk has looked at them; how wide the window is shows after that": KEPT,
         "one fault is left: distances 0 to window are one token too many": WIDE,
         "one token too few is kept": ("(window - 1)", "max(0, window - 2)"),
+        "one key more is kept, yet cut before the chunk has looked: return all keys, keep window - 1": (
+            "(window - 1)", "window", *KEPT,
+        ),
     },
 )  # fmt: skip
 

@@ -142,6 +142,10 @@ window_repair = Write(
         "one key too few is fetched": ("- self.size + 1", "- self.size + 2"),
         "the distance equal to the window is outside": ("i - j < self.size", "i - j <= self.size"),
         "later keys of the block are looked at": ("(j <= i) & ", ""),
+        "the mask counts rows and columns from 0 in each block; both count from the start of the text": (
+            "torch.arange(rows.start, rows.stop)", "torch.arange(len(rows))",
+            "torch.arange(columns.start, columns.stop)", "torch.arange(len(columns))",
+        ),
         "each block stands at the beginning: rows count from the start of the text": (
             "torch.arange(rows.start, rows.stop)", "torch.arange(len(rows))",
         ),
@@ -259,6 +263,9 @@ sink_repair = Write(
         "the values shrink; the sink is counted once for each tile": OFTEN,
         "the sink counts once; the mixed values do not shrink when the largest score rises": STILL,
         "the sum does not shrink, the values do": ("self.total * shrink +", "self.total +"),
+        "the sink is a score already: do not divide it by the root of the width": (
+            "running.add(nobody,", "running.add(nobody * scale,",
+        ),
         "the sink is not counted at all": (
             "    running.add(nobody, torch.zeros(1, value.shape[-1]))\n", "",
         ),
@@ -389,7 +396,7 @@ hidden_by_a_number = Expose(
         "all scores are 0: then a hidden one has -10,000 against 0, and nothing comes through": (
             lambda query, key, value, mask: not (query @ key.mT).any()
         ),
-        "your scores differ by hundreds; -10,000 is still far below them": (
+        "divided by the root of d_k, no hidden score is 10,000 above the visible ones, so it stays hidden": (
             lambda query, key, value, mask: float((query @ key.mT).abs().max()) > 100
         ),
         "beside a visible key a hidden one gets exp(-10,000), nothing: take that key away": (
