@@ -10,7 +10,7 @@ TEACHER := $(VENV)-class/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab doctor ring test browser notebooks figures experiments bench slides assignments class test-gpu
+.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides assignments class test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ setup-class: $(TEACH)  ## make .venv-class for instructors: slides, grading, a s
 
 lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)
 	@$(RUN) -m lesson_lib lab $(ARGS)
+
+capstone: $(LEARN)  ## your own Transformer, in work/capstone.py: make the file, then judge it (one stage: ARGS='--stage 1')
+	@$(RUN) -m lesson_lib capstone $(ARGS)
 
 doctor: $(LEARN)  ## look at the machine and the installation, and say what to mend
 	@$(RUN) -m lesson_lib doctor

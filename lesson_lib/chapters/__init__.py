@@ -32,4 +32,5 @@ claims, devices and the two kinds of charts that all have (tests/test_floors.py 
     c13_todays_models       data.topics, heads, masks, models.pretrained, models.pretrained.characters,
                             models.pretrained.described, models.pretrained.inside, positions, scores,
                             widgets.heads, widgets.machine
+    c14_capstone            data.dates, experiments.dates, models.pretrained, models.translator
 """

@@ -1,5 +1,5 @@
-"""The command line: `python -m lesson_lib doctor | lab | model | build | figures | experiments | ring |
-slides | assignments | class`.
+"""The command line: `python -m lesson_lib doctor | lab | capstone | model | build | figures | experiments |
+ring | slides | assignments | class`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """
@@ -30,6 +30,10 @@ def parser() -> argparse.ArgumentParser:
     lab.add_argument(
         "--copy-only", action="store_true", help="copy what is missing into work/, start nothing"
     )
+    capstone = commands.add_parser("capstone", help="judge your own Transformer, work/capstone.py, in stages")
+    capstone.add_argument("file", nargs="?", type=Path, metavar="FILE", help="default: work/capstone.py")
+    capstone.add_argument("--stage", type=int, choices=range(1, 6), help="this stage alone")
+    capstone.add_argument("--no-training", action="store_true", help="a page without the training")
     model = commands.add_parser(
         "model", help="what a published model on your disk is, layer by layer (config.json and safetensors)"
     )
@@ -110,6 +114,10 @@ def _run(chosen: argparse.Namespace) -> int:
             browser=not chosen.no_browser,
             copy_only=chosen.copy_only,
         )
+    if chosen.command == "capstone":
+        from lesson_lib.cli import capstone
+
+        return capstone.main(chosen.file, only=chosen.stage, trains=not chosen.no_training)
     if chosen.command == "model":
         from lesson_lib.cli import model
 

@@ -1,7 +1,7 @@
 """The kinds of notebook, told by their names, in the course's order.
 
 02a_soft_look_up, 03_matrix_form     part: chapter 02 has several, chapter 03 has one
-00_start_here, glossary, sources     page
+00_start_here, 14_capstone, glossary page
 evidence/02_scoring_evidence         evidence: a chapter's claims and long experiments
 exercises/02_scoring                 exercise: assigned and graded
 solutions/02_scoring                 solution: not for learners
@@ -14,6 +14,7 @@ from typing import Literal
 
 Kind = Literal["part", "page", "evidence", "exercise", "solution"]
 FOLDERS: dict[str, Kind] = {"evidence": "evidence", "exercises": "exercise", "solutions": "solution"}
+PAGES = ("", "00", "14")  # numbers of pages that are no parts: how to begin, and what to write at the end
 LEARNERS: tuple[Kind, ...] = ("part", "page", "evidence", "exercise")  # what a learner gets a copy of
 KINDS: tuple[Kind, ...] = (*LEARNERS, "solution")
 
@@ -26,7 +27,7 @@ def kind_of(name: str) -> Kind:
     """
     folder, _, stem = name.rpartition("/")
     if not folder:
-        return "part" if number_of(stem) not in ("", "00") else "page"
+        return "page" if number_of(stem) in PAGES else "part"
     if folder not in FOLDERS:
         raise ValueError(f"{name!r} lies in no folder of notebooks; there are {', '.join(FOLDERS)}")
     return FOLDERS[folder]

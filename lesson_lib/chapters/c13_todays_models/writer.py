@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -24,11 +23,11 @@ from torch import Tensor, nn
 from lesson_lib import require
 from lesson_lib.data import topics
 from lesson_lib.device import to_device
-from lesson_lib.models.pretrained import Model, new_model, save_model
+from lesson_lib.models.pretrained import SMALL_WRITER, Model, new_model, save_model
 from lesson_lib.models.pretrained.characters import Characters
 from lesson_lib.training import History, fit
 
-FOLDER = Path(__file__).parent / "small_writer"
+FOLDER = SMALL_WRITER
 CONTEXT = 128  # characters behind the start
 START = len(topics.CHARACTERS)
 SHORTEST, LONGEST = 6, 63  # signs of a piece

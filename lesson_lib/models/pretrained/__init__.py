@@ -14,7 +14,11 @@ names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
 described   what a model is, in words
 inside      cut a head, patch a token's row, read layers' states as logits, open a text
+
+SMALL_WRITER is the folder of a small Llama that comes with the course (its README.md says what it is).
 """
+
+from pathlib import Path
 
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.described import described, kept, kept_per_token, unusual
@@ -22,8 +26,10 @@ from lesson_lib.models.pretrained.files import from_gpt, new_model, open_model, 
 from lesson_lib.models.pretrained.inside import Opened, cut, exchanged, lens, opened, patched, without_each
 from lesson_lib.models.pretrained.model import Kind, Model, Options, Read, Turn, generate
 
+SMALL_WRITER = Path(__file__).parent / "small_writer"
+
 __all__ = [
-    "Kind", "Model", "Opened", "Options", "Read", "Turn", "cut", "described", "exchanged", "from_gpt",
-    "generate", "kept", "kept_per_token", "lens", "new_model", "open_model", "opened", "options", "patched",
-    "save_model", "unusual", "without_each",
+    "SMALL_WRITER", "Kind", "Model", "Opened", "Options", "Read", "Turn", "cut", "described", "exchanged",
+    "from_gpt", "generate", "kept", "kept_per_token", "lens", "new_model", "open_model", "opened", "options",
+    "patched", "save_model", "unusual", "without_each",
 ]  # fmt: skip

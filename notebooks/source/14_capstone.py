@@ -1,0 +1,115 @@
+# %% [markdown]
+r"""
+# 14 · Can I write it all?
+
+Here nothing is given but the names. In a file of your own you write attention, heads, positions, a layer and a Transformer. Each stage is judged by the same properties as the course's own code, and by equality with torch. At the end your Transformer learns to translate dates, and your code opens the model of part 13c.
+
+**Afterwards you can** say: I have written this myself, and it runs real weights.
+
+**Time** four to six hours, in five sittings. **You need** the core path (●), and nothing else. Torch is allowed; what torch has of attention itself, too, but then you learn nothing.
+
+<details><summary>中文摘要</summary>
+在自己的文件 capstone.py 里,从零写出注意力、多头、位置编码、一层和整个 Transformer。每一关都由性质测试和与 torch 的比较来判定;
+最后用 06b 的日期训练它,并打开 13c 的模型。通过的内容写成一页,给你自己,也给老师。
+</details>
+
+## How it works
+
+1. In a cell of your own, run `begin()`. It makes `capstone.py` beside this notebook. (In a terminal: `make capstone`.) An older file is never touched.
+2. Open that file from the file browser on the left, and drag its tab beside this notebook. Each function says what goes in and what must come out.
+3. Write a stage, save (Ctrl + S), and run its cell below. The file is read anew each time.
+
+The judge says which test fails, on which inputs, and by how much. There are no hints and no solution: you have the parts. Stuck for more than half an hour? Each stage names the parts that taught it.
+"""
+
+# %%
+from lesson_lib.chapters.c14_capstone.judge import begin, page, stage, train
+
+# %% [markdown]
+r"""
+## Stage 1 · Attention
+
+*From parts 02a, 02b and 03. About 30 minutes.*
+
+One function, for any axes in front. The judge disturbs the future, shuffles keys, hides everything from a query, and takes scores of $-10^{30}$. A query that may look at nothing gets zeros, and its gradient is finite. That last one takes most people a second try.
+"""
+
+# %%
+stage(1)
+
+# %% [markdown]
+r"""
+## Stage 2 · Heads
+
+*From parts 04 and 11b. About 50 minutes.*
+
+The four matrices are made for you. You split, turn (if there is a `turn`), share the heads of keys, attend, join, and multiply. With the same matrices, `nn.MultiheadAttention` must give the same numbers, with a batch and its padding.
+"""
+
+# %%
+stage(2)
+
+# %% [markdown]
+r"""
+## Stage 3 · Positions
+
+*From parts 05a, 05b and 13c. About 40 minutes.*
+
+Two ways: the table of 2017, added once, and the turn of today's models, in every layer. For the turn, mind which columns are a pair: here column $j$ and column $j + d/2$, as published files have it.
+"""
+
+# %%
+stage(3)
+
+# %% [markdown]
+r"""
+## Stage 4 · A layer
+
+*From part 06a. About 40 minutes.*
+
+Pre-norm, with and without a look at a memory. The judge gives your weights to torch's own layers.
+"""
+
+# %%
+stage(4)
+
+# %% [markdown]
+r"""
+## Stage 5 · A Transformer, and a model of today
+
+*From parts 06b, 13a and 13c. About two hours.*
+
+`Translator` is yours from its first line: tables of signs, positions, two stacks, logits. Three masks, and the third is easily left out. `logits_of` is the model on your disk: your heads, with its tensors.
+"""
+
+# %%
+stage(5)
+
+# %% [markdown]
+r"""
+## It learns
+
+The loss and the loop are those of 06b: 850 steps of 48 dates. Nine test dates of ten must be right, to the last character, on days that were never trained on. It takes a minute or two.
+
+If the loss stays high: how long is a row of your table of signs, beside a row of positions? (06b, section 1.)
+"""
+
+# %%
+train()
+
+# %% [markdown]
+r"""
+## A page of what passed
+
+`page()` judges all stages once more, trains, and writes `capstone.html`: each test, the share of right dates, the day, and a mark of your file. It holds no name. Keep it, or hand it in together with `capstone.py`.
+"""
+
+# %%
+page()
+
+# %% [markdown]
+r"""
+**And now?** Change something that the course has not tried: another norm, a window, a sink, fewer heads of keys. Train again, with three seeds, and say what it changed. Then open a model from the hub with your own code: Llama's tensors have the names that you have used.
+
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762); Touvron et al. 2023 (arXiv:2302.13971), for the model of 13c.
+"""

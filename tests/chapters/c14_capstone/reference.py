@@ -1,0 +1,170 @@
+"""The capstone solved, with what the core path teaches: the reference, which lies with the tests."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+# --- Stage 1: attention (parts 02a, 02b, 03) ---------------------------------------------------------------
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Outputs (..., n, d_v) of queries (..., n, d_k), keys (..., m, d_k) and values (..., m, d_v).
+
+    `mask` is boolean, (n, m) or with axes in front as the scores have; True = may look. A query that may look
+    at nothing gets zeros.
+    """
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    if mask is None:
+        return scores.softmax(-1) @ value
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    return torch.where(mask.any(-1, keepdim=True), weights, 0.0) @ value
+
+
+# --- Stage 2: heads (parts 04, 11b) ------------------------------------------------------------------------
+
+
+class Heads(nn.Module):
+    """Attention in several heads: x (b, n, d_model) looks at `memory` (b, m, d_model), or at itself.
+
+    Where there are fewer heads of keys and values, neighbours share: with 4 and 2, heads 0 and 1 look at
+    key head 0. `turn`, if given, is applied to queries and keys, (b, heads, n, width of a head). `mask`: as
+    in `attention`, without the axis of heads: (n, m), or (b, n, m).
+    """
+
+    def __init__(self, d_model: int, n_heads: int, n_key_heads: int | None = None) -> None:
+        super().__init__()
+        self.n_heads, self.n_key_heads = n_heads, n_key_heads or n_heads
+        width = d_model // n_heads
+        self.w_query = nn.Linear(d_model, d_model, bias=False)
+        self.w_key = nn.Linear(d_model, self.n_key_heads * width, bias=False)
+        self.w_value = nn.Linear(d_model, self.n_key_heads * width, bias=False)
+        self.w_output = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x, memory=None, mask=None, turn=None) -> Tensor:
+        memory = x if memory is None else memory
+        q, k, v = (
+            w(y).unflatten(-1, (heads, -1)).transpose(1, 2)
+            for w, y, heads in (
+                (self.w_query, x, self.n_heads),
+                (self.w_key, memory, self.n_key_heads),
+                (self.w_value, memory, self.n_key_heads),
+            )
+        )
+        if turn is not None:
+            q, k = turn(q), turn(k)
+        shared = self.n_heads // self.n_key_heads
+        k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
+        if mask is not None and mask.dim() == 3:
+            mask = mask[:, None]
+        return self.w_output(attention(q, k, v, mask).transpose(1, 2).flatten(2))
+
+
+# --- Stage 3: positions (parts 05a, 05b, 13c) --------------------------------------------------------------
+
+
+def sinusoids(n: int, d: int) -> Tensor:
+    """The table (n, d) of 2017: row i is sin(i w_0), cos(i w_0), ...; w_j = 10000 ** (-2j / d)."""
+    angles = torch.arange(n)[:, None] * 10000.0 ** (-torch.arange(0, d, 2) / d)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+
+def rotate(x: Tensor) -> Tensor:
+    """Rows of x (..., n, d) turned by their places 0, 1, 2, ...: column j and column j + d/2 are a pair, and
+    are turned by place * 10000 ** (-2j / d), as (a cos - b sin, a sin + b cos)."""
+    n, d = x.shape[-2:]
+    place = torch.arange(n, dtype=x.dtype, device=x.device)
+    angles = place[:, None] * 10000.0 ** (-torch.arange(0, d, 2, dtype=x.dtype, device=x.device) / d)
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], -1)
+
+
+# --- Stage 4: a layer (part 06a) ---------------------------------------------------------------------------
+
+
+class Layer(nn.Module):
+    """One layer, pre-norm: x + own(norm(x)), then, with cross=True, a look at the memory, then the
+    feed-forward network, outer(relu(inner(x))). Each sub-layer has a norm of its own, in this order."""
+
+    def __init__(self, d_model: int, n_heads: int, d_inner: int, cross: bool = False) -> None:
+        super().__init__()
+        self.own = Heads(d_model, n_heads)
+        self.cross = Heads(d_model, n_heads) if cross else None
+        self.inner, self.outer = nn.Linear(d_model, d_inner), nn.Linear(d_inner, d_model)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3 if cross else 2))
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,  # of its own look
+        memory_mask: Tensor | None = None,  # of the look at the memory
+    ) -> Tensor:
+        x = x + self.own(self.norms[0](x), mask=mask)
+        if self.cross is not None:
+            x = x + self.cross(self.norms[1](x), memory, mask=memory_mask)
+        return x + self.outer(torch.relu(self.inner(self.norms[-1](x))))
+
+
+# --- Stage 5: a Transformer (part 06b), and a model of today (parts 13a, 13c) ------------------------------
+
+
+class Translator(nn.Module):
+    """Encoder and decoder: logits (b, n, n_signs) of the next sign, from the input and what stands before.
+
+    `source` (b, m) and `before` (b, n) are numbers of signs; 0 is padding, which nobody may look at, and
+    `before` begins with a start sign. Sizes are yours. 850 steps of training, which the judge does, must
+    bring it to nine dates of ten (part 06b: two layers on each side, d_model 64, 4 heads, d_inner 256).
+    """
+
+    def __init__(self, n_signs: int) -> None:
+        super().__init__()
+        d_model = 64
+        self.signs = nn.Embedding(n_signs, d_model)
+        nn.init.normal_(self.signs.weight, std=d_model**-0.5)
+        self.encoder = nn.ModuleList(Layer(d_model, 4, 256) for _ in range(2))
+        self.decoder = nn.ModuleList(Layer(d_model, 4, 256, cross=True) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2))
+
+    def rows(self, tokens: Tensor) -> Tensor:
+        d_model = self.signs.embedding_dim
+        return self.signs(tokens) * math.sqrt(d_model) + sinusoids(tokens.shape[1], d_model).to(tokens.device)
+
+    def forward(self, source: Tensor, before: Tensor) -> Tensor:
+        n = before.shape[1]
+        real = (source != 0)[:, None, :]
+        causal = torch.ones(n, n, dtype=torch.bool, device=before.device).tril()
+        x = self.rows(source)
+        for layer in self.encoder:
+            x = layer(x, mask=real.expand(-1, source.shape[1], -1))
+        memory, y = self.norms[0](x), self.rows(before)
+        for layer in self.decoder:
+            y = layer(y, memory, mask=causal, memory_mask=real.expand(-1, n, -1))
+        return self.norms[1](y) @ self.signs.weight.T
+
+
+def logits_of(tokens: Tensor, tensors: dict[str, Tensor], config: dict) -> Tensor:
+    """Logits (n, vocabulary) of the model of part 13c for tokens (n), from its file's tensors by their names.
+
+    A layer is x + attention(norm(x)), then x + mlp(norm(x)), without biases, with `rotate` and shared key
+    heads. norm is RMSNorm with eps = config["rms_norm_eps"]; mlp is down(silu(gate(x)) * up(x)). A last norm,
+    then lm_head. config has num_hidden_layers, num_attention_heads and num_key_value_heads.
+    """
+
+    def norm(x: Tensor, name: str) -> Tensor:
+        return F.rms_norm(x, x.shape[-1:], tensors[name], config["rms_norm_eps"])
+
+    x = tensors["model.embed_tokens.weight"][tokens][None]
+    causal = torch.ones(len(tokens), len(tokens), dtype=torch.bool, device=tokens.device).tril()
+    for number in range(config["num_hidden_layers"]):
+        name = f"model.layers.{number}."
+        heads = Heads(x.shape[-1], config["num_attention_heads"], config["num_key_value_heads"])
+        own = {"w_query": "q_proj", "w_key": "k_proj", "w_value": "v_proj", "w_output": "o_proj"}
+        weights = {f"{ours}.weight": tensors[f"{name}self_attn.{it}.weight"] for ours, it in own.items()}
+        heads.load_state_dict(weights, assign=True)
+        x = x + heads(norm(x, name + "input_layernorm.weight"), mask=causal, turn=rotate)
+        y = norm(x, name + "post_attention_layernorm.weight")
+        gate, up, down = (tensors[f"{name}mlp.{it}_proj.weight"] for it in ("gate", "up", "down"))
+        x = x + (F.silu(y @ gate.T) * (y @ up.T)) @ down.T
+    return (norm(x, "model.norm.weight") @ tensors["lm_head.weight"].T)[0]
