@@ -508,7 +508,7 @@ def test_progress_lists_and_says_what_is_next():
     first, second = [e for e in EXERCISES.values() if not e.prediction][:2]
     text = repr(progress())
     asked = [e for e in EXERCISES.values() if not e.prediction and not isinstance(e, Open)]
-    assert f"Exercises: 0 of {len(asked)} passed" in text and f"{first.name}, in 00_start_here.ipynb" in text
+    assert f"exercises: 0 of {len(asked)} passed" in text and f"{first.name}, in 00_start_here.ipynb" in text
     check("log(7)", first.name)
     check(RIGHT[first.name][0], first.name)
     text = repr(progress())

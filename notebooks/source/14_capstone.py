@@ -6,7 +6,7 @@ Here nothing is given but the names. In a file of your own you write attention, 
 
 **Afterwards you can** say: I have written this myself, and it runs real weights.
 
-**Time** four to six hours, in five sittings. **You need** the core path (●), and nothing else. Torch is allowed; what torch has of attention itself, too, but then you learn nothing.
+**Time** about 300 minutes, in five sittings. **You need** the core path (●), and nothing else. torch's tensors, matrix products and layers are allowed; its attention is not, or you would learn nothing.
 
 <details><summary>中文摘要</summary>
 在自己的文件 capstone.py 里,从零写出注意力、多头、位置编码、一层和整个 Transformer。每一关都由性质测试和与 torch 的比较来判定;
@@ -75,7 +75,7 @@ stage(4)
 
 # %% [markdown]
 r"""
-## Stage 5 · A Transformer, and a model of today
+## Stage 5 · A Transformer and a model of today
 
 *From parts 06b, 13a and 13c. About two hours.*
 

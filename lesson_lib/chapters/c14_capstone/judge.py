@@ -99,9 +99,9 @@ def begin(path: str | Path = FILE) -> Note:
     )
 
 
-def stage(number: int, path: str | Path = FILE) -> Report | Note:
+def stage(number: Any, path: str | Path = FILE) -> Report | Note:
     """The report of one stage: each of its tests, and what is wrong."""
-    if number not in range(1, len(STAGES) + 1) or isinstance(number, bool):
+    if type(number) is not int or number not in range(1, len(STAGES) + 1):
         return Note("No stage", {"diagnosis": f"there are stages 1 to {len(STAGES)}, got {number!r}"})
     chosen = STAGES[number - 1]
     try:
@@ -156,7 +156,8 @@ def read(path: Path) -> ModuleType:
     except (OSError, ValueError) as error:
         raise Unread(f"{path.name} cannot be read: {error}") from None
     except SyntaxError as error:
-        raise Unread(f"{path.name} is no Python in line {error.lineno}: {error.msg}") from None
+        place = f" in line {error.lineno}" if error.lineno else ""
+        raise Unread(f"{path.name} is no Python{place}: {error.msg}") from None
     if "lesson_lib" in {word for line in text.splitlines() for word in _imported(line)}:
         raise Unread(f"{path.name} imports from lesson_lib; here you write everything yourself")
     file = ModuleType("capstone")
