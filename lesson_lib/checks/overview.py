@@ -344,8 +344,9 @@ def _html(caption: str, heads: list[str], rows: list[list[Cell]]) -> str:
     """A table without asset and script; its text keeps the colour of the page."""
 
     def style(head: str) -> str:
+        wraps = "" if head not in RIGHT or head == "minutes left" else ";white-space:nowrap"
         side = "right" if head in RIGHT else "left"
-        return f"style='text-align:{side};padding:.15em 1.2em .15em 0'"
+        return f"style='text-align:{side}{wraps};padding:.15em 1.2em .15em 0'"
 
     top = "".join(f"<th scope='col' {style(head)}>{escape(head)}</th>" for head in heads)
     body = ""

@@ -35,7 +35,7 @@ The first cell says what is missing, if anything. The second printed nothing: an
 
 ## 2 · Guess, then run
 
-`predict` asks you before you compute. Your first answer is kept. A wrong one tells you what it would have meant, and costs nothing.
+`predict` asks you before you compute. Your first answer is kept, and whether you were sure. A wrong one tells you what it would have meant, and costs nothing.
 """
 
 # %%
@@ -74,7 +74,7 @@ hint("weighted_sum")
 
 # %% [markdown]
 r"""
-In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done.
+In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
 
 **"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
 
@@ -97,8 +97,7 @@ heatmap(
 r"""
 ## The way from here
 
-Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) The parts go on in the
-order of their numbers. Words and letters: [glossary](glossary.ipynb).
+Next: [01a · Two saws](01a_two_saws.ipynb), or, in a hurry, [02a · How much do I listen to each of three answers?](02a_soft_look_up.ipynb) Words and letters: [glossary](glossary.ipynb).
 
 **Summary.** Guess, run, compare. Hand in answers early and wrong.
 """

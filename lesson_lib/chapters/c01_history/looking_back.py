@@ -273,6 +273,12 @@ write_additive_step = Write(
             "weights @ read",
             "read.sum(0)",
         ),
+        "your softmax runs over the hidden units, before v; first v makes a score, then softmax over the m places": (
+            "@ v",
+            "",
+            "torch.softmax(scores, dim=-1)",
+            "torch.softmax(scores, dim=-1) @ v",
+        ),
     },
     hidden=_more_additive_step,
 )

@@ -155,6 +155,10 @@ write_slopes = Write(
             "    return torch.diag",
             "    weights = weights.softmax(-1)\n    return torch.diag",
         ),
+        "the diagonal is right; beside it the minus is missing: a higher score takes weight from all others": (
+            "torch.diag(weights) -",
+            "torch.diag(weights - 2 * weights**2) +",
+        ),
     },
 )
 

@@ -64,6 +64,9 @@ def regrouped_cost(first: Number, n: int) -> Number:
                 "those are the sizes of the tables; an entry of n^2 costs d, one of d^2 costs n": times**2,
                 "you counted two products on the left and one on the right; both sides have two": 2 * times,
                 "that is the difference n - d; asked is how many times": long - d,
+                "that is how many more, the difference; asked is how many times as many: divide": (
+                    2 * long**2 * d - 2 * long * d**2
+                ),
             },
         )
 

@@ -160,6 +160,10 @@ write_put_back = Write(
             "outputs[order.argsort()]",
             "outputs.sort(0).values",
         ),
+        "you reorder the columns, the second axis; each token has a row, and rows are what was shuffled": (
+            "outputs[order",
+            "outputs[:, order",
+        ),
     },
 )
 

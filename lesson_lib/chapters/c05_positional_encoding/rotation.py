@@ -157,6 +157,10 @@ write_one_clock = Write(
             "[[cos, sin], [-sin, cos]]",
             "[[cos, 0.0], [0.0, cos]]",
         ),
+        "you take the angle for degrees and convert it; it is in radians already, as cos and sin want it": (
+            "    cos, sin = angle",
+            "    angle = angle.deg2rad()\n    cos, sin = angle",
+        ),
     },
 )
 

@@ -63,6 +63,7 @@ passes = Number(
         "one run gives all places their logits": "100 * 10",
         "neither the backward pass nor the encoder is a second run of the decoder": "100 * 2",
         "that is one training step; there are 100": "1",
+        "one run takes all 48 dates of a batch at once": "100 * 48",
     },
 )
 
@@ -232,6 +233,11 @@ write_next_character_loss = Write(
             "    each = [loss(a, b, ignore_index=0) for a, b in zip(logits.split(rows.shape[1]), rows)]\n"
             "    return torch.stack(each).mean()",
         ),
+        "you look for padding in what goes in, so one padded place behind the end counts; look in what is wanted": (
+            "    return torch.nn.functional.cross_entropy(logits, wanted, ignore_index=0)",
+            "    real = target[:, :-1].flatten() != 0\n"
+            "    return torch.nn.functional.cross_entropy(logits[real], wanted[real])",
+        ),
     },
 )
 
@@ -340,6 +346,14 @@ write_learning_rates = Write(
         ),
         "the rise ends at 1; it must end at peak": ("rise = peak * step", "rise = step"),
         "the fall starts from 1; it must start from peak": ("fall = peak * (1", "fall = (1"),
+        "your rise counts the steps from 0: the first gets 0, and step `warm` less than peak; it is step / warm": (
+            "rise = peak * step",
+            "rise = peak * (step - 1)",
+        ),
+        "your cosine runs from the first step and is multiplied by the rise; it begins at `warm`, behind the rise": (
+            "return torch.where(step <= warm, rise, fall)",
+            "return rise.clamp(max=peak) * (1 + torch.cos(torch.pi * step / steps)) / 2",
+        ),
     },
 )
 
@@ -452,6 +466,14 @@ write_reads_ahead = Write(
         ),
         "only the first text is changed": ("changed[:, i] = other", "changed[0, i] = other"),
         "squared changes are summed; absolute ones are asked for": (".abs().sum()", ".square().sum()"),
+        "you sum the places from i on, which may move; asked is about those before i": (
+            "[:, :i]",
+            "[:, i:]",
+        ),
+        "you sum first, so that changes up and down cancel; take absolute values first, then sum": (
+            ".abs().sum()",
+            ".sum().abs()",
+        ),
     },
 )
 

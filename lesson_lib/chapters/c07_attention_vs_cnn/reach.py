@@ -263,6 +263,10 @@ write_set_loss = Write(
             "wanted[query] = kind",
             "wanted[query.sort().values] = kind",
         ),
+        "cross_entropy takes logits; it applies the softmax itself, so yours is the second": (
+            "cross_entropy(logits,",
+            "cross_entropy(logits.softmax(-1),",
+        ),
     },
 )
 

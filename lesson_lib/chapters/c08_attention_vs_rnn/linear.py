@@ -29,6 +29,7 @@ brackets_save = Number(
         "that is the other bracket: which two shapes meet first?": "2 * 1000 * 10 * 1000",
         "the brackets sum over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 * 10 + 1000 * 10 * 10",
         "that is twice too many: multiplications alone are counted, no additions": "2 * 2 * 10 * 1000 * 10",
+        "K^T V is only 10 x 10: Q times it is (1000, 10) times (10, 10)": "10 * 1000 * 10 + 1000 * 10 * 1000",
     },
 )
 
@@ -165,6 +166,10 @@ write_by_state = Write(
             "    return query @ S / (query @ z)[:, None]",
         ),
         "that is softmax; here the weights are q . k themselves, divided by their sum": _softmax,
+        "queries and keys are features already; you send them through phi a second time, which adds 1": (
+            "    S, z, outputs",
+            "    query, key = query + 1, key + 1\n    S, z, outputs",
+        ),
     },
 )
 
@@ -296,6 +301,13 @@ write_gated_state = Write(
             "torch.outer(v, k)",
             "key.shape[1], value.shape[1]",
             "value.shape[1], key.shape[1]",
+        ),
+        "you weigh each entry with the gates up to its own; it fades by the gates behind it, and not by its own": (
+            "    S = torch.zeros(key.shape[1], value.shape[1])\n"
+            "    for k, v, g in zip(key, value, gate, strict=True):\n"
+            "        S = g * S + torch.outer(k, v)\n"
+            "    return S",
+            "    weight = gate.cumprod(0)\n    return (key * weight[:, None]).mT @ value",
         ),
     },
 )

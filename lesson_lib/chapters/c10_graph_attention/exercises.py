@@ -580,6 +580,13 @@ path = Alike(
         ),
         "each edge is listed twice, and would count twice": (("[:, there]", "[:, there].repeat(1, 2)")),
         "your nodes are numbered from 1; the first is 0": ("[:, there]", "[:, there] + 1"),
+        "distances go round a ring, so the ends see each other; a path has two ends: take |i - j| alone": (
+            "    place = torch.arange(n)\n",
+            "    place = torch.arange(n)\n"
+            "    far = (place[:, None] - place).abs()\n"
+            "    return (torch.minimum(far, n - far) <= radius).nonzero().T.flip(0)\n"
+            "",
+        ),
     },
     hidden=_more_path_edges,
 )

@@ -46,6 +46,7 @@ scores_left = Number(
         "that is the whole table, strangers included": "34 * 34",
         "both: two edges for a pair, and a self-loop for each member": 78,
         "a self-loop is one edge, not two": "2 * (78 + 34)",
+        "those are the strangers' scores, which are saved; how many are left?": "34 * 34 - (2 * 78 + 34)",
     },
 )
 

@@ -80,6 +80,7 @@ cache_size = Number(
         "that is in GB, units of 10^9 bytes": "2 * 32 * 32 * 128 * 2 * 32768 / 10^9",
         "that is in MiB: 1,024 of them are a GiB": "2 * 32 * 32 * 128 * 2 * 32768 / 2^20",
         "queries are asked with once, and not kept": "3 * 32 * 32 * 128 * 2 * 32768 / 2^30",
+        "that is in bytes; a GiB has 2^30 of them": "2 * 32 * 32 * 128 * 2 * 32768",
     },
 )
 
@@ -402,6 +403,14 @@ write_with_shared_keys = Write(
         ),
         "the values come from w_key": ("w_key, w_value)", "w_key, w_key)"),
         "the keys come from w_value": ("w_query, w_key, w_value)", "w_query, w_value, w_value)"),
+        "you divide the scores by the root of all heads' width; each head has its own: the root of `width`": (
+            "attend(q, k, v).output",
+            "((q @ k.mT / w_query.shape[1] ** 0.5).softmax(-1) @ v)",
+        ),
+        "you hide later tokens; no causal mask is asked for, each token sees all of them": (
+            "attend(q, k, v)",
+            "attend(q, k, v, mask=torch.ones(len(x), len(x), dtype=torch.bool).tril())",
+        ),
     },
 )  # fmt: skip
 

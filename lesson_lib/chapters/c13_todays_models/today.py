@@ -141,6 +141,10 @@ write_normed = Write(
         "you multiply by the gain before the norm, so it is in the mean square; it comes after": (
             "return gain * x", "x = gain * x\n    return x",
         ),
+        "you multiply by 1 + gain; here the gain itself is the factor": (
+            "gain * x",
+            "(1 + gain) * x",
+        ),
     },
 )  # fmt: skip
 
@@ -198,6 +202,10 @@ write_capped = Write(
         ),
         "scores below 0 stay below 0": ("(scores / cap).tanh()", "(scores / cap).tanh().abs()"),
         "tanh bends at 1, so it takes score / cap, not score · cap": ("scores / cap", "scores * cap"),
+        "that is a sigmoid, from 0 to 1; tanh goes from -1 to 1, so a score of 0 stays 0": (
+            ".tanh()",
+            ".sigmoid()",
+        ),
     },
 )  # fmt: skip
 

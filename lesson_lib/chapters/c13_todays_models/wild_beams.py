@@ -103,8 +103,8 @@ beams = Write(
         Stage(
             "two beams, a few texts",
             lambda: [_beams(seed, 2, 3) for seed in range(10, 22)],
-            "Beams that begin alike, all with the score 0, stay copies of one text; from the first step on"
-            " they must differ.",
+            "Beams that begin alike, all with the score 0, stay copies of one text. And where each text keeps"
+            " a child of its own, none ever competes with another: the best of ALL children go on.",
         ),
         Stage(
             "three and four beams, longer texts",

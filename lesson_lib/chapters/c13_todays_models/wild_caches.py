@@ -141,6 +141,14 @@ prompt = Write(
             "query, key = apply_rotary(query, offset), apply_rotary(key, offset)",
             "query = apply_rotary(query, offset)",
         ),
+        "only the queries are turned by their place in the text; new keys start again at place 0": (
+            "apply_rotary(key, offset)",
+            "apply_rotary(key, 0)",
+        ),
+        "the first chunk is right; later ones have no mask, so their tokens see those behind them in the chunk": (
+            "mask = torch.ones(n, m, dtype=torch.bool).tril(m - n)",
+            "mask = torch.ones(n, m, dtype=torch.bool).tril(m - n if n == m else m)",
+        ),
     },
 )  # fmt: skip
 
@@ -282,6 +290,10 @@ rolling = Write(
         "one token too few is kept": ("(window - 1)", "max(0, window - 2)"),
         "one key more is kept, yet cut before the chunk has looked: return all keys, keep window - 1": (
             "(window - 1)", "window", *KEPT,
+        ),
+        "the mask has no window: what is kept is cut, but a chunk's own keys can lie farther back than `window`": (
+            "(distance >= 0) & (distance < window)",
+            "distance >= 0",
         ),
     },
 )  # fmt: skip

@@ -119,7 +119,8 @@ window_repair = Write(
         Stage(
             "blocks of two, a window of four",
             lambda: [_row(11, 7, 4, 2)],
-            "The first query of a block looks back three tokens, more than a block.",
+            "The first query of a block looks back three tokens, more than a block. Where do the columns of a"
+            " block have to begin?",
         ),
         Stage(
             "windows and blocks of all sizes",
@@ -148,6 +149,10 @@ window_repair = Write(
         ),
         "each block stands at the beginning: rows count from the start of the text": (
             "torch.arange(rows.start, rows.stop)", "torch.arange(len(rows))",
+        ),
+        "keys are counted back from the block's end; its first query looks farther back: count from rows.start": (
+            "max(0, rows.start - self.size + 1)",
+            "max(0, rows.stop - self.size)",
         ),
     },
 )  # fmt: skip
@@ -270,6 +275,12 @@ sink_repair = Write(
             "    running.add(nobody, torch.zeros(1, value.shape[-1]))\n", "",
         ),
         "the scores are not divided by the root of the width": ("query @ keys.mT * scale", "query @ keys.mT"),
+        "you add exp(sink) at the end, but all sums are relative to the largest score: exp(sink - largest)": (
+            "    running.add(nobody, torch.zeros(1, value.shape[-1]))\n",
+            "",
+            "self.mixed / self.total",
+            "self.mixed / (self.total + torch.tensor(float(sink)).exp())",
+        ),
     },
 )  # fmt: skip
 
