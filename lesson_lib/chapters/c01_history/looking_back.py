@@ -52,7 +52,7 @@ wholly_right = Choice(
     remember="after 400 steps it has hardly begun",
     slips={
         "every part of the answer has to come through the same vector, and that is hard to learn": "a",
-        "with one date it gets 82 % right; with two it has hardly begun": "b",
+        "room is not what is short, steps are: with one date it gets 82 % right, with two hardly any": "b",
     },
 )
 
@@ -273,7 +273,7 @@ write_additive_step = Write(
             "weights @ read",
             "read.sum(0)",
         ),
-        "your softmax runs over the hidden units, before v; first v makes a score, then softmax over the m places": (
+        "your softmax runs over the hidden units; v first makes one score of them, softmax is over places": (
             "@ v",
             "",
             "torch.softmax(scores, dim=-1)",

@@ -74,7 +74,7 @@ what_mends = Choice(
     answer="b",
     remember="(q / 4) · (k / 4) = q · k / 16: it starts where the scaled model starts",
     slips={
-        "it ends at .67 to .72, with three seeds; most queries are still not heard": "a",
+        "four times a gradient of nearly 0 is nearly 0: it ends at .67 to .72, with three seeds": "a",
         "the division is one way to a small start, and not the only one": "c",
     },
 )
@@ -155,7 +155,7 @@ write_slopes = Write(
             "    return torch.diag",
             "    weights = weights.softmax(-1)\n    return torch.diag",
         ),
-        "the diagonal is right; beside it the minus is missing: a higher score takes weight from all others": (
+        "the diagonal is right; beside it the minus is missing: a higher score takes from all others": (
             "torch.diag(weights) -",
             "torch.diag(weights - 2 * weights**2) +",
         ),

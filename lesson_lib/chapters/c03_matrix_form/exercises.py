@@ -462,7 +462,9 @@ cost = Number(
         "you counted two products on the left and one on the right; both sides have two": 128,
         "you counted one product on the left and two on the right; both sides have two": 32,
         "that is the difference n - d; asked is how many times": "4096 - 64",
-        "that is how many more, the difference; asked is how many times as many: divide": "2 * 4096**2 * 64 - 2 * 4096 * 64**2",
+        "that is how many more, the difference; asked is how many times as many: divide": (
+            "2 * 4096**2 * 64 - 2 * 4096 * 64**2"
+        ),
     },
     answer="(2 * 4096**2 * 64) / (2 * 4096 * 64**2)",
 )

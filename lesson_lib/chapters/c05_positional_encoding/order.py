@@ -146,7 +146,7 @@ write_put_back = Write(
             "order.argsort()",
             "order",
         ),
-        "the rows still stand in the order of x[order]: shuffled inputs give shuffled outputs, so undo it": (
+        "no row has moved: they stand in the order of x[order], and order.argsort() says who goes where": (
             "[order.argsort()]",
             "",
         ),

@@ -233,7 +233,7 @@ write_next_character_loss = Write(
             "    each = [loss(a, b, ignore_index=0) for a, b in zip(logits.split(rows.shape[1]), rows)]\n"
             "    return torch.stack(each).mean()",
         ),
-        "you look for padding in what goes in, so one padded place behind the end counts; look in what is wanted": (
+        "you look for padding in what goes in, so a place behind the end counts; look in what is wanted": (
             "    return torch.nn.functional.cross_entropy(logits, wanted, ignore_index=0)",
             "    real = target[:, :-1].flatten() != 0\n"
             "    return torch.nn.functional.cross_entropy(logits[real], wanted[real])",
@@ -346,11 +346,11 @@ write_learning_rates = Write(
         ),
         "the rise ends at 1; it must end at peak": ("rise = peak * step", "rise = step"),
         "the fall starts from 1; it must start from peak": ("fall = peak * (1", "fall = (1"),
-        "your rise counts the steps from 0: the first gets 0, and step `warm` less than peak; it is step / warm": (
+        "your rise counts the steps from 0; the first is 1, and step `warm` itself reaches peak": (
             "rise = peak * step",
             "rise = peak * (step - 1)",
         ),
-        "your cosine runs from the first step and is multiplied by the rise; it begins at `warm`, behind the rise": (
+        "your cosine runs from the first step, times the rise; it begins at `warm`, where the rise ends": (
             "return torch.where(step <= warm, rise, fall)",
             "return rise.clamp(max=peak) * (1 + torch.cos(torch.pi * step / steps)) / 2",
         ),

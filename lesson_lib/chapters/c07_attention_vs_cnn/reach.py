@@ -169,7 +169,7 @@ who_agrees = Choice(
     answer="b",
     remember="what is needed is a way from one end to the other; whose it is does not matter",
     slips={
-        "what does the task need: weights that depend on content, or a way to the other end?": "a",
+        "17 places wide, it is a way to the other end, too; the task needs no more than that": "a",
         "what do the first and the last column share? More steps do not lead from one to the other": "c",
         "48 places look at each other: the news can travel": "d",
     },

@@ -29,7 +29,7 @@ brackets_save = Number(
         "that is the other bracket: which two shapes meet first?": "2 * 1000 * 10 * 1000",
         "the brackets sum over 1,000 tokens: (10, 1000) times (1000, 10)": "10 * 10 * 10 + 1000 * 10 * 10",
         "that is twice too many: multiplications alone are counted, no additions": "2 * 2 * 10 * 1000 * 10",
-        "K^T V is only 10 x 10: Q times it is (1000, 10) times (10, 10)": "10 * 1000 * 10 + 1000 * 10 * 1000",
+        "the brackets hold 10 x 10 numbers, so Q times these takes 1000 * 10 * 10": "10 * 1000 * (10 + 1000)",
     },
 )
 
@@ -302,7 +302,7 @@ write_gated_state = Write(
             "key.shape[1], value.shape[1]",
             "value.shape[1], key.shape[1]",
         ),
-        "you weigh each entry with the gates up to its own; it fades by the gates behind it, and not by its own": (
+        "you weigh each entry with the gates up to its own; it fades by those of the tokens behind it": (
             "    S = torch.zeros(key.shape[1], value.shape[1])\n"
             "    for k, v, g in zip(key, value, gate, strict=True):\n"
             "        S = g * S + torch.outer(k, v)\n"

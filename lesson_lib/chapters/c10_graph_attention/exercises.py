@@ -584,8 +584,7 @@ path = Alike(
             "    place = torch.arange(n)\n",
             "    place = torch.arange(n)\n"
             "    far = (place[:, None] - place).abs()\n"
-            "    return (torch.minimum(far, n - far) <= radius).nonzero().T.flip(0)\n"
-            "",
+            "    return (torch.minimum(far, n - far) <= radius).nonzero().T.flip(0)\n",
         ),
     },
     hidden=_more_path_edges,

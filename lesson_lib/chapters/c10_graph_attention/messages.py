@@ -194,7 +194,7 @@ without_the_bend = Choice(
     answer="a",
     remember="A adds 5 to both scores, B takes off 5; a softmax sees differences only",
     slips={
-        "which number would be larger for A: the difference of its two scores?": "b",
+        "a_q . z is added to both scores of A, it multiplies neither: their difference is 2, as for B": "b",
         "the scores are 5 and 7 for A, -5 and -3 for B: which friend is ahead, and by how much?": "c",
     },
 )

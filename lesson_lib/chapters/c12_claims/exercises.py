@@ -319,21 +319,19 @@ output_three = Number(
         " (2, 6, 3). What do the three numbers of output 3 add up to?"
     ),
     value=10.1,
-    tolerance=1e-3,
     answer="0.9 * 10 + 0.1 * 11",
     hints=_HINTS,
     solution=(
         "its scores are 4, 12 and 10. 0.9 · (2, 8, 0) + 0.1 · (2, 6, 3) = (1.8 + 0.2, 7.2 + 0.6, 0 + 0.3) ="
         " (2, 7.8, 0.3): 10.1"
     ),
-    remember="number by number: each value times its weight, added up",
+    remember="number by number: each value times its weight, added up; unrounded weights give 10.118",
     slips={
         "that is output 1; query 3 has weights of its own": "2 + 7 + 1.5",
         "the weights are swapped: 0.9 belongs to the second value": "0.1 * 10 + 0.9 * 11",
         "the third value is missing: it counts a tenth": "0.9 * 10",
         "these are mixtures of the keys; mix the values": "0.9 * 8 + 0.1 * 6",
         "that is the second value alone; it counts 0.9, and the third one 0.1": "2 + 8 + 0",
-        "that is with unrounded weights; take those that are given, 0.0, 0.9 and 0.1": "10.1179",
         "these are the scores added up": "4 + 12 + 10",
         "the scores 4, 12 and 10 are used as weights; softmax makes 0.0, 0.9 and 0.1 of them": (
             "4 * 6 + 12 * 10 + 10 * 11"

@@ -328,7 +328,7 @@ write_sink = Write(
         ),
         "the sink stands in the last column; the first is a real token's": ("bias[:, -1]", "bias[:, 0]"),
         "the bias belongs to every query: a whole column": ("bias[:, -1]", "bias[-1, -1]"),
-        "every query may look at the sink: True in the last column": (
+        "the sink takes nothing here: True in the last column, and the others' weights stay as they are": (
             "value=True", "value=False",
         ),
         "hidden keys are looked at: give attend the mask": ("mask=seen, ", ""),

@@ -145,7 +145,7 @@ prompt = Write(
             "apply_rotary(key, offset)",
             "apply_rotary(key, 0)",
         ),
-        "the first chunk is right; later ones have no mask, so their tokens see those behind them in the chunk": (
+        "the first chunk is right; in later ones nothing is hidden, so tokens see those behind them": (
             "mask = torch.ones(n, m, dtype=torch.bool).tril(m - n)",
             "mask = torch.ones(n, m, dtype=torch.bool).tril(m - n if n == m else m)",
         ),
@@ -291,7 +291,7 @@ rolling = Write(
         "one key more is kept, yet cut before the chunk has looked: return all keys, keep window - 1": (
             "(window - 1)", "window", *KEPT,
         ),
-        "the mask has no window: what is kept is cut, but a chunk's own keys can lie farther back than `window`": (
+        "the mask has no window: what is kept is cut, but a chunk's own keys may lie too far back": (
             "(distance >= 0) & (distance < window)",
             "distance >= 0",
         ),

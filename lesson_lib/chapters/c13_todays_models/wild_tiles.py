@@ -150,7 +150,7 @@ window_repair = Write(
         "each block stands at the beginning: rows count from the start of the text": (
             "torch.arange(rows.start, rows.stop)", "torch.arange(len(rows))",
         ),
-        "keys are counted back from the block's end; its first query looks farther back: count from rows.start": (
+        "keys are counted back from the block's end; its first query looks farther: take rows.start": (
             "max(0, rows.start - self.size + 1)",
             "max(0, rows.stop - self.size)",
         ),
@@ -407,7 +407,7 @@ hidden_by_a_number = Expose(
         "all scores are 0: then a hidden one has -10,000 against 0, and nothing comes through": (
             lambda query, key, value, mask: not (query @ key.mT).any()
         ),
-        "divided by the root of d_k, no hidden score is 10,000 above the visible ones, so it stays hidden": (
+        "no HIDDEN score (mask: False), divided by the root of d_k, is 10,000 above the visible ones": (
             lambda query, key, value, mask: float((query @ key.mT).abs().max()) > 100
         ),
         "beside a visible key a hidden one gets exp(-10,000), nothing: take that key away": (
