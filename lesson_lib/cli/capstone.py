@@ -29,5 +29,8 @@ def main(file: Path | None = None, *, only: int | None = None, trains: bool = Tr
     if not all(reports):
         print("The training, and the page, come once all five stages pass.")
         return 0
-    print(judge.page(path, to=path.with_suffix(".html"), trained=trains))
+    trained = judge.train(path) if trains else False
+    if trains:
+        print(trained, end="\n\n")
+    print(judge.page(path, to=path.with_suffix(".html"), trained=trained))
     return 0

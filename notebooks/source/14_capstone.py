@@ -19,7 +19,7 @@ Here nothing is given but the names. In a file of your own you write attention, 
 2. Open that file from the file browser on the left, and drag its tab beside this notebook. Each function says what goes in and what must come out.
 3. Write a stage, save (Ctrl + S), and run its cell below. The file is read anew each time.
 
-The judge says which test fails, on which inputs, and by how much. There are no hints and no solution: you have the parts. Stuck for more than half an hour? Each stage names the parts that taught it.
+The judge says which test fails, on which inputs, and by how much. There are no hints and no solution: you have the parts. Stuck for more than half an hour? Each stage names the parts that taught it. What your file prints is shown below a stage.
 """
 
 # %%
@@ -31,7 +31,7 @@ r"""
 
 *From parts 02a, 02b and 03. About 30 minutes.*
 
-One function, for any axes in front. The judge disturbs the future, shuffles keys, hides everything from a query, and takes scores of $-10^{30}$. A query that may look at nothing gets zeros, and its gradient is finite. That last one takes most people a second try.
+One function, for any axes in front. The judge disturbs the future, shuffles keys, hides everything from a query, and takes scores of $-10^{30}$. A query that may look at nothing gets zeros, and its gradient is finite: a mask that is *added* as $-\infty$ makes that gradient nan.
 """
 
 # %%
@@ -91,7 +91,7 @@ r"""
 
 The loss and the loop are those of 06b: 850 steps of 48 dates. Nine test dates of ten must be right, to the last character, on days that were never trained on. It takes a minute or two.
 
-If the loss stays high: how long is a row of your table of signs, beside a row of positions? (06b, section 1.)
+If the loss stays high: how long is a row of your table of signs, beside a row of positions (06b, section 1)? `nn.Embedding` draws with variance 1: its rows are already $\sqrt{d_{model}}$ long. Multiply only what you drew with variance $1/d_{model}$.
 """
 
 # %%

@@ -40,6 +40,11 @@ FILE = "capstone.py"
 EMPTY = Path(__file__).with_name(FILE)  # what a learner begins with
 GOAL = 0.9  # of the test dates, without a mistake
 RECIPE = {"steps": 850, "lr": 3e-3, "batch": 48, "pool": 8}
+LENGTHS = (
+    "how long are your rows of signs when the positions are added, and how large are the first logits? A row"
+    " of nn.Embedding is about sqrt(d_model) long as it is drawn; one drawn with variance 1/d_model is about"
+    " 1 long, and is multiplied by sqrt(d_model) (06b, section 1)"
+)
 DEADLINE_S = 60.0  # for one test
 LONGEST = 11  # signs of an answer, with the end
 
@@ -116,22 +121,23 @@ def _judged(chosen: Stage, file: ModuleType) -> Report:
     missing = [name for name in chosen.needs if not callable(getattr(file, name, None))]
     if missing:
         return Report(title, dict.fromkeys(missing, "is missing in your file"))
-    cpu, found = torch.device("cpu"), {}
+    cpu, found, notes = torch.device("cpu"), {}, runner.Notes()
     with runner.undisturbed(), cpu:
         for name, test in chosen.tests.items():
             own = test is stages.attention_has_the_properties  # they bring their own deadline
-            found[name] = (_caught if own else _said)(partial(test, file))
-        more = {}
+            work = partial(test, file)
+            found[name] = _caught(work) if own else _said(work, notes)
+        more = {"printed": notes.rows["printed"]} if notes.rows.get("printed") else {}
         if chosen.number == len(STAGES) and not found["opens the model of 13c"]:
             written = _said(partial(stages.continued, file, TEXT, 40))
             more["your code writes"] = f"{TEXT}|{written}"
     return Report(title, found, more)
 
 
-def _said(work: Callable[[], str]) -> str:
-    """What a test says, an error in a sentence included; endless loops end."""
+def _said(work: Callable[[], str], notes: runner.Notes | None = None) -> str:
+    """What a test says, an error in a sentence included; endless loops end. `notes` keep what is printed."""
     try:
-        return runner.within(DEADLINE_S, partial(_caught, work), tried=False)
+        return runner.within(DEADLINE_S, partial(_caught, work), notes, tried=False)
     except TimeoutError as reason:
         return str(reason)
 
@@ -197,14 +203,20 @@ def train(path: str | Path = FILE, *, seed: int = 0) -> Report | Note:
             "seed_number": seed,
             "name": "your Translator",
         }
-        fit(model, batches, loss, **recipe)
+        last = fit(model, batches, loss, **recipe).rows[-1]["loss"]
         share, shown = accuracy(model, vocabulary)
     except Exception as error:
         return Report(title, {"runs": runner.sentence(error)})
     said = "" if share >= GOAL else f"{share:.3f} of the test dates are right; {GOAL} are asked for"
     numbers = sum(p.numel() for p in model.parameters())
     more = {"right": f"{share:.3f} of 1,000 test dates", "an example": shown, "parameters": f"{numbers:,}"}
-    more |= {"took": f"{time.perf_counter() - begun:.0f} s", "seed": str(seed)}
+    more |= {
+        "loss at the end": f"{last:.3f}",
+        "took": f"{time.perf_counter() - begun:.0f} s",
+        "seed": str(seed),
+    }
+    if said:
+        more["think"] = LENGTHS
     return Report(title, {f"{GOAL:.0%} of the test dates": said}, more)
 
 
@@ -234,11 +246,14 @@ def accuracy(model: nn.Module, vocabulary: Vocabulary) -> tuple[float, str]:
     return right / len(pairs), f"{pairs[0].source} -> {made[0]}"
 
 
-def page(path: str | Path = FILE, *, to: str | Path = "capstone.html", trained: bool = True) -> Note:
+def page(
+    path: str | Path = FILE, *, to: str | Path = "capstone.html", trained: bool | Report | Note = True
+) -> Note:
     """Judge all stages, train, and write a page that says what passed: for you, and for your instructor.
 
     It holds no name: the date, each test, the training, and a mark of the file (so that page and file can be
-    told to belong together). `trained=False` leaves the training out, and the page says so.
+    told to belong together). `trained` may be what train() has just reported; False leaves the training out,
+    and the page says so.
     """
     path, to = Path(path), Path(to)
     try:
@@ -246,14 +261,14 @@ def page(path: str | Path = FILE, *, to: str | Path = "capstone.html", trained: 
     except Unread as reason:
         return Note("No page", {"diagnosis": str(reason)})
     reports = [_judged(chosen, file) for chosen in STAGES]
-    if trained:
-        reports.append(train(path))
-    passed, of = sum(map(bool, reports)), len(STAGES) + 1
+    if trained is not False:  # a report that did not pass is false, too
+        reports.append(train(path) if trained is True else trained)
+    passed, of = sum(isinstance(report, Report) and bool(report) for report in reports), len(STAGES) + 1
     text = path.read_text(encoding="utf-8")
     lines = sum(bool(line.strip()) for line in text.splitlines())
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
     about = {
-        "passed": f"{passed} of {of}" + ("" if trained else ", and the training was left out"),
+        "passed": f"{passed} of {of}" + ", and the training was left out" * (trained is False),
         "day": date.today().isoformat(),
         "file": f"{path.name}, {lines} lines, mark {mark}",
     }

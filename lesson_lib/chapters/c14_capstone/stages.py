@@ -88,6 +88,31 @@ def _heads(file: ModuleType, shared: int = 1) -> nn.Module:
     return file.Heads(D * H, H, H // shared)
 
 
+def _slip_of_heads(own: nn.Module, x: Tensor) -> str:
+    """The usual mistake that gives what these heads give; '' where none does."""
+    found = own(x)
+    tables = [w(x) for w in (own.w_query, own.w_key, own.w_value)]
+    q, k, v = (table.unflatten(-1, (H, D)).transpose(1, 2) for table in tables)
+    viewed = [table.view(len(x), H, -1, D) for table in tables]
+    mixed = F.scaled_dot_product_attention(q, k, v)
+    joined = mixed.transpose(1, 2).flatten(2)
+    by_width = F.scaled_dot_product_attention(q, k, v, scale=(D * H) ** -0.5)
+    named = {
+        "W_o is missing: the heads stand side by side, and nothing mixes them": joined,
+        "you join without swapping heads and tokens back": own.w_output(mixed.reshape(joined.shape)),
+        "you split by a view alone, which mixes heads with tokens: cut the width, then swap": own.w_output(
+            F.scaled_dot_product_attention(*viewed).transpose(1, 2).flatten(2)
+        ),
+        "the scores are divided by the root of the full width; a head's own width is meant": own.w_output(
+            by_width.transpose(1, 2).flatten(2)
+        ),
+        "nothing is split: that is one head of the full width": own.w_output(
+            F.scaled_dot_product_attention(*tables)
+        ),
+    }
+    return next((said for said, wrong in named.items() if not differs(found, wrong)), "")
+
+
 def heads_are_torchs(file: ModuleType) -> str:
     """Equal to nn.MultiheadAttention with the same matrices."""
     own, theirs = _heads(file), nn.MultiheadAttention(D * H, H, bias=False, batch_first=True)
@@ -102,7 +127,7 @@ def heads_are_torchs(file: ModuleType) -> str:
         ("x looks at a memory", own(x, memory), theirs(x, memory, memory)[0]),
         ("a mask for each text, (b, n, m)", own(x, memory, mask=real[:, None].expand(B, N, M)), wanted),
     )
-    return _first(cases)
+    return (_slip_of_heads(own, x) or _first(cases)) if _first(cases) else ""
 
 
 def neighbours_share_keys(file: ModuleType) -> str:
@@ -146,6 +171,9 @@ def rotate_is_a_turn(file: ModuleType) -> str:
         angles = torch.arange(shape[-2])[:, None] * 10000.0 ** (-torch.arange(half) / half)
         turned = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angles), angles)
         said = differs(file.rotate(x), torch.cat([turned.real, turned.imag], -1))
+        pairs = torch.complex(x[..., ::2], x[..., 1::2]) * torch.polar(torch.ones_like(angles), angles)
+        if said and not differs(file.rotate(x), torch.stack([pairs.real, pairs.imag], -1).flatten(-2)):
+            return "your pairs are the columns 2j and 2j + 1; asked for are j and j + d/2"
         if said:
             return f"x of shape {shape}: {said}"
     return ""
@@ -188,15 +216,16 @@ def _layers(file: ModuleType, cross: bool, norm_first: bool = True) -> tuple[nn.
     return own, theirs
 
 
+POST = "that is post-norm: each norm stands before its sub-layer, inside the sum"
+
+
 def layer_is_torchs(file: ModuleType) -> str:
     """Equal to nn.TransformerEncoderLayer, norm_first."""
     own, theirs = _layers(file, cross=False)
     x, causal = drawn(B, N, D * H), torch.ones(N, N).tril().bool()
     cases = (("no mask", own(x), theirs(x)), ("causal", own(x, mask=causal), theirs(x, src_mask=~causal)))
     said = _first(cases)
-    if said and not differs(own(x), _layers(file, cross=False, norm_first=False)[1](x)):
-        return "that is post-norm: each norm stands before its sub-layer, inside the sum"
-    return said
+    return POST if said and not differs(own(x), _layers(file, False, norm_first=False)[1](x)) else said
 
 
 def layer_with_a_memory_is_torchs(file: ModuleType) -> str:
@@ -204,9 +233,15 @@ def layer_with_a_memory_is_torchs(file: ModuleType) -> str:
     own, theirs = _layers(file, cross=True)
     x, memory, causal = drawn(B, N, D * H), drawn(B, M, D * H, seed=1), torch.ones(N, N).tril().bool()
     real = torch.arange(M) < torch.tensor([[M], [M - 2]])
+    plain = own(x, memory)
+    if said := differs(plain, theirs(x, memory)):
+        post = _layers(file, cross=True, norm_first=False)[1](x, memory)
+        return POST if not differs(plain, post) else f"no mask: {said}"
     made = own(x, memory, mask=causal, memory_mask=real[:, None].expand(B, N, M))
-    right = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~real)
-    return _first((("no mask", own(x, memory), theirs(x, memory)), ("with both masks", made, right)))
+    if said := differs(made, theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~real)):
+        one = differs(made, theirs(x, memory, tgt_mask=~causal))
+        return f"with both masks: {said}" if one else "the look at the memory meets padding: memory_mask?"
+    return ""
 
 
 # --- 5: a Transformer, and a model of today ---
@@ -227,6 +262,8 @@ def it_gives_logits(file: ModuleType) -> str:
     first, right = model(source, before), (2, 4, SIGNS)
     if not isinstance(first, Tensor) or first.shape != right:
         return f"gives {described(first)}; logits of shape {right} are asked for"
+    if (first >= 0).all() and torch.allclose(first.sum(-1), torch.ones(right[:2]), atol=1e-4):
+        return "these are shares that sum to 1; logits are asked for, the loss brings its own softmax"
     return "" if torch.equal(first, model(source, before)) else "two runs differ: is dropout left on?"
 
 

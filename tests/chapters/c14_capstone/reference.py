@@ -30,7 +30,7 @@ class Heads(nn.Module):
 
     Where there are fewer heads of keys and values, neighbours share: with 4 and 2, heads 0 and 1 look at
     key head 0. `turn`, if given, is applied to queries and keys, (b, heads, n, width of a head). `mask`: as
-    in `attention`, without the axis of heads: (n, m), or (b, n, m).
+    in `attention`, without the axis of heads: (n, m), or (b, n, m), where n may be 1.
     """
 
     def __init__(self, d_model: int, n_heads: int, n_key_heads: int | None = None) -> None:
@@ -65,7 +65,8 @@ class Heads(nn.Module):
 
 
 def sinusoids(n: int, d: int) -> Tensor:
-    """The table (n, d) of 2017: row i is sin(i w_0), cos(i w_0), ...; w_j = 10000 ** (-2j / d)."""
+    """The table (n, d) of 2017, on the CPU: row i is sin(i w_0), cos(i w_0), sin(i w_1), cos(i w_1), ...,
+    with w_j = 10000 ** (-2j / d)."""
     angles = torch.arange(n)[:, None] * 10000.0 ** (-torch.arange(0, d, 2) / d)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
 
@@ -115,7 +116,8 @@ class Translator(nn.Module):
 
     `source` (b, m) and `before` (b, n) are numbers of signs; 0 is padding, which nobody may look at, and
     `before` begins with a start sign. Sizes are yours. 850 steps of training, which the judge does, must
-    bring it to nine dates of ten (part 06b: two layers on each side, d_model 64, 4 heads, d_inner 256).
+    bring it to nine dates of ten (part 06b: two layers on each side, d_model 64, 4 heads, d_inner 256, and a
+    last norm behind each stack).
     """
 
     def __init__(self, n_signs: int) -> None:
@@ -148,8 +150,13 @@ def logits_of(tokens: Tensor, tensors: dict[str, Tensor], config: dict) -> Tenso
     """Logits (n, vocabulary) of the model of part 13c for tokens (n), from its file's tensors by their names.
 
     A layer is x + attention(norm(x)), then x + mlp(norm(x)), without biases, with `rotate` and shared key
-    heads. norm is RMSNorm with eps = config["rms_norm_eps"]; mlp is down(silu(gate(x)) * up(x)). A last norm,
-    then lm_head. config has num_hidden_layers, num_attention_heads and num_key_value_heads.
+    heads; each token looks back only, and at itself. norm is RMSNorm with eps = config["rms_norm_eps"]; mlp
+    is down(silu(gate(x)) * up(x)). A last norm, then lm_head. config has num_hidden_layers,
+    num_attention_heads and num_key_value_heads.
+
+    Names of tensors, each with .weight behind it: model.embed_tokens; of layer i, behind model.layers.i.:
+    input_layernorm, self_attn.q_proj (k_proj, v_proj, o_proj), post_attention_layernorm (the norm BEFORE the
+    mlp), mlp.gate_proj (up_proj, down_proj); then model.norm, and lm_head.
     """
 
     def norm(x: Tensor, name: str) -> Tensor:

@@ -96,7 +96,13 @@ def test_a_few_steps_of_training_are_told_and_not_enough(monkeypatch):
     Path("capstone.py").write_text(REFERENCE, encoding="utf-8")
     report = judge.train()
     assert not report and "of the test dates are right; 0.9 are asked for" in repr(report)
-    assert report.more["parameters"] == "236,928"
+    assert report.more["parameters"] == "236,928" and "nn.Embedding" in report.more["think"]
+
+
+def test_what_a_file_prints_is_shown():
+    text = "def sinusoids(n, d):\n    print('rows', n)\ndef rotate(x):\n    return x\n"
+    Path("capstone.py").write_text(text, encoding="utf-8")
+    assert "rows 2" in judge.stage(3).more["printed"]
 
 
 def test_a_translator_that_does_not_run_is_told_in_training():
@@ -130,6 +136,9 @@ def test_the_command_makes_judges_and_writes_the_page(capsys, monkeypatch, folde
     assert cli.main(["capstone", str(path)]) == 0
     assert "come once all five stages pass" in capsys.readouterr().out
     path.write_text(REFERENCE, encoding="utf-8")
+    assert cli.main(["capstone", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "Training on dates: not yet" in said and "Capstone: 5 of 6 passed" in said
     assert cli.main(["capstone", str(path), "--no-training"]) == 0
     assert "5 of 6" in capsys.readouterr().out and path.with_suffix(".html").exists()
     path.write_text("def f(:", encoding="utf-8")
