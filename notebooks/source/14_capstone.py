@@ -2,11 +2,11 @@
 r"""
 # 14 · Can I write it all?
 
-Here nothing is given but the names. In a file of your own you write attention, heads, positions, a layer and a Transformer. Each stage is judged by the same properties as the course's own code, and by equality with torch. At the end your Transformer learns to translate dates, and your code opens the model of part 13c.
+You get names, shapes and a few constructors. In a file of your own you write attention, heads, positions, a layer and a Transformer. Each stage is judged by the same properties as the course's own code, and by equality with torch. At the end your Transformer learns to translate dates, and your code opens the model of part 13c.
 
 **Afterwards you can** say: I have written this myself, and it runs real weights.
 
-**Time** about 300 minutes, in five sittings. **You need** the core path (●), and nothing else. torch's tensors, matrix products and layers are allowed; its attention is not, or you would learn nothing.
+**Time** about 300 minutes, in five sittings. **You need** the core path (● in the README: 11b, 13a and 13c are in it), and nothing else. All of torch is allowed but its attention (`F.scaled_dot_product_attention`, `nn.MultiheadAttention`, `nn.Transformer...`): softmax, `nn.Linear`, norms and embeddings are yours to use.
 
 <details><summary>中文摘要</summary>
 在自己的文件 capstone.py 里,从零写出注意力、多头、位置编码、一层和整个 Transformer。每一关都由性质测试和与 torch 的比较来判定;
@@ -15,11 +15,19 @@ Here nothing is given but the names. In a file of your own you write attention, 
 
 ## How it works
 
-1. In a cell of your own, run `begin()`. It makes `capstone.py` beside this notebook. (In a terminal: `make capstone`.) An older file is never touched.
+1. Run the next cell; then, in a cell of your own, `begin()`. It makes `capstone.py` beside this notebook. (In a terminal: `make capstone`.) An older file is never touched; to start over, rename it.
 2. Open that file from the file browser on the left, and drag its tab beside this notebook. Each function says what goes in and what must come out.
-3. Write a stage, save (Ctrl + S), and run its cell below. The file is read anew each time.
+3. Write a stage, save (Ctrl + S), and run its cell below. The file is read anew each time, and each stage uses those before it.
 
-The judge says which test fails, on which inputs, and by how much. There are no hints and no solution: you have the parts. Stuck for more than half an hour? Each stage names the parts that taught it. What your file prints is shown below a stage.
+The judge says which test fails, and by how much; it compares in float32, to 1 in 10,000. What your file prints is shown, too. There is no solution, and few hints: you have the parts. Stuck for more than half an hour? Each stage names the parts that taught it.
+
+**You are done** when five stages say *passed*, nine of ten test dates are right, and the page is written. A stage that fails looks like this:
+
+```
+✗ Stage 1, attention: not yet
+  properties of attention  ✗ 1/sqrt(d_k) is missing: the scores are plain dot products
+  equal to torch's         ✗ one sequence, no mask: 15 of 15 numbers differ, the first ...
+```
 """
 
 # %%
@@ -31,7 +39,7 @@ r"""
 
 *From parts 02a, 02b and 03. About 30 minutes.*
 
-One function, for any axes in front. The judge disturbs the future, shuffles keys, hides everything from a query, and takes scores of $-10^{30}$. A query that may look at nothing gets zeros, and its gradient is finite: a mask that is *added* as $-\infty$ makes that gradient nan.
+One function, with any leading axes. The judge disturbs the future, shuffles keys, hides everything from a query, and feeds allowed scores of $-10^{30}$, so that filling with $-10^9$ is no mask. A query that may look at nothing gets zeros, and its gradient is finite: a mask that is *added* as $-\infty$ makes that gradient nan.
 """
 
 # %%
@@ -43,7 +51,7 @@ r"""
 
 *From parts 04 and 11b. About 50 minutes.*
 
-The four matrices are made for you. You split, turn (if there is a `turn`), share the heads of keys, attend, join, and multiply. With the same matrices, `nn.MultiheadAttention` must give the same numbers, with a batch and its padding.
+The four matrices are made for you. You split, turn (if there is a `turn`), share the heads of keys, attend, join, and multiply. With the same matrices, `nn.MultiheadAttention` must give the same numbers, on a padded batch, too; shared keys are compared with `enable_gqa` of torch's fused attention, and `turn` with a plain factor.
 """
 
 # %%
@@ -55,7 +63,7 @@ r"""
 
 *From parts 05a, 05b and 13c. About 40 minutes.*
 
-Two ways: the table of 2017, added once, and the turn of today's models, in every layer. For the turn, mind which columns are a pair: here column $j$ and column $j + d/2$, as published files have it.
+Two ways: the table of 2017, added once, and the turn of today's models, in every layer. For the turn, mind which columns are a pair: here column $j$ and column $j + d/2$, as the model of 13c has it. The judge compares it with a product of complex numbers.
 """
 
 # %%
@@ -77,9 +85,11 @@ stage(4)
 r"""
 ## Stage 5 · A Transformer and a model of today
 
-*From parts 06b, 13a and 13c. About two hours.*
+*From parts 06b, 13a and 13c. About two hours: the two halves are judged apart.*
 
-`Translator` is yours from its first line: tables of signs, positions, two stacks, logits. Three masks, and the third is easily left out. `logits_of` is the model on your disk: your heads, with its tensors.
+`Translator` is yours from its first line: one table of signs for both sides, positions, two stacks, logits. It needs three masks: padding in the encoder, padding in the memory, and no look ahead. The judge pads, shuffles and looks ahead.
+
+`logits_of` is the model of 13c, which lies in the library: load its tensors into your `Heads`, and get its logits.
 """
 
 # %%
@@ -89,9 +99,9 @@ stage(5)
 r"""
 ## It learns
 
-The loss and the loop are those of 06b: 850 steps of 48 dates. Nine test dates of ten must be right, to the last character, on days that were never trained on. It takes a minute or two.
+The loss and the loop are those of 06b: 850 steps of 48 dates. At least 90 % of 1,000 test dates must be right, to the last character, on days that were never trained on. It takes a minute or two.
 
-If the loss stays high: how long is a row of your table of signs, beside a row of positions (06b, section 1)? `nn.Embedding` draws with variance 1: its rows are already $\sqrt{d_{model}}$ long. Multiply only what you drew with variance $1/d_{model}$.
+If the loss stays high: how long is a row of your table of signs, beside a row of positions (06b, section 1)? `nn.Embedding` draws with variance 1: its rows are already $\sqrt{d_{model}}$ long. Multiply by $\sqrt{d_{model}}$ only what you drew with variance $1/d_{model}$.
 """
 
 # %%
@@ -101,7 +111,7 @@ train()
 r"""
 ## A page of what passed
 
-`page()` judges all stages once more, trains, and writes `capstone.html`: each test, the share of right dates, the day, and a mark of your file. It holds no name. Keep it, or hand it in together with `capstone.py`.
+`page()` judges all stages once more, trains, and writes `capstone.html`: each test, the share of right dates, the day, and a mark of your file (the beginning of its hash). It holds no name. Stages that fail stand there as failed. Keep it, or hand it in together with `capstone.py`.
 """
 
 # %%
@@ -109,7 +119,7 @@ page()
 
 # %% [markdown]
 r"""
-**And now?** Change something that the course has not tried: another norm, a window, a sink, fewer heads of keys. Train again, with three seeds, and say what it changed. Then open a model from the hub with your own code: Llama's tensors have the names that you have used.
+**And now?** Change something that the course has not tried: another norm, a window, a sink, fewer heads of keys. Train again, with three seeds, and say what it changed. Then open a small Llama from the hub with your own code: the names are those that you have used; look in its config.json for `rope_theta` and for tied embeddings.
 
-**Sources.** Vaswani et al. 2017 (arXiv:1706.03762); Touvron et al. 2023 (arXiv:2302.13971), for the model of 13c.
+**Sources.** Vaswani et al. 2017 (arXiv:1706.03762); Su et al. 2021 (arXiv:2104.09864), for the turn; Ainslie et al. 2023 (arXiv:2305.13245), for shared keys; Touvron et al. 2023 (arXiv:2302.13971), for the model of 13c.
 """

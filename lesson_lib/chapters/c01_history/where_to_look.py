@@ -69,7 +69,7 @@ small_batches = Choice(
     answer="b",
     remember="places that follow noise are worse than places drawn by chance",
     slips={
-        "the estimate is mostly noise at first, and the eye follows it": "a",
+        "with 20 draws the estimate is mostly noise: the eye follows it to bad places, and stays there": "a",
         "guessing gives .10; both are above it": "c",
     },
 )
@@ -251,6 +251,14 @@ write_crop = Write(
             "column + size",
             "column + size - 1",
         ),
+        "zeros belong where the square was cut; you always move the rest to the patch's upper left": (
+            "padded = torch.nn.functional.pad(canvas, (half, half, half, half))",
+            "rest = canvas[max(row - half, 0) : row + half + 1, max(column - half, 0) : column + half + 1]\n"
+            "    patch = canvas.new_zeros(size, size)\n"
+            "    patch[: rest.shape[0], : rest.shape[1]] = rest",
+            "padded[row : row + size, column : column + size]",
+            "patch",
+        ),
     },
     hidden=_more_crop,
 )
@@ -338,6 +346,10 @@ write_nudge = Write(
         "a mean over the batch: asked is a row for each look": (
             "(place - mean) / std**2",
             "(place - mean).mean(0) / std**2",
+        ),
+        "a reward belongs to a look, yours meets x and y: `[:, None]` makes a column of rewards": (
+            "advantage[:, None]",
+            "advantage",
         ),
     },
 )

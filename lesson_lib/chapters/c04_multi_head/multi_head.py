@@ -24,7 +24,7 @@ four_pairs = Choice(
     remember="two cuts make three pieces, and there are four pairs",
     slips={
         "one cut already tells two pairs apart": "a",
-        "two cuts make one piece more than that": "b",
+        "each read-out cuts the line of p in one place; one p may lie right of one cut, left of the other": "b",
         "count the pieces of a line that is cut in two places": "d",
     },
 )
@@ -325,6 +325,10 @@ write_several_heads = Write(
         "your scores are divided by the root of the full width; a head has a width of its own, d": (
             "attend(split(query)",
             "attend(split(query) / n_heads**0.5",
+        ),
+        "you transpose w_output; it is (h_v, d_model) already, unlike the weight of nn.Linear": (
+            "@ w_output",
+            "@ w_output.mT",
         ),
     },
 )

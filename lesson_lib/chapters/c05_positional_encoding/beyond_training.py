@@ -30,6 +30,8 @@ learned_at_128 = Number(
         "you counted 28 known answers; from 3 to 31 there are 29 places, both ends included": (
             "(28 + 96 / 16) / 125"
         ),
+        "of the 32 trained places the first three are not asked: 29 are known": "(32 + 96 / 16) / 125",
+        "that is the plain mean of 1 and 1/16; weight them by their places, 29 and 96": "(1 + 1 / 16) / 2",
     },
 )
 
@@ -162,6 +164,10 @@ write_alibi_bias = Write(
         "you built the causal mask in; here only minus the slope times the distance is asked": (
             "-slope * (place[:, None] - place).abs()",
             "(-slope * (place[:, None] - place).abs()).masked_fill(place > place[:, None], -torch.inf)",
+        ),
+        "keys after the query cost nothing in yours; distance counts to both sides: take its size": (
+            ".abs()",
+            ".clamp(min=0)",
         ),
     },
 )

@@ -249,6 +249,10 @@ write_hidden_loss = Write(
             'each = F.cross_entropy(logits.mT, words, reduction="none") * chosen\n'
             "    return (each.sum(1) / chosen.sum(1)).mean()",
         ),
+        "the softmax is done twice in yours: F.cross_entropy takes logits, and does it itself": (
+            "logits[chosen],",
+            "logits[chosen].softmax(-1),",
+        ),
     },
 )
 

@@ -55,6 +55,7 @@ standard_token = Number(
         "you divided by the variance; take its root": "-3 / 5",
         "you divided the sum of squares by 3; the norm divides by the count, 4": "-3 / sqrt(20 / 3)",
         "mind the sign: 1 lies below the mean": "3 / sqrt(5)",
+        "subtract the mean, 4, first; you divided 1 by the root of the mean square, 21": "1 / sqrt(21)",
     },
 )
 
@@ -422,6 +423,12 @@ write_decoder_layer = Write(
             "norms[1](x + feed_forward(x))",
             "norms[2](x + feed_forward(x))",
             "norms[2](x + cross_attention(x, memory, memory))",
+        ),
+        "the cross-attention asks with the layer's input; it must ask with what the first norm has left": (
+            "x = norms[0](",
+            "own = norms[0](",
+            "norms[1](x +",
+            "norms[1](own +",
         ),
     },
 )

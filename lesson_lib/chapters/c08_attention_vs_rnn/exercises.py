@@ -353,6 +353,12 @@ gru = Write(
             "old_r, old_z, old_n",
             "old_r, old_n, old_z",
         ),
+        "r was right as it was, not 1 - r; the last line is turned round: (1 - z) n + z state": (
+            "r * old_n",
+            "(1 - r) * old_n",
+            "(1 - z) * n + z * state",
+            "(1 - z) * state + z * n",
+        ),
         "the reset gate stands before the product, n from U (r h): some papers do so; torch takes r (U h + c)": (
             "r * old_n",
             "(r * state) @ U.chunk(3)[2].T + c.chunk(3)[2]",

@@ -103,6 +103,10 @@ write_lstm_step = Write(
         ),
         "i and f have changed places: the input gate comes first": ("i, f, g, o", "f, i, g, o"),
         "g and o have changed places: the order is i, f, g, o": ("i, f, g, o", "i, f, o, g"),
+        "i and f have changed places, and so have g and o: the rows are i, f, g, o": (
+            "i, f, g, o",
+            "f, i, o, g",
+        ),
         "g is what may be written, not a gate: tanh, so that it can be negative": (
             "g.tanh()",
             "g.sigmoid()",
@@ -220,6 +224,10 @@ write_way_back = Write(
             "states[1:].tanh() ** 2",
         ),
         "the square is missing: the slope is 1 - h²": ("states[1:] ** 2", "states[1:]"),
+        "the slope of tanh is missing: the factor of each step is u (1 - h²), not u alone": (
+            "states[1:] ** 2",
+            "torch.zeros_like(states[1:])",
+        ),
     },
 )
 
@@ -267,7 +275,7 @@ one_look = Choice(
     answer="c",
     remember="every token is one step away, from the first step of training on",
     slips={
-        "count the factors between the question and the symbol": "a",
+        "the LSTM multiplies 200 factors on the way; attention has one step, whatever the distance": "a",
         "at the start the symbol has 1/201 of the weight: little, and not 10 to the minus 38": "b",
     },
 )

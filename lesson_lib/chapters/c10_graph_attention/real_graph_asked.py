@@ -36,7 +36,7 @@ dealt_by_lot = Choice(
     answer="b",
     remember="40 points came from sisters in the same module, whose chapter was told in training",
     slips={
-        "that would be so if it had learned what a chapter is about; what else could it have learned?": "a",
+        "not on them, but on their sisters in the module, whom a test node hears: what is left without?": "a",
         "that would be so if nothing carried over from one module to another": "c",
     },
 )
@@ -389,6 +389,10 @@ write_pool_mean = Write(
         "that is the mean over all nodes, of all graphs": (
             "total / size[:, None]",
             "x.mean(0).expand(n_graphs, -1)",
+        ),
+        "you divide by the nodes of all graphs; divide each graph's sum by its own nodes": (
+            "total / size[:, None]",
+            "total / len(x)",
         ),
         "divide by the number of the graph's nodes, not by their width": ("size[:, None]", "x.shape[1]"),
         "the root of the number of nodes does not make a mean": ("size[:, None]", "size[:, None].sqrt()"),

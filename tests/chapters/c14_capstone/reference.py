@@ -12,8 +12,8 @@ from torch import Tensor, nn
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
     """Outputs (..., n, d_v) of queries (..., n, d_k), keys (..., m, d_k) and values (..., m, d_v).
 
-    `mask` is boolean, (n, m) or with axes in front as the scores have; True = may look. A query that may look
-    at nothing gets zeros.
+    `mask` is boolean, (n, m) or with leading axes that fit those of the scores; True = may look. A query that
+    may look at nothing gets zeros.
     """
     scores = query @ key.mT / math.sqrt(query.shape[-1])
     if mask is None:
@@ -85,8 +85,11 @@ def rotate(x: Tensor) -> Tensor:
 
 
 class Layer(nn.Module):
-    """One layer, pre-norm: x + own(norm(x)), then, with cross=True, a look at the memory, then the
-    feed-forward network, outer(relu(inner(x))). Each sub-layer has a norm of its own, in this order."""
+    """One layer, pre-norm: x + own(norm(x)), then, with cross=True, x + cross(norm(x), memory), then x plus
+    the feed-forward network, outer(relu(inner(norm(x)))).
+
+    Each sub-layer has a norm of its own, in this order; the memory is taken as it comes.
+    """
 
     def __init__(self, d_model: int, n_heads: int, d_inner: int, cross: bool = False) -> None:
         super().__init__()
@@ -114,10 +117,10 @@ class Layer(nn.Module):
 class Translator(nn.Module):
     """Encoder and decoder: logits (b, n, n_signs) of the next sign, from the input and what stands before.
 
-    `source` (b, m) and `before` (b, n) are numbers of signs; 0 is padding, which nobody may look at, and
-    `before` begins with a start sign. Sizes are yours. 850 steps of training, which the judge does, must
-    bring it to nine dates of ten (part 06b: two layers on each side, d_model 64, 4 heads, d_inner 256, and a
-    last norm behind each stack).
+    `source` (b, m) and `before` (b, n) are ids of signs, of one vocabulary; 0 is padding, which nobody may
+    look at, and `before` begins with a start sign. Sizes are yours. 850 steps of training, which the judge
+    does, must bring it to nine dates of ten (part 06b: two layers on each side, d_model 64, 4 heads, d_inner
+    256, and a last norm behind each stack).
     """
 
     def __init__(self, n_signs: int) -> None:
@@ -154,9 +157,10 @@ def logits_of(tokens: Tensor, tensors: dict[str, Tensor], config: dict) -> Tenso
     is down(silu(gate(x)) * up(x)). A last norm, then lm_head. config has num_hidden_layers,
     num_attention_heads and num_key_value_heads.
 
-    Names of tensors, each with .weight behind it: model.embed_tokens; of layer i, behind model.layers.i.:
-    input_layernorm, self_attn.q_proj (k_proj, v_proj, o_proj), post_attention_layernorm (the norm BEFORE the
-    mlp), mlp.gate_proj (up_proj, down_proj); then model.norm, and lm_head.
+    Names of tensors, each with .weight after it, and shaped as nn.Linear's (out, in): model.embed_tokens;
+    of layer i, after model.layers.i.: input_layernorm, self_attn.q_proj (k_proj, v_proj, o_proj),
+    post_attention_layernorm (the norm BEFORE the mlp), mlp.gate_proj (up_proj, down_proj); then model.norm,
+    and lm_head.
     """
 
     def norm(x: Tensor, name: str) -> Tensor:
