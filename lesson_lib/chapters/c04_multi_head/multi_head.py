@@ -24,7 +24,7 @@ four_pairs = Choice(
     remember="two cuts make three pieces, and there are four pairs",
     slips={
         "one cut already tells two pairs apart": "a",
-        "each read-out cuts the line of p in one place; one p may lie right of one cut, left of the other": "b",
+        "each read-out cuts the line of p once; one p may lie right of one cut, left of the other": "b",
         "count the pieces of a line that is cut in two places": "d",
     },
 )
