@@ -55,7 +55,7 @@ def commit(notebook: Notebook, index: int, exercise: Exercise, answer: str) -> N
     if isinstance(exercise, Choice):
         card.locator("button.ll-option").nth(list(exercise.options).index(answer)).click()
     else:
-        card.locator("input").fill(answer)
+        card.locator("input[type=text]").fill(answer)
         card.get_by_role("button", name="Commit").click()
     card.get_by_text(re.compile(f"{RIGHT}|{WRONG}")).first.wait_for()
 

@@ -9,6 +9,7 @@ CELLS = [
     "predict('unscaled_picture')",
     "predict('score_ratio')",
     "check('twelve words are enough to be compared with a model answer, they say', 'why_the_root')",
+    "predict('plus_or_times')",
 ]
 WIDTHS = (1400, 800)
 
@@ -36,7 +37,7 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     cards.page.keyboard.press("Enter")
     choice.get_by_text("✓ Right").wait_for()
     assert choice.get_by_role("alert").count() == 1 and choice.locator("button").count() == 0
-    field = number.locator("input")
+    field = number.locator("input[type=text]")
     field.focus()
     cards.page.keyboard.type("7,5")
     cards.page.keyboard.press("Enter")
@@ -51,4 +52,13 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
         points.nth(i).locator("button").first.focus()
         cards.page.keyboard.press("Enter")
     written.get_by_text(f"you judged: {points.count()} of {points.count()}").wait_for()
+    prediction = cards.output(4)
+    sure = prediction.get_by_role("checkbox", name="I am sure")
+    sure.focus()
+    cards.page.keyboard.press("Space")
+    assert sure.is_checked()
+    for key in ("Tab", "Tab", "Tab", "Enter"):  # to the third option
+        cards.page.keyboard.press(key)
+    prediction.get_by_text("✓ Right").wait_for()
+    assert sure.count() == 0 and prediction.locator("button").count() == 0
     assert cards.troubles() == []
