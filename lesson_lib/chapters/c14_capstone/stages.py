@@ -145,9 +145,20 @@ def a_turn_meets_queries_and_keys(file: ModuleType) -> str:
     """`turn` is applied to both, in each head, before the scores, and not to the values."""
     own, x = _heads(file), drawn(B, N, D * H)
     q, k, v = (w(x).unflatten(-1, (H, D)).transpose(1, 2) for w in (own.w_query, own.w_key, own.w_value))
-    mixed = F.scaled_dot_product_attention(3 * q, 3 * k, v)
-    right = own.w_output(mixed.transpose(1, 2).flatten(2))
-    return differs(own(x, turn=lambda y: 3 * y), right)
+
+    def made(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return own.w_output(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+
+    found = own(x, turn=lambda y: 3 * y)
+    if not (said := differs(found, made(3 * q, 3 * k, v))):
+        return ""
+    named = {
+        "`turn` is not used": made(q, k, v),
+        "the keys are not turned": made(3 * q, k, v),
+        "the queries are not turned": made(q, 3 * k, v),
+        "the values are turned, too; they keep what they say": made(3 * q, 3 * k, 3 * v),
+    }
+    return next((slip for slip, wrong in named.items() if not differs(found, wrong)), said)
 
 
 # --- 3: positions ---
