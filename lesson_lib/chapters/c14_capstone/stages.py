@@ -154,8 +154,7 @@ def a_turn_meets_queries_and_keys(file: ModuleType) -> str:
         return ""
     named = {
         "`turn` is not used": made(q, k, v),
-        "the keys are not turned": made(3 * q, k, v),
-        "the queries are not turned": made(q, 3 * k, v),
+        "one of the two is not turned: `turn` is for queries AND keys": made(3 * q, k, v),
         "the values are turned, too; they keep what they say": made(3 * q, 3 * k, 3 * v),
     }
     return next((slip for slip, wrong in named.items() if not differs(found, wrong)), said)

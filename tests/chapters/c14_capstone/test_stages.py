@@ -37,7 +37,7 @@ MISTAKES = [
         "shared keys, equal to torch's",
         "differ",
     ),
-    ("q, k = turn(q), turn(k)", "k = turn(k)", 2, "queries and keys are turned", "the queries are not turned"),
+    ("q, k = turn(q), turn(k)", "k = turn(k)", 2, "queries and keys are turned", "queries AND keys"),
     ("q, k = turn(q), turn(k)", "q, k, v = turn(q), turn(k), turn(v)", 2, "queries and keys are turned", "values are turned"),
     ("[angles.sin(), angles.cos()]", "[angles.cos(), angles.sin()]", 3, "sinusoids", "two rows of width 4"),
     ("torch.arange(0, d, 2) / d)", "torch.arange(0, d, 2) / (2 * d))", 3, "sinusoids", "differ"),
