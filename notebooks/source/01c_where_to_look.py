@@ -245,7 +245,7 @@ From 1,000 draws `sample` comes near the true slope, the density at 0, $\frac{1}
 
 ## The canvas once more
 
-From one bit of reward a machine learned where to look, from 300,000 canvases. A mixture over all places would have had a slope from the
+From one bit of reward a machine learned where to look, from 256,000 canvases. A mixture over all places would have had a slope from the
 start: that is part [02a](02a_soft_look_up.ipynb).
 
 **To remember.** A choice has no slope; reward times the slope of its log probability has the right mean, and much noise.
