@@ -25,6 +25,22 @@ def _with_other_numbers(draw: random.Random) -> Number:
     )
 
 
+sum_of_three = Number(
+    name="sum_of_three",
+    notebook="00_start_here",
+    title="Ones times ones",
+    asked="torch.ones(2, 3) @ torch.ones(3, 4): which number is in every cell?",
+    answer="1 * 1 + 1 * 1 + 1 * 1",
+    value=3,
+    remember="each cell is a sum of three products 1 · 1; the result has the shape (2, 4)",
+    slips={
+        "that is one product alone; each cell adds up as many as the inner axis is long": 1,
+        "that is the outer axis of the first; the inner one, which both share, counts": 2,
+        "that is the outer axis of the second; the inner one, which both share, counts": 4,
+        "that is how many numbers the first tensor has": 6,
+    },
+)
+
 weighted_sum = Number(
     name="weighted_sum",
     second=lambda n: fresh(n, _with_other_numbers),
@@ -54,22 +70,6 @@ weighted_sum = Number(
         "you averaged the two products; a weighted sum adds them, the weights sum to 1 already": 2.5,
     },
     answer="0.25 * 8 + 0.75 * 4",
-)
-
-sum_of_three = Number(
-    name="sum_of_three",
-    notebook="00_start_here",
-    title="Ones times ones",
-    asked="torch.ones(2, 3) @ torch.ones(3, 4): which number is in every cell?",
-    answer="1 * 1 + 1 * 1 + 1 * 1",
-    value=3,
-    remember="each cell is a sum of three products 1 · 1; the result has the shape (2, 4)",
-    slips={
-        "that is one product alone; each cell adds up as many as the inner axis is long": 1,
-        "that is the outer axis of the first; the inner one, which both share, counts": 2,
-        "that is the outer axis of the second; the inner one, which both share, counts": 4,
-        "that is how many numbers the first tensor has": 6,
-    },
 )
 
 EXERCISES = (sum_of_three, weighted_sum)
