@@ -88,6 +88,15 @@ def _heads(file: ModuleType, shared: int = 1) -> nn.Module:
     return file.Heads(D * H, H, H // shared)
 
 
+def _given_weights(own: nn.Module, theirs: nn.MultiheadAttention) -> None:
+    """Give torch's heads the learner's matrices, and biases of 0 where it has any."""
+    theirs.in_proj_weight.data = torch.cat([w.weight.data for w in (own.w_query, own.w_key, own.w_value)])
+    theirs.out_proj.weight.data = own.w_output.weight.data
+    for bias in (theirs.in_proj_bias, theirs.out_proj.bias):
+        if bias is not None:
+            bias.data.zero_()
+
+
 def _slip_of_heads(own: nn.Module, x: Tensor) -> str:
     """The usual mistake that gives what these heads give; '' where none does."""
     found = own(x)
@@ -116,8 +125,7 @@ def _slip_of_heads(own: nn.Module, x: Tensor) -> str:
 def heads_are_torchs(file: ModuleType) -> str:
     """Equal to nn.MultiheadAttention with the same matrices."""
     own, theirs = _heads(file), nn.MultiheadAttention(D * H, H, bias=False, batch_first=True)
-    theirs.in_proj_weight.data = torch.cat([w.weight.data for w in (own.w_query, own.w_key, own.w_value)])
-    theirs.out_proj.weight.data = own.w_output.weight.data
+    _given_weights(own, theirs)
     x, memory, causal = drawn(B, N, D * H), drawn(B, M, D * H, seed=1), torch.ones(N, N).tril().bool()
     real = torch.arange(M) < torch.tensor([[M], [M - 2]])
     wanted = theirs(x, memory, memory, key_padding_mask=~real)[0]
@@ -127,7 +135,8 @@ def heads_are_torchs(file: ModuleType) -> str:
         ("x looks at a memory", own(x, memory), theirs(x, memory, memory)[0]),
         ("a mask for each text, (b, n, m)", own(x, memory, mask=real[:, None].expand(B, N, M)), wanted),
     )
-    return (_slip_of_heads(own, x) or _first(cases)) if _first(cases) else ""
+    said = _first(cases)
+    return said and (_slip_of_heads(own, x) or said)
 
 
 def neighbours_share_keys(file: ModuleType) -> str:
@@ -201,13 +210,6 @@ def scores_know_distances_alone(file: ModuleType) -> str:
 
 
 # --- 4: a layer ---
-
-
-def _given_weights(own: nn.Module, theirs: nn.MultiheadAttention) -> None:
-    theirs.in_proj_weight.data = torch.cat([w.weight.data for w in (own.w_query, own.w_key, own.w_value)])
-    theirs.out_proj.weight.data = own.w_output.weight.data
-    theirs.in_proj_bias.data.zero_()
-    theirs.out_proj.bias.data.zero_()
 
 
 def _layers(file: ModuleType, cross: bool, norm_first: bool = True) -> tuple[nn.Module, nn.Module]:

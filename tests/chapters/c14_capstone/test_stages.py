@@ -1,5 +1,6 @@
 """Each test of the capstone holds for the reference, and fails for a mistake that a learner makes."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -111,6 +112,16 @@ def test_post_norm_is_called_by_its_name(tmp_path):
     path.write_text(REFERENCE.replace(old, new), encoding="utf-8")
     report = judge.stage(4, path)
     assert "that is post-norm" in report.found["equal to nn.TransformerEncoderLayer"]
+
+
+def test_the_reference_fills_the_file_that_a_learner_gets():
+    """The same functions, classes and arguments, in the same order."""
+
+    def signatures(text):
+        found = [part for part in ast.walk(ast.parse(text)) if isinstance(part, ast.FunctionDef)]
+        return {part.name: ast.dump(part.args) for part in found if part.name not in ("rows", "norm")}
+
+    assert signatures(REFERENCE) == signatures(judge.EMPTY.read_text(encoding="utf-8"))
 
 
 def test_the_core_path_alone_is_needed():
