@@ -35,8 +35,8 @@ ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: mak
 	@for p in 1 2 3 4; do OMP_NUM_THREADS=1 $(RUN) -m torch.distributed.run --standalone --local-addr localhost --nproc-per-node $$p \
 	  -m lesson_lib ring $(ARGS) || exit 1; done
 
-slides: $(TEACH)  ## turn the lessons into slides that need no network (some: make slides ARGS=03)
-	@$(TEACHER) -m lesson_lib slides $(ARGS)
+slides: $(TEACH)  ## slides that need no network: of the parts (some: ARGS=03), or of a plan: make slides PLAN=half-day
+	@$(TEACHER) -m lesson_lib slides $(if $(PLAN),--plan $(PLAN)) $(ARGS)
 
 assignments: $(TEACH)  ## make nbgrader's release versions of the exercises (some: make assignments ARGS=03)
 	@$(TEACHER) -m lesson_lib assignments $(ARGS)

@@ -11,7 +11,6 @@ tenth, since no answer is judged to a thousandth.
 """
 
 import ast
-import copy
 import inspect
 import os
 import tempfile
@@ -130,18 +129,26 @@ def mutants(text: str) -> dict[str, str]:
     first to bind its names: without it the text could only stop with a NameError.
     """
     tree, found = ast.parse(text), {}
-    fixed = _fixed(tree)
-    for parent, field, i in _places(tree):
+    fixed, before = _fixed(tree), ast.unparse(tree).splitlines()
+    for parent, field, i in list(_places(tree)):
         part = getattr(parent, field) if i is None else getattr(parent, field)[i]
         for new in [*changes(part), *([ast.Pass()] if _can_go(part, tree) else [])]:
             if _same(part, new, parent, fixed):
                 continue
-            changed = copy.deepcopy(tree, {id(part): copy.deepcopy(new)})  # met there, and only there
-            source = ast.unparse(ast.fix_missing_locations(changed)).replace("--", "")  # of -1 it makes 1
-            lines = zip(ast.unparse(tree).splitlines(), source.splitlines(), strict=False)
+            _put(parent, field, i, new)
+            source = ast.unparse(tree).replace("--", "")  # of -1 it makes 1
+            _put(parent, field, i, part)
+            lines = zip(before, source.splitlines(), strict=False)
             if first := next((f"{a.strip()}  =>  {b.strip()}" for a, b in lines if a != b), None):
                 found.setdefault(first, source)
     return found
+
+
+def _put(parent: ast.AST, field: str, i: int | None, part: Any) -> None:
+    if i is None:
+        setattr(parent, field, part)
+    else:
+        getattr(parent, field)[i] = part
 
 
 def _fixed(tree: ast.AST) -> bool:

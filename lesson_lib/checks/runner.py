@@ -170,6 +170,11 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
         notes.rows |= notes.page.rows
 
 
+def idle() -> bool:
+    """Whether no answer is being judged just now."""
+    return _notes.get() is None
+
+
 def _refuse(replaced: str | None) -> None:
     if replaced:
         raise Verdict(

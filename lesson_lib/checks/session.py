@@ -170,10 +170,15 @@ def full_name(place: Any, name: str) -> str:
     return f"{'torch.Tensor' if place is Tensor else place.__name__}.{name}"
 
 
+_loaded: tuple[list[str], list[str]] = ([], [])  # names of modules, and those of this library
+
+
 def _places() -> list[Any]:
     """Where an answer can replace what it is computed or judged with."""
-    loaded = list(sys.modules.items())  # thousands
-    own = [module for name, module in loaded if name[:10] == "lesson_lib" and name[10:11] in ("", ".")]
+    global _loaded
+    if _loaded[0] != (names := list(sys.modules)):  # thousands, and nearly always the same
+        _loaded = (names, [name for name in names if name[:10] == "lesson_lib" and name[10:11] in ("", ".")])
+    own = [sys.modules.get(name) for name in _loaded[1]]
     own = [module for module in own if type(module) is ModuleType]
     judges = [module for module in own if __package__ in module.__name__]
     kinds = [
@@ -246,7 +251,7 @@ def kept(said: dict[str, str]) -> Iterator[None]:
             if _read(read) != old:
                 with suppress(OSError, TypeError):  # a folder that was deleted, by now or before
                     write(old)
-        for name in [name for name in modules if name not in sys.modules]:
+        for name in modules.keys() - sys.modules.keys():
             sys.modules[name] = modules[name]
         lost = [name for name in names if name not in main or _hidden(names[name], main, name)]
         main.update({name: names[name] for name in lost})

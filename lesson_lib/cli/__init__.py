@@ -75,6 +75,9 @@ def parser() -> argparse.ArgumentParser:
     slides.add_argument(
         "names", nargs="*", metavar="NAME", help="02 (a chapter), 02a (a part), a full name (default: all)"
     )
+    slides.add_argument(
+        "--plan", default="", help="a deck for each session of a plan: half-day, two-days, eight-weeks"
+    )
     slides.add_argument("--to", type=Path, default=ROOT / "build" / "slides", metavar="FOLDER")
     given = commands.add_parser(
         "assignments", help="the exercises as nbgrader's assignments (make assignments)"
@@ -139,7 +142,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "slides":
         from lesson_lib.cli import slides
 
-        return slides.main(chosen.names, to=chosen.to)
+        return slides.main(chosen.names, plan=chosen.plan, to=chosen.to)
     if chosen.command == "class":
         return classroom.main(**{k: v for k, v in vars(chosen).items() if k != "command"})
     if chosen.command == "assignments":

@@ -1,43 +1,43 @@
 """Slides: what stands on them, what is said with them, and that nothing sticks out at 1280 x 720 in a browser
 without a network."""
 
+import base64
+import io
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from lesson_lib.checks.engine import exercises
-from lesson_lib.cli import slides
-from lesson_lib.cli.slides import notes, outputs
+from lesson_lib.cli import plans, questions, slides
+from lesson_lib.cli.slides import notes, session
 from lesson_lib.cli.slides.deck import deck
+from lesson_lib.cli.slides.slide import WORDS, Deck, Slide, words
 from lesson_lib.cli.slides.text import Words
 from tests.browser import driver
 from tests.browser.conftest import why_not
 
 EXERCISES, LESSONS = exercises(), slides.chosen()
 ALT = "A small grey square."
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNoYGhgaAAABIsBAaJSkMUAAAAASUVORK5CYII="
-OPENING = """# 03 · Matrix form: how?
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNsYGBiYAAAApIAhPd8o1gAAAAASUVORK5CYII="
+OPENING = """# 03 · How does it become products?
 
-**The question.** It was by hand. Why is that the same?
+Eight guests meet in random order.
 
-**After this lesson you can**
+**Afterwards you can** turn the loop into products; hide tokens with a mask.
 
-- turn the loop into products;
-- hide tokens with a mask.
+**Time** about 45 minutes. **You need** part 02a.
 
-**Time** about 50 minutes. **You need** lesson 02."""
-PREDICT = """> **Predict.** Which shape has it: (2, 3) or (3, 2)?
->
-> <details><summary>Answer</summary>
-> (2, 3): a row per query.
-> </details>"""
+<details><summary>中文摘要</summary>
+摘要。
+</details>"""
 
 
-def small(*cells) -> slides.Deck:
-    """The deck of a lesson with these cells: a text is a text cell, (code, output) a code cell, a cell
+def small(*cells, guide: notes.Guide | None = None) -> Deck:
+    """The deck of a part with these cells: a text is a text cell, (code, output) a code cell, a cell
     itself."""
     made = [new_markdown_cell(OPENING)]
     for cell in cells:
@@ -47,154 +47,180 @@ def small(*cells) -> slides.Deck:
             made.append(cell)
         else:
             made.append(new_code_cell(cell[0], outputs=list(cell[1:])))
-    return deck("03_matrix_form", new_notebook(cells=made))
+    return deck("03_matrix_form", new_notebook(cells=made), guide)
 
 
 def printed(text: str):
     return new_output("stream", text=text)
 
 
-def picture(alt: str = ALT):
+def picture(alt: str = ALT, png: str = PNG, **meta):
     return new_output(
-        "display_data", data={"image/png": PNG, "text/plain": alt}, metadata={"image/png": {"alt": alt}}
+        "display_data",
+        data={"image/png": png, "text/plain": alt},
+        metadata={"image/png": {"alt": alt, **meta}},
     )
 
 
-def shown(made: slides.Deck) -> list[str]:
-    """What stands on each slide after the title, as HTML without the notes."""
-    return [
-        f"{s.part} " + " ".join(p.html for p in s.pieces) for section in made.sections for s in section.slides
-    ]
+def shown(slide: Slide) -> str:
+    """What stands on a slide, as text."""
+    return " ".join(re.sub("<.*?>", " ", " ".join(piece.html for piece in slide.pieces)).split())
 
 
 # What stands on a slide
 
 
-def test_the_title_slide_has_question_goals_and_minutes():
-    made = small("## 1 · One\n\nA text.")
-    assert slides.number_and_title(made) == ("03", "Matrix form: how?")
-    assert made.question == "It was by hand. Why is that the same?"
-    assert made.goals == ["turn the loop into products", "hide tokens with a mask"] and made.minutes == "50"
+def test_the_title_slide_has_the_story_the_goals_and_the_minutes():
+    made = small("## 1 · One", ("y", printed("1")))
+    assert slides.number_and_title(made) == ("03", "How does it become products?")
+    assert "Eight guests" in made.story[0].html and len(made.story) == 1
+    assert made.goals == ["turn the loop into products", "hide tokens with a mask"] and made.minutes == "45"
 
 
-def test_a_section_is_a_column_and_a_part_a_slide_below():
-    made = small("## 1 · One\n\nA text.\n\n### A part\n\nMore text.", "## 2 · Two\n\nThe end.")
-    assert [s.heading for s in made.sections] == ["Opening", "1 · One", "2 · Two"]
-    assert [slide.part for slide in made.sections[1].slides] == ["", "A part"]
+def test_each_cell_that_shows_something_is_a_slide_and_text_is_said_to_it():
+    cells = ["## 1 · One\n\nFirst it is. Then more.", ("x = 2\nx", printed("2")), "It is two. Now another:"]
+    made = small(*cells, ("draw()", picture()))
+    (section,) = made.sections
+    first, second = section.slides
+    assert section.title == "1 · One" and first.title == second.title == "One"
+    assert first.has("code") and first.has("pre") and shown(first).endswith("2")
+    assert first.said == ["First it is.", "Then more."], "what follows and asks for nothing reads the output"
+    assert second.has("figure") and not second.has("code") and second.code == "draw()"
+    assert second.said == ["It is two.", "Now another:"]
 
 
-def test_two_sentences_are_shown_and_all_are_said():
-    text = "First it is. Second it is. Third it is. Fourth it is."
-    (slide,) = small(f"## 1 · One\n\n{text}").sections[1].slides
-    assert "Second" in slide.pieces[0].html and "Third" not in slide.pieces[0].html
-    assert text in " ".join(slide.notes)
+def test_text_that_follows_an_output_reads_it():
+    made = small("## 1 · One", ("x", printed("2")), "It is two.", ("y", printed("3")))
+    first, second = made.slides
+    assert first.said == ["It is two."] and second.said == []
 
 
-def test_an_answer_appears_on_the_next_key_press():
-    (ask,) = [html for html in shown(small(f"## 1 · One\n\n{PREDICT}")) if "Which shape" in html]
-    question, _, answer = ask.partition('<div class="answer fragment">')
-    assert "a row per query" in answer and "a row per query" not in question
+def test_a_proof_keeps_its_inferences():
+    proof = "Let $a$ be so. Then\n\n$$a = b$$\n\nand from $b$ follows $c$.\n\n$$c = d$$\n\nSo all is said."
+    (slide,) = small(f"## 1 · The proof\n\n{proof}").slides
+    assert [piece.kind for piece in slide.pieces] == ["lead", "formula", "lead", "formula", "lead"]
+    (inline,) = small("## 1 · One\n\nSince $a < b$ and $b < c$, also $a < c$.").slides
+    assert "Since" in shown(inline) and inline.said == []
 
 
-def test_the_question_is_repeated_where_it_is_answered():
-    made = shown(small(f"## 1 · One\n\n{PREDICT}", ("print(x.shape)", printed("(2, 3)"))))
-    assert "Which shape has it" in made[-1] and "(2, 3)</pre>" in made[-1] and "answer" not in made[-1]
+def test_the_sentence_that_introduces_the_next_thing_goes_with_it():
+    made = small("## 1 · One\n\n$$a = b$$\n\nThis is a law. Here it is in numbers:", ("x", printed("2")))
+    law, numbers = made.slides
+    assert "This is a law." in shown(law) and "in numbers" not in shown(law)
+    assert numbers.said == ["Here it is in numbers:"]
 
 
-def test_short_code_is_shown_and_long_code_only_on_demand():
+def test_code_is_shown_whole_beside_its_output_or_on_a_slide_before_it():
     long = "\n".join(f"x{i} = {i}" for i in range(20))
-    made = small("## 1 · One", ("y = 1\ny", printed("1")), "### A part", (long, printed("2")))
-    first, second = made.sections[1].slides
-    assert first.has("code") and not first.folded
-    assert not second.has("code") and second.folded == [long]
-    assert "popover" in slides.page(made)
+    made = small("## 1 · One", (long, printed("\n".join("row" for _ in range(12)))))
+    first, second = made.slides
+    assert all(f"x{i}" in first.pieces[0].html for i in range(20)) and second.code == long
+    assert not first.has("pre") and second.has("pre") and not second.has("code")
 
 
-def test_a_figure_keeps_its_alt_text_and_its_code_is_folded():
-    made = small("## 1 · One\n\nLook:", ("draw(\n    1\n)", picture()))
-    (slide,) = made.sections[1].slides
-    assert f'alt="{ALT}"' in slide.pieces[1].html and slide.folded and not slide.has("code")
+def test_what_shows_nothing_is_no_slide():
+    made = small(
+        "## 1 · One", ("import torch\n_ = torch.manual_seed(0)",), ("assert 1 < 2",), ("y", printed("1"))
+    )
+    assert len(made.slides) == 1
+    assert small("## 1 · One", ("def f(x):\n    return x",)).slides[0].has("code")
+
+
+def test_a_figure_keeps_its_alt_text_and_is_described_where_nothing_else_is_said():
+    (slide,) = small("## 1 · One", ("draw()", picture())).slides
+    assert f'alt="{ALT}"' in slide.pieces[0].html and slide.said == [ALT]
+
+
+def test_a_tall_figure_is_cut_at_its_blank_band_so_that_its_words_can_be_read():
+    image = Image.new("L", (600, 1200), 255)
+    for y in [*range(20, 560), *range(600, 1180)]:
+        image.putpixel((y % 600, y), 0)
+    file = io.BytesIO()
+    image.save(file, format="PNG")
+    png = base64.b64encode(file.getvalue()).decode()
+    (slide, other) = small("## 1 · One", ("draw()", picture(png=png, width=400))).slides
+    heights = [int(re.search(r'height="(\d+)"', s.pieces[0].html)[1]) for s in (slide, other)]
+    assert sum(heights) == 1200 and 560 <= heights[0] <= 600
+    assert "Part 1 of 2. A small" in slide.pieces[0].html and "Part 2 of 2" in other.pieces[0].html
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
+def test_words_in_figures_are_at_least_18_pixels(path):
+    zooms = [
+        float(z)
+        for s in slides.read(path).slides
+        for p in s.pieces
+        for z in re.findall('data-zoom="(.*?)"', p.html)
+    ]
+    assert all(10 * 100 / 72 * zoom >= 18 for zoom in zooms), (
+        "figures are drawn at 10 points, 100 pixels an inch"
+    )
 
 
 def test_a_wrong_idea_is_the_title_of_its_slide():
-    made = small('## 1 · Three wrong ideas\n\n**"It is square."** Only sometimes.')
-    assert made.sections[1].slides[0].part == "&quot;It is square.&quot;"
-
-
-def test_verdicts_become_a_list_with_ticks():
-    cell = ('verdict("a is b", a == b)\nverdict("b is c", b == c)', printed("a is b: True\nb is c: True"))
-    made = shown(small("## 1 · One\n\nSee.", cell))[0]
-    assert "<li>a is b</li>" in made and "True" not in made and "verdict(" not in made
-
-
-def test_a_claim_hides_its_verdict_first():
-    html = (
-        "<p><b>✗ x-1</b> (S0) <q>It is so</q><br><b>Corrected.</b> It is not.</p><ul><li>found: no</li></ul>"
+    made = small(
+        '## 1 · One\n\n**"It is square."** Only sometimes.', ("x", printed("1")), ("y", printed("1"))
     )
-    cell = ("claim('x-1', {})", new_output("execute_result", data={"text/html": html, "text/plain": "x"}))
-    (slide,) = small("## 1 · Claims", cell).sections[1].slides
-    assert 'verdict corrected fragment"><b>✗</b> <b>Corrected.</b> It is not.' in slide.pieces[0].html
-    assert "found: no" in " ".join(slide.notes)
+    assert [slide.title for slide in made.slides] == ["&quot;It is square.&quot;", "One"]
+    assert made.slides[0].said == ["Only sometimes."]
 
 
-def test_a_claim_s_own_sentence_stands_beside_it_and_not_with_the_verdict():
-    html = '<p><b>– x-1</b> (S0) <q>It is so</q><br><q lang="zh">是</q><br>it is<br><b>Unsaid.</b> Code.</p>'
-    cell = ("claim('x-1', {})", new_output("execute_result", data={"text/html": html, "text/plain": "x"}))
-    (slide,) = small("## 1 · Claims", cell).sections[1].slides
-    said, verdict = slide.pieces[0].html.split('class="verdict')
-    assert '<q lang="zh">是</q>' in said and "it is" in said and "是" not in verdict
-    assert "<b>–</b> <b>Unsaid.</b> Code." in verdict
+def test_an_author_keeps_or_drops_a_slide_by_a_tag():
+    kept = new_code_cell("x", outputs=[printed("1")], metadata={"tags": ["slide"]})
+    dropped = new_code_cell("y", outputs=[printed("2")], metadata={"tags": ["no-slide"]})
+    (slide,) = small("## 1 · One", kept, dropped).slides
+    assert slide.worth == 10 and shown(slide) == "x 1"
 
 
 def test_a_long_table_is_dealt_out_evenly_with_its_header_on_each_slide():
     rows = "".join(f"<tr><td>row {i}</td><td>{'word ' * 12}</td></tr>" for i in range(40))
     html = f"<table><caption>All</caption><tr><th>name</th><th>text</th></tr>{rows}</table>"
     cell = ("table()", new_output("execute_result", data={"text/html": html, "text/plain": "x"}))
-    made = [s for s in small("## 1 · One\n\nSee:", cell).sections[1].slides if s.has("table")]
+    made = [s for s in small("## 1 · One\n\nSee:", cell).slides if s.has("table")]
     counts = [s.pieces[-1].html.count("<tr>") - 1 for s in made]
     assert sum(counts) == 40 and len(made) > 1 and max(counts) - min(counts) <= 2
-    assert all("<th>name</th>" in s.pieces[-1].html and s.part == "All" for s in made)
-
-
-def test_a_table_with_a_title_of_its_own_names_its_slide_and_no_later_one():
-    tables = "".join(
-        f"<table><caption>{name}</caption><tr><th>name</th></tr><tr><td>x</td></tr></table>"
-        for name in ("First", "Second")
-    )
-    cell = ("tables()", new_output("execute_result", data={"text/html": tables, "text/plain": "x"}))
-    made = small("## 1 · One\n\n### A part\n\nSee:", cell, "- one\n- two\n").sections[1].slides
-    assert [s.part for s in made if s.has("table")] == ["First", "Second"]
-    assert [s.part for s in made if s.has("list")] == ["A part"]
-    alone = small("## 1 · One\n\n### A part\n\nSee:", (cell[0], new_output("execute_result", data={
-        "text/html": tables[: len(tables) // 2 - 1], "text/plain": "x"}))).sections[1].slides  # fmt: skip
-    assert [s.part for s in alone if s.has("table")] == ["A part"]
-
-
-def test_no_slide_is_empty_and_a_heading_never_stands_alone():
-    made = small("## 1 · One", "### A part", "### Another\n\nText.", "## 2 · Two")
-    assert all(slide.pieces for section in made.sections for slide in section.slides)
-
-
-@pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
-def test_every_lesson_fits_by_estimate(path):
-    for section in slides.read(path).sections:
-        for slide in section.slides:
-            assert slide.pieces, f"{section.heading}: an empty slide"
-            assert slide.height <= outputs.HEIGHT + 60, (
-                f"{section.heading} / {slide.part}: {slide.height:.0f}"
-            )
+    assert all("<th>name</th>" in s.pieces[-1].html and s.title == "All" for s in made)
 
 
 def test_formulas_and_code_are_never_cut():
     words = Words()
-    (block,) = words.blocks("It is $a. B$ and `c. D`. Then more. And more.")
-    assert (
-        words.html(words.short(block.text, 1)) == 'It is <span class="tex">a. B</span> and <code>c. D</code>.'
-    )
+    (block,) = words.blocks("It is $a. B$ and `c. D`. Then more.")
+    first = words.html(words.sentences(block.text)[0])
+    assert first == 'It is <span class="tex">a. B</span> and <code>c. D</code>.'
 
 
 def test_a_number_at_the_start_of_a_line_is_no_list():
     assert [b.kind for b in Words().blocks("It is in section\n1. Then it goes on.")] == ["text"]
+
+
+def test_a_fold_is_a_question_whose_answer_waits():
+    fold = "*Do:* choose one.\n\n<details><summary>Answer</summary>\nThe first.\n</details>"
+    (slide,) = small(f"## 1 · One\n\n{fold}").slides
+    question, _, answer = slide.pieces[0].html.partition('<div class="answer fragment">')
+    assert "choose one" in question and "The first." in answer and "The first." not in question
+
+
+# What is asked
+
+
+def test_a_prediction_waits_for_its_answer_and_tells_the_speaker_what_is_wrong():
+    (slide,) = small(new_code_cell('predict("who_learns")', outputs=[printed("PREDICT")])).slides
+    question, answer = slide.pieces[0].html.split("answer fragment")
+    assert "Predict" in question and "both learn it" in question and "PREDICT" not in question
+    assert "this part asks why" in answer and slide.kind == "question"
+    assert "large scores look decisive" in slide.notes
+
+
+def test_a_turn_has_its_stub_a_timer_and_for_the_speaker_the_solution():
+    stub = new_code_cell(
+        "def stable_weights(scores):\n    return ...", metadata={"tags": ["turn:stable_weights"]}
+    )
+    judged = new_code_cell("check(stable_weights)", metadata={"tags": ["exercise:stable_weights"]})
+    made = small(stub, judged)
+    (slide,) = made.slides
+    assert slide.kind == "turn" and "return ..." in shown(slide) and slide.minutes == 8
+    assert "largest = scores.amax" in slide.notes and "largest = scores.amax" not in shown(slide)
+    assert 'data-minutes="8"' in slides.page(made)
 
 
 # What is said
@@ -204,93 +230,148 @@ GUIDE = """# 03 · Matrix form: for the instructor
 | section | minutes | exercises | may be cut |
 |---|---|---|---|
 | Opening | 5 | | no |
-| 1 · One | 9 | `learned_numbers` | no |
+| 1 · One | 9 | `learned_numbers` | yes: the second proof |
 | **together** | 14 | | |
 ## Prompts
 ### 1 · One
 - **Ask:** How many
-  numbers?
+  numbers of width?
 - **Answer:** 36, as $6^2$.
 - **If nobody answers:** How many rows?
+- **Ask:** Whose table is it?
+- **Answer:** Nobody's.
+## Misconceptions
+- **"Every table of widths is square."** Ask for three queries. Then for four.
+## Board
+First the square.
+
+```
++--+ table square
+```
 """
 
 
-def test_notes_have_minutes_questions_and_wrong_answers():
-    notebook = new_notebook(cells=[new_markdown_cell(OPENING), new_markdown_cell("## 1 · One\n\nText.")])
-    made = deck("03_matrix_form", notebook, notes.guide(GUIDE))
-    said = " ".join(made.sections[1].slides[0].notes)
-    assert "<b>Minutes:</b> 5" in " ".join(made.opening_notes) and "<b>Minutes:</b> 9" in said
-    assert (
-        "How many numbers?" in said
-        and '36, as <span class="tex">6^2</span>' in said
-        and "How many rows?" in said
-    )
-    assert "Wrong answers to expect" in said and "W_v is missing: values have a matrix of their own" in said
+def test_each_prompt_stands_at_the_slide_that_it_is_about():
+    cells = ["## 1 · One\n\nThe width is here.", ("width = 2\nwidth", printed("2"))]
+    made = small(*cells, ("table()", printed("square table of widths")), guide=notes.guide(GUIDE))
+    width, table = made.slides
+    assert "How many numbers" in width.asked[0] and '<span class="tex">6^2</span>' in width.asked[1]
+    assert "Whose table" in table.asked[0] and len(table.asked) == 2
+    assert "May be cut" in width.notes and "the second proof" in width.notes
+    assert "People say" in table.notes and "Then for four" not in table.notes
+    assert "Board." in table.notes and "+--+" in table.notes
+
+
+def test_notes_begin_with_what_is_said_and_have_at_most_120_words():
+    slide = Slide(said=["One two three."] * 60, asked=["<b>Ask:</b> " + "word " * 20], wrong=["wrong"] * 9)
+    slide.when = "0:10"
+    order = [slide.notes.index(part) for part in ("0:10", "One two three.", "Ask:", "Wrong answers")]
+    assert order == sorted(order) and words(slide.notes) <= WORDS + 5 and slide.notes.count("<li>") == 3
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
+def test_no_slide_has_more_than_120_words_to_say_and_every_prompt_has_a_slide(path):
+    made = slides.read(path)
+    spoken = [re.sub("<pre>.*?</pre>", "", slide.notes, flags=re.S) for slide in made.slides]
+    assert all(words(said) <= WORDS + 5 for said in spoken)
+    guide = notes.read_guide(path.parent / "instructor", path.stem)
+    wanted = [Words().inline(p.ask) for prompts in guide.prompts.values() for p in prompts]
+    asked = " ".join(" ".join(slide.asked) for slide in made.slides)
+    assert [ask for ask in wanted if ask not in asked] == []
+    assert set(guide.minutes) <= {"Opening", *(s.title for s in made.sections)} | {
+        notes.plain_heading(s.title) for s in made.sections
+    }
 
 
 def test_without_a_guide_there_are_fewer_notes_and_no_error(tmp_path):
     assert notes.read_guide(tmp_path, "03_matrix_form") == notes.Guide()
-    made = small("## 1 · One\n\nText.")
-    assert "50 for the whole lesson" in " ".join(made.opening_notes)
-    assert "Wrong answers to expect" in " ".join(made.sections[-1].slides[0].notes)
-
-
-def test_a_prediction_waits_for_its_answer_and_tells_the_speaker_what_is_wrong():
-    made = small(new_code_cell('predict("unscaled_picture")', outputs=[printed("PREDICT  unscaled_picture")]))
-    (slide,) = made.sections[-1].slides
-    (piece,) = slide.pieces
-    assert "Predict" in piece.html and "a) every cell about 1/8" in piece.html
-    question, answer = piece.html.split("answer fragment")
-    assert "picks one key" in answer and "picks one key" not in question
-    said = " ".join(slide.notes)
-    assert "show of hands" in said and "no common favourite" in said and "PREDICT" not in piece.html
-
-
-def test_a_number_to_predict_is_written_down():
-    made = small(new_code_cell('predict("score_ratio")'))
-    (slide,) = made.sections[-1].slides
-    assert "7.3891 = exp(12) / exp(10)" in slide.pieces[0].html.replace("<strong>", "")
-    assert "writes a number" in " ".join(slide.notes)
-
-
-def test_a_turn_is_a_question_with_minutes_solution_and_wrong_answers():
-    stub = new_code_cell(
-        "def stable_weights(scores):\n    return ...", metadata={"tags": ["turn:stable_weights"]}
-    )
-    tags = {"tags": ["exercise:stable_weights"]}
-    judged = new_code_cell("check(stable_weights)", metadata=tags, outputs=[printed("NOT ATTEMPTED YET")])
-    made = small(stub, judged)
-    pieces = [piece for slide in made.sections[-1].slides for piece in slide.pieces]
-    said = " ".join(note for slide in made.sections[-1].slides for note in slide.notes)
-    assert any("return ..." in re.sub("<.*?>", "", piece.html) for piece in pieces)
-    assert any("Your turn" in piece.html for piece in pieces) and "NOT ATTEMPTED" not in str(pieces)
-    for words in ("8 minutes", "largest = scores.amax", "exp is missing"):
-        assert words in said
-
-
-def test_an_exercise_that_its_part_asks_has_its_wrong_answers_there_alone():
-    table = "## Minutes\n| section | minutes | exercises |\n|---|---|---|\n| 1 · One | 9 | {} |"
-    tags = {"tags": ["exercise:stable_weights"]}
-    cells = [new_markdown_cell(OPENING), new_markdown_cell("## 1 · One\n\nText.")]
-    cells += [new_code_cell("check(stable_weights)", metadata=tags)]
-    guide = notes.guide(table.format("stable_weights, scaled_attention"))
-    (_, section) = deck("02_scoring", new_notebook(cells=cells), guide).sections
-    said = " ".join(note for slide in section.slides for note in slide.notes)
-    assert said.count("exp is missing") == 1
-    own, prepared = (f"<i>{EXERCISES[n].title}</i>" for n in ("stable_weights", "scaled_attention"))
-    assert own not in said and prepared in said
-
-
-def test_a_warm_up_has_its_words():
-    made = small(
-        new_code_cell("from lesson_lib.checks import warm_up\n\nwarm_up()", outputs=[printed("Nothing")])
-    )
-    (slide,) = made.sections[-1].slides
-    assert "parts before" in slide.pieces[0].html and "review()" in slide.notes[0]
-
-
-def test_a_broken_guide_is_read_as_far_as_it_goes():
     assert notes.guide("## Minutes\nnothing\n## Prompts\n- **Answer:** without a question\n") == notes.Guide()
+
+
+def test_a_deck_reads_its_own_part_of_the_chapters_guide(tmp_path):
+    table = "| section | minutes | exercises | may be cut |\n|---|---|---|---|\n| Opening | {} | x | no |\n"
+    form = (
+        "## Minutes: {0}\n\n"
+        + table.replace("{}", "{1}")
+        + "\n## Prompts: {0}\n### Opening\n- **Ask:** {0}?\n"
+    )
+    text = form.format("02a_soft_look_up", 5) + form.format("02b_which_score", 7)
+    text += "## Board\nThe first.\n\n```\none\n```\nFor 02b: the second.\n\n```\ntwo\n```\n"
+    (tmp_path / "02_scoring.md").write_text(text)
+    one, two = (notes.read_guide(tmp_path, part) for part in ("02a_soft_look_up", "02b_which_score"))
+    assert (one.minutes, two.minutes) == ({"Opening": "5"}, {"Opening": "7"})
+    assert [p.ask for p in one.prompts["Opening"]] == ["02a_soft_look_up?"]
+    assert (one.boards, two.boards) == ([("The first.", "one")], [("For 02b: the second.", "two")])
+    none = notes.read_guide(tmp_path, "02c_scale")
+    assert (none.minutes, none.prompts) == ({}, {}), "a part that the guide does not name reads nothing"
+
+
+# A session
+
+PLAN = """# Short
+
+| from | minutes | what | lesson | sections | exercises | hands |
+|---|---|---|---|---|---|---|
+| 0:00 | 14 | look up | [02a](../02_scoring.md) | Opening, 1 | ★ `ann_share` | 4 |
+| 0:14 | 10 | alone | [02a](../02_scoring.md) | – | `soft_look_up` | 10 |
+| 0:24 | 12 | alone | [02b](../02_scoring.md) | – | `scaled_attention` | 10 |
+| 0:36 | 4 | vote | [02a](../02_scoring.md) | – | ★ `other_axis` | – |
+| 0:40 | 10 | on paper: a row | [02a](../02_scoring.md) | – | – | 10 |
+| 0:50 | 15 | break | – | – | – | – |
+| 1:05 | 5 | slack: who is stuck gets there | – | – | – | – |
+| | **70** | **together** | | | | |
+"""
+
+
+@pytest.fixture(scope="module")
+def short() -> Deck:
+    (made,) = session.session_decks(
+        plans.parsed("short", PLAN), lambda part: slides.read(plans.ROOT / "notebooks" / f"{part}.ipynb")
+    )
+    return made
+
+
+def test_a_session_keeps_the_order_of_its_plan_and_says_when(short):
+    assert [section.title for section in short.sections][:2] == ["look up", "alone"]
+    assert [section.slides[0].when.partition(",")[0] for section in short.sections] == [
+        "0:00", "0:14", "0:24", "0:36", "0:40", "0:50", "1:05"]  # fmt: skip
+    assert slides.number_and_title(short) == ("", "Short") and short.minutes == "70"
+
+
+def test_a_session_has_tasks_with_a_timer_breaks_and_votes(short):
+    look, turn, task, vote, paper, pause, slack = (section.slides for section in short.sections)
+    assert "Ann says 10" in shown(look[0]), "the part's story comes first"
+    assert "ann_share" in [slide.name for slide in look] and "soft_look_up" not in [s.name for s in look]
+    assert (turn[0].minutes, task[0].minutes, paper[0].minutes, pause[0].minutes, slack[0].minutes) == (
+        10,
+        10,
+        10,
+        15,
+        5,
+    )
+    assert "exercises/02_scoring.ipynb" in shown(task[0]) and "return ..." in shown(turn[0])
+    assert pause[0].kind == slack[0].kind == "pause" and "Who is stuck gets there" in shown(slack[0])
+    question = questions.read()["other_axis"]
+    assert [slide.title for slide in vote] == ["Alone, then with a neighbour", "And now?"]
+    before, _, answer = vote[0].pieces[0].html.partition("answer fragment")
+    because = Words().inline(question.because)
+    assert because in answer and because not in before and "the contest" not in before
+    assert len(vote[0].wrong) == len(question.wrong)
+
+
+SESSIONS = {made.name: made for plan in plans.names() for made in slides.of_plan(plan)}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_has_at_most_60_slides_and_shows_each_of_its_questions_and_tasks(name):
+    made = SESSIONS[name]
+    assert 40 <= slides.count(made) <= session.SLIDES
+    assert all(section.slides for section in made.sections)
+    assert all(slide.when for slide in made.slides)
+    asked = {slide.name for slide in made.slides if slide.name}
+    plan = plans.read(re.sub(r"-\d$", "", name))
+    held = plan.held[int(name[-1]) - 1 if name[-1].isdigit() else 0]
+    assert {n for row in held.rows for n in row.exercises if n in EXERCISES} <= asked
 
 
 # The command
@@ -311,53 +392,19 @@ def test_every_part_has_a_deck_and_a_chapter_is_chosen_by_its_number(tmp_path):
             slides.chosen([other], root=tmp_path)
 
 
-def test_a_deck_reads_its_own_part_of_the_chapters_guide(tmp_path):
-    table = "| section | minutes | exercises |\n|---|---|---|\n| Opening | {} | x |\n"
-    form = (
-        "## Minutes: {0}\n\n"
-        + table.replace("{}", "{1}")
-        + "\n## Prompts: {0}\n### Opening\n- **Ask:** {0}?\n"
-    )
-    text = form.format("02a_soft_look_up", 5) + form.format("02b_which_score", 7)
-    (tmp_path / "02_scoring.md").write_text(text)
-    one, two = (notes.read_guide(tmp_path, part) for part in ("02a_soft_look_up", "02b_which_score"))
-    assert (one.minutes, two.minutes) == ({"Opening": "5"}, {"Opening": "7"})
-    assert [p.ask for p in one.prompts["Opening"]] == ["02a_soft_look_up?"]
-    none = notes.read_guide(tmp_path, "02c_scale")
-    assert (none.minutes, none.prompts) == ({}, {}), "a part that the guide does not name reads nothing"
-
-
-def test_wrong_answers_of_another_part_s_exercises_are_not_expected():
-    """What no table names belongs to the last section of each deck; what the other part's names to none."""
-    text = "\n".join(
-        f"## Minutes: {part}\n| section | minutes | exercises |\n|---|---|---|\n| {row} | 5 | {name} |"
-        for part, row, name in (
-            ("02a_soft_look_up", "1 · One", "stable_weights"),
-            ("02b_which_score", "1 · Other", "scaled_attention"),
-        )
-    )
-    notebook = new_notebook(cells=[new_markdown_cell(OPENING), new_markdown_cell("## 1 · One\n\nText.")])
-    said = {}
-    for part in ("02a_soft_look_up", "02b_which_score"):
-        made = deck(part, notebook, notes.guide(text, part))
-        said[part] = " ".join(made.sections[-1].slides[0].notes)
-    names = ("stable_weights", "scaled_attention", "score_ratio")
-    own, other, free = (f"<i>{EXERCISES[name].title}</i>" for name in names)
-    assert own in said["02a_soft_look_up"] and other not in said["02a_soft_look_up"]
-    assert own not in said["02b_which_score"] and free in said["02a_soft_look_up"]
-
-
 def test_the_index_is_in_the_course_s_order(tmp_path):
-    for name in ("10_graph", "02b_which_score", "02a_soft_look_up", "glossary", "index"):
+    for name in ("10_graph", "02b_which_score", "half-day", "02a_soft_look_up", "index"):
         (tmp_path / f"{name}.html").write_text(f"<title>{name}</title>")
     slides.write_index(tmp_path)
-    found = re.findall(r'href="(\w+)\.html"', (tmp_path / "index.html").read_text())
-    assert found == ["02a_soft_look_up", "02b_which_score", "10_graph"]
+    found = re.findall(r'href="([\w-]+)\.html"', (tmp_path / "index.html").read_text())
+    assert found == ["02a_soft_look_up", "02b_which_score", "10_graph", "half-day"]
 
 
 def test_names_that_fit_nothing_and_missing_packages_are_sentences(tmp_path, capsys, monkeypatch):
     assert slides.main(["99"], to=tmp_path) == 1
     assert "no built lesson is called '99'" in capsys.readouterr().err
+    assert slides.main(plan="week", to=tmp_path) == 1
+    assert "no plan is called 'week'; there are half-day, two-days" in capsys.readouterr().err
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     with pytest.raises(slides.SlidesError, match="make setup-class"):
         slides.copy_assets(tmp_path, root=tmp_path)
@@ -415,8 +462,10 @@ AUDIT = r"""(floor) => {
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """The folder with the slides of all lessons."""
+    """The folder with the slides of all parts and of all plans."""
     folder = tmp_path_factory.mktemp("slides")
+    for made in SESSIONS.values():
+        slides.write(made, folder)
     assert slides.main(to=folder) == 0
     return folder
 
@@ -455,24 +504,10 @@ def audited(browser, path: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
-def test_no_slide_overflows_and_nothing_is_missing(path, built, browser):
-    wrong = audited(browser, built / f"{path.stem}.html")
+@pytest.mark.parametrize("name", [*(path.stem for path in LESSONS), *SESSIONS])
+def test_no_slide_overflows_and_nothing_is_missing(name, built, browser):
+    wrong = audited(browser, built / f"{name}.html")
     assert not wrong, "\n".join(wrong[:20])
-
-
-@pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
-def test_every_deck_has_notes_with_minutes_and_wrong_answers(path, built):
-    html = (built / f"{path.stem}.html").read_text(encoding="utf-8")
-    said = " ".join(re.findall(r'<aside class="notes">(.*?)</aside>', html, re.S))
-    assert "<b>Minutes:</b>" in said
-    guide = notes.read_guide(path.parent / "instructor", path.stem)
-    if any(guide.exercises.values()):
-        assert "Wrong answers to expect" in said
-    headings = {notes.plain_heading(s.heading) for s in slides.read(path).sections}
-    assert set(guide.minutes) <= headings and set(guide.prompts) <= headings  # or their notes are lost
-    asked = [Words().inline(prompt.ask) for prompts in guide.prompts.values() for prompt in prompts]
-    assert asked and [question for question in asked if f"<b>Ask:</b> {question}" not in said] == []
 
 
 PLANTED = {
@@ -487,55 +522,72 @@ PLANTED = {
 
 @pytest.mark.parametrize("reported, planted", PLANTED.items(), ids=PLANTED)
 def test_what_is_planted_is_reported(reported, planted, built, browser):
-    made = small("## 1 · One\n\nA text.", f"## 2 · Two\n\n{PREDICT}")
+    made = small("## 1 · One\n\nA text.", "## 2 · Two", ("x", printed("1")))
     clean, dirty = built / "clean.htm", built / "dirty.htm"
     clean.write_text(slides.page(made), encoding="utf-8")
     assert audited(browser, clean) == []
-    made.sections[2].slides[0].pieces[0].html += planted
+    made.sections[1].slides[0].pieces[0].html += planted
     dirty.write_text(slides.page(made), encoding="utf-8")
     assert any(reported in line for line in audited(browser, dirty))
 
 
-def test_answers_wait_for_a_key_and_the_speaker_sees_the_notes(built, browser):
+@pytest.fixture
+def page(built, browser):
+    """The deck of 03, open."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page = context.new_page()
     page.goto((built / "03_matrix_form.html").as_uri())
     page.wait_for_function("window.Reveal && Reveal.isReady()")
-    asked = page.evaluate(
-        "() => { const s = Reveal.getSlides().find((s) => s.querySelector('.answer')); const i ="
-        " Reveal.getIndices(s); Reveal.slide(i.h, i.v || 0, -1); return i; }"
-    )
-    answer = page.locator("section.present:not(.stack) .answer")
-    assert answer.evaluate("e => getComputedStyle(e).visibility") == "hidden"
-    page.keyboard.press("Space")
-    assert answer.evaluate("e => getComputedStyle(e).visibility") == "visible"
-    assert page.evaluate("() => Reveal.getIndices().h") == asked["h"]
-    page.evaluate("() => Reveal.slide(0, 0)")
-    with page.expect_popup() as opened:
-        page.keyboard.press("s")
-    speaker = opened.value
-    speaker.wait_for_selector(".speaker-controls-notes .value:has-text('Minutes')")
+    yield page
     context.close()
 
 
-def test_code_is_shown_on_demand(built, browser):
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    page = context.new_page()
-    page.goto((built / "03_matrix_form.html").as_uri())
-    page.wait_for_function("window.Reveal && Reveal.isReady()")
+def go_to(page, selector: str) -> None:
     page.evaluate(
-        "() => { const i = Reveal.getIndices(document.querySelector('.more').closest('section'));"
-        " Reveal.slide(i.h, i.v || 0); }"
+        "(selector) => { const i = Reveal.getIndices(document.querySelector(selector).closest('section'));"
+        " Reveal.slide(i.h, i.v || 0, -1); }",
+        selector,
     )
+
+
+def test_answers_wait_for_a_key_and_the_speaker_sees_the_notes(page):
+    go_to(page, ".answer")
+    answer = page.locator("section.present:not(.stack) .answer")
+    at = page.evaluate("() => Reveal.getIndices().h")
+    assert answer.evaluate("e => getComputedStyle(e).visibility") == "hidden"
+    page.keyboard.press("Space")
+    assert answer.evaluate("e => getComputedStyle(e).visibility") == "visible"
+    assert page.evaluate("() => Reveal.getIndices().h") == at
+    with page.expect_popup() as opened:
+        page.keyboard.press("s")
+    opened.value.wait_for_selector(".speaker-controls-notes .value:has-text('Wrong answers to expect')")
+
+
+def test_code_is_shown_on_demand(page):
+    go_to(page, ".more")
     assert page.locator(":popover-open").count() == 0
     page.keyboard.press("c")
     assert page.locator(":popover-open").is_visible()
     page.keyboard.press("c")
     assert page.locator(":popover-open").count() == 0
-    context.close()
+
+
+def test_a_timer_runs_stops_and_begins_anew(page):
+    go_to(page, ".timer")
+    timer = page.locator("section.present:not(.stack) .timer")
+    full = timer.inner_text()
+    page.keyboard.press("t")
+    page.wait_for_function("full => document.querySelector('.present .timer').textContent !== full", arg=full)
+    page.keyboard.press("t")
+    stopped = timer.inner_text()
+    page.wait_for_timeout(1300)
+    assert timer.inner_text() == stopped != full
+    page.keyboard.press("ArrowLeft")
+    go_to(page, ".timer")
+    assert timer.inner_text() == full
 
 
 def test_the_index_lists_every_deck(built):
     text = (built / "index.html").read_text(encoding="utf-8")
-    assert all(f'href="{path.stem}.html"' in text for path in LESSONS)
+    assert all(f'href="{name}.html"' in text for name in [*(path.stem for path in LESSONS), *SESSIONS])
     assert nbformat.read(LESSONS[0], 4).cells  # the lessons themselves were only read

@@ -1,4 +1,5 @@
-"""`make slides`: every built lesson as reveal.js slides that need no network, with notes for the speaker."""
+"""`make slides`: every built part, or a plan's sessions, as reveal.js slides that need no network, with notes
+to speak from."""
 
 import html
 import re
@@ -7,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lesson_lib.cli import kinds
-from lesson_lib.cli.slides.deck import deck
-from lesson_lib.cli.slides.maker import SHOWN
+from lesson_lib.cli import kinds, plans
+from lesson_lib.cli.slides.deck import deck, number_and_title
 from lesson_lib.cli.slides.notes import read_guide
+from lesson_lib.cli.slides.session import session_decks
 from lesson_lib.cli.slides.slide import Deck
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,21 +32,30 @@ class SlidesError(Exception):
     """Slides that cannot be made, in one sentence with the repair."""
 
 
-def main(names: Sequence[str] = (), *, to: Path = Path("build/slides")) -> int:
-    """Write the slides of all built lessons, or of those named (03_matrix_form or 03), and index.html; 0, or
-    1 after a sentence."""
+def main(names: Sequence[str] = (), *, plan: str = "", to: Path = Path("build/slides")) -> int:
+    """Write the slides of all built parts, of those named (03_matrix_form or 03), or of a plan's sessions
+    (half-day), and index.html; 0, or 1 after a sentence."""
     try:
-        lessons = chosen(names)
         copy_assets(to)
-        for path in lessons:
-            made = write(path, to)
-            print(f"{to / path.stem}.html: {count(made)} slides")
+        made = [read(path) for path in chosen(names)] if not plan else of_plan(plan)
+        for one in made:
+            write(one, to)
+            print(f"{to / one.name}.html: {count(one)} slides")
         write_index(to)
     except SlidesError as error:
         print(error, file=sys.stderr)
         return 1
     print(f"Open {to / 'index.html'} in a browser.")
     return 0
+
+
+def of_plan(name: str, root: Path = ROOT) -> list[Deck]:
+    """A deck for each session of a plan. Raises SlidesError where there is no such plan."""
+    try:
+        plan = plans.read(name, root)
+    except ValueError as error:
+        raise SlidesError(str(error)) from None
+    return session_decks(plan, lambda part: read(root / "notebooks" / f"{part}.ipynb"))
 
 
 def chosen(names: Sequence[str] = (), root: Path = ROOT) -> list[Path]:
@@ -74,40 +84,26 @@ def read(path: Path) -> Deck:
     return deck(path.stem, notebook, read_guide(path.parent / "instructor", path.stem))
 
 
-def write(path: Path, to: Path) -> Deck:
-    """Write the slides of one built lesson to `to`/NN_name.html, and return them."""
-    made = read(path)
+def write(made: Deck, to: Path) -> None:
+    """Write a deck to `to`/NAME.html."""
     to.mkdir(parents=True, exist_ok=True)
-    (to / f"{path.stem}.html").write_text(page(made), encoding="utf-8")
-    return made
+    (to / f"{made.name}.html").write_text(page(made), encoding="utf-8")
 
 
 def page(made: Deck) -> str:
     """The HTML of one deck."""
     number, title = number_and_title(made)
+    plain = html.escape(html.unescape(re.sub("<.*?>", "", f"{number} {title}".strip())))
     return (
         _templates()
         .get_template("page.html")
-        .render(
-            deck=made,
-            number=number,
-            title=title,
-            plain_title=html.escape(html.unescape(re.sub("<.*?>", "", f"{number} {title}"))),
-            opening_notes=made.opening_notes,
-            shown=SHOWN,
-        )
+        .render(deck=made, number=number, title=title, plain_title=plain)
     )
-
-
-def number_and_title(made: Deck) -> tuple[str, str]:
-    """The lesson's number and its title, of '03 · Matrix form: how ...'."""
-    number, dot, title = made.title.partition(" · ")
-    return (number, title) if dot else (kinds.number_of(made.name), made.title or made.name)
 
 
 def count(made: Deck) -> int:
     """How many slides a deck has, its title included."""
-    return 1 + sum(len(section.slides) for section in made.sections)
+    return 1 + len(made.slides)
 
 
 def copy_assets(to: Path, root: Path = ROOT) -> None:
@@ -130,11 +126,11 @@ def copy_assets(to: Path, root: Path = ROOT) -> None:
 def write_index(to: Path) -> None:
     """Write `to`/index.html, a list of all decks that lie there."""
     rows = []
-    for path in sorted(p for p in to.glob("*.html") if kinds.number_of(p.stem)):
+    for path in sorted(p for p in to.glob("*.html") if p.stem != "index"):
         text = path.read_text(encoding="utf-8")
         title = re.search(r"<title>(.*?)</title>", text, re.S)[1]
         minutes = re.search(r'<p class="meta">About (\d+) minutes', text)
-        rows.append((path.stem, title, text.count('<div class="slide">'), minutes[1] if minutes else ""))
+        rows.append((path.stem, title, text.count('<div class="slide'), minutes[1] if minutes else ""))
     made = _templates().get_template("index.html").render(decks=rows)
     (to / "index.html").write_text(made, encoding="utf-8")
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lesson_lib.cli import kinds
-from lesson_lib.cli.slides.text import Block
+from lesson_lib.cli.slides.outputs import Piece
+from lesson_lib.cli.slides.slide import Section, Slide
+from lesson_lib.cli.slides.text import Words
 
-OPENING = "Opening"
+COMMON = set("the and for are was has have that this with what which who how not all its one two can".split())
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,14 @@ class Prompt:
 
 @dataclass
 class Guide:
-    """What the instructor's file says of one part, by the headings of its sections; `elsewhere` are exercises
-    that it gives to other parts. All of it may be empty."""
+    """What the instructor's file says of one part, by the headings of its sections. All of it may be
+    empty."""
 
     minutes: dict[str, str] = field(default_factory=dict)
-    exercises: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    cuts: dict[str, str] = field(default_factory=dict)
     prompts: dict[str, list[Prompt]] = field(default_factory=dict)
-    elsewhere: set[str] = field(default_factory=set)
+    misconceptions: list[tuple[str, str]] = field(default_factory=list)
+    boards: list[tuple[str, str]] = field(default_factory=list)  # how to draw it, and the sketch
 
 
 def read_guide(folder: Path, part: str) -> Guide:
@@ -40,33 +43,40 @@ def read_guide(folder: Path, part: str) -> Guide:
 
 
 def guide(text: str, part: str = "") -> Guide:
-    """The minutes, exercises and prompts that a text gives; what does not fit the form is left out.
+    """The minutes, cuts, prompts and misconceptions that a text gives; what does not fit the form is left
+    out.
 
     A chapter of one part has sections Minutes and Prompts. Where it has several, each part has its own,
     "Minutes: 02a_soft_look_up", and reads no others.
 
-    >>> table = "| section | minutes | exercises |\\n|---|---|---|\\n| Opening | 5 | score_ratio, x |"
-    >>> g = guide("## Minutes\\n" + table)
-    >>> g.minutes, g.exercises
-    ({'Opening': '5'}, {'Opening': ('score_ratio', 'x')})
+    >>> table = "| section | minutes | exercises | may be cut |\\n|---|---|---|---|\\n"
+    >>> g = guide("## Minutes\\n" + table + "| Opening | 5 | – | no |")
+    >>> g.minutes, g.cuts
+    ({'Opening': '5'}, {'Opening': 'no'})
     """
     made, sections = Guide(), _parts(text, "## ")
     own = part if any(title.startswith("Minutes: ") for title, _ in sections) else ""
     for title, body in sections:
         title, _, of = title.partition(": ")
-        if title == "Minutes":
+        if title == "Minutes" and of == own:
             rows = [[c.strip() for c in _cells(line)] for line in body.splitlines() if line.startswith("|")]
             for row in rows:
                 if len(row) >= 2 and re.match(r"\d", row[1]) and "together" not in row[0]:
-                    names = re.findall(r"[a-z][a-z_0-9]*", row[2]) if len(row) > 2 else []
-                    if of == own:
-                        made.minutes[plain_heading(row[0])] = row[1]
-                        made.exercises[plain_heading(row[0])] = tuple(names)
-                    else:
-                        made.elsewhere.update(names)
+                    made.minutes[plain_heading(row[0])] = row[1]
+                    made.cuts[plain_heading(row[0])] = row[3] if len(row) > 3 else ""
         elif title == "Prompts" and of == own:
             for heading, prompts in _parts(body, "### "):
                 made.prompts[plain_heading(heading)] = _prompts(prompts)
+        elif title == "Misconceptions":
+            found = re.findall(r"^- \*\*\"(.+?)\"\*\* (.*(?:\n  .*)*)", body, re.M)
+            made.misconceptions = [(said, " ".join(treated.split())) for said, treated in found]
+        elif title == "Board":
+            parts = [of for title, _, of in (t.partition(": ") for t, _ in sections) if of]
+            first = not parts or part in parts[:1]
+            for told, sketch in re.findall(r"((?:^(?!```)[^\n]*\n)*)^```\n(.*?)^```$", body, re.M | re.S):
+                whose = re.search(r"\b[Ff]or (\d\d[a-z])\b", told)
+                if whose[1] == kinds.number_of(part) if whose else first:
+                    made.boards.append((" ".join(told.split()), sketch.rstrip()))
     return made
 
 
@@ -75,52 +85,83 @@ def plain_heading(text: str) -> str:
     return " ".join(re.sub("[`*]", "", text).replace("\\|", "|").split())
 
 
-def wrong_answers(names: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Title of each exercise -> what is behind its typical wrong answers, a sentence each. Unknown names are
-    left out."""
+@dataclass(frozen=True)
+class Asked:
+    """What a cell asks everybody: a prediction (kind `question`), or something to write (`turn`)."""
+
+    name: str
+    kind: str
+    title: str
+    text: str
+    answer: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    wrong: tuple[str, ...] = ()
+    minutes: int = 0
+    solution: str = ""
+
+
+def asked_in(source: str) -> Asked | None:
+    """What a cell asks: a prediction, or the check of what a learner has written; None for any other cell."""
+    found = re.search(r"""^(predict|check)\((?:["'](\w+)|(\w+))(?:, ["'](\w+)["'])?""", source, re.M)
+    return asked_by(found[4] or found[2] or found[3]) if found else None
+
+
+def asked_by(name: str) -> Asked | None:
+    """What an exercise or a prediction with this name asks."""
     from lesson_lib.checks.engine import exercises
 
-    every = exercises()
-    return {every[n].title: list(every[n].slips) for n in names if n in every}
-
-
-def asked_in(source: str) -> tuple[Block, list[str]] | None:
-    """What a cell that asks becomes on a slide, with what the speaker says: a prediction, the check of a
-    learner's turn, a warm-up. None for any other cell."""
-    from lesson_lib.checks.engine import exercises
-    from lesson_lib.checks.short import Choice
-
-    if re.search(r"^warm_up\(\)", source, re.M):
-        said = "Ask two or three questions of earlier parts; review() in a notebook of your own chooses them."
-        return Block("ask", "What do you remember of the parts before?", label="Warm-up"), [f"<p>{said}</p>"]
-    found = re.search(r"""^(predict|check)\((?:["'](\w+)|(\w+))""", source, re.M)
-    asked = exercises().get(found[2] or found[3]) if found else None
+    asked = exercises().get(name)
     if asked is None:
         return None
-    slips = "".join(f"<li>{html.escape(slip)}</li>" for slip in asked.slips)
-    wrong = f"<p><b>Wrong answers to expect</b></p><ul>{slips}</ul>"
-    if found[1] == "check":
-        minutes = f"{asked.minutes} minute{'s' * (asked.minutes != 1)}"
-        said = f"<p>Give them {minutes} with the cell. A solution:</p><pre>{html.escape(asked.text)}</pre>"
-        return Block("ask", asked.asked, label="Your turn", answer=asked.remember), [said, wrong]
-    options = [f"- {letter}) {text}" for letter, text in getattr(asked, "options", {}).items()]
-    hands = "a show of hands" if isinstance(asked, Choice) else "everybody writes a number or a word down"
-    said = f"<p>Nobody is asked alone: {hands}, and only then the answer.</p>"
-    text = "\n".join([asked.asked, "", *options]) if options else asked.asked
-    answer = f"**{asked.right}**: {asked.remember}"
-    return Block("ask", text, label="Predict", answer=answer), [said, wrong]
+    wrong = tuple(asked.slips)
+    if asked.prediction:
+        answer = f"**{asked.right}**: {asked.remember}"
+        return Asked(name, "question", "", asked.asked, answer, getattr(asked, "options", {}), wrong)
+    options = getattr(asked, "options", {})
+    return Asked(
+        name, "turn", asked.title, asked.asked, "", options, wrong, asked.minutes, f"{asked.text}".rstrip()
+    )
 
 
-def exercises_of(lesson: str) -> list:
-    """The exercises of a lesson's chapter, such as 03_matrix_form, in order, as far as this part or the
-    chapter's own notebook asks them."""
-    from lesson_lib.checks.engine import lessons
+def add(section: Section, guide: Guide) -> None:
+    """Put minutes, prompts and cuts of the guide beside the slides of a section: each prompt at the slide
+    that has most of its words."""
+    heading = plain_heading(section.title)
+    slides = section.slides
+    for prompt in guide.prompts.get(heading, ()):
+        inline = Words().inline
+        if not (free := [slide for slide in slides if not slide.asked]):
+            answer = f'<div class="answer fragment"><p>{inline(prompt.answer)}</p></div>'
+            made = f'<div class="ask"><p class="label">Ask</p><p>{inline(prompt.ask)}</p>{answer}</div>'
+            title = slides[-1].title if slides else html.escape(re.sub(r"^\d+ · ", "", heading))
+            slides.append(Slide("question", title, [Piece("ask", made, 300)], 4))
+            free = slides[-1:]
+        best = max(free, key=lambda slide: len(_words(prompt.ask + prompt.answer) & _words_of(slide)))
+        best.asked = [f"<b>Ask:</b> {inline(prompt.ask)}", f"<b>Answer:</b> {inline(prompt.answer)}"]
+        best.asked += [f"<b>If nobody answers:</b> {inline(prompt.smaller)}"] if prompt.smaller else []
+    if slides and (cut := guide.cuts.get(heading, "")).startswith("yes"):
+        slides[0].besides.append(f"<b>May be cut</b>{html.escape(cut[3:])}")
+    for title, said in guide.misconceptions if slides else ():
+        place = max(slides, key=lambda slide: len(_words(title) & _words_of(slide)))
+        if len(_words(title) & _words_of(place)) >= 3 and not any("People say" in b for b in place.besides):
+            first = re.split(r"(?<=[.?!]) ", said)[0]
+            place.besides.append(f"<b>People say</b> “{html.escape(title)}” {Words().inline(first)}")
 
-    def asks(notebook: str) -> bool:
-        own = kinds.kind_of(notebook) == "exercise" and kinds.chapter_of(notebook) == kinds.chapter_of(lesson)
-        return own or notebook == lesson
 
-    return [e for notebook, found in lessons().items() if asks(notebook) for e in found if not e.prediction]
+def add_boards(slides: list[Slide], guide: Guide) -> None:
+    """Put each sketch beside the slide that has most of its words."""
+    for told, sketch in guide.boards:
+        place = max(slides, key=lambda slide: len(_words(told + sketch) & _words_of(slide)))
+        place.besides.insert(0, f"<b>Board.</b> {Words().inline(told)}")
+        place.sketch = sketch
+
+
+def _words_of(slide: Slide) -> set[str]:
+    return _words(" ".join([*(re.sub(r'"data:[^"]*"', "", p.html) for p in slide.pieces), *slide.said]))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9_]{3,}", re.sub("<.*?>", " ", text).lower())) - COMMON
 
 
 def _prompts(text: str) -> list[Prompt]:

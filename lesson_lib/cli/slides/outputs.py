@@ -2,25 +2,24 @@
 
 import base64
 import html
+import io
+import itertools
 import math
 import re
-import struct
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lesson_lib.cli.slides.text import lines_of
 
 WIDTH, HEIGHT = 1160, 548  # pixels for what stands under a slide's heading
 LETTER = 0.602  # the width of a letter of code, in font sizes
-CODE_LINES = 14  # longer code is folded behind a button
+SOURCE = 25  # lines of a source on one slide
+FIGURE = 560  # pixels of height for a figure with its caption
+LEAST = 1.3  # a picture's words have 10 points, 13.9 pixels in the notebook: 18 on a slide
+CAPTION = re.compile(r"<p><em>(.*?)</em></p>", re.S)
 PRE_LINES = 17
 SMALL = 15  # rows of a table that stands on one slide
-CLAIM = re.compile(
-    r"<p><b>(?P<sign>[✓◐✗?–])"
-    r" (?P<id>.*?)</b>(?P<sources>.*?)<q>(?P<claim>.*?)</q>(?:<br>(?P<quote>(?!<b>).*?(?=<br><b>)))?"
-    r"(?:<br>(?P<because>.*?))?</p>(?P<found>.*)",
-    re.S,
-)
 ENLARGED = 1.8  # a picture is shown at most that many times as large as in the notebook
 
 
@@ -28,16 +27,13 @@ ENLARGED = 1.8  # a picture is shown at most that many times as large as in the 
 class Piece:
     """One thing on a slide: its HTML, its estimated height in pixels, and what the speaker needs with it."""
 
-    kind: str  # lead, list, formula, table, ask, code, pre, figure, claim, checks, html
+    kind: str  # lead, list, formula, table, ask, code, pre, figure, html
     html: str
     height: float
     notes: str = ""
-    sentences: int = 0
     title: str = ""  # of a table: what its slide is called
-    asked: str = ""  # of a question: its last sentence, repeated where it is answered
-    ratio: float = 0.0  # of a figure: width over height
-    wanted: float = 0.0  # of a figure: the height at which it is read best, its caption included
     below: float = 0.0  # of a figure: the height of its caption
+    alt: str = ""  # of a figure: what it shows
     widest: float = 0.0  # of pre and code: the pixels of the longest line
 
 
@@ -119,61 +115,92 @@ def _cut(lines: list[str]) -> int:
     return min(starts or [math.ceil(middle)], key=lambda i: (abs(i - middle), i))
 
 
-def checks_piece(text: str) -> Piece:
-    """Verdicts that a cell printed ("...: True"), as a list with a tick each."""
-    said = [line.rsplit(":", 1) for line in text.strip().splitlines()]
-    rows = [f"<li>{html.escape(words)}</li>" for words, _ in said]
-    height = sum(lines_of(len(words), 22, WIDTH - 50) for words, _ in said) * 30 + 10 * len(rows) + 20
-    return Piece("checks", f'<ul class="checks">{"".join(rows)}</ul>', height)
+def pieces(found: list) -> Iterator[Piece]:
+    """What the outputs of a cell show."""
+    i = 0
+    while i < len(found):
+        out = found[i]
+        i += 1
+        data = out.get("data", {})
+        picture = next((kind for kind in ("image/png", "image/gif") if kind in data), None)
+        markup, plain = data.get("text/html", ""), data.get("text/plain", "")
+        if out.output_type == "stream":
+            yield from pre_pieces(out.text.strip("\n"))
+        elif out.output_type == "error":
+            yield from pre_pieces(f"{out.ename}: {out.evalue}")
+        elif picture:
+            meta, caption = out.metadata.get(picture, {}), ""
+            following = found[i].get("data", {}).get("text/html", "") if i < len(found) else ""
+            if said := CAPTION.fullmatch(following.strip()):
+                caption = said[1]
+                i += 1
+            alt = meta.get("alt") or plain
+            yield from figure_pieces(picture, data[picture], alt, meta.get("width"), caption)
+        elif "text/latex" in data or 'class="highlight"' in markup:  # a source that is shown
+            lines = plain.rstrip().splitlines()
+            for start in range(0, len(lines), SOURCE):
+                yield code_piece("\n".join(lines[start : start + SOURCE]), 18 if len(lines) <= 21 else 16)
+        elif "<audio" in markup:
+            player = re.sub(r"<audio", '<audio aria-label="Sound of this cell"', markup.strip(), count=1)
+            player = re.sub(r"Your browser[^<]*", "", player)
+            yield Piece("html", f'<div class="sound">{player}</div>', 90)
+        elif "border-left:.3em" not in markup and (tables := tables_of(markup)):
+            many = sum(len(table.rows) for table in tables) > 20
+            for table in tables:
+                yield from table_pieces(table, HEIGHT, short=many)
+        elif said := CAPTION.fullmatch(markup.strip()):
+            tall = lines_of(len(said[1]), 22, WIDTH) * 31 + 14
+            yield Piece("html", f'<p class="caption">{said[1]}</p>', tall)
+        elif plain:
+            yield from pre_pieces(plain)
 
 
-def are_checks(source: str, text: str) -> bool:
-    """Whether printed text is nothing but verdicts that hold."""
-    return "verdict(" in source and all(line.endswith(": True") for line in text.strip().splitlines())
+def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: str) -> list[Piece]:
+    """A picture with its alt text and caption; `width` in pixels as in the notebook. One that is so tall that
+    its words would be smaller than 18 pixels is cut across, at its widest blank bands."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    natural = width or image.width
+    below = lines_of(len(re.sub("<.*?>", "", caption)), 20, WIDTH) * 27 + 8 if caption else 0
+    most = int((FIGURE - below) / LEAST * image.width / natural)  # rows of the file on one slide
+    cuts = _cuts(image.convert("L"), most) if image.height > most and kind == "image/png" else []
+    edges = list(itertools.pairwise([0, *cuts, image.height]))
+    made = []
+    for number, (top, end) in enumerate(edges, 1):
+        words = alt
+        if len(edges) > 1:
+            file = io.BytesIO()
+            image.crop((0, top, image.width, end)).save(file, format="PNG", optimize=True)
+            data = base64.b64encode(file.getvalue()).decode()
+            words = f"Part {number} of {len(edges)}. {alt}"
+        zoom = min(ENLARGED, WIDTH / natural, (FIGURE - below) * image.width / natural / (end - top))
+        wide, tall = natural * zoom, natural * zoom * (end - top) / image.width
+        img = (
+            f'<img src="data:{kind};base64,{"".join(data.split())}" alt="{html.escape(words, quote=True)}"'
+            f' style="max-width:{wide:.0f}px;max-height:{tall:.0f}px" data-zoom="{zoom:.2f}"'
+            f' width="{image.width}" height="{end - top}">'
+        )
+        told = f"<figcaption>{caption}</figcaption>" if caption else ""
+        made.append(Piece("figure", f"<figure>{img}{told}</figure>", tall + below, below=below, alt=words))
+    return made
 
 
-def figure_piece(kind: str, data: str, alt: str, width: int | None, caption: str) -> Piece:
-    """A picture with its alt text and caption; `width` in pixels as in the notebook."""
-    raw = base64.b64decode(data)
-    if kind == "image/png":
-        pixels, tall = struct.unpack(">II", raw[16:24])
-    else:
-        pixels, tall = struct.unpack("<HH", raw[6:10])
-    ratio = pixels / tall
-    natural = width or pixels
-    largest = min(natural * ENLARGED, WIDTH)
-    img = (
-        f'<img src="data:{kind};base64,{"".join(data.split())}" alt="{html.escape(alt, quote=True)}"'
-        f' style="max-width:{largest:.0f}px;max-height:{largest / ratio:.0f}px" width="{pixels}"'
-        f' height="{tall}">'
-    )
-    below = f"<figcaption>{caption}</figcaption>" if caption else ""
-    text = lines_of(len(re.sub("<.*?>", "", caption)), 20, WIDTH) * 27 + 8 if caption else 0
-    return Piece(
-        "figure",
-        f"<figure>{img}{below}</figure>",
-        text + 260,
-        ratio=ratio,
-        wanted=text + largest / ratio,
-        below=text,
-    )
-
-
-def claim_piece(match: re.Match) -> Piece:
-    """One claim of a source: its words, and the verdict that appears on the next key press."""
-    because = match["because"] or ""
-    words = {"✓": "holds", "◐": "condition", "✗": "corrected"}.get(match["sign"], "open")
-    quote = f"<br>{match['quote']}" if match["quote"] else ""
-    made = (
-        f'<div class="claim"><p class="said"><q>{match["claim"]}</q> <span'
-        f' class="from">{match["sources"].strip()}</span>{quote}</p><p class="verdict {words}'
-        f' fragment"><b>{match["sign"]}</b> {because}</p></div>'
-    )
-    count = lines_of(len(match["claim"]) + 12, 24, WIDTH - 60) * 33
-    count += lines_of(len(re.sub("<.*?>", "", quote)), 24, WIDTH - 60) * 33 if quote else 0
-    count += lines_of(len(re.sub("<.*?>", "", because)) + 4, 24, WIDTH - 60) * 33
-    found = f"<p>Found by the cell {html.escape(match['id'])}:</p>{match['found']}" if match["found"] else ""
-    return Piece("claim", made, count + 40, notes=found)
+def _cuts(image, most: int) -> list[int]:
+    """Rows at which a grey picture is cut, so that no part is taller than `most`: in the middle of the widest
+    blank band within reach, or, where there is none, where a row has least contrast."""
+    lines = [image.crop((0, y, image.width, y + 1)).getextrema() for y in range(image.height)]
+    contrast = [high - low for low, high in lines]
+    made = [0]
+    while image.height - made[-1] > most:
+        parts = math.ceil((image.height - made[-1]) / most)
+        reach = range(
+            made[-1] + max(most // 3, image.height - made[-1] - (parts - 1) * most), made[-1] + most
+        )
+        bands = [list(band) for blank, band in itertools.groupby(reach, lambda y: contrast[y] < 6) if blank]
+        widest = max(bands, key=len, default=[])
+        made.append(widest[len(widest) // 2] if len(widest) > 4 else min(reach, key=contrast.__getitem__))
+    return made[1:]
 
 
 def tables_of(markup: str) -> list[Table]:

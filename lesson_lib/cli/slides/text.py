@@ -65,6 +65,11 @@ class Words:
         made = KEPT.sub(lambda m: _kept_plain(*self.kept[int(m[1])]), text)
         return " ".join(re.sub(r"<[^>]+>|\*\*|(?<!\w)\*|\*(?!\w)", "", made).split())
 
+    def formulas(self, blocks: list[Block]) -> int:
+        """How many formulas stand in the text of these blocks."""
+        marks = [int(m[1]) for block in blocks for m in KEPT.finditer(block.text)]
+        return sum(self.kept[mark][0] in ("tex", "display") for mark in marks)
+
     def inside(self, text: str) -> str:
         """The formula, or the code, that a block of that kind holds."""
         return self.kept[int(KEPT.fullmatch(text.strip())[1])][1]

@@ -1,0 +1,67 @@
+"""The questions for a room, notebooks/instructor/questions.md, as data: asked of everybody, discussed, asked
+again."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Path("notebooks/instructor/questions.md")
+MINUTES = 4  # alone, vote, neighbours, vote again, answer
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its options. `wrong` says what is behind each wrong one; `run` is an expression that is
+    True, '' where nothing can be computed; `again` is a second question of the same form."""
+
+    name: str
+    part: str
+    after: str  # the section behind which it is asked
+    asked: str
+    options: dict[str, str]
+    wrong: dict[str, str]
+    right: str
+    because: str
+    run: str = ""
+    again: "Question | None" = None
+
+
+def read(root: Path = ROOT) -> dict[str, Question]:
+    """All questions by name, in the order of the page; raises ValueError where one is not in the form."""
+    return parsed((root / PAGE).read_text(encoding="utf-8"))
+
+
+def parsed(text: str) -> dict[str, Question]:
+    """The questions that a page holds: headings "## PART", below them "### NAME · after SECTION"."""
+    found: dict[str, Question] = {}
+    for part, body in _under(text, "## "):
+        for heading, said in _under(body, "### "):
+            name, _, after = heading.partition(" · after ")
+            if not re.fullmatch(r"[a-z][a-z_0-9]*", name) or not after or name in found:
+                raise ValueError(f"{heading!r} is no heading of a question: a new name · after a section")
+            first, again, second = said.partition("**Again.**")
+            other = _question(f"{name}, again", part, after, second, None) if again else None
+            found[name] = _question(name, part, after, first, other)
+    return found
+
+
+def _question(name: str, part: str, after: str, text: str, again: Question | None) -> Question:
+    asked = text.partition("\n- a)")[0].strip()
+    rows = re.findall(r"^- ([a-d])\) (.+?)(?: \*((?:[^*]|\*\*)+)\*)?$", text, flags=re.M)
+    told = re.search(r"^\*\*Right:\*\* ([a-d])\. (.+?)(?=\n\n|\Z)", text, flags=re.M | re.S)
+    run = re.search(r"^\*\*Run:\*\* `(.+)`$", text, flags=re.M)
+    options, wrong = ({row[0]: row[i] for row in rows if row[i]} for i in (1, 2))
+    if not asked or told is None or list(options) != list("abcd"[: len(options)]) or len(options) < 2:
+        raise ValueError(f"{name}: a question needs a text, options a), b) ... and a line **Right:** a. Why")
+    if set(options) - set(wrong) != {told[1]}:
+        raise ValueError(
+            f"{name}: each wrong option says in italics what is behind it, the right one nothing"
+        )
+    because = " ".join(told[2].split())
+    return Question(name, part, after, asked, options, wrong, told[1], because, run[1] if run else "", again)
+
+
+def _under(text: str, mark: str) -> list[tuple[str, str]]:
+    pieces = re.split(rf"^{mark}(.*)$", text, flags=re.M)
+    return [(pieces[i].strip(), pieces[i + 1]) for i in range(1, len(pieces), 2)]

@@ -1,0 +1,175 @@
+"""A session of a plan as one deck: the rows of its table in order, at most SLIDES slides, a slide with a
+timer for each break and each task, questions for a room with their answers hidden until a key."""
+
+import html
+import re
+from collections.abc import Callable
+
+from lesson_lib.cli import kinds, plans, questions
+from lesson_lib.cli.plans import Plan, Row, Session
+from lesson_lib.cli.slides import notes as speaker
+from lesson_lib.cli.slides.deck import number_and_title
+from lesson_lib.cli.slides.outputs import Piece
+from lesson_lib.cli.slides.slide import Deck, Section, Slide
+from lesson_lib.cli.slides.text import Words
+
+SLIDES = 60  # of a session at most, its title included
+
+Read = Callable[[str], Deck]  # the deck of a part, by its name
+
+
+def session_decks(plan: Plan, read: Read) -> list[Deck]:
+    """A deck for each session that is held."""
+    names = {kinds.number_of(name): name for name in kinds.built(plans.ROOT, ("part", "page"))}
+    known = questions.read()
+    several = len(plan.held) > 1
+    made = []
+    for number, session in enumerate(plan.held, 1):
+        title = f"{plan.title} · {session.title}" if several else plan.title
+        one = Deck(f"{plan.name}-{number}" if several else plan.name, title)
+        one.minutes = str(session.together)
+        decks = {n: read(names[n]) for n in dict.fromkeys(row.lesson for row in session.rows) if n}
+        one.sections = [_section(row, decks.get(row.lesson), known) for row in session.rows]
+        _fit(one, session)
+        made.append(one)
+    return made
+
+
+def _section(row: Row, deck: Deck | None, known: dict[str, questions.Question]) -> Section:
+    section = Section(row.what)
+    if row.pause or row.slack or not row.lesson:
+        section.slides = [_pause(row)]
+        return section
+    taken = plans.taken(row, [s.title for s in deck.sections]) if deck else []
+    if deck and plans.OPENING in taken and deck.story:
+        section.slides.append(Slide("shown", number_and_title(deck)[1], list(deck.story), 9))
+        section.slides[-1].said = ["Tell it in your own words; the slide stands behind you."]
+    for own in deck.sections if deck else ():
+        if own.title in taken:
+            section.slides += own.slides
+    shown = {slide.name for slide in section.slides if slide.name}
+    for name in row.exercises:
+        if name in known:
+            section.slides += _votes(known[name])
+        elif name in shown:
+            next(slide for slide in section.slides if slide.name == name).worth = 10
+        elif any(slide.name == name for slide in deck.slides):
+            section.slides.append(next(slide for slide in deck.slides if slide.name == name))
+            section.slides[-1].worth = 10
+        else:
+            section.slides.append(_task(name))
+    # what is written at another time is no part of these minutes
+    section.slides = [s for s in section.slides if s.kind != "turn" or s.name in row.exercises]
+    if len(row.exercises) == 1 and row.hands and section.slides[-1].kind == "turn":
+        section.slides[-1].minutes = row.hands
+    if row.hands and not section.slides:
+        section.slides = [_work(row)]
+    return section
+
+
+def _pause(row: Row) -> Slide:
+    what, _, more = row.what.partition(": ")
+    names = {"slack": "Catch up, and ask", "break": "Break", "lunch": "Lunch"}
+    more = more or ("who is ready helps a neighbour, with questions only" if row.slack else "")
+    pieces = [Piece("lead", f'<p class="lead">{Words().inline(_capital(more))}</p>', 60)] if more else []
+    timed = row.minutes if row.pause or row.slack else 0
+    return Slide("pause", names.get(what, _capital(what)), pieces, 10, minutes=timed)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _work(row: Row) -> Slide:
+    said = Words().inline(_capital(row.what))
+    made = f'<div class="ask"><p class="label">Everybody</p><p>{said}</p></div>'
+    title = _capital(row.what.partition(":")[0])
+    return Slide("turn", title, [Piece("ask", made, 120)], 10, minutes=row.hands)
+
+
+def _task(name: str) -> Slide:
+    asked = speaker.asked_by(name)
+    place = next(e for e in _exercise_places() if e[0] == name)[1]
+    options = "".join(f"<li>{Words().inline(text)}</li>" for text in asked.options.values())
+    body = f"<p>{Words().inline(_capital(asked.text))}</p>"
+    body += f'<ol class="options">{options}</ol>' if options else ""
+    body += f"<p>Open <code>{place}.ipynb</code>: <b>{html.escape(asked.title)}</b></p>"
+    made = f'<div class="ask"><p class="label">Exercise</p>{body}</div>'
+    slide = Slide("turn", asked.title, [Piece("ask", made, 240)], 10, minutes=asked.minutes, name=name)
+    slide.solution, slide.wrong = asked.solution, [html.escape(slip) for slip in asked.wrong]
+    return slide
+
+
+def _exercise_places() -> list[tuple[str, str]]:
+    from lesson_lib.checks.engine import lessons
+
+    return [(e.name, place) for place, asked in lessons().items() for e in asked]
+
+
+def _votes(question: questions.Question) -> list[Slide]:
+    """A question for a room, and the second one of the same form."""
+    first = ["One minute alone, in silence. Cards up, all at once."]
+    first += ["Below 30 % explain again; up to 70 % neighbours convince each other, two minutes; vote again."]
+    made = [_vote(question, "Vote", "Alone, then with a neighbour", first)]
+    if question.again:
+        made.append(_vote(question.again, "Again", "And now?", ["The same idea: did the talk help?"]))
+    return made
+
+
+def _no_list(text: str) -> str:
+    r"""An option such as "16." is a number, and no item of a list.
+
+    >>> _no_list("16."), _no_list("About 16.")
+    ('16\\.', 'About 16.')
+    """
+    return re.sub(r"^(\d+)\.", r"\1\.", text)
+
+
+def _vote(asked: questions.Question, label: str, title: str, said: list[str]) -> Slide:
+    words = Words()
+    options = "".join(f"<li>{words.inline(_no_list(text))}</li>" for text in asked.options.values())
+    answer = f"<b>{asked.right})</b> {words.inline(asked.because)}"
+    body = f'<p>{words.inline(asked.asked)}</p><ol class="options">{options}</ol>'
+    after = f'<div class="answer fragment"><p>{answer}</p></div>'
+    ask = f'<div class="ask vote"><p class="label">{label}</p>{body}{after}</div>'
+    slide = Slide("question", title, [Piece("ask", ask, 420)], 10, said=said)
+    slide.wrong = [f"{letter}) {words.inline(why)}" for letter, why in asked.wrong.items()]
+    return slide
+
+
+def _fit(deck: Deck, session: Session) -> None:
+    """Leave out what is worth least where a row has more slides than its share, and say when each is due."""
+    fixed = sum(slide.worth >= 9 for slide in deck.slides)
+    room = SLIDES - 1 - fixed
+    free = [(row, section) for row, section in zip(session.rows, deck.sections, strict=True)]
+    minutes = sum(row.minutes for row, section in free if any(s.worth < 9 for s in section.slides))
+    used = 0.0
+    for row, section in free:
+        loose = [slide for slide in section.slides if slide.worth < 9]
+        share = room * row.minutes / minutes if loose else 0
+        keep = sorted(loose, key=lambda slide: -slide.worth)[: max(1, int(share + used % 1))]
+        used += share
+        kept = {id(slide) for slide in keep}
+        stay = [s for s in section.slides if s.worth >= 9 or id(s) in kept]
+        for i, slide in enumerate(section.slides):
+            if slide not in stay:
+                _hand_on(slide, [s for s in section.slides[i:] if s in stay] or stay[::-1])
+        section.slides = stay
+        _times(row, section)
+
+
+def _hand_on(left_out: Slide, others: list[Slide]) -> None:
+    """Give prompt and board of a slide that is left out to the nearest one that has none."""
+    if left_out.asked and (free := next((s for s in others if not s.asked and s.kind == "shown"), None)):
+        free.asked = left_out.asked
+    if left_out.sketch and (free := next((s for s in others if not s.sketch), None)):
+        free.sketch = left_out.sketch
+        free.besides[:0] = [line for line in left_out.besides if line.startswith("<b>Board")]
+
+
+def _times(row: Row, section: Section) -> None:
+    hour, _, minute = row.start.partition(":")
+    begin = 60 * int(hour) + int(minute)
+    for i, slide in enumerate(section.slides):
+        at = begin + row.minutes * i // max(1, len(section.slides))
+        slide.when = f"{at // 60}:{at % 60:02}" + (f", {row.minutes} minutes in all" if i == 0 else "")

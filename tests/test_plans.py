@@ -1,0 +1,404 @@
+"""The plans: their minutes add up, each session's cells run in order, and no word is used in class that has
+not been explained there; and the questions for a room."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+
+from lesson_lib.checks.engine import exercises, lessons
+from lesson_lib.cli import kinds, plans, questions
+from lesson_lib.cli.plans import Plan, Row, Session
+from tests import reading
+from tests.test_instructor import GRADED, guides, named
+
+EXERCISES = exercises()
+QUESTIONS = questions.read()
+PLANS = {"half-day": 1, "two-days": 2, "eight-weeks": 8}  # sessions in class
+# Core parts by README's mark: each has two questions.
+CORE = re.findall(r"^\| (\d\d[a-z]?) ● ", (plans.ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
+
+
+@cache
+def sections() -> dict[str, dict[str, list[NotebookNode]]]:
+    """Number of each part -> its headings -> their cells."""
+    names = [n for n in kinds.built(plans.ROOT, ("part", "page")) if kinds.number_of(n)]
+    return {kinds.number_of(n): plans.sections_of(plans.built(kinds.number_of(n))) for n in names}
+
+
+def known() -> dict[str, list[str]]:
+    return {number: list(found) for number, found in sections().items()}
+
+
+def lasts(name: str) -> int:
+    """The minutes of an exercise, or of a question for a room."""
+    return questions.MINUTES if name in QUESTIONS else EXERCISES[name].minutes
+
+
+# ---- the tables ----
+
+
+def faults(session: Session, known: dict[str, list[str]]) -> Iterator[str]:
+    """What does not add up, or does not exist, in one table; `known`: a lesson's number -> its sections."""
+    clock = sat = 0
+    for row in session.rows:
+        if not session.home and row.start and row.start != f"{clock // 60}:{clock % 60:02}":
+            yield f"{row.what}: from {row.start}, but it is {clock // 60}:{clock % 60:02}"
+        clock += row.minutes
+        sat = 0 if row.pause else sat + row.minutes
+        if not session.home and sat > 100:
+            yield f"nobody sits longer than 100 minutes, here {sat} up to {row.what!r}"
+        unknown = [name for name in row.exercises if name not in {**EXERCISES, **QUESTIONS}]
+        if unknown:
+            yield f"{row.what}: nothing is called {unknown}"
+        elif sum(lasts(name) for name in row.exercises) > row.minutes:
+            yield f"{row.what}: {row.minutes} minutes are too few for {list(row.exercises)}"
+        if row.lesson and row.lesson not in known:
+            yield f"{row.what}: there is no lesson {row.lesson!r}"
+        elif strange := [p for p in plans.taken(row, known.get(row.lesson, []), run=True) if p[0] == "?"]:
+            yield f"{row.what}: lesson {row.lesson} has no sections {strange}"
+        if row.hands > row.minutes:
+            yield f"{row.what}: {row.hands} minutes of hands in {row.minutes}"
+        for name in row.starred:
+            if not (name in QUESTIONS or EXERCISES[name].prediction):
+                yield f"{row.what}: {name} is starred, and no question for a room"
+    if session.together != clock:
+        yield f"the rows make {clock} minutes, the last one says {session.together}"
+
+
+def unprepared(plan: Plan, known: dict[str, list[str]], files: dict) -> Iterator[str]:
+    """Exercises and questions that come before the section that prepares them, and rows of sections with far
+    too much or little time; `files`: a lesson's number -> its guide."""
+    prepares = {
+        name: (number, row["section"])
+        for number, guide in files.items()
+        for row in guide.rows
+        for name in named(row["exercises"])
+    }
+    prepares |= {name: (kinds.number_of(q.part), q.after) for name, q in QUESTIONS.items()}
+    met: set[tuple[str, str]] = set()
+    for row in (row for session in plan.sessions for row in session.rows):
+        here = plans.taken(row, known.get(row.lesson, []))
+        met.update((row.lesson, section) for section in here)
+        for name in row.exercises:
+            place = prepares.get(name) or _asks(name, known)
+            if place not in met:
+                yield f"{name} comes before {place}"
+        if (
+            here
+            and row.lesson in files
+            and not any(EXERCISES[n].minutes > 1 for n in row.exercises if n in EXERCISES)
+        ):  # noqa: E501
+            lasts = {r["section"]: int(r["minutes"]) for r in files[row.lesson].rows}
+            full = sum(lasts.get(section, 0) for section in here)
+            if not full / 2 <= row.minutes <= full * 3 / 2:
+                yield f"{row.what}: {row.minutes} minutes; lesson {row.lesson} says {full}"
+
+
+def _asks(name: str, known: dict[str, list[str]]) -> tuple[str, str] | None:
+    """The part and section in which a prediction is asked."""
+    for number, found in sections().items():
+        for heading, cells in found.items() if number in known else ():
+            if any(re.search(rf"""predict\(["']{name}["']""", cell.source) for cell in cells):
+                return number, heading
+    return None
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_adds_up_and_names_what_exists(name):
+    plan = plans.read(name)
+    assert len(plan.held) == PLANS[name]
+    assert [fault for session in plan.sessions for fault in faults(session, known())] == []
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_exercises_come_after_what_prepares_them_and_sections_have_their_time(name):
+    assert list(unprepared(plans.read(name), known(), guides())) == []
+
+
+def test_sessions_are_as_long_as_promised():
+    totals = {name: [session.together for session in plans.read(name).held] for name in PLANS}
+    assert totals["half-day"] == [210]
+    assert all(360 <= total <= 450 for total in totals["two-days"])
+    assert all(90 <= total <= 120 for total in totals["eight-weeks"])
+    path = plans.ROOT / "notebooks" / "instructor" / "plans" / "eight_weeks.md"
+    said = re.search(r"In\s+class (\d+) minutes, at home (\d+)", path.read_text(encoding="utf-8"))
+    home = sum(s.together for s in plans.read("eight-weeks").sessions if s.home)
+    assert (int(said[1]), int(said[2])) == (sum(totals["eight-weeks"]), home)
+
+
+def test_half_a_day_is_the_learners_own_hands_and_has_room():
+    (session,) = plans.read("half-day").held
+    starred = [name for row in session.rows for name in row.starred]
+    assert sum(row.hands for row in session.rows) >= 60
+    assert len(starred) == 8 and all(3 <= lasts(name) <= 5 or name not in QUESTIONS for name in starred)
+    assert sum(row.minutes for row in session.rows if row.slack) >= 0.15 * session.together
+
+
+def test_eight_weeks_cover_every_section_and_every_exercise_once():
+    sessions = [s for s in plans.read("eight-weeks").sessions if not s.optional]
+    met = {number: set() for number in known()}
+    for row in (row for session in sessions for row in session.rows if row.lesson):
+        met[row.lesson].update(plans.taken(row, known()[row.lesson]))
+    missing = {number: [h for h in known()[number] if h not in met[number]] for number in met}
+    assert {number: headings for number, headings in missing.items() if headings} == {}
+    done = [name for s in sessions for row in s.rows for name in row.exercises if name in GRADED]
+    assert sorted(done) == sorted(GRADED)
+
+
+# ---- the cells ----
+
+
+def holes() -> dict[tuple[str, ...], list[str]]:
+    """(number, headings ...) of which a session leaves out an earlier one -> the sessions. Whatever takes a
+    part from its beginning without a hole is run by every run of that part."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name in PLANS:
+        for session in plans.read(name).sessions:
+            for number, chosen in plans.parts_of(session, known()) if not session.home else ():
+                if chosen != known()[number][: len(chosen)]:
+                    found.setdefault((number, *chosen), []).append(f"{name}: {session.title}")
+    return found
+
+
+def run(cells: Iterable[NotebookNode]) -> None:
+    """Run code cells one after the other in a fresh kernel; trainings are cut short."""
+    made = new_notebook(cells=[new_code_cell(cell.source) for cell in cells if cell.cell_type == "code"])
+    NotebookClient(made, timeout=300, kernel_name="python3").execute(
+        env=os.environ | {"LESSON_STEPS": "quick"}
+    )
+
+
+@pytest.mark.parametrize("taken", holes(), ids=lambda taken: taken[0])
+def test_the_cells_of_a_session_run_without_those_that_it_leaves_out(taken):
+    number, *headings = taken
+    try:
+        run(cell for heading in headings for cell in sections()[number][heading])
+    except CellExecutionError as error:
+        pytest.fail(f"{holes()[taken]}: {headings}: {error.ename}: {error.evalue}", pytrace=False)
+
+
+def test_a_section_that_needs_another_one_is_found():
+    cells = {"Opening": [new_code_cell("x = 1")], "1 · One": [new_code_cell("y = x + 1")]}
+    run(cell for found in cells.values() for cell in found)
+    with pytest.raises(CellExecutionError, match="name 'x' is not defined"):
+        run(cells["1 · One"])
+
+
+# ---- the words ----
+
+
+def prose(cells: Iterable[NotebookNode]) -> str:
+    """What a section says, without code, formulas, links' addresses, the Chinese summary and the goals."""
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = re.sub(r"<details><summary>中文.*?</details>", "", text, flags=re.S)
+    text = re.sub(r"^\*\*(?:Afterwards|Time)\b.*?(?=\n\n|\Z)", "", text, flags=re.S | re.M)
+    return re.sub(r"^```.*?^```|`[^`\n]*`|\$[^$]*\$|(?<=\])\([^)]*\)", "", text, flags=re.S | re.M)
+
+
+def marked(text: str) -> set[str]:
+    """The words that a section introduces, in bold or in italics."""
+    found = [*re.finditer(reading.BOLD, text), *re.finditer(reading.ITALIC, text, flags=re.M)]
+    return {match[1].lower() for match in found}
+
+
+def unexplained(plan: Plan, texts: dict[tuple[str, str], str], terms: Iterable[str]) -> Iterator[str]:
+    """Terms that a section of the plan uses before a section that introduces them, or the plan's own list of
+    words, has come. `texts`: (number, heading) -> what it says, in the course's order.
+
+    A term is one from the section on that introduces it first; what came before means the everyday word.
+    """
+    order = list(texts)
+    introduced = {place: marked(text) for place, text in texts.items()}
+    homes = {t: [p for p in order if introduced[p] & {t, f"{t}s"}] for t in terms}
+    used = re.compile(
+        r"\b(" + "|".join(sorted(map(re.escape, homes), key=len, reverse=True)) + r")s?\b", re.I
+    )
+    met: set[tuple[str, str]] = set()
+    for session in (s for s in plan.sessions if not s.optional):
+        for row in (row for row in session.rows if row.lesson):
+            headings = [heading for number, heading in order if number == row.lesson]
+            here = [(row.lesson, heading) for heading in plans.taken(row, headings)]
+            met.update(here)
+            for place in here:
+                for term in sorted({m[1].lower() for m in used.finditer(texts[place])}):
+                    late = homes[term] and order.index(place) >= order.index(homes[term][0])
+                    if late and not met & set(homes[term]) and term not in plan.words and not session.home:
+                        yield f"{session.title}: {place[0]}, {place[1]} says {term!r}"
+
+
+def every_text() -> dict[tuple[str, str], str]:
+    return {(n, h): prose(cells) for n, found in sections().items() for h, cells in found.items()}
+
+
+def every_term() -> list[str]:
+    page = (plans.ROOT / "notebooks" / "source" / "glossary.py").read_text(encoding="utf-8")
+    return [re.sub(r" \(.*\)", "", term) for term in reading.glossary([page])]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_term_that_is_used_in_class_was_explained_in_class_before(name):
+    assert list(unexplained(plans.read(name), every_text(), every_term())) == []
+
+
+def test_a_term_that_was_left_out_is_found():
+    texts = {
+        ("01", "Opening"): "A mask is worn.",
+        ("01", "1 · One"): "A **mask** says so.",
+        ("02", "Opening"): "Two masks.",
+    }
+    rows = [Row("first", 5, "01", ("Opening",)), Row("second", 5, "02", ("Opening",))]
+    plan = Plan("x", "X", [Session("Day", rows, 10)])
+    assert list(unexplained(plan, texts, ["mask"])) == ["Day: 02, Opening says 'mask'"]
+    plan.words["mask"] = "who may look"
+    assert list(unexplained(plan, texts, ["mask"])) == []
+    plan.words, rows[0] = {}, Row("first", 5, "01", ("Opening", "1"))
+    assert list(unexplained(plan, texts, ["mask"])) == []
+
+
+# ---- the guards can fail ----
+
+GOOD = """# Short
+
+| from | minutes | what | lesson | sections | exercises | hands |
+|---|---|---|---|---|---|---|
+| 0:00 | 10 | start | – | – | – | – |
+| 0:10 | 70 | look-up | [02](../02_scoring.md) | Opening, 1 | – | – |
+| 1:20 | 12 | pairs | [02](../02_scoring.md) | – | `scaled_attention` | 10 |
+| | **92** | **together** | | | | |
+
+| minutes | what | lesson | sections | exercises |
+|---|---|---|---|---|
+| 4 | at home | [02](../02_scoring.md) | – | `score_ratio` |
+| **4** | **together** | | | |
+"""
+SPOILED = {
+    "but it is 0:10": ("0:10", "0:15"),
+    "nothing is called": ("`scaled_attention`", "`scaled`"),
+    "too few": ("| 12 | pairs", "| 8 | pairs"),
+    "there is no lesson": ("[02](../02_scoring.md) | Opening", "[42](../02_scoring.md) | Opening"),
+    "has no sections": ("Opening, 1", "Opening, 7"),
+    "the rows make 92": ("**92**", "**90**"),
+    "longer than 100": ("| 70 |", "| 91 |"),
+    "13 minutes of hands": ("| 10 |\n| |", "| 13 |\n| |"),
+    "is starred": ("`scaled_attention`", "★ `scaled_attention`"),
+}
+
+
+def found(text: str) -> list[str]:
+    of = {"02": ["Opening", "1 · A look-up with soft edges"]}
+    return [fault for session in plans.parsed("short", text).sessions for fault in faults(session, of)]
+
+
+@pytest.mark.parametrize("fault", SPOILED)
+def test_each_fault_of_a_plan_is_named(fault):
+    assert found(GOOD) == [] and [s.home for s in plans.parsed("short", GOOD).sessions] == [False, True]
+    old, new = SPOILED[fault]
+    assert GOOD.count(old) == 1
+    assert any(fault in sentence for sentence in found(GOOD.replace(old, new)))
+
+
+def test_a_row_out_of_form_and_a_plan_that_is_none_are_sentences():
+    with pytest.raises(ValueError, match="Short: a row is not in the form"):
+        plans.parsed("short", GOOD.replace("| 10 | start", "| ten | start"))
+    with pytest.raises(ValueError, match="no plan is called 'week'; there are half-day, two-days"):
+        plans.read("week")
+
+
+# ---- questions for a room ----
+
+
+def test_every_core_part_has_two_questions_and_no_other_has_any():
+    parts = {kinds.number_of(name): name for name in lessons() if kinds.kind_of(name) == "part"}
+    counts = {
+        number: sum(q.part == parts[number] for q in QUESTIONS.values()) for number in CORE if number != "00"
+    }
+    assert counts == dict.fromkeys(counts, 2) and sum(counts.values()) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_stands_behind_a_section_and_fits_on_a_slide(name):
+    question = QUESTIONS[name]
+    assert question.after in known()[kinds.number_of(question.part)]
+    assert question.again is not None and name not in EXERCISES
+    for asked in (question, question.again):
+        assert len(asked.asked.split()) <= 55 and 3 <= len(asked.options) <= 4
+        assert all(len(option.split()) <= 18 for option in asked.options.values())
+
+
+RUNS = {q.name: q.run for one in QUESTIONS.values() for q in (one, one.again) if q.run}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_answer_that_is_computed_is_the_right_one(name):
+    import math
+
+    import torch
+    import torch.nn.functional as F
+
+    from lesson_lib.attention import attend
+    from lesson_lib.masks import causal
+    from lesson_lib.scores import dot, scaled_dot
+
+    given = {"torch": torch, "F": F, "math": math, "attend": attend, "causal": causal}
+    assert eval(RUNS[name], given | {"dot": dot, "scaled_dot": scaled_dot}) is True
+
+
+def test_no_letter_is_right_more_often_than_others():
+    every = [q.right for one in QUESTIONS.values() for q in (one, one.again)]
+    assert all(every.count(letter) <= 0.4 * len(every) for letter in "abcd")
+
+
+QUESTION = """## 02a_soft_look_up
+
+### one_more · after Opening
+
+What is it?
+
+- a) This. *Somebody thinks so.*
+- b) That.
+
+**Right:** b. It is.
+
+**Run:** `1 < 2`
+
+**Again.** And now?
+
+- a) This.
+- b) That. *Others think so.*
+
+**Right:** a. It is.
+"""
+
+
+def test_a_question_is_read_with_its_second_one():
+    (one,) = questions.parsed(QUESTION).values()
+    assert (one.name, one.part, one.after, one.asked) == (
+        "one_more",
+        "02a_soft_look_up",
+        "Opening",
+        "What is it?",
+    )
+    assert (one.right, one.because, one.run) == ("b", "It is.", "1 < 2")
+    assert one.wrong == {"a": "Somebody thinks so."} and one.again.right == "a" and one.again.run == ""
+
+
+@pytest.mark.parametrize(
+    "old, new, told",
+    [
+        ("### one_more · after", "### One more", "no heading of a question"),
+        ("**Right:** b", "**Right:** a", "each wrong option says in italics"),
+        ("- b) That.\n\n**Right:** b", "**Right:** b", "a question needs a text"),
+        ("What is it?", "", "a question needs a text"),
+    ],
+)  # fmt: skip
+def test_a_question_out_of_form_is_named(old, new, told):
+    assert QUESTION.count(old) == 1
+    with pytest.raises(ValueError, match=told):
+        questions.parsed(QUESTION.replace(old, new))
