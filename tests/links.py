@@ -43,7 +43,7 @@ def addresses(text: str) -> set[str]:
 
 def pages(root: Path = ROOT) -> list[Path]:
     """What readers see: pages at the top, of the class kit and of the guide, and every notebook."""
-    found = [*root.glob("*.md"), *root.glob("class/*.md"), *root.glob("notebooks/instructor/*.md")]
+    found = [*root.glob("*.md"), *root.glob("class/*.md"), *root.glob("notebooks/instructor/**/*.md")]
     return sorted(found) + sorted(root.glob("notebooks/*.ipynb")) + sorted(root.glob("notebooks/*/*.ipynb"))
 
 
