@@ -10,7 +10,7 @@ TEACHER := $(VENV)-class/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides assignments class test-gpu
+.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides assignments class class-report test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ assignments: $(TEACH)  ## make nbgrader's release versions of the exercises (som
 
 class: $(TEACH)  ## one JupyterHub for a class, on this machine (how: class/README.md)
 	@$(TEACHER) -m lesson_lib class $(ARGS)
+
+class-report: $(TEACH)  ## a page on what the class has done, of learners who ran export_progress() on the hub
+	@mkdir -p build && $(TEACHER) -m lesson_lib report class/data/homes --to build/class_report.html
 
 # The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
 test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit

@@ -33,7 +33,7 @@ from lesson_lib.checks import (
     warm_up,
 )
 from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.checks.export import HEADER
+from lesson_lib.checks.export import FIRST, HEADER
 from lesson_lib.checks.short import Open
 from lesson_lib.cli.kinds import chapter_of
 from lesson_lib.cli.sources import read_source, targets
@@ -312,11 +312,15 @@ def test_an_export_has_a_row_for_each_exercise():
     check("1", "weighted_sum")
     said = repr(export_progress())
     data = Path("progress.csv").read_bytes()
-    assert data.isascii()  # so that no spreadsheet can mistake the encoding
-    rows = list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
+    assert data.startswith("\ufeff".encode())  # so that no spreadsheet can mistake the encoding
+    every = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+    assert tuple(every[0]) == HEADER
+    assert [row["exercise"] for row in every] == [e.name for asked in LESSONS.values() for e in asked]
+    rows = [row for row in every if row["stars"] != "0"]
     assert [row["exercise"] for row in rows] == COUNTED
     day = rows[COUNTED.index("score_ratio")].pop("first_pass")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    assert rows[COUNTED.index("score_ratio")].pop("day") == day
     exercise = EXERCISES["score_ratio"]
     assert rows[COUNTED.index("score_ratio")] == {
         "lesson": "02 scoring",
@@ -325,10 +329,51 @@ def test_an_export_has_a_row_for_each_exercise():
         "minutes": str(exercise.minutes),
         "state": "passed",
         "attempts": "2",
+        "first_try": "no",
+        "sure": "",
+        "hints": "0",
+        "solution": "",
+        "name": "",
+        "diagnoses": "",
     }
     first = rows[0]
     assert (first["state"], first["attempts"], first["first_pass"]) == ("not yet", "1", "")
     assert f"{len(COUNTED)} exercises, 1 of them passed" in said and "progress.csv" in said
+
+
+def test_an_export_has_predictions_and_the_mistakes_that_were_named():
+    slip, wrong = next(iter(EXERCISES["score_ratio"].slips.items()))
+    for answer in (wrong, wrong, "e**2"):
+        check(answer, "score_ratio")
+    hint("stable_weights")
+    card = predict("who_learns")
+    card.sure.value = True
+    card.commit("a")
+    said = repr(export_progress(name="blue heron"))
+    text = Path("progress.csv").read_text(encoding="utf-8-sig")
+    rows = {row["exercise"]: row for row in csv.DictReader(io.StringIO(text, newline=""))}
+    assert rows["score_ratio"]["diagnoses"] == slip, "told twice, met once, and kept after the pass"
+    assert rows["stable_weights"]["hints"] == "1" and rows["stable_weights"]["first_try"] == ""
+    asked = rows["who_learns"]
+    assert (asked["stars"], asked["state"], asked["first_try"], asked["sure"]) == (
+        "0",
+        "not yet",
+        "no",
+        "yes",
+    )
+    assert {row["name"] for row in rows.values()} == {"blue heron"} and "the name blue heron" in said
+
+
+@pytest.mark.parametrize("name", [None, 3, "x" * 41, "=HYPERLINK()", "a\nb", b"me", print])
+def test_a_name_that_is_none_is_a_sentence(name):
+    said = export_progress(name=name)
+    assert said.title == "Not exported" and "blue heron" in repr(said) and os.listdir() == []
+
+
+def test_an_export_of_the_first_edition_is_replaced():
+    Path("mine.csv").write_text(",".join(FIRST) + "\n02 scoring,score_ratio,1,4,passed,2,2025-01-01\n")
+    assert export_progress("mine.csv").title == "Exported"
+    assert "2025-01-01" not in Path("mine.csv").read_text(encoding="utf-8")
 
 
 def test_a_second_export_replaces_the_first(tmp_path):

@@ -1,4 +1,5 @@
-"""A learner's progress as a file for an instructor's spreadsheet: no name, no answer."""
+"""A learner's progress as a file for an instructor: no answer, and no name but one that the learner
+chooses."""
 
 import csv
 import io
@@ -10,13 +11,16 @@ from lesson_lib.checks import store
 from lesson_lib.checks.overview import Lesson
 from lesson_lib.checks.result import WORDS
 
-HEADER = ("lesson", "exercise", "stars", "minutes", "state", "attempts", "first_pass")
+FIRST = ("lesson", "exercise", "stars", "minutes", "state", "attempts", "first_pass")  # the first edition's
+HEADER = (*FIRST, "first_try", "sure", "hints", "solution", "day", "name", "diagnoses")
 
 
-def export(lessons: Sequence[Lesson], path: str) -> str:
-    """Write one row per exercise to a CSV file; returns '' or a sentence that says why nothing was written.
+def export(lessons: Sequence[Lesson], path: str, name: str = "") -> str:
+    """Write one row per exercise and prediction to a CSV file; returns '' or a sentence that says why nothing
+    was written.
 
-    Only a file that begins with our header is overwritten. It holds no name and no answer.
+    Only a file that begins with our header is overwritten. A prediction has no stars, and is `passed` where
+    it was right; `diagnoses` are the mistakes that were named, in lines.
     """
     shown = str(path).encode("utf-8", "replace").decode()  # a name that no encoding has cannot be printed
     try:
@@ -27,7 +31,7 @@ def export(lessons: Sequence[Lesson], path: str) -> str:
             return f"{shown} is not an export of progress(), so it is left as it is; choose another name"
         if not target.parent.is_dir():
             return f"{shown} cannot be written: its folder is not there; make it, or choose another"
-        store.write_whole(target, _csv(lessons))
+        store.write_whole(target, _csv(lessons, name))
     except store.TROUBLES as error:
         return (
             f"it could not be written ({store.reason(error)}); nothing was changed. Choose another file or"
@@ -36,16 +40,21 @@ def export(lessons: Sequence[Lesson], path: str) -> str:
     return ""
 
 
-def _csv(lessons: Sequence[Lesson]) -> str:
+def _csv(lessons: Sequence[Lesson], name: str) -> str:
     text = io.StringIO()
     writer = csv.writer(text)  # commas, and lines that end as RFC 4180 says
     writer.writerow(HEADER)
     for lesson in lessons:
-        for s in (standing for standing in lesson.standings if not standing.exercise.prediction):
+        for s in lesson.standings:
             state = WORDS[s.state].lower()
             row = (lesson.title, s.exercise.name, s.exercise.stars, s.exercise.minutes, state, s.attempts)
-            writer.writerow((*row, s.first_pass or ""))
-    return text.getvalue()
+            first = {True: "yes", False: "no"}[s.first_try] if s.attempts else ""
+            sure = "yes" if s.sure else ""
+            seen = "yes" if s.solution else ""
+            writer.writerow(
+                (*row, s.first_pass or "", first, sure, s.hints, seen, s.day, name, "\n".join(s.met))
+            )
+    return "\ufeff" + text.getvalue()  # the mark by which a spreadsheet knows the encoding
 
 
 def _ours(path: Path) -> bool:
@@ -54,5 +63,6 @@ def _ours(path: Path) -> bool:
     if not path.is_file():  # a device, a pipe
         return False
     with open(path, "rb") as file:
-        line = file.readline(200).decode("utf-8-sig", errors="replace").strip()
-    return tuple(name.strip('"') for name in line.replace(";", ",").replace("\t", ",").split(",")) == HEADER
+        line = file.readline(400).decode("utf-8-sig", errors="replace").strip()
+    names = tuple(name.strip('"') for name in line.replace(";", ",").replace("\t", ",").split(","))
+    return names in (HEADER, FIRST)

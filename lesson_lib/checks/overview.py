@@ -23,7 +23,8 @@ class Standing:
 
     `first_pass` is a day such as 2026-11-21, or None; `judged` are points with a yes, and points, of an open
     answer; `solution` says whether it was seen before a pass; `sure`, of a prediction, whether its writer
-    was; `due` is the day on which the question returns, or None.
+    was; `due` is the day on which the question returns, or None; `hints` counts those that were given, `met`
+    are the mistakes that were named, `day` is that of the last answer.
     """
 
     exercise: Exercise
@@ -33,6 +34,9 @@ class Standing:
     solution: bool = False
     sure: bool = False
     due: date | None = None
+    hints: int = 0
+    met: tuple[str, ...] = ()
+    day: str = ""
 
     @property
     def state(self) -> State:
@@ -40,6 +44,11 @@ class Standing:
         if self.first_pass:
             return "passed"
         return "judged" if self.judged else "failed" if self.attempts else "open"
+
+    @property
+    def first_try(self) -> bool:
+        """Whether the first answer was right."""
+        return self.attempts == 1 and bool(self.first_pass)
 
     @property
     def done(self) -> bool:

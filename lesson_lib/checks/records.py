@@ -21,13 +21,15 @@ def progress() -> Overview:
     return Overview(_lessons(entries), store.last(), said)
 
 
-def export_progress(path: Any = "progress.csv") -> Note:
-    """Write `progress()` to a CSV file for an instructor, a row per exercise: no name, no answer. Says what
-    was written, or why not.
+def export_progress(path: Any = "progress.csv", name: Any = "") -> Note:
+    """Write `progress()` to a CSV file for an instructor, a row per exercise and prediction: no answer, and
+    no name but the one that you choose, such as a pseudonym. Says what was written, or why not.
 
-    Columns: lesson, exercise, stars, minutes, state, attempts, first_pass. An older export is replaced, any
-    other file is not.
+    Columns: those of `export.HEADER`. An older export is replaced, any other file is not.
     """
+    if not is_a(name, str) or not re.fullmatch(r"[\w .-]{0,40}", str.__str__(name)):
+        said = "name must be a word of your choice, up to 40 letters or digits, or nothing at all"
+        return Note("Not exported", {"diagnosis": f'{said}; try export_progress(name="blue heron")'})
     try:
         path = os.fspath(path)
     except Exception:  # no path, or one that does not say which
@@ -41,14 +43,15 @@ def export_progress(path: Any = "progress.csv") -> Note:
     except store.TROUBLES as error:  # an export would say that nothing has been done
         return Note("Not exported", {"diagnosis": f"your progress could not be read ({store.reason(error)})"})
     lessons = _lessons(entries)
-    trouble = export(lessons, path)
+    trouble = export(lessons, path, str.__str__(name).strip())
     if trouble:
         return Note("Not exported", {"diagnosis": trouble})
     every = [s for lesson in lessons for s in lesson.standings if not s.exercise.prediction]
     passed = sum(s.state == "passed" for s in every)
     rows = {
         "file": path,
-        "holds": f"{len(every)} exercises, {passed} of them passed; no name, no answer",
+        "holds": f"{len(every)} exercises, {passed} of them passed, and your predictions; no answer,"
+        + (f" and the name {name}" if name else " no name"),
         "next": "open it in a spreadsheet, or send it to your instructor",
     }
     return Note("Exported", rows | ({"progress file": said} if said else {}))
@@ -146,6 +149,9 @@ def _lessons(entries: store.Entries) -> tuple[Lesson, ...]:
             "solution" in entry,
             entry.get("sure", False),
             due(entry) if isinstance(exercise, RETURNING) else None,
+            len(entry.get("hints", ())),
+            tuple(slip for slip in entry.get("met", ()) if slip in exercise.slips),
+            entry.get("day", ""),
         )
 
     found = (Lesson(place, tuple(map(standing, asked))) for place, asked in engine.lessons().items())

@@ -37,6 +37,7 @@ FIELDS: dict[str, type] = {
     "answer": str,  # to a prediction, as it was committed
     "sure": bool,  # of that answer, when it was committed
     "slip": str,  # the last mistake that was named
+    "met": list,  # all mistakes that were named before the pass, each once
     "stage": int,  # of the last wrong answer: which third of the check it reached
     "hints": list,  # numbers of the hints given
     "solution": str,  # the day on which the solution was seen, where that was before a pass
@@ -94,6 +95,8 @@ def after(entry: Entry, event: Event) -> Entry:
         if entry["first_pass"] is None:
             entry |= {"attempts": entry["attempts"] + 1, "row": int(event.right and not entry["attempts"])}
             entry |= {"day": event.day} | fields
+            if "slip" in fields and fields["slip"] not in entry.get("met", []):
+                entry["met"] = [*entry.get("met", []), fields["slip"]]
             entry["first_pass"] = event.day if event.right and counts else None
         if event.right:
             entry.pop("slip", None)

@@ -1,5 +1,5 @@
 """The command line: `python -m lesson_lib doctor | lab | capstone | model | build | figures | experiments |
-ring | slides | assignments | class`.
+ring | slides | assignments | class | report`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """
@@ -87,6 +87,13 @@ def parser() -> argparse.ArgumentParser:
     given.add_argument(
         "--seed", type=int, default=None, help="of the hidden tests (default: drawn once, and kept)"
     )
+    report = commands.add_parser(
+        "report", help="a page on what a class has done, from the files of export_progress() in a folder"
+    )
+    report.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="with a file for each learner, in it or below"
+    )
+    report.add_argument("--to", type=Path, default=None, metavar="FILE", help="default: FOLDER/report.html")
     classroom.options(
         commands.add_parser("class", help="one JupyterHub for a class, on this machine (make class)")
     )
@@ -139,6 +146,10 @@ def _run(chosen: argparse.Namespace) -> int:
 
         sizes = {"tokens": chosen.tokens, "heads": chosen.heads, "width": chosen.width}
         return ring.main(**sizes, causal=chosen.causal, backward=chosen.backward)
+    if chosen.command == "report":
+        from lesson_lib.cli import report
+
+        return report.main(chosen.folder, to=chosen.to)
     if chosen.command == "slides":
         from lesson_lib.cli import slides
 

@@ -1,0 +1,222 @@
+"""What a class has done, from the files of export_progress(): one HTML page that loads nothing."""
+
+import csv
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lesson_lib.checks.engine import exercises, lessons
+from lesson_lib.checks.exercise import Exercise
+from lesson_lib.checks.export import FIRST, HEADER
+from lesson_lib.cli import kinds
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+TREAT = 6  # questions to treat in the next session, at most
+ENOUGH = 3  # learners who have tried, before a rate says anything
+SIGNS = {"first": "✓", "later": "✓", "seen": "◆", "failed": "✗", "open": "·"}
+MEANING = {
+    "first": "right at the first attempt",
+    "later": "right later",
+    "seen": "right after the solution was seen",
+    "failed": "tried, not right",
+    "open": "not tried",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one learner has done of one exercise."""
+
+    state: str  # one of SIGNS
+    attempts: int
+    hints: int
+    sure: bool
+    diagnoses: tuple[str, ...]
+
+
+@dataclass
+class Learner:
+    """One file: its name, or a number, and a row for each exercise."""
+
+    name: str
+    rows: dict[str, Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the class has done of one exercise."""
+
+    exercise: Exercise
+    notebook: str
+    states: Counter
+    tried: int
+    first: int
+    hints: int
+    solutions: int
+    commonest: str
+    named: int  # by how many learners that mistake was met
+    sure: int  # learners who were sure, and wrong
+
+    @property
+    def rate(self) -> float | None:
+        """Share of those who tried that was right at the first attempt; None where nobody tried."""
+        return self.first / self.tried if self.tried else None
+
+
+@dataclass(frozen=True)
+class Part:
+    """How many learners have begun a notebook, and how many have answered all that it asks."""
+
+    notebook: str
+    begun: int
+    finished: int
+
+
+class OldExport(ValueError):
+    """A file of the first edition, which says too little."""
+
+
+def main(folder: Path, *, to: Path | None = None) -> int:
+    """Write the page of all exports in a folder; 0, or 1 after a sentence."""
+    try:
+        learners, said = read(folder)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    to = to or folder / "report.html"
+    try:
+        to.write_text(page(learners, folder=to.parent), encoding="utf-8")
+    except OSError as error:
+        print(f"{to} cannot be written ({error.strerror}); choose another file with --to", file=sys.stderr)
+        return 1
+    for sentence in said:
+        print(sentence)
+    print(f"{len(learners)} learners: {to}")
+    return 0
+
+
+def read(folder: Path) -> tuple[list[Learner], list[str]]:
+    """The learners of a folder, one for each export in it or below, and a sentence for each file that is
+    none. Raises ValueError where there is no export."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; give the one in which the files of export_progress() lie")
+    learners, said, others = [], [], 0
+    for path in sorted(folder.rglob("*.csv")):
+        try:
+            learner = _learner(path, len(learners) + 1)
+        except OldExport as old:
+            said.append(f"{path.name} is left out: {old}")
+        except (ValueError, csv.Error, OSError):
+            others += 1  # not ours, as any folder may hold some
+        else:
+            learners.append(learner)
+    if not learners:
+        told = f": {said[0]}" if said else ""
+        raise ValueError(f"{folder} holds no file of this course's export_progress(){told}")
+    return learners, said + ([f"{others} other CSV files are left out"] if others else [])
+
+
+def _learner(path: Path, number: int) -> Learner:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        start = file.readline()
+        file.seek(0)
+        separator = next((s for s in ",;\t" if s in start), ",")
+        rows = csv.DictReader(file, delimiter=separator)
+        if set(rows.fieldnames or ()) == set(FIRST):
+            raise OldExport("an older course made it; ask for a new export_progress()")
+        if set(rows.fieldnames or ()) != set(HEADER):
+            raise ValueError("no file of export_progress()")
+        found = [{key: value or "" for key, value in row.items() if key} for row in rows]
+    named = next((row["name"] for row in found if row["name"]), "")
+    learner = Learner(named or f"learner {number}")
+    for row in found:
+        exercise = exercises().get(row["exercise"])
+        if exercise is not None:  # an older or a newer course has others
+            learner.rows[exercise.name] = _row(row, exercise)
+    return learner
+
+
+def _row(row: dict[str, str], exercise: Exercise) -> Row:
+    attempts, hints = (int(row[key]) if row[key].isdecimal() else 0 for key in ("attempts", "hints"))
+    right = row["state"] in ("passed", "judged by you")
+    state = "open" if not attempts and not right else "failed"
+    if right:
+        state = "seen" if row["solution"] == "yes" else "first" if row["first_try"] == "yes" else "later"
+    met = tuple(slip for slip in row["diagnoses"].splitlines() if slip in exercise.slips)
+    return Row(state, attempts, hints, row["sure"] == "yes", met)
+
+
+def lines(learners: Sequence[Learner]) -> list[Line]:
+    """A line for each exercise that anybody has tried, in the course's order."""
+    made = []
+    for notebook, asked in lessons().items():
+        for exercise in asked:
+            rows = [learner.rows[exercise.name] for learner in learners if exercise.name in learner.rows]
+            met = Counter(slip for row in rows for slip in row.diagnoses)
+            states = Counter(row.state for row in rows)
+            tried = sum(row.state != "open" for row in rows)
+            slip, many = met.most_common(1)[0] if met else ("", 0)
+            sure = sum(row.sure and row.state == "failed" for row in rows)
+            seen = states["seen"]
+            hints = sum(row.hints > 0 for row in rows)
+            if tried:
+                first = states["first"]
+                made.append(Line(exercise, notebook, states, tried, first, hints, seen, slip, many, sure))
+    return made
+
+
+def parts(learners: Sequence[Learner]) -> list[Part]:
+    """Who has begun and who has finished each notebook that anybody has begun."""
+    made = []
+    for notebook, asked in lessons().items():
+        done = [
+            [name.rows[e.name].state != "open" for e in asked if e.name in name.rows] for name in learners
+        ]
+        begun = sum(any(states) for states in done)
+        if begun:
+            made.append(Part(notebook, begun, sum(bool(states) and all(states) for states in done)))
+    return made
+
+
+def to_treat(found: Sequence[Line]) -> list[Line]:
+    """What to begin the next session with: what most learners missed at first, if enough have tried."""
+    able = [line for line in found if line.tried >= ENOUGH and line.rate is not None and line.rate <= 0.7]
+    return sorted(able, key=lambda line: (line.rate, -line.named))[:TREAT]
+
+
+def guide_of(notebook: str, root: Path = ROOT) -> Path | None:
+    """The instructor's file of a notebook's chapter."""
+    found = sorted((root / "notebooks" / "instructor").glob(f"{kinds.chapter_of(notebook) or 'none'}_*.md"))
+    return found[0] if found else None
+
+
+def page(learners: Sequence[Learner], *, folder: Path) -> str:
+    """The page; links lead from `folder` to the guide."""
+    import jinja2
+
+    found = lines(learners)
+    links = {}
+    for line in found:
+        guide = guide_of(line.notebook)
+        links[line.notebook] = os.path.relpath(guide, folder.resolve()) + "#misconceptions" if guide else ""
+    chapters: dict[str, list[Line]] = {}
+    for line in found:
+        chapters.setdefault(kinds.chapter_of(line.notebook) or line.notebook, []).append(line)
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
+    made.filters["plain"] = lambda text: re.sub(r"[`*]", "", text)
+    return made.get_template("report.html").render(
+        learners=learners,
+        lines=found,
+        parts=parts(learners),
+        treat=to_treat(found),
+        chapters=chapters,
+        links=links,
+        signs=SIGNS,
+        meaning=MEANING,
+        enough=ENOUGH,
+    )
