@@ -45,6 +45,8 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
     if guide:
         for section in made.sections:
             speaker.add(section, guide)
+            for slide in section.slides:
+                slide.section = section.title
         speaker.add_boards([slide for slide in made.slides if slide.kind == "shown"], guide)
     made.sections = [section for section in made.sections if section.slides]
     return made

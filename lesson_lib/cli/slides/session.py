@@ -159,7 +159,8 @@ def _fit(deck: Deck, session: Session) -> None:
 
 
 def _hand_on(left_out: Slide, others: list[Slide]) -> None:
-    """Give prompt and board of a slide that is left out to the nearest one that has none."""
+    """Give prompt and board of a slide that is left out to the nearest one of its section that has none."""
+    others = [slide for slide in others if slide.section == left_out.section]
     if left_out.asked and (free := next((s for s in others if not s.asked and s.kind == "shown"), None)):
         free.asked = left_out.asked
     if left_out.sketch and (free := next((s for s in others if not s.sketch), None)):

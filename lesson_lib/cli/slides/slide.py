@@ -34,6 +34,7 @@ class Slide:
     solution: str = ""
     name: str = ""  # of the exercise that is asked
     sketch: str = ""  # what is drawn on the board
+    section: str = ""  # the part's section from which it comes
 
     @property
     def height(self) -> float:
