@@ -67,6 +67,7 @@ class Plan:
 
     name: str
     title: str
+    about: str = ""  # the first paragraph: for whom, and what they can do at the end
     sessions: list[Session] = field(default_factory=list)
     words: dict[str, str] = field(default_factory=dict)
 
@@ -108,6 +109,8 @@ def parsed(name: str, text: str) -> Plan:
             if len(found[1]) == 1:
                 plan.title = heading
             continue
+        if block.strip() and not plan.about:
+            plan.about = " ".join(block.split())
         lines = [line for line in block.strip().splitlines() if line.startswith("|")]
         if len(lines) < 3:
             continue

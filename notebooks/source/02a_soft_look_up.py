@@ -76,7 +76,7 @@ try:
 except KeyError as missing:
     print("no key is equal to", missing)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 r"""
 A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention
 is such a search with another last step: it does not list the values, it **mixes** them.
@@ -91,7 +91,7 @@ want of each: $[1, 2]$. The score is their dot product:
 | Cy | $[1, 2]$ | $1 \cdot 1 + 2 \cdot 2 = 5$ | 40 |
 """
 
-# %%
+# %% tags=["slide"]
 query = torch.tensor([[1.0, 2.0]])  # one row: one query
 key = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
 value = torch.tensor([[10.0], [20.0], [40.0]])
@@ -99,7 +99,7 @@ scores = query @ key.mT  # .mT swaps the last two axes: (1, 2) @ (2, 3)
 weights = scores.softmax(-1)  # torch's softmax; -1: over the last axis, the keys
 show(scores=scores, weights=weights, output=weights @ value)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 r"""
 The output, 37.2, is mostly Cy's 40, pulled down by Ben. That is attention. Its six parts, for $n$ queries and $m$ keys of
 width $d_k$:

@@ -334,12 +334,12 @@ def short() -> Deck:
 def test_a_session_keeps_the_order_of_its_plan_and_says_when(short):
     assert [section.title for section in short.sections][:2] == ["look up", "alone"]
     assert [section.slides[0].when.partition(",")[0] for section in short.sections] == [
-        "0:00", "0:14", "0:24", "0:36", "0:40", "0:50", "1:05"]  # fmt: skip
+        "0:00", "0:14", "0:24", "0:36", "0:40", "0:50", "1:05", "after other_axis"]  # fmt: skip
     assert slides.number_and_title(short) == ("", "Short") and short.minutes == "70"
 
 
 def test_a_session_has_tasks_with_a_timer_breaks_and_votes(short):
-    look, turn, task, vote, paper, pause, slack = (section.slides for section in short.sections)
+    look, turn, task, vote, paper, pause, slack, reserve = (section.slides for section in short.sections)
     assert "Ann says 10" in shown(look[0]), "the part's story comes first"
     assert "ann_share" in [slide.name for slide in look] and "soft_look_up" not in [s.name for s in look]
     assert (turn[0].minutes, task[0].minutes, paper[0].minutes, pause[0].minutes, slack[0].minutes) == (
@@ -352,7 +352,9 @@ def test_a_session_has_tasks_with_a_timer_breaks_and_votes(short):
     assert "exercises/02_scoring.ipynb" in shown(task[0]) and "return ..." in shown(turn[0])
     assert pause[0].kind == slack[0].kind == "pause" and "Who is stuck gets there" in shown(slack[0])
     question = questions.read()["other_axis"]
-    assert [slide.title for slide in vote] == ["Alone, then with a neighbour", "And now?"]
+    assert [slide.title for slide in vote] == ["Alone, then with a neighbour"]
+    (again,) = reserve
+    assert again.title == "And now?" and again.when == "after other_axis"
     before, _, answer = vote[0].pieces[0].html.partition("answer fragment")
     because = Words().inline(question.because)
     assert because in answer and because not in before and "the contest" not in before

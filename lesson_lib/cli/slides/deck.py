@@ -48,6 +48,8 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
             for slide in section.slides:
                 slide.section = section.title
         speaker.add_boards([slide for slide in made.slides if slide.kind == "shown"], guide)
+        speaker.add_spoken(made.slides, guide)
+        made.told = guide.spoken.get("story", "")
     made.sections = [section for section in made.sections if section.slides]
     return made
 
@@ -77,6 +79,8 @@ def slides_of(heading: str, cells: Iterable[NotebookNode]) -> list[Slide]:
             maker.text(cell.source)
         else:
             maker.code(cell.source, tags, cell.get("outputs", []))
+        for slide in maker.slides[first:]:
+            slide.source = cell.source
         if "no-slide" in tags:
             del maker.slides[first:]
         elif "slide" in tags:
@@ -218,7 +222,9 @@ class _Maker:
 
     def _add(self, kind: str, pieces: list[Piece], *, worth: int, code: str = "", title: str = "") -> None:
         own = next((piece.title for piece in pieces if piece.title), "")
-        said = self.waiting or [f"{piece.alt}" for piece in pieces if piece.alt]
+        said = self.waiting or [
+            piece.alt for piece in pieces if piece.alt and not piece.alt.startswith("Part ")
+        ]
         slide = Slide(kind, title or own or self.title or "", pieces, worth, code, said=said)
         self.slides.append(slide)
         self.waiting, self.title = [], self.heading

@@ -34,12 +34,26 @@ class Guide:
     prompts: dict[str, list[Prompt]] = field(default_factory=dict)
     misconceptions: list[tuple[str, str]] = field(default_factory=list)
     boards: list[tuple[str, str]] = field(default_factory=list)  # how to draw it, and the sketch
+    spoken: dict[str, str] = field(default_factory=dict)  # words of a cell -> what is said to its slide
 
 
 def read_guide(folder: Path, part: str) -> Guide:
     """What the chapter's guide in that folder says of a part; an empty guide where there is none."""
     found = sorted(folder.glob(f"{kinds.chapter_of(part)}_*.md"))
-    return guide(found[0].read_text(encoding="utf-8"), part) if found else Guide()
+    made = guide(found[0].read_text(encoding="utf-8"), part) if found else Guide()
+    own = folder / "spoken" / f"{part}.md"
+    made.spoken = spoken(own.read_text(encoding="utf-8")) if own.exists() else {}
+    return made
+
+
+def spoken(text: str) -> dict[str, str]:
+    """What an author wrote to be said: words of a cell, in backticks -> the sentences for its slide.
+
+    >>> spoken("# 02a\\n\\n- `ann_share` Commit first.\\n  Then we look.\\n- `def f(` Two lines.")
+    {'ann_share': 'Commit first. Then we look.', 'def f(': 'Two lines.'}
+    """
+    found = re.findall(r"^- `([^`]+)` (.+(?:\n  .+)*)", text, re.M)
+    return {words: " ".join(said.split()) for words, said in found}
 
 
 def guide(text: str, part: str = "") -> Guide:
@@ -109,11 +123,13 @@ def asked_in(source: str) -> Asked | None:
 def asked_by(name: str) -> Asked | None:
     """What an exercise or a prediction with this name asks."""
     from lesson_lib.checks.engine import exercises
+    from lesson_lib.checks.short import Choice
 
     asked = exercises().get(name)
     if asked is None:
         return None
-    wrong = tuple(asked.slips)
+    chosen = isinstance(asked, Choice)
+    wrong = tuple(f"{letter}) {slip}" if chosen else slip for slip, letter in asked.slips.items())
     if asked.prediction:
         answer = f"**{asked.right}**: {asked.remember}"
         return Asked(name, "question", "", asked.asked, answer, getattr(asked, "options", {}), wrong)
@@ -154,6 +170,15 @@ def add_boards(slides: list[Slide], guide: Guide) -> None:
         place = max(slides, key=lambda slide: len(_words(told + sketch) & _words_of(slide)))
         place.besides.insert(0, f"<b>Board.</b> {Words().inline(told)}")
         place.sketch = sketch
+
+
+def add_spoken(slides: list[Slide], guide: Guide) -> None:
+    """Put what an author wrote to be said in the place of what the part's text gives."""
+    for key, text in guide.spoken.items():
+        place = next((slide for slide in slides if key in slide.source), None)
+        if place is not None:
+            words = Words()
+            place.said = [words.html(s) for s in words.sentences(words.blocks(text)[0].text)]
 
 
 def _words_of(slide: Slide) -> set[str]:

@@ -29,8 +29,13 @@ def session_decks(plan: Plan, read: Read) -> list[Deck]:
         one = Deck(f"{plan.name}-{number}" if several else plan.name, title)
         one.minutes = str(session.together)
         decks = {n: read(names[n]) for n in dict.fromkeys(row.lesson for row in session.rows) if n}
+        about = Words().inline(plan.about)
+        one.story = [Piece("lead", f'<p class="lead">{about}</p>', 160)]
         one.sections = [_section(row, decks.get(row.lesson), known) for row in session.rows]
-        _fit(one, session)
+        second = [known[name] for row in session.rows for name in row.exercises if name in known]
+        reserve = Section("In reserve", [_again(question) for question in second if question.again])
+        _fit(one, session, SLIDES - 1 - len(reserve.slides))
+        one.sections += [reserve] if reserve.slides else []
         made.append(one)
     return made
 
@@ -43,14 +48,15 @@ def _section(row: Row, deck: Deck | None, known: dict[str, questions.Question]) 
     taken = plans.taken(row, [s.title for s in deck.sections]) if deck else []
     if deck and plans.OPENING in taken and deck.story:
         section.slides.append(Slide("shown", number_and_title(deck)[1], list(deck.story), 9))
-        section.slides[-1].said = ["Tell it in your own words; the slide stands behind you."]
+        told = deck.told or "Tell it in your own words; the slide stands behind you."
+        section.slides[-1].said = [Words().inline(told)]
     for own in deck.sections if deck else ():
         if own.title in taken:
             section.slides += own.slides
     shown = {slide.name for slide in section.slides if slide.name}
     for name in row.exercises:
         if name in known:
-            section.slides += _votes(known[name])
+            section.slides.append(_vote(known[name]))
         elif name in shown:
             next(slide for slide in section.slides if slide.name == name).worth = 10
         elif any(slide.name == name for slide in deck.slides):
@@ -106,16 +112,6 @@ def _exercise_places() -> list[tuple[str, str]]:
     return [(e.name, place) for place, asked in lessons().items() for e in asked]
 
 
-def _votes(question: questions.Question) -> list[Slide]:
-    """A question for a room, and the second one of the same form."""
-    first = ["One minute alone, in silence. Cards up, all at once."]
-    first += ["Below 30 % explain again; up to 70 % neighbours convince each other, two minutes; vote again."]
-    made = [_vote(question, "Vote", "Alone, then with a neighbour", first)]
-    if question.again:
-        made.append(_vote(question.again, "Again", "And now?", ["The same idea: did the talk help?"]))
-    return made
-
-
 def _no_list(text: str) -> str:
     r"""An option such as "16." is a number, and no item of a list.
 
@@ -125,22 +121,33 @@ def _no_list(text: str) -> str:
     return re.sub(r"^(\d+)\.", r"\1\.", text)
 
 
-def _vote(asked: questions.Question, label: str, title: str, said: list[str]) -> Slide:
+def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
     words = Words()
     options = "".join(f"<li>{words.inline(_no_list(text))}</li>" for text in asked.options.values())
     answer = f"<b>{asked.right})</b> {words.inline(asked.because)}"
     body = f'<p>{words.inline(asked.asked)}</p><ol class="options">{options}</ol>'
     after = f'<div class="answer fragment"><p>{answer}</p></div>'
     ask = f'<div class="ask vote"><p class="label">{label}</p>{body}{after}</div>'
-    slide = Slide("question", title, [Piece("ask", ask, 420)], 10, said=said)
+    slide = Slide("question", "Alone, then with a neighbour", [Piece("ask", ask, 420)], 10)
+    slide.said = ["One minute alone, in silence.", "Vote: cards up, all at once."]
+    slide.said += ["Below 30 % right: explain once more.", "Above 70 %: the answer, and on."]
+    slide.said += ["Between: two minutes with a neighbour who chose otherwise, vote again, then the answer."]
     slide.wrong = [f"{letter}) {words.inline(why)}" for letter, why in asked.wrong.items()]
     return slide
 
 
-def _fit(deck: Deck, session: Session) -> None:
+def _again(question: questions.Question) -> Slide:
+    """The second question of the same form, for a spare minute or the next session's start."""
+    slide = _vote(question.again, "Again")
+    slide.title, slide.when = "And now?", f"after {question.name}"
+    slide.said = ["The same idea: did the talk help?"]
+    return slide
+
+
+def _fit(deck: Deck, session: Session, most: int) -> None:
     """Leave out what is worth least where a row has more slides than its share, and say when each is due."""
     fixed = sum(slide.worth >= 9 for slide in deck.slides)
-    room = SLIDES - 1 - fixed
+    room = most - fixed
     free = [(row, section) for row, section in zip(session.rows, deck.sections, strict=True)]
     minutes = sum(row.minutes for row, section in free if any(s.worth < 9 for s in section.slides))
     used = 0.0

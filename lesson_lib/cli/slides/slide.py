@@ -35,6 +35,7 @@ class Slide:
     name: str = ""  # of the exercise that is asked
     sketch: str = ""  # what is drawn on the board
     section: str = ""  # the part's section from which it comes
+    source: str = ""  # of its cell
 
     @property
     def height(self) -> float:
@@ -111,6 +112,7 @@ class Deck:
     name: str
     title: str = ""
     story: list[Piece] = field(default_factory=list)  # how it begins, under the title
+    told: str = ""  # what is said to it
     goals: list[str] = field(default_factory=list)
     minutes: str = ""
     sections: list[Section] = field(default_factory=list)
