@@ -19,9 +19,9 @@ NO_BROWSER_NEEDED = {"User-Agent": "Mozilla/5.0 (link check)"}  # some sites ans
 
 
 def text_of(page: Path) -> str:
-    """What a page says: a notebook's text cells, or the whole of a file."""
+    """What a page says: a notebook's text cells, or a file without its blocks of code."""
     if page.suffix != ".ipynb":
-        return page.read_text(encoding="utf-8")
+        return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     return "\n".join(cell.source for cell in nbformat.read(page, 4).cells if cell.cell_type == "markdown")
 
 

@@ -94,7 +94,7 @@ def unprepared(plan: Plan, known: dict[str, list[str]], files: dict) -> Iterator
             here
             and row.lesson in files
             and not any(EXERCISES[n].minutes > 1 for n in row.exercises if n in EXERCISES)
-        ):  # noqa: E501
+        ):
             lasts = {r["section"]: int(r["minutes"]) for r in files[row.lesson].rows}
             full = sum(lasts.get(section, 0) for section in here)
             if not full / 2 <= row.minutes <= full * 3 / 2:

@@ -283,6 +283,25 @@ def test_no_slide_has_more_than_120_words_to_say_and_every_prompt_has_a_slide(pa
     }
 
 
+SPOKEN = sorted((plans.ROOT / "notebooks" / "instructor" / "spoken").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: path.stem)
+def test_what_an_author_says_has_its_slide_and_is_short(path):
+    made = slides.read(plans.ROOT / "notebooks" / f"{path.stem}.ipynb")
+    spoken = notes.spoken(path.read_text(encoding="utf-8"))
+    assert spoken and path.read_text(encoding="utf-8").count("\n- ") == len(spoken)
+    places = [key for key in spoken if not any(key in slide.source for slide in made.slides)]
+    assert [key for key in places if key != "story"] == []
+    assert all(words(text) <= 70 for text in spoken.values())
+
+
+def test_each_slide_of_half_a_day_has_something_to_say():
+    made = SESSIONS["half-day"]
+    silent = [slide.title for slide in made.slides if not slide.said and slide.kind not in ("pause", "turn")]
+    assert silent == []
+
+
 def test_without_a_guide_there_are_fewer_notes_and_no_error(tmp_path):
     assert notes.read_guide(tmp_path, "03_matrix_form") == notes.Guide()
     assert notes.guide("## Minutes\nnothing\n## Prompts\n- **Answer:** without a question\n") == notes.Guide()
