@@ -296,6 +296,10 @@ def test_what_an_author_says_has_its_slide_and_is_short(path):
     assert all(words(text) <= 70 for text in spoken.values())
 
 
+def test_each_part_has_what_is_said():
+    assert {path.stem for path in SPOKEN} == {path.stem for path in LESSONS} - {"14_capstone"}
+
+
 def test_each_slide_of_half_a_day_has_something_to_say():
     made = SESSIONS["half-day"]
     silent = [slide.title for slide in made.slides if not slide.said and slide.kind not in ("pause", "turn")]

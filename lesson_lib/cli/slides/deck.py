@@ -100,6 +100,7 @@ class _Maker:
         self.waiting: list[str] = []  # sentences for the next slide
         self.reads = False  # whether an output has just been shown: text now reads it
         self.stub = ""  # what a learner's turn begins with
+        self.heard = ""  # the text of cells that have not been shown
 
     def text(self, source: str) -> None:
         source = re.sub(r"<details><summary>中文.*?</details>", "", source, flags=re.S)
@@ -109,6 +110,7 @@ class _Maker:
         else:
             for i, block in enumerate(blocks):
                 self._said(block, reads=self.reads and i == 0)
+            self.heard += source
         self.reads = False
 
     def _said(self, block: Block, *, reads: bool) -> None:
@@ -268,7 +270,7 @@ class _Maker:
             text = " ".join(self.waiting)
             letters = len(re.sub("<.*?>", "", text))
             made = Piece("lead", f'<p class="lead">{text}</p>', lines_of(letters, 28, WIDTH) * 39 + 14)
-            self.slides = [Slide("shown", self.heading, [made], 3)]
+            self.slides = [Slide("shown", self.heading, [made], 3, source=self.heard)]
         return self.slides
 
 

@@ -174,7 +174,7 @@ def add_boards(slides: list[Slide], guide: Guide) -> None:
 
 def add_spoken(slides: list[Slide], guide: Guide) -> None:
     """Put what an author wrote to be said in the place of what the part's text gives."""
-    for key, text in guide.spoken.items():
+    for key, text in ((key, text) for key, text in guide.spoken.items() if key != "story"):
         place = next((slide for slide in slides if key in slide.source), None)
         if place is not None:
             words = Words()
