@@ -254,7 +254,7 @@ def test_a_term_that_was_left_out_is_found():
         ("02", "Opening"): "Two masks.",
     }
     rows = [Row("first", 5, "01", ("Opening",)), Row("second", 5, "02", ("Opening",))]
-    plan = Plan("x", "X", [Session("Day", rows, 10)])
+    plan = Plan("x", "X", sessions=[Session("Day", rows, 10)])
     assert list(unexplained(plan, texts, ["mask"])) == ["Day: 02, Opening says 'mask'"]
     plan.words["mask"] = "who may look"
     assert list(unexplained(plan, texts, ["mask"])) == []
