@@ -147,22 +147,36 @@ def _again(question: questions.Question) -> Slide:
 def _fit(deck: Deck, session: Session, most: int) -> None:
     """Leave out what is worth least where a row has more slides than its share, and say when each is due."""
     fixed = sum(slide.worth >= 9 for slide in deck.slides)
-    room = most - fixed
+    room = most - fixed - 2  # a picture in two parts may take one more than its row's share
     free = [(row, section) for row, section in zip(session.rows, deck.sections, strict=True)]
     minutes = sum(row.minutes for row, section in free if any(s.worth < 9 for s in section.slides))
     used = 0.0
     for row, section in free:
         loose = [slide for slide in section.slides if slide.worth < 9]
         share = room * row.minutes / minutes if loose else 0
-        keep = sorted(loose, key=lambda slide: -slide.worth)[: max(1, int(share + used % 1))]
+        allowed, kept = max(1, int(share + used % 1)), set[int]()
         used += share
-        kept = {id(slide) for slide in keep}
+        for together in sorted(_together(loose), key=lambda some: -some[0].worth):
+            if len(kept) + len(together) <= allowed or not kept:
+                kept |= {id(slide) for slide in together}
         stay = [s for s in section.slides if s.worth >= 9 or id(s) in kept]
         for i, slide in enumerate(section.slides):
             if slide not in stay:
                 _hand_on(slide, [s for s in section.slides[i:] if s in stay] or stay[::-1])
         section.slides = stay
         _times(row, section)
+
+
+def _together(slides: list[Slide]) -> list[list[Slide]]:
+    """The slides, those with the parts of one picture as one."""
+    made: list[list[Slide]] = []
+    for slide in slides:
+        same = made and slide.source and made[-1][0].source == slide.source
+        if same and slide.has("figure") and made[-1][0].has("figure"):
+            made[-1].append(slide)
+        else:
+            made.append([slide])
+    return made
 
 
 def _hand_on(left_out: Slide, others: list[Slide]) -> None:
