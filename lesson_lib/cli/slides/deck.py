@@ -43,10 +43,14 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
             slide.title = slide.title or number_and_title(made)[1]
         made.sections.append(Section(heading, found))
     if guide:
+        begin = 0
         for section in made.sections:
             speaker.add(section, guide)
-            for slide in section.slides:
+            lasts = int(guide.minutes.get(speaker.plain_heading(section.title), 0))
+            for i, slide in enumerate(section.slides):
                 slide.section = section.title
+                slide.when = f"minute {begin + lasts * i // len(section.slides)}"
+            begin += lasts
         speaker.add_boards([slide for slide in made.slides if slide.kind == "shown"], guide)
         speaker.add_spoken(made.slides, guide)
         made.told = guide.spoken.get("story", "")
@@ -103,6 +107,7 @@ class _Maker:
         self.heard = ""  # the text of cells that have not been shown
 
     def text(self, source: str) -> None:
+        """Show a text cell, or keep it to be said."""
         source = re.sub(r"<details><summary>中文.*?</details>", "", source, flags=re.S)
         blocks = [b for b in self.words.blocks(source) if not (b.kind == "heading" and b.level < 3)]
         if any(block.kind in SHOWN for block in blocks) or self.words.formulas(blocks) >= FORMULAS:
@@ -155,6 +160,7 @@ class _Maker:
         self.waiting += later
 
     def piece(self, block: Block) -> list[Piece]:
+        """What a block of text looks like on a slide."""
         if block.kind == "formula":
             return [self._formula(self.words.inside(block.text))]
         if block.kind == "code":
@@ -173,6 +179,7 @@ class _Maker:
         return [Piece("lead", made, lines_of(letters, 26, WIDTH) * 36 + 14)] if block.text else []
 
     def code(self, source: str, tags: Iterable[str], found: list[NotebookNode]) -> None:
+        """Show what a code cell asks, or what it shows."""
         if any(tag.startswith("turn:") for tag in tags):
             self.stub = source
             return

@@ -30,9 +30,7 @@ class Piece:
     kind: str  # lead, list, formula, table, ask, code, pre, figure, html
     html: str
     height: float
-    notes: str = ""
     title: str = ""  # of a table: what its slide is called
-    below: float = 0.0  # of a figure: the height of its caption
     alt: str = ""  # of a figure: what it shows
     widest: float = 0.0  # of pre and code: the pixels of the longest line
 
@@ -182,7 +180,7 @@ def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: st
             f' width="{image.width}" height="{end - top}">'
         )
         told = f"<figcaption>{caption}</figcaption>" if caption else ""
-        made.append(Piece("figure", f"<figure>{img}{told}</figure>", tall + below, below=below, alt=words))
+        made.append(Piece("figure", f"<figure>{img}{told}</figure>", tall + below, alt=words))
     return made
 
 
@@ -318,9 +316,8 @@ def shortened(table: Table) -> Table:
 def table_pieces(table: Table, room: float, *, short: bool = False, full: float = HEIGHT) -> list[Piece]:
     """A table on as many slides as it needs, its header on each; `room` is what the first slide has left.
 
-    With `short` its long cells are cut to a sentence; the speaker's notes have them whole.
+    With `short` its long cells are cut to a sentence.
     """
-    whole = table.rows
     if short:
         table = shortened(table)
     n = max(len(row) for row in table.rows)
@@ -357,11 +354,6 @@ def table_pieces(table: Table, room: float, *, short: bool = False, full: float 
                 f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>",
                 head + sum(tall[i] for i in chunk) + 16,
                 title=table.title,
-                notes="".join(
-                    f"<p>{': '.join(whole[i + 1])}</p>"
-                    for i in chunk
-                    if rows[i + 1][: len(whole[i + 1])] != whole[i + 1]
-                ),
             )
         )
     return made

@@ -10,6 +10,7 @@ from lesson_lib.cli.slides.text import lines_of
 WORDS = 120  # of what the speaker has to one slide
 LARGER = 1.5  # a nearly empty slide has larger text, so many times at most
 WRONG = 3  # wrong answers that are worth expecting
+EXPECT = "Wrong answers to expect"
 
 
 @dataclass
@@ -60,9 +61,9 @@ class Slide:
     def notes(self) -> str:
         """What the speaker reads, as HTML of at most WORDS words: the minute, what is said, what is asked,
         which wrong answers come, and what else there is. Sentences that find no room stand in the part."""
-        left = WORDS
+        left = WORDS - words(self.when) - (words(EXPECT) if self.wrong else 0)
         out = [f"<p><b>{self.when}</b></p>"] if self.when else []
-        reserved = min(60, words("".join(self.asked)) + sum(words(w) for w in self.wrong[:WRONG]))
+        reserved = min(50, words("".join(self.asked)) + sum(words(w) for w in self.wrong[:WRONG]))
         spoken = []
         for sentence in self.said:
             if words(sentence) > left - reserved:
@@ -72,7 +73,7 @@ class Slide:
         out += [f"<p>{' '.join(spoken)}</p>"] if spoken else []
         for label, lines in (
             ("", self.asked),
-            ("Wrong answers to expect", self.wrong[:WRONG]),
+            (EXPECT, self.wrong[:WRONG]),
             ("", self.besides),
         ):
             kept = []

@@ -93,16 +93,6 @@ class Words:
             start = cut.end()
         return [*parts, flat[start:].strip()] if flat[start:].strip() else parts
 
-    def short(self, text: str, sentences: int = 2, letters: int = 200) -> str:
-        """The first sentence, and as many more as there is room for."""
-        parts = self.sentences(text) or [text]
-        shown = parts[0]
-        for part in parts[1:sentences]:
-            if len(self.plain(shown + " " + part)) > letters:
-                break
-            shown += " " + part
-        return shown
-
     def _keep(self, match: re.Match) -> str:
         kind = next(k for k in ("fence", "inside", "display", "tex") if match[k] is not None)
         self.kept.append((kind, match[kind].strip("\n") if kind == "fence" else match[kind].strip()))
