@@ -10,7 +10,7 @@ TEACHER := $(VENV)-class/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides assignments class class-report test-gpu
+.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides assignments collect class class-report test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ assignments: $(TEACH)  ## make nbgrader's release versions of the exercises (som
 
 class: $(TEACH)  ## one JupyterHub for a class, on this machine (how: class/README.md)
 	@$(TEACHER) -m lesson_lib class $(ARGS)
+
+collect: $(TEACH)  ## take in what the class server's students have done of an assignment (some: make collect ARGS=03)
+	@$(TEACHER) -m lesson_lib collect $(ARGS)
 
 class-report: $(TEACH)  ## a page on what the class has done, of learners who ran export_progress() on the hub
 	@mkdir -p build && $(TEACHER) -m lesson_lib report class/data/homes --to build/class_report.html

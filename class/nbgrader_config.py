@@ -15,10 +15,11 @@ import os
 import re
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -26,11 +27,14 @@ from nbgrader.preprocessors import (
     ClearOutput,
     ClearSolutions,
     ComputeChecksums,
+    DeduplicateIds,
     Execute,
     GetGrades,
     LimitOutput,
     LockCells,
     NbGraderPreprocessor,
+    OverwriteCells,
+    OverwriteKernelspec,
     SaveAutoGrades,
     SaveCells,
 )
@@ -48,9 +52,30 @@ class Stubs(ClearSolutions):
         return cell, resources
 
 
+class Overwrite(OverwriteCells):
+    """A check that nobody touched gets its hidden test back without a word; nbgrader would tell of a changed
+    checksum, since it keeps that of the check with the hidden test in it."""
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        given = cell.metadata.get("nbgrader", {})
+        if given.get("grade") and given.get("locked"):
+            with suppress(MissingEntry):
+                where = (given["grade_id"], self.notebook_id, self.assignment_id)
+                source = self.gradebook.find_source_cell(*where).source
+                if cell.source == assignments.without_hidden(source):
+                    cell.source = source
+        return super().preprocess_cell(cell, resources, cell_index)
+
+
 class Run(Execute):
     """Runs a submission like a build of the course: on the CPU, one thread, and nobody's progress is
     touched."""
+
+    def preprocess(self, nb, resources, km=None):
+        for cell in nb.cells:
+            if cell.metadata.get("nbgrader", {}).get("grade"):
+                assignments.name_the_student(cell, resources["nbgrader"]["student"])
+        return super().preprocess(nb, resources, km)
 
     @contextmanager
     def setup_kernel(self, **options):
@@ -62,17 +87,22 @@ class Run(Execute):
 
 
 class Verdicts(NbGraderPreprocessor):
-    """In each graded cell the verdict of the hidden test, and nothing else."""
+    """In each check the verdict of the hidden test, and nothing else; below the check of an open answer what
+    to grade it by."""
 
     def preprocess_cell(self, cell, resources, cell_index):
-        if cell.metadata.get("nbgrader", {}).get("grade") and cell.cell_type == "code":
-            assignments.judged(cell)
+        given = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and given.get("locked"):
+            if given.get("grade"):
+                assignments.judged(cell)
+            elif given["grade_id"].startswith("check-"):
+                assignments.rubric_beside(cell)
         return cell, resources
 
 
 class Save(SaveAutoGrades):
-    """Marks for the formgrader what a person should look at: open answers, judged by words, and what could
-    not be judged."""
+    """Marks for the formgrader what a person should look at: what could not be judged. Open answers that are
+    not empty nbgrader marks by itself."""
 
     def _add_score(self, cell, resources):
         super()._add_score(cell, resources)
@@ -84,9 +114,15 @@ class Save(SaveAutoGrades):
 
 
 class Feedback(NbGraderPreprocessor):
-    """What a student may see of the graded notebook."""
+    """What a student may see of the graded notebook; as long as an answer waits for a person, its name
+    alone."""
 
     def preprocess(self, nb, resources):
+        given = resources["nbgrader"]
+        with Gradebook(given["db_url"]) as book:
+            where = (given["notebook"], given["assignment"], given["student"])
+            grades = book.find_submission_notebook(*where).grades
+            resources["waits"] = sorted(grade.name for grade in grades if grade.needs_manual_grade)
         assignments.feedback(nb)
         return nb, resources
 
@@ -96,6 +132,8 @@ class OfflinePage(HTMLExporter):
 
     def from_notebook_node(self, nb, resources=None, **options):
         page, resources = super().from_notebook_node(nb, resources, **options)
+        if waits := resources.get("waits"):
+            return assignments.held_back(waits), resources
         return re.sub(r"<script[^>]*\ssrc=.*?</script>", "", page, flags=re.S), resources
 
 
@@ -119,6 +157,9 @@ c.Execute.extra_arguments = [
 # A graded cell that a student has deleted comes back.
 c.OverwriteCells.add_missing_cells = True
 
+# What comes in after the due date is told, and costs nothing; "zero" takes all points.
+c.LateSubmissionPlugin.penalty_method = "none"
+
 c.GenerateAssignment.preprocessors = [
     LockCells,
     Stubs,
@@ -128,6 +169,13 @@ c.GenerateAssignment.preprocessors = [
     SaveCells,
     ClearHiddenTests,
     ComputeChecksums,
+    CheckCellMetadata,
+]
+c.Autograde.sanitize_preprocessors = [
+    ClearOutput,
+    DeduplicateIds,
+    OverwriteKernelspec,
+    Overwrite,
     CheckCellMetadata,
 ]
 c.Autograde.autograde_preprocessors = [

@@ -10,10 +10,11 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from lesson_lib.checks import unaided
 from lesson_lib.checks.engine import check, exercises, lessons
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.inputs import drawn, reseeded
-from lesson_lib.checks.short import Open
+from lesson_lib.checks.short import Number, Open
 from lesson_lib.cli import assignments
 from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, source_text, split_exercise, targets
 
@@ -98,6 +99,91 @@ def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook):
     assert earned == {n: p for n, p in points.items() if n not in by_hand}
 
 
+@pytest.mark.parametrize("name", LESSON_NAMES)
+def test_an_unaided_notebook_has_nothing_that_guides_and_each_number_of_ones_own(name):
+    made, points = assignments.source_notebook(target(name), SEED, unaided=True)
+    aided, same = assignments.source_notebook(target(name), SEED)
+    assert points == same
+    given = [split_exercise(assignments.without_hidden(c.source), solved=False) for c in made.cells]
+    assert not re.search(
+        r"hint\(|solution\(|picture\(|a model answer|should remember|提示和答案", "\n".join(given)
+    )
+    assert "Unaided: there are no hints" in given[0] and "The stars" in given[0]
+    own = [e.name for e in LESSONS[f"exercises/{name}"] if isinstance(e, Number)]
+    assert [text for text in given if text.startswith("mine(")] == [f'mine("{n}", student)' for n in own]
+    for number, text in enumerate(given):
+        if text.startswith("mine("):
+            assert given[number + 1].startswith(f"{own.pop(0)} = ...")
+        if made.cells[number].cell_type == "code":
+            ast.parse(text)
+    ids = [cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata]
+    graded = [cell.metadata.nbgrader.grade_id for cell in aided.cells if "nbgrader" in cell.metadata]
+    assert len(ids) == len(set(ids))
+    assert {i for i in ids if i.startswith("check-")} == {i for i in graded if i.startswith("check-")}
+    for cell in made.cells:
+        free = cell.source.startswith("student = ") or "nbgrader" in cell.metadata
+        assert free, "whoever is who is the one cell beside the answers that may be changed"
+
+
+def judge():
+    """What class/hidden.py defines."""
+    found = {"__name__": "hidden"}
+    exec(assignments.JUDGE.read_text("utf-8"), found)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", [e.name for n in LESSON_NAMES for e in LESSONS[f"exercises/{n}"] if isinstance(e, Number)]
+)
+def test_a_number_is_judged_by_the_students_own(name, home):
+    exercise, own = EXERCISES[name], judge()["_own"]
+    students = ["ada", "ben", "cy", "dee", "eve", "flo", "gus", "hal"]
+    answers = {student: unaided.own(exercise, student).answer for student in students}
+    assert len(set(answers.values())) >= 3, "a neighbour's numbers are mostly others"
+    for student in students[:3]:
+        assert own(answers[student], exercise, 4, student, student)["points"] == 4.0
+        other = next(who for who in students if not unaided.own(exercise, student).judge(
+            answers[who], lambda *_: None).passed)  # fmt: skip
+        taken = own(answers[other], exercise, 4, student, other)
+        assert "points" not in taken and not taken["sure"]
+        assert taken["diagnosis"].startswith(
+            f"right with the numbers of '{other}', and handed in by '{student}'"
+        )
+        wrong = own(answers[other], exercise, 4, student, student)
+        assert "points" not in wrong and wrong["diagnosis"] and wrong["sure"]
+    assert own(..., exercise, 4, "ada", None)["diagnosis"] == "not attempted yet"
+
+
+@pytest.mark.parametrize("student", ["ada", "O'Neil", 'x"y', "张伟", "@student@"])
+def test_the_hidden_test_of_an_unaided_check_is_told_whose_it_is(student):
+    made, _ = assignments.source_notebook(target("03_matrix_form"), SEED, unaided=True)
+    (cell,) = (c for c in made.cells if c.source.startswith("check(learned_numbers"))
+    assert cell.source.count(assignments.STUDENT) == 1
+    assignments.name_the_student(cell, student)
+    assert assignments.STUDENT not in cell.source
+    (spelt,) = re.findall(r"bytes\.fromhex\('\w+'\)\.decode\(\)", cell.source)
+    assert eval(spelt) == student
+    ast.parse(cell.source)
+
+
+def test_whoever_grades_by_hand_sees_the_model_answer_once():
+    given = {"locked": True, "grade_id": "check-why_the_root"}
+    cell = new_code_cell('check(why_the_root, "why_the_root")', metadata={"nbgrader": given})
+    assignments.rubric_beside(cell)
+    (shown,) = cell.outputs
+    text = shown.data["text/plain"]
+    assert text.startswith("model answer: ") and "\n4. does nothing in it contradict" in text
+    assignments.rubric_beside(cell)
+    assert cell.outputs == [shown]
+
+
+def test_a_page_that_is_held_back_names_what_waits_and_nothing_else():
+    page = assignments.held_back(["answer-why_the_root", "check-x<y"])
+    assert (
+        "still has to read: why_the_root, x&lt;y." in page and "src=" not in page and "points</" not in page
+    )
+
+
 def eval_last(tree, session):
     *before, last = tree.body
     exec(compile(ast.Module(before, []), "<cell>", "exec"), session)
@@ -180,7 +266,7 @@ def test_exercise_notebooks_alone_are_assigned(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(assignments, "_generate", lambda name, to: made.append(name))
     monkeypatch.setattr(
-        assignments, "source_notebook", lambda target, seed: (new_notebook(), {target.kind: 2})
+        assignments, "source_notebook", lambda target, seed, **_: (new_notebook(), {target.kind: 2})
     )
     for names in ([], ["01"], ["01_a"]):
         assert assignments.main(names, to=tmp_path / "to", seed=SEED) == 0

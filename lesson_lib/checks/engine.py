@@ -82,7 +82,7 @@ def check(answer: Any, name: Any = None) -> Result:
         return Result("?", "unjudged", said)
     if answer is None or answer is ...:
         return exercise.result("open", NOTHING_YET)
-    result = _judged(exercise, answer)
+    result = verdict(exercise, answer)
     if isinstance(exercise, Open) and result.state == "written":
         return _to_judge(exercise, result)
     if result.passed and isinstance(exercise, Write):
@@ -236,7 +236,7 @@ def forget(name: str) -> None:
     _PASSED.pop(name, None)
 
 
-def _judged(exercise: Exercise, answer: Any) -> Result:
+def verdict(exercise: Exercise, answer: Any) -> Result:
     """The exercise's own verdict, with the deadline and everything global protected; a sentence in every
     other case."""
     if changed := runner.replaced():

@@ -1,5 +1,5 @@
 """The command line: `python -m lesson_lib doctor | lab | capstone | model | build | figures | experiments |
-ring | slides | assignments | class | report`.
+ring | slides | assignments | collect | class | report`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """
@@ -83,9 +83,32 @@ def parser() -> argparse.ArgumentParser:
         "assignments", help="the exercises as nbgrader's assignments (make assignments)"
     )
     given.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
-    given.add_argument("--to", type=Path, default=ROOT / "build" / "assignments", metavar="FOLDER")
+    given.add_argument(
+        "--unaided",
+        action="store_true",
+        help="without hints and solutions, with numbers of each student's own; a folder of its own",
+    )
+    given.add_argument(
+        "--to",
+        type=Path,
+        default=None,
+        metavar="FOLDER",
+        help="default: build/assignments, build/unaided",
+    )
     given.add_argument(
         "--seed", type=int, default=None, help="of the hidden tests (default: drawn once, and kept)"
+    )
+    taken = commands.add_parser(
+        "collect", help="take the assignments of a class server in, for nbgrader (make collect)"
+    )
+    taken.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
+    taken.add_argument("--homes", type=Path, default=ROOT / "class" / "data" / "homes", metavar="FOLDER")
+    taken.add_argument(
+        "--to",
+        type=Path,
+        default=ROOT / "build" / "assignments",
+        metavar="FOLDER",
+        help="the folder of make assignments",
     )
     report = commands.add_parser(
         "report", help="a page on what a class has done, from the files of export_progress() in a folder"
@@ -159,7 +182,12 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "assignments":
         from lesson_lib.cli import assignments
 
-        return assignments.main(chosen.names, to=chosen.to, seed=chosen.seed)
+        to = chosen.to or ROOT / "build" / ("unaided" if chosen.unaided else "assignments")
+        return assignments.main(chosen.names, to=to, seed=chosen.seed, unaided=chosen.unaided)
+    if chosen.command == "collect":
+        from lesson_lib.cli import collect
+
+        return collect.main(chosen.names, homes=chosen.homes, to=chosen.to)
     from lesson_lib import experiments
 
     return experiments.main(chosen.names)

@@ -7,8 +7,9 @@ folder.
 
 The tags "exercise:NAME" and "points:4" mark the cell that checks an exercise (cards.py makes it); with
 "by_hand" a person grades the answer, by the points that the check shows. `hidden.py` judges the others, on
-the check's inputs with other numbers and on those of the exercise's `hidden`. Below are also the rules by
-which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
+the check's inputs with other numbers and on those of the exercise's `hidden`. With `unaided` the notebooks
+have no hints, no solutions, no pictures that answer, and numbers of each student's own. Below are also the
+rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lesson_lib.cli.build import text_of
 from lesson_lib.cli.sources import (
@@ -43,9 +44,27 @@ JUDGE = ROOT / "class" / "hidden.py"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 MIME = "application/x-lesson-verdict+json"
 LEFT_OUT = "(left out: it repeats a part of the hidden test)"
+STUDENT = "'@student@'"  # in a hidden test of an unaided exercise; grading puts the student's name there
+GUIDED = re.compile(r"# hint\(|picture\(|## What you should remember")  # cells that an unaided notebook lacks
+UNAIDED = """\
+**How it works.** Unaided: there are no hints and no solutions. Replace the `...` (or repair the function) in
+a cell, run it, then run the cell with `check`. Of a function it says what is wrong; of a number, a letter or
+sentences only how they were read. Where `mine` stands, the numbers are your own.
+"""
+SUMMARY = """<details><summary>中文摘要</summary>
+
+独立完成：没有提示，也没有答案。有些题的数值因人而异。
+
+</details>"""
 
 
-def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), seed: int | None = None) -> int:
+def main(
+    names: Sequence[str] = (),
+    *,
+    to: Path = Path("build/assignments"),
+    seed: int | None = None,
+    unaided: bool = False,
+) -> int:
     """0 where all assignments were made, 1 after a sentence for each other.
 
     What students handed in and what was graded in `to` stays. Without `seed`, the hidden tests keep the seed
@@ -71,7 +90,7 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), see
     failed = 0
     for target in chosen:
         try:
-            made, points = source_notebook(target, seed)
+            made, points = source_notebook(target, seed, unaided=unaided)
             path = to / "source" / target.source.stem / f"{target.source.stem}.ipynb"
             (to / "source").mkdir(mode=0o700, exist_ok=True)  # the seed stands in there, too
             path.parent.mkdir(exist_ok=True)
@@ -86,13 +105,17 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/assignments"), see
     return 1 if failed else 0
 
 
-def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, int]]:
+def source_notebook(
+    target: Target, seed: int, *, unaided: bool = False
+) -> tuple[NotebookNode, dict[str, int]]:
     """The instructor's notebook with nbgrader's metadata, answers and hidden tests; and the points of each
     exercise.
 
     Raises BuildError where a tag, an answer or a hidden test is missing.
     """
     cells = cells_of(source_text(target), target.source.name)
+    if unaided:
+        cells = _unaided(cells)
     judge = JUDGE.read_text(encoding="utf-8")
     points: dict[str, int] = {}
     for number, cell in enumerate(cells, 1):
@@ -110,13 +133,13 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
                 role = {"locked": True, "grade_id": f"check-{name}"}
                 cell.metadata["nbgrader"] = _PLAIN | {"cell_type": cell.cell_type} | role
                 continue
-            hidden = _hidden_cell(name, points[name], seed, judge)
+            hidden = _hidden_cell(name, points[name], seed, judge, unaided=unaided)
             cell.source += f"\n{BEGIN_HIDDEN}\n{hidden}\n{END_HIDDEN}"
             role = {"grade": True, "locked": True, "points": points[name], "grade_id": f"check-{name}"}
         elif BEGIN in cell.source or STUB in cell.source:
             role = {"solution": True, "grade_id": f"answer-{number:02}"}
-        elif cell.source.startswith("# hint("):
-            continue  # to be changed by whoever wants a hint
+        elif cell.source.startswith(("# hint(", "student = ")):
+            continue  # to be changed by whoever wants a hint, or says who it is
         else:
             role = {"locked": True, "grade_id": f"given-{number:02}"}
         cell.metadata["nbgrader"] = _PLAIN | {"cell_type": cell.cell_type} | role
@@ -126,16 +149,48 @@ def source_notebook(target: Target, seed: int) -> tuple[NotebookNode, dict[str, 
 _PLAIN = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
 
 
-def _hidden_cell(name: str, points: int, seed: int, judge: str) -> str:
+def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """The cells without what guides, and with a question of each student's own where an exercise has one."""
+    from lesson_lib.checks.engine import exercises
+    from lesson_lib.checks.short import Number
+
+    made: list[NotebookNode] = []
+    for cell in cells:
+        if GUIDED.match(cell.source):
+            continue
+        if not made:
+            cell.source = re.sub(r"<details><summary>中文摘要.*?</details>", SUMMARY, cell.source, flags=re.S)
+            told = r"\*\*How it works\.\*\*.*?(?=^The stars)"
+            cell.source = re.sub(told, lambda _: UNAIDED, cell.source, flags=re.S | re.M)
+            cell.source = re.sub(r" Your progress is kept.*?shows it\.", "", cell.source, flags=re.S)
+        cell.source = re.sub(r" The check shows a model answer [^.]*\.", "", cell.source)
+        cell.source = re.sub(
+            r"from lesson_lib\.checks import .*",
+            "from lesson_lib.checks.unaided import check, mine",
+            cell.source,
+        )
+        made.append(cell)
+        if "import check, mine" in cell.source:
+            said = "your name in this class, as you log in; on the class server it may stay empty"
+            made.append(new_code_cell(f'student = ""  # {said}', id="whose"))
+        found = re.match(rf"{BEGIN}\n(\w+) = ", cell.source)
+        asked = exercises()[found[1]] if found else None
+        if isinstance(asked, Number) and asked.second is not None:
+            made.insert(-1, new_code_cell(f'mine("{asked.name}", student)', id=f"mine-{asked.name}"))
+    return made
+
+
+def _hidden_cell(name: str, points: int, seed: int, judge: str, *, unaided: bool) -> str:
     """One expression: a number of points. Its names are those of a namespace of its own, not the
     notebook's."""
     token = hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:16]
-    given = f"answer, {name!r}, {points}, {seed}"
+    given = f"answer, {name!r}, {points}, {seed}" + f", {STUDENT}, said" * unaided
+    said = ", 'said': builtins.globals().get('student')" * unaided
     text = f"{judge}\n\nverdict = Verdict(graded({given}) | {{'token': '{token}'}})\n"
     text = text.replace("\\", "\\\\").replace("'''", "\\'\\'\\'")
     return (
         f"import builtins\n\n(lambda own: builtins.exec(builtins.compile('''\n{text}''', '<hidden>', 'exec'),"
-        f" own) or own['verdict'])(\n    {{'__name__': 'hidden', 'answer': {name}}}\n)"
+        f" own) or own['verdict'])(\n    {{'__name__': 'hidden', 'answer': {name}{said}}}\n)"
     )
 
 
@@ -220,6 +275,25 @@ def judged(cell: NotebookNode) -> None:
     ]
 
 
+def name_the_student(cell: NotebookNode, student: str) -> None:
+    """Tell the hidden test of an unaided exercise whose notebook it judges, in place."""
+    spelt = f"bytes.fromhex('{student.encode().hex()}').decode()"  # a name may hold anything
+    cell.source = cell.source.replace(STUDENT, spelt)
+
+
+def rubric_beside(cell: NotebookNode) -> None:
+    """Show whoever grades by hand the model answer and its points, below the check of an open answer, in
+    place."""
+    from lesson_lib.checks.engine import exercises
+
+    exercise = exercises()[cell.metadata.nbgrader.grade_id.removeprefix("check-")]
+    said = "".join(output.get("text", "") + str(output.get("data", "")) for output in cell.outputs)
+    if "model answer" not in said:
+        points = [f"{number}. {point}" for number, point in enumerate(exercise.rubric, 1)]
+        text = "\n".join([f"model answer: {exercise.text}", *points])
+        cell.outputs.append(new_output("display_data", data={"text/plain": text}))
+
+
 def _no_verdict(cell: NotebookNode) -> dict[str, Any]:
     """Zero points, and why: the cell ended in an error before its hidden test could answer."""
     given = cell.metadata.nbgrader
@@ -261,6 +335,16 @@ def feedback(notebook: NotebookNode) -> None:
                 text = f"This cell ends in {_safe(first, hidden)}\n"
                 kept.append(new_output("stream", name="stdout", text=text))
         cell.outputs = kept
+
+
+def held_back(waits: Sequence[str]) -> str:
+    """The page of a student whose answers, named here by their cells, have not all been read."""
+    names = ", ".join(re.sub("^(answer|check)-", "", name) for name in waits)
+    return (
+        "<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Handed in</title><body><main>"
+        f"<h1>Handed in</h1><p>A person still has to read: {escape(names)}. The feedback and the points come"
+        " then, all together.</p></main></body></html>"
+    )
 
 
 def secrets_of(cells: Sequence[NotebookNode]) -> set[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from lesson_lib.cli.lab import ASIDE, RECORD, lessons, set_aside
 
+ASSIGNMENTS = "assignments"  # a folder beside the original's notebooks, and in a student's work/
 LOG = ".server.log"  # in the student's home: what the student's server says
 
 
@@ -79,6 +80,18 @@ def pull(original: Path, work: Path) -> Pulled:
     return done
 
 
+def hand_out(original: Path, work: Path) -> list[str]:
+    """Names of the assignments that were put into work/assignments/, since they were not there yet; one that
+    is there is never touched. Raises OSError where nothing can be written."""
+    new = []
+    for path in sorted((original / ASSIGNMENTS).glob("*.ipynb")):
+        copy = work / ASSIGNMENTS / path.name
+        copy.parent.mkdir(exist_ok=True)
+        if _place(path.read_bytes(), copy):
+            new.append(path.name)
+    return new
+
+
 def digest(content: bytes) -> str:
     """What a notebook says: 16 letters that change with its cells and their outputs.
 
@@ -103,6 +116,8 @@ def main(arguments: Sequence[str]) -> None:
         for names, what in ((done.copied, "new"), (done.updated, "brought up to date"), (done.aside, aside)):
             if names:
                 print(f"copies in {work}: {len(names)} {what}", flush=True)
+        if given := hand_out(Path(original), work):
+            print(f"assignments in {work / ASSIGNMENTS}: {', '.join(given)}", flush=True)
         for name in done.beside:
             print(f"copies in {work}: changed by the student, the new version is {name}", flush=True)
         for name in done.left:

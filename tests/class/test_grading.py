@@ -1,6 +1,6 @@
 """Grading by nbgrader as an instructor runs it: make assignments, hand in, autograde, feedback, export.
 
-Eight submissions are graded by the command line, once for all tests: about seven seconds each, most of it
+Twelve submissions are graded by the command line, once for all tests: about seven seconds each, most of it
 importing torch.
 """
 
@@ -180,6 +180,17 @@ def page(course, student, name):
     return html.unescape(re.sub(r"<[^>]*>", "", text))
 
 
+def read_by_hand(course, student, name, points):
+    """Give points to open answers as the formgrader does."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course}/gradebook.db") as book:
+        for exercise, earned in points.items():
+            grade = book.find_grade(f"answer-{exercise}", name, name, student)
+            grade.manual_score, grade.needs_manual_grade = earned, False
+        book.db.commit()
+
+
 def drop(*names):
     """Take the cells with these nbgrader ids, or with an answer to these exercises, out of a notebook."""
 
@@ -218,11 +229,19 @@ def course(tmp_path_factory):
     beside = folder / "submitted" / "cheat" / MATRIX / "lesson_lib"
     beside.mkdir()
     (beside / "__init__.py").write_text("raise RuntimeError('a library of my own')", "utf-8")
-    said = {}
+    said, held = {}, {}
     for name in FULL:
         said[name] = nbgrader(folder, "autograde", name)
-        nbgrader(folder, "generate_feedback", name)
-    return SimpleNamespace(path=folder, said=said)
+    before = {(s, n): grades(folder, s, n) for n in FULL for s in ("right", "wrong", "empty")}
+    nbgrader(folder, "generate_feedback", MATRIX, "--student", "right")
+    held = page(folder, "right", MATRIX)
+    read_by_hand(folder, "right", GRAPH, {"why_edges_mislead": 4})
+    for student in ("right", "wrong", "broken", "cheat"):
+        read_by_hand(folder, student, MATRIX, {"why_not_regroup": 3 if student == "right" else 0})
+    read_by_hand(folder, "wrong", GRAPH, {"why_edges_mislead": 0})
+    for name in FULL:
+        nbgrader(folder, "generate_feedback", name, "--force")
+    return SimpleNamespace(path=folder, said=said, before=before, held=held)
 
 
 def test_what_students_get_has_no_answers_and_no_hidden_tests(course):
@@ -241,14 +260,14 @@ def test_what_students_get_has_no_answers_and_no_hidden_tests(course):
 
 @pytest.mark.parametrize("name", FULL)
 def test_right_answers_earn_all_points(course, name):
-    points, looks = grades(course.path, "right", name)
+    points, looks = course.before["right", name]
     assert points == FULL[name] | BY_HAND[name] and looks == set(BY_HAND[name])
 
 
 @pytest.mark.parametrize("name", FULL)
 def test_an_empty_submission_earns_nothing(course, name):
-    points, looks = grades(course.path, "empty", name)
-    assert points == dict.fromkeys(FULL[name], 0) and looks == set(BY_HAND[name])
+    points, looks = course.before["empty", name]
+    assert points == dict.fromkeys(FULL[name], 0) and not looks, "an empty answer waits for nobody"
     told = re.findall(
         r"not attempted yet|this is still the function as it was given", page(course.path, "empty", name)
     )
@@ -274,7 +293,7 @@ def test_whoever_grades_by_hand_sees_model_answer_and_points(course):
 
 
 def test_wrong_answers_earn_their_part(course):
-    points, looks = grades(course.path, "wrong", MATRIX)
+    points, looks = course.before["wrong", MATRIX]
     assert points == {
         "learned_numbers": 2,
         "without_loops": pytest.approx(4 * 4 / 5),  # right, but with a loop, which is one of five steps
@@ -285,13 +304,29 @@ def test_wrong_answers_earn_their_part(course):
         "why_not_regroup": 0,
     }
     assert looks == {"why_not_regroup"}
-    points, _ = grades(course.path, "wrong", GRAPH)
+    points, _ = course.before["wrong", GRAPH]
     partial = {
         "path_edges": 4 * 3 / 4,
         "softmax_over_edges": pytest.approx(6 * 4 / 7, abs=0.01),
         "gcn_scores": 0,
     }
     assert points == FULL[GRAPH] | partial | BY_HAND[GRAPH]
+
+
+def test_feedback_waits_until_a_person_has_read_the_open_answers(course):
+    assert "A person still has to read: why_not_regroup." in course.held
+    assert "points, all" not in course.held and "learned_numbers" not in course.held
+    text = page(course.path, "right", MATRIX)
+    assert "still has to read" not in text and "learned_numbers: 2 of 2 points" in text
+    assert grades(course.path, "right", MATRIX) == (FULL[MATRIX] | {"why_not_regroup": 3}, set())
+    assert "still has to read" not in page(course.path, "empty", MATRIX)
+
+
+def test_nobody_is_told_of_a_changed_check_that_was_not_touched(course):
+    """nbgrader keeps the checksum of a check with its hidden test in it."""
+    told = [line for name in FULL for line in course.said[name].splitlines() if "checksum" in line]
+    assert not told
+    assert "Missing grade cell check-mix_in_columns" in course.said[MATRIX], "what was deleted is told"
 
 
 def test_feedback_names_the_slip(course):
@@ -350,9 +385,94 @@ def test_grades_come_out_as_a_table(course):
     with open(course.path / "grades.csv", newline="") as file:
         rows = {(row["student_id"], row["assignment"]): row for row in csv.DictReader(file)}
     assert float(rows["right", MATRIX]["max_score"]) == 24
-    assert float(rows["right", MATRIX]["score"]) == 20, "four are given by hand"
+    assert float(rows["right", MATRIX]["score"]) == 23, "three of four were given by hand"
     assert float(rows["wrong", MATRIX]["score"]) == pytest.approx(12.2)
     assert float(rows["empty", GRAPH]["score"]) == 0 and float(rows["empty", GRAPH]["max_score"]) == 32
+
+
+@pytest.fixture(scope="module")
+def unaided(tmp_path_factory):
+    """An assignment in release mode without help: due at a date, collected from a class server, graded, read
+    by a person, and given back."""
+    from lesson_lib.checks import unaided
+    from lesson_lib.checks.engine import exercises
+    from lesson_lib.cli import collect
+
+    folder = tmp_path_factory.mktemp("unaided")
+    assert assignments.main([MATRIX], to=folder, seed=SEED, unaided=True) == 0
+    due = ("db", "assignment", "add", MATRIX, "--duedate", "2027-03-01 18:00:00 UTC")
+    nbgrader(folder, *due)
+    right = answers_of(MATRIX)
+
+    def of(student):
+        own = [unaided.own(exercises()[name], student) for name in ("learned_numbers", "regrouped_cost")]
+        return right | {exercise.name: f'{exercise.name} = "{exercise.answer}"' for exercise in own}
+
+    given = {"ada": of("ada"), "O'Neil": of("O'Neil"), "copy": of("ada"), "wrong": right | WRONG}
+    homes = folder / "homes"
+    for student, answers in given.items():
+        said = "ada" if student == "copy" else student
+        path = homes / student / "work" / "assignments" / f"{MATRIX}.ipynb"
+
+        def name_oneself(notebook, said=said):
+            (cell,) = (c for c in notebook.cells if c.source.startswith("student = "))
+            cell.source = f'student = "{said}"'
+
+        hand_in(folder, student, MATRIX, answers, change=name_oneself)
+        path.parent.mkdir(parents=True)
+        os.replace(folder / "submitted" / student / MATRIX / f"{MATRIX}.ipynb", path)
+        os.utime(path, (1.8e9, 1.8e9) if student != "wrong" else (1.81e9, 1.81e9))
+    assert collect.main([MATRIX], homes=homes, to=folder) == 0
+    said = nbgrader(folder, "autograde", MATRIX)
+    marks = {student: grades(folder, student, MATRIX) for student in given}
+    for student in given:
+        read_by_hand(folder, student, MATRIX, {"why_not_regroup": 4})
+    nbgrader(folder, "generate_feedback", MATRIX)
+    nbgrader(folder, "export", "--to", "grades.csv")
+    return SimpleNamespace(path=folder, said=said, marks=marks)
+
+
+def test_unaided_students_get_neither_help_nor_a_verdict(unaided):
+    text = (unaided.path / "release" / MATRIX / f"{MATRIX}.ipynb").read_text("utf-8")
+    assert not re.search(rf"hint\(|solution\(|picture\(|a model answer|SOLUTION|HIDDEN|{SEED}|@student", text)
+    assert "from lesson_lib.checks.unaided import check, mine" in text
+
+
+@pytest.mark.parametrize("student", ["ada", "O'Neil"])
+def test_unaided_answers_are_judged_by_ones_own_numbers(unaided, student):
+    assert unaided.marks[student] == (FULL[MATRIX] | BY_HAND[MATRIX], {"why_not_regroup"})
+
+
+def test_a_neighbours_numbers_earn_nothing_and_are_shown_to_a_person(unaided):
+    points, looks = unaided.marks["copy"]
+    taken = dict.fromkeys(("learned_numbers", "regrouped_cost"), 0)
+    assert points == FULL[MATRIX] | BY_HAND[MATRIX] | taken
+    assert looks == {"why_not_regroup", *taken}
+
+
+def test_unaided_feedback_names_the_slip_and_whose_numbers_they_were(unaided):
+    text = page(unaided.path, "wrong", MATRIX)
+    assert "attention_in_columns: 3 of 6 points, 2 of 4 steps right" in text
+    assert "still has to read: learned_numbers, regrouped_cost." in page(unaided.path, "copy", MATRIX)
+    for student in ("wrong", "ada"):
+        assert not re.search(rf"HIDDEN|graded\(|{SEED}|fromhex", page(unaided.path, student, MATRIX))
+
+
+def test_whoever_reads_unaided_answers_has_the_model_answer_beside(unaided):
+    path = unaided.path / "autograded" / "ada" / MATRIX / f"{MATRIX}.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    (check,) = (c for c in cells if c.metadata.get("nbgrader", {}).get("grade_id") == "check-why_not_regroup")
+    shown = [output.data["text/plain"] for output in check.outputs]
+    assert "why_not_regroup: read" in shown[0] and shown[1].startswith("model answer: ")
+
+
+def test_what_came_in_late_is_in_the_table(unaided):
+    with open(unaided.path / "grades.csv", newline="") as file:
+        rows = {row["student_id"]: row for row in csv.DictReader(file)}
+    assert rows["ada"]["duedate"].startswith("2027-03-01 18:00")
+    assert rows["ada"]["timestamp"] < rows["ada"]["duedate"] < rows["wrong"]["timestamp"]
+    assert float(rows["wrong"]["late_submission_penalty"] or 0) == 0
+    assert "checksum" not in unaided.said
 
 
 def contents(folder, *parts):

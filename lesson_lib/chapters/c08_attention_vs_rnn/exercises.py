@@ -410,6 +410,7 @@ gru = Write(
 
 state = Number(
     name="from_the_state",
+    second=lambda n: seconds.from_the_state(state, n),
     title="The tokens are gone, the state is enough",
     stars=2,
     minutes=6,
@@ -693,6 +694,7 @@ fading = Write(
 
 cache = Number(
     name="cache_and_state",
+    second=lambda n: seconds.cache_and_state(cache, n),
     title="What must be kept while writing?",
     stars=2,
     minutes=6,

@@ -1,7 +1,8 @@
-"""Second problems of parts 08a and 08b: another gate, several units, other layers."""
+"""Second problems of parts 08a and 08b, and of the exercises: another gate, several units, other layers."""
 
 import random
 from dataclasses import replace
+from itertools import product
 
 import torch
 from jaxtyping import Float
@@ -289,6 +290,147 @@ def lstm_meets_attention(first: Number, n: int) -> Number:
                 * d,
                 "each block has two matrices, W for the token and U for the state": (blocks - 4) * d / 2,
                 "you counted three projections; W_o behind the heads is the fourth": (2 * blocks - 3) * d / 2,
+            },
+        )
+
+    return fresh(n, make)
+
+
+def _phi(x: tuple[int, int]) -> tuple[int, int]:
+    """elu(x) + 1 of numbers from 0 upwards."""
+    return x[0] + 1, x[1] + 1
+
+
+def _read(query: tuple, S: tuple, z: tuple) -> str:
+    """The expression of query . S over query . z."""
+    return f"({query[0]}*{S[0]} + {query[1]}*{S[1]}) / ({query[0]}*{z[0]} + {query[1]}*{z[1]})"
+
+
+def _add(state: tuple[int, int], key: tuple[int, int], value: int = 1) -> tuple[int, int]:
+    """The state with key * value added to it; S for a value, z without one."""
+    return state[0] + key[0] * value, state[1] + key[1] * value
+
+
+def from_the_state(first: Number, n: int) -> Number:
+    """Another state, and another token, whose output is a whole number."""
+
+    def make(draw: random.Random) -> Number:
+        q, k = draw.choice([((0, 1), (1, 0)), ((1, 0), (0, 1)), ((0, 1), (2, 0)), ((2, 0), (0, 1))])
+        f, g = _phi(q), _phi(k)
+        means = draw.sample(range(5, 31, 5), 2)
+        found = []  # all z and v with which the output is whole
+        for a, b, v in product(range(2, 7), range(2, 7), range(12, 61)):
+            S, z = (a * means[0], b * means[1]), (a, b)
+            new_S, new_z = _add(S, g, v), _add(z, g)
+            if a != b and (f[0] * new_S[0] + f[1] * new_S[1]) % (f[0] * new_z[0] + f[1] * new_z[1]) == 0:
+                found.append((S, z, v))
+        S, z, v = draw.choice(found)
+        new_S, new_z = _add(S, g, v), _add(z, g)
+        above, below = (f[0] * x[0] + f[1] * x[1] for x in (new_S, new_z))
+        return replace(
+            first,
+            asked=(
+                "causal linear attention: a token sees itself and those before it, phi(x) = elu(x) + 1, values"
+                f" are single numbers. S = {S}, the sum of phi(k) v, and z = {z}, the sum of phi(k), are what was"
+                f" kept of the tokens so far; a token comes with query {q}, key {k}, value {v}: what is its"
+                " output?"
+            ),
+            answer=_read(f, new_S, new_z),
+            value=above // below,
+            tolerance=0.03,
+            hints=(
+                "What does phi(x) = elu(x) + 1 make of each number in the query and in the key?",
+                *first.hints[1:],
+            ),
+            solution=(
+                f"phi(q) = {f}, phi(k) = {g}. The token is taken up: S = ({S[0]} + {g[0]} * {v}, {S[1]} + {g[1]} *"
+                f" {v}) = {new_S}, z = {new_z}. Then it reads: ({f[0]} * {new_S[0]} + {f[1]} * {new_S[1]}) /"
+                f" ({f[0]} * {new_z[0]} + {f[1]} * {new_z[1]}) = {above} / {below} = {above // below}."
+            ),
+            slips={
+                "the token must see itself: add phi(k) v to S and phi(k) to z, then read": _read(f, S, z),
+                "the state is taken up rightly, but the query needs phi, too": _read(q, new_S, new_z),
+                "the query has its phi; the key needs phi, too": _read(f, _add(S, k, v), _add(z, k)),
+                "phi is missing, in the query and in the key": _read(q, _add(S, k, v), _add(z, k)),
+                "divide by phi(q) . z, the sum of all weights": above,
+                "z takes up the token, too: phi(k) is added to it": _read(f, new_S, z),
+                "the sum S takes up the token, too: phi(k) v is added to it": _read(f, S, new_z),
+                "divide by phi(q) . z, not by the sum of phi(q)": f"{above} / {sum(f)}",
+                "that is the token's own value; it is mixed with those before, whose sum is in S": v,
+                "query and key have changed places: the key enters the state, the query reads it": (
+                    _read(g, _add(S, f, v), _add(z, f))
+                ),
+                "first read S and z with phi(q), then divide; you divided S by z entry by entry": (
+                    f"{f[0]} * {new_S[0]} / {new_z[0]} + {f[1]} * {new_S[1]} / {new_z[1]}"
+                ),
+                "phi is elu(x) + 1, which is x + 1 from 0 upwards; you took exp": _read(
+                    (f"exp({q[0]})", f"exp({q[1]})"),
+                    (f"({S[0]} + exp({k[0]})*{v})", f"({S[1]} + exp({k[1]})*{v})"),
+                    (f"({z[0]} + exp({k[0]}))", f"({z[1]} + exp({k[1]}))"),
+                ),
+            },
+        )
+
+    # drawn with a wide tolerance, so that no slip is right by rounding; judged with the first's
+    return replace(fresh(n, make), tolerance=first.tolerance)
+
+
+def cache_and_state(first: Number, n: int) -> Number:
+    """Other heads, and other lengths."""
+
+    def make(draw: random.Random) -> Number:
+        heads, width = draw.choice([4, 6, 8, 12, 16]), draw.choice([16, 24, 32, 48, 64])
+        tokens, d = draw.choice([500, 600, 800, 1200, 1500, 2000, 3000, 4000, 5000]), heads * width
+        cache, state = 2 * d * tokens, heads * (width * width + width)
+        states = f"({heads} * ({width}*{width} + {width}))"
+        return replace(
+            first,
+            asked=(
+                f"one layer, d_model = {d}, {heads} heads of width {width} for queries, keys and values, after"
+                f" {tokens:,} tokens: how many times as many numbers hold the keys and values that softmax"
+                " attention keeps as the states S and z of linear attention, to three digits?"
+            ),
+            answer=f"2*{d}*{tokens} / {states}",
+            value=cache / state,
+            hints=(
+                first.hints[0],
+                (
+                    f"In one head S is a sum of outer products of a key and a value, each of width {width}. How"
+                    " many numbers is it? And z?"
+                ),
+                "How many heads have such a state? And which of the two grows when the next token comes?",
+            ),
+            solution=(
+                f"keys and values of {tokens:,} tokens: 2 * {d} * {tokens:,} = {cache:,}. The state: in each of"
+                f" {heads} heads S has {width} * {width} numbers and z has {width}, in all {state:,}. The quotient"
+                f" is {cache / state:.3g}, and with every further token it grows."
+            ),
+            slips={
+                "you took one head as wide as the model; each head has an S and a z of its own, as wide as it is": (
+                    f"2*{d}*{tokens} / ({d}*{d} + {d})"
+                ),
+                "z is missing: each head also keeps the sum of its phi(k)": (
+                    f"2*{d}*{tokens} / ({heads}*{width}*{width})"
+                ),
+                "both are kept, keys and values: 2 * d_model numbers a token": f"{d}*{tokens} / {states}",
+                "keys and values are both kept, and each head has a z": (
+                    f"{d}*{tokens} / ({heads}*{width}*{width})"
+                ),
+                "you counted the state of one head; each head has one": (
+                    f"2*{d}*{tokens} / ({width}*{width} + {width})"
+                ),
+                "you counted the state of one head, and without its z; each head has both": (
+                    f"2*{d}*{tokens} / ({width}*{width})"
+                ),
+                "you counted the cache of one head; each head has one": f"2*{width}*{tokens} / {states}",
+                "the tables of weights are not kept: a row of them is made anew for each token; keys and values are kept": (
+                    f"{heads}*{tokens}*{tokens} / {states}"
+                ),
+                "the quotient is upside down: how many times as many are in the CACHE?": (
+                    f"{states} / (2*{d}*{tokens})"
+                ),
+                "this is the cache itself; divide it by the numbers of all states": cache,
+                "this is the state itself; how many times as many numbers has the cache?": state,
             },
         )
 

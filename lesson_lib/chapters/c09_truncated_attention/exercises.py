@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c09_truncated_attention import long_input
+from lesson_lib.chapters.c09_truncated_attention import long_input, seconds
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -25,6 +25,7 @@ from lesson_lib.truncated import attend_window
 
 hour = Number(
     name="table_for_an_hour",
+    second=lambda n: seconds.table_for_an_hour(hour, n),
     title="A table for an hour of speech",
     stars=1,
     minutes=5,
@@ -367,6 +368,7 @@ until = Write(
 
 latency = Number(
     name="streaming_latency",
+    second=lambda n: seconds.streaming_latency(latency, n),
     title="How late is a live recogniser?",
     stars=2,
     minutes=6,

@@ -24,6 +24,7 @@ from lesson_lib.masks import window
 
 neighbours = Number(
     name="three_neighbours",
+    second=lambda n: seconds.three_neighbours(neighbours, n),
     title="What does a node get?",
     stars=1,
     minutes=6,

@@ -1,5 +1,9 @@
 """Second problems of part 10a and of chapter 10's exercises: another side that shares, a bend that comes
-first, inputs that catch a mistake."""
+first, other neighbours, inputs that catch a mistake."""
+
+import random
+from dataclasses import replace
+from math import gcd
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +13,7 @@ from torch import Tensor
 from lesson_lib.checks.exercise import Case, Exercise, Stage, Write
 from lesson_lib.checks.expose import catch
 from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.short import Number, fresh
 
 
 def _edges(*pairs: tuple[int, int]) -> Tensor:
@@ -291,3 +296,86 @@ LOG_SUMS = Write(
         ),
     },
 )
+
+
+def three_neighbours(first: Number, n: int) -> Number:
+    """Another node, among other neighbours."""
+
+    def make(draw: random.Random) -> Number:
+        node, stranger, *near = draw.sample(range(5), 5)
+        near.sort()
+        shares = draw.choice([[1, 2, 3], [1, 2, 5], [1, 3, 4], [1, 2, 7], [1, 3, 6], [1, 4, 5]])
+        draw.shuffle(shares)
+        total = sum(shares)
+        own, other = draw.sample([w for w in range(2, 9) if w not in shares], 2)
+        values = [draw.randint(1, 6) * total // gcd(w, total) for w in shares]  # each share of one is whole
+        mine, far = 10 * draw.randint(2, 9), 10 * draw.randint(10, 20)
+        exps = dict(zip((node, stranger, *near), (own, other, *shares), strict=True))
+        held = dict(zip((node, stranger, *near), (mine, far, *values), strict=True))
+        scores = ", ".join("0" if exps[i] == 1 else f"ln {exps[i]}" for i in range(5))
+        edges = ", ".join(f"{j} -> {node}" for j in near)
+        mixed = sum(w * v for w, v in zip(shares, values, strict=True))
+        one = values[shares.index(1)]
+        logs = " + ".join(f"ln({w})*{v}" for w, v in zip(shares, values, strict=True) if w > 1)
+        log_sum = " + ".join(f"ln({w})" for w in shares if w > 1)
+        answer = " + ".join(f"{w}*{v}/{total}" for w, v in zip(shares, values, strict=True))
+        parts = " + ".join(f"{w * v // total}" for w, v in zip(shares, values, strict=True))
+        weights = ", ".join(f"{w}/{total}" for w in shares)
+        return replace(
+            first,
+            asked=(
+                f"attention along edges: j -> i lets node i look at node j. Edges {edges}, {node} -> {stranger}, no"
+                f" self-loop; scores of node {node} with nodes 0 ... 4: {scores}; values of nodes 0 ... 4:"
+                f" {', '.join(str(held[i]) for i in range(5))}: the output of node {node}?"
+            ),
+            answer=answer,
+            value=mixed // total,
+            tolerance=0.03,
+            hints=(
+                f"Which edges end at node {node}, and so whom may it look at?",
+                "exp(ln 9) is 9. What are the exponentials of the three scores, and what is exp(0)?",
+                first.hints[2],
+            ),
+            solution=(
+                f"node {node} looks at {near[0]}, {near[1]} and {near[2]}: exp makes {shares[0]}, {shares[1]} and"
+                f" {shares[2]} of their scores, so the weights are {weights}, and the output is {answer} = {parts} ="
+                f" {mixed // total}."
+            ),
+            slips={
+                "the node has no self-loop, so it does not look at itself": (
+                    f"({mixed} + {own}*{mine}) / ({total} + {own})"
+                ),
+                "the node has no self-loop: not even with a score of 0 does it look at itself": (
+                    f"({mixed} + {mine}) / ({total} + 1)"
+                ),
+                "you gave the stranger, to whom the edge leads, a score of 0; exp(0) is 1, so it gets weight. Its weight is 0: leave it out": (
+                    f"({mixed} + {far}) / ({total} + 1)"
+                ),
+                "you gave all without an edge to the node a score of 0; exp(0) is 1, so they get weight. Leave them out": (
+                    f"({mixed} + {far} + {mine}) / ({total} + 2)"
+                ),
+                f"the edge {node} -> {stranger} lets node {stranger} look at node {node}, not the other way round": (
+                    f"({mixed} + {other}*{far}) / ({total} + {other})"
+                ),
+                "that is full attention over all five nodes; a node looks at those whose edges lead to it": (
+                    f"({mixed} + {other}*{far} + {own}*{mine}) / ({total} + {other} + {own})"
+                ),
+                f"that is what lies at the other end of the edge {node} -> {stranger}; but an edge from j to i lets i look at j": (
+                    far
+                ),
+                "that is the plain sum of the three values: weigh them by the softmax of their scores": sum(values),
+                "that is the plain mean of the three values: weigh them by the softmax of their scores": (
+                    f"{sum(values)} / 3"
+                ),
+                "divide by the sum of the exponentials: weights sum to 1": mixed,
+                "a score of 0 is not silence: exp(0) is 1, and that neighbour has a weight, too": (
+                    f"({mixed} - {one}) / ({total} - 1)"
+                ),
+                "the scores themselves are no weights: take exp of them, and divide by the sum": logs,
+                "exp is missing: the weights are exp of the scores, divided by their sum": f"({logs}) / ({log_sum})",
+                "divided by the number of neighbours; divide by the sum of the exponentials": f"{mixed} / 3",
+            },
+        )  # fmt: skip
+
+    # drawn with a wide tolerance, so that no slip is right by rounding; judged with the first's
+    return replace(fresh(n, make), tolerance=first.tolerance)

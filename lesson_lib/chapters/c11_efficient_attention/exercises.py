@@ -1082,6 +1082,7 @@ which = Choice(
 
 machines = Number(
     name="ring_machines",
+    second=lambda n: seconds.ring_machines(machines, n),
     title="How many machines for a million tokens?",
     stars=2,
     minutes=6,

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from math import ceil
 
 import torch
 from jaxtyping import Bool, Float
@@ -419,3 +420,83 @@ TOKENS_FIRST = Write(
         ),
     },
 )  # fmt: skip
+
+
+def ring_machines(first: Number, n: int) -> Number:
+    """Another ring: longer texts, other vectors, larger machines. All machines get equally many tokens."""
+
+    def make(draw: random.Random) -> Number:
+        times, gib = draw.choice([1, 3, 5, 7, 9, 11]), draw.choice([4, 8, 16])
+        d = draw.choice([1024, 2048, 4096])
+        share = gib * 2**30 // (8 * 4 * d)  # tokens that fit into one machine, a power of two
+        machines = times * draw.choice([2, 4, 8])
+        tokens, room = machines * share, f"({gib} * 2**30)"
+        size, whole = 4 * d, f"8 * {d} * 4 * {tokens}"
+        power = f"{times} * 2^" if times > 1 else "2^"
+        power += str((tokens // times).bit_length() - 1)
+        return replace(
+            first,
+            title="How many machines make the ring?",
+            asked=(
+                f"a ring shares n = {power} = {tokens:,} tokens out in equal parts; a machine holds"
+                " for each of ITS tokens a query, a key, a value, an output, and two visiting blocks of keys and"
+                " values, each as large as its own part, the one it works with and the one that comes: vectors of"
+                f" {d:,} numbers of 4 bytes; tiles are too small to count. Each machine has {gib} GiB free for that"
+                " (a GiB is 2^30 bytes): how many machines?"
+            ),
+            answer=f"{whole} / {room}",
+            value=machines,
+            hints=(
+                first.hints[0],
+                (
+                    f"How many bytes are {d:,} numbers? So how many KiB does a token take, and how many tokens fit"
+                    f" into {gib} GiB?"
+                ),
+                (
+                    "Every machine holds only its own share of the tokens, and blocks as large as that share. So by"
+                    " what do you divide n?"
+                ),
+            ),
+            solution=(
+                f"4 + 2 * 2 = 8 vectors of {size // 1024} KiB: {8 * size // 1024} KiB a token. {gib} GiB hold"
+                f" {share:,} tokens, and {tokens:,} / {share:,} = {machines} machines. No table of n^2 numbers is"
+                " anywhere."
+            ),
+            slips={
+                "the ring computes tile by tile: no table of n^2 numbers is ever held": f"4 * {tokens}**2 / {room}",
+                "a table of n^2 numbers, shared out by rows and by columns, is never held: a ring works tile by tile": (
+                    f"{tokens} / sqrt({room} / 4)"
+                ),
+                "the block that comes while this one is worked with takes room, too: two blocks, 8 vectors a token": (
+                    f"(4 + 2) * {size} * {tokens} / {room}"
+                ),
+                "half of it: the two visiting blocks were forgotten, or a number has 4 bytes, not 2": (
+                    f"4 * {size} * {tokens} / {room}"
+                ),
+                "a block holds keys AND values, so two blocks are 4 vectors a token; that makes 8 and not more": (
+                    f"(4 + 8) * {size} * {tokens} / {room}"
+                ),
+                "three blocks are too many: its own keys and values, one that it works with, one that comes: 3 + 4 + the output = 8 vectors": (
+                    f"(4 + 6) * {size} * {tokens} / {room}"
+                ),
+                "the output of a token is a vector, too: 8 in all": f"7 * {size} * {tokens} / {room}",
+                "that is with GB, units of 10^9 bytes; a GiB is 2^30 bytes": f"{whole} / ({gib} * 10**9)",
+                "that is with GB in place of GiB, rounded up; a GiB is 2^30 bytes": (
+                    ceil(machines * 2**30 / 10**9)
+                ),
+                "that is what all machines hold together, in GiB; divide it by what one machine has free": (
+                    f"{whole} / 2**30"
+                ),
+                "machines share the tokens out: one that holds all keys and values gains nothing from the others": 1,
+                "that is how many tokens fit into one machine; how many machines share all of them?": share,
+                "that is one vector a token; there are 8": f"{size} * {tokens} / {room}",
+                "one number of 4 bytes for each token: but a token has 8 vectors of many numbers": (
+                    f"4 * {tokens} / {room}"
+                ),
+                "a number has 4 bytes; you left them out": f"8 * {d} * {tokens} / {room}",
+                "a number has 4 bytes, not 8": f"8 * {d} * 8 * {tokens} / {room}",
+                "that is the number of bytes a token takes": f"8 * {d} * 4",
+            },
+        )  # fmt: skip
+
+    return fresh(n, make)
