@@ -10,7 +10,7 @@ TEACHER := $(VENV)-class/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides assignments collect class class-report test-gpu
+.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts assignments collect class class-report test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: mak
 
 slides: $(TEACH)  ## slides that need no network: of the parts (some: ARGS=03), or of a plan: make slides PLAN=half-day
 	@$(TEACHER) -m lesson_lib slides $(if $(PLAN),--plan $(PLAN)) $(ARGS)
+
+handouts: $(TEACH)  ## the sheets of a room as one PDF (others: make handouts ARGS='test_a test_b')
+	@$(TEACHER) -m lesson_lib handouts $(ARGS)
 
 assignments: $(TEACH)  ## make nbgrader's release versions of the exercises (some: make assignments ARGS=03)
 	@$(TEACHER) -m lesson_lib assignments $(ARGS)
@@ -73,7 +76,7 @@ bench: $(TEST)  ## time the library and the widgets (reports, never fails on a t
 # A Chromium for the browser tests: installed where we are root on Debian, asked for elsewhere. Without one those tests are
 # skipped on a person's machine, and fail where CI=true (LESSON_BROWSER=skip skips them there too).
 browser:
-	@if [ "$$LESSON_BROWSER" = skip ] || $(RUN) tests/browser/chromium.py; then :; \
+	@if [ "$$LESSON_BROWSER" = skip ] || $(RUN) lesson_lib/cli/chromium.py; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -q && apt-get install -y -q --no-install-recommends chromium || echo 'chromium could not be installed'; \
 	else echo 'No Chromium for the browser tests. On Debian: sudo apt-get install chromium; elsewhere: install Chrome.'; fi

@@ -125,7 +125,7 @@ def test_weights_by_hand_give_the_sources_outputs():
 
 def test_shapes_start_in_columns_and_switch_to_rows():
     w = ShapeExplorer()
-    assert "A = Q @ K.mT" in w.drawing.value and "X 6×10" in w.drawing.value and "rows" in w.still().alt
+    assert "S = Q @ K.mT" in w.drawing.value and "X 6×10" in w.drawing.value and "rows" in w.still().alt
     w.sizes["n"].value = 3
     assert "X 3×10" in w.drawing.value
     w.convention.value = "columns"
@@ -152,14 +152,18 @@ def test_every_line_of_code_runs_and_has_the_shapes_drawn(convention):
             made = names[name.replace("′", "_prime").removesuffix("ᵀ")]
             made = made.mT if name.endswith("ᵀ") else made
             assert made.shape == (rows.size, columns.size), f"{name} in {code}"
-    assert torch.allclose(names["A_prime"].sum(-1 if convention == "rows" else -2), torch.ones(n))
+    weights, axis = (names["A"], -1) if convention == "rows" else (names["A_prime"], -2)
+    assert torch.allclose(weights.sum(axis), torch.ones(n))
+    if convention == "rows":
+        assert torch.allclose(weights, (names["Q"] @ names["K"].mT / 5**0.5).softmax(-1))
 
 
 @pytest.mark.parametrize("convention", ["rows", "columns"])
 def test_axes_that_meet_in_a_product_are_the_same(convention):
     for line in equations(convention, 2, 3, 5, 7).values():
         if "@" in line:
-            result, _, left, _, right = line
+            result, _, left, _, right, *root = line
+            assert root in ([], ["/ √d_k"])
             assert left.columns == right.rows and (result.rows, result.columns) == (left.rows, right.columns)
 
 

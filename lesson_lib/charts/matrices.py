@@ -109,8 +109,8 @@ def seven_steps(
 
 
 def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict[str, Equation]:
-    """The equations of self-attention with their shapes, by the line of code: tokens as "rows" or as
-    "columns".
+    """The equations of self-attention with their shapes, by the line of code: tokens as "rows", or as
+    "columns" in the letters of the sources, which have no root.
 
     Raises ValueError for another convention.
     """
@@ -120,16 +120,15 @@ def equations(convention: str, n: int, d_model: int, d_k: int, d_v: int) -> dict
         return Matrix(name, Side(rows, sizes[rows]), Side(columns, sizes[columns]))
 
     if convention == "rows":
-        x, a = m("X", "n", "d_model"), m("A′", "n", "n")
+        x, a, s = m("X", "n", "d_model"), m("A", "n", "n"), m("S", "n", "n")
         q, k, v = m("Q", "n", "d_k"), m("K", "n", "d_k"), m("V", "n", "d_v")
         return {
             "Q = X @ W_q": [q, "=", x, "@", m("W_q", "d_model", "d_k")],
             "K = X @ W_k": [k, "=", x, "@", m("W_k", "d_model", "d_k")],
             "V = X @ W_v": [v, "=", x, "@", m("W_v", "d_model", "d_v")],
-            "A = Q @ K.mT": [m("A", "n", "n"), "=", q, "@", m("Kᵀ", "d_k", "n")],
-            "A_prime = A.softmax(-1)    # A′: each row sums to 1": [a, "= softmax of", m("A", "n", "n"),
-            "row by row"],
-            "O = A_prime @ V": [m("O", "n", "d_v"), "=", a, "@", v],
+            "S = Q @ K.mT / K.shape[-1] ** 0.5": [s, "=", q, "@", m("Kᵀ", "d_k", "n"), "/ √d_k"],
+            "A = S.softmax(-1)    # each row sums to 1": [a, "= softmax of", s, "row by row"],
+            "O = A @ V": [m("O", "n", "d_v"), "=", a, "@", v],
         }  # fmt: skip
     if convention == "columns":
         i, a = m("I", "d_model", "n"), m("A′", "n", "n")
@@ -212,5 +211,5 @@ def _equation(axes: Axes, equation: Equation, x: float, y: float, scale: float) 
                 axes.plot([left, left + columns], [top, top], **edge)
             axes.text(middle, y, name, ha="center", va="center", fontsize=10)
             below = y - rows / 2 - 0.04 / scale
-            axes.text(middle, below, f"{rows} × {columns}", ha="center", va="top", fontsize=8)
+            axes.text(middle, below, f"{rows} × {columns}", ha="center", va="top", fontsize=10)
         x += width

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lesson_lib.cli import lab
+from lesson_lib.cli.copies import ASSIGNMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTRUCTOR = "instructor"  # the hub's administrator
@@ -198,7 +199,8 @@ def _folders(data: Path) -> None:
     """The folders of the class; homes can be passed through, and not looked into. A data folder that is there
     stays as it is."""
     data.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for name, mode in (("hub", 0o700), ("homes", 0o711), ("original", 0o755)):
+    open_ = ("original", f"original/{ASSIGNMENTS}")
+    for name, mode in (("hub", 0o700), ("homes", 0o711), *((name, 0o755) for name in open_)):
         (data / name).mkdir(exist_ok=True)
         (data / name).chmod(mode)
 

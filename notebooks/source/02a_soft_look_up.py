@@ -154,10 +154,10 @@ $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,
 Training finds these matrices. Here they are small whole numbers, to follow by hand (Karim's example, 2019). Matrices $(4, 3)$ turn width 4 into 3:
 """
 
-# %%
+# %% tags=["slide"]
 show(**example())
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 r"""
 The first token is $[1, 0, 1, 0]$, so its query adds the first and third row of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. The second token gets the key $[4, 4, 0]$.
 """

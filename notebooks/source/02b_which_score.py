@@ -2,7 +2,7 @@
 r"""
 # 02b · Which score, and why the root?
 
-Two models learn to look things up. They differ in one division, and both *could* hold the right solution. After 1,000 steps one of them still fails. What kept it from there?
+Two models learn to look things up. They differ in one division, and both *could* hold the right solution. Do both find it?
 
 **Afterwards you can** find out why an attention layer does not learn; say what dividing by $\sqrt d$ does, and when that is not enough; choose a score.
 
@@ -39,7 +39,7 @@ r"""
 The task: a list has 16 pairs of a symbol (of 64) and an answer (of 8). Asked for one of its symbols, the model names the answer. Naming the list's commonest answer is right about one time in four. Every list is new: the model must learn to look up.
 """
 
-# %%
+# %% tags=["slide"]
 asked, symbols, answers, right = look_up.draw(torch.Generator().manual_seed(4), 4000)
 pairs = zip(symbols[0].tolist(), answers[0].tolist(), strict=True)
 print("list  ", " ".join(f"{s}:{a}" for s, a in pairs))

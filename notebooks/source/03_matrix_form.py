@@ -167,7 +167,7 @@ at columns 0 to $i$ only. First idea: set forbidden weights to 0.
 # %%
 predict("zeros_after")
 
-# %%
+# %% tags=["slide"]
 t, mask = torch.randn(4, 8), causal(4)
 changed = t.clone()
 changed[3] = torch.randn(8)  # another last token

@@ -2,7 +2,7 @@
 r"""
 # 07b · Who needs how much data?
 
-Below are six canvases with two shapes each. You see at once whether both are of one kind. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from examples. How many does each need, and why?
+Take six canvases with two shapes each. You see at once whether both are of one kind. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from examples. How many does each need, and why?
 
 **Afterwards you can** write a ViT; say what a CNN assumes; read learning curves, right answers over training pictures, without being fooled.
 

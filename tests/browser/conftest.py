@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from tests.browser import chromium, driver
+from lesson_lib.cli import chromium
+from tests.browser import driver
 
 
 def why_not() -> str | None:

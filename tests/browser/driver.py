@@ -389,7 +389,7 @@ def chromium():
     """A browser, driven by Playwright."""
     from playwright.sync_api import sync_playwright
 
-    from tests.browser.chromium import FLAGS, find
+    from lesson_lib.cli.chromium import FLAGS, find
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find(), args=FLAGS, headless=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import chromium, conftest
+from lesson_lib.cli import chromium
+from tests.browser import conftest
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -3,6 +3,7 @@ without a network."""
 
 import base64
 import io
+import itertools
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from PIL import Image
 
 from lesson_lib.checks.engine import exercises
 from lesson_lib.cli import plans, questions, slides
-from lesson_lib.cli.slides import notes, session
+from lesson_lib.cli.slides import notes, outputs, session
 from lesson_lib.cli.slides.deck import deck
 from lesson_lib.cli.slides.slide import WORDS, Deck, Slide, words
 from lesson_lib.cli.slides.text import Words
@@ -110,12 +111,13 @@ def test_the_sentence_that_introduces_the_next_thing_goes_with_it():
     assert numbers.said == ["Here it is in numbers:"]
 
 
-def test_code_is_shown_whole_beside_its_output_or_on_a_slide_before_it():
+def test_code_is_shown_whole_beside_its_output_or_on_demand():
     long = "\n".join(f"x{i} = {i}" for i in range(20))
     made = small("## 1 · One", (long, printed("\n".join("row" for _ in range(12)))))
-    first, second = made.slides
-    assert all(f"x{i}" in first.pieces[0].html for i in range(20)) and second.code == long
-    assert not first.has("pre") and second.has("pre") and not second.has("code")
+    (slide,) = made.slides
+    assert slide.code == long and slide.has("pre") and not slide.has("code")
+    (both,) = small("## 1 · One", ("x = 1\nx", printed("row"))).slides
+    assert both.has("pre") and both.has("code") and not both.code
 
 
 def test_what_shows_nothing_is_no_slide():
@@ -144,6 +146,35 @@ def test_a_tall_figure_is_cut_at_its_blank_band_so_that_its_words_can_be_read():
     assert "Part 1 of 2. A small" in slide.pieces[0].html and "Part 2 of 2" in other.pieces[0].html
 
 
+def drawn(*rows: range, height: int) -> str:
+    """A picture with something in these rows."""
+    image = Image.new("L", (600, height), 255)
+    for y in itertools.chain(*rows):
+        image.putpixel((y % 600, y), 0)
+    file = io.BytesIO()
+    image.save(file, format="PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_a_tall_figure_in_one_piece_is_shown_in_parts_that_overlap():
+    """A drawing, or one with a strip for its axis: what one part cuts the next has whole."""
+    for rows in ([range(20, 880)], [range(20, 800), range(840, 880)]):
+        made = outputs.figure_pieces("image/png", drawn(*rows, height=900), ALT, 400, "")
+        heights = [int(re.search(r'height="(\d+)"', piece.html)[1]) for piece in made]
+        assert len(made) == 2 and heights[0] == heights[1] and sum(heights) > 900
+
+
+def test_a_caption_for_which_there_is_no_room_is_said():
+    png = drawn(range(20, 620), height=640)
+    (whole,) = outputs.figure_pieces("image/png", png, ALT, 400, "It rises.")
+    assert whole.told == "It rises." and "figcaption" not in whole.html
+    (low,) = outputs.figure_pieces("image/png", drawn(range(20, 300), height=320), ALT, 400, "It rises.")
+    assert not low.told and "It rises." in low.html
+    said = new_output("display_data", data={"text/html": "<p><em>It rises.</em></p>"})
+    (slide,) = small("## 1 · One", ("draw()", picture(png=png, width=400), said)).slides
+    assert slide.said[-1] == "It rises."
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
 def test_words_in_figures_are_at_least_18_pixels(path):
     zooms = [
@@ -155,6 +186,12 @@ def test_words_in_figures_are_at_least_18_pixels(path):
     assert all(10 * 100 / 72 * zoom >= 18 for zoom in zooms), (
         "figures are drawn at 10 points, 100 pixels an inch"
     )
+
+
+def test_a_drawing_in_letters_is_not_coloured_as_code():
+    (drawing,) = small("## 1 · One\n\n```\nfor 1 -> 2\n```").slides
+    (code,) = small("## 1 · One\n\n```python\nfor i in x: pass\n```").slides
+    assert "for 1 -&gt; 2</pre>" in drawing.pieces[0].html and "<span" in code.pieces[0].html
 
 
 def test_a_wrong_idea_is_the_title_of_its_slide():
@@ -209,6 +246,32 @@ def test_a_prediction_waits_for_its_answer_and_tells_the_speaker_what_is_wrong()
     assert "Predict" in question and "both learn it" in question and "PREDICT" not in question
     assert "this part asks why" in answer and slide.kind == "question"
     assert "large scores look decisive" in slide.notes
+
+
+def test_a_heading_that_tells_what_is_predicted_gives_way():
+    asked = new_code_cell('predict("growth")')
+    (slide,) = small("## 1 · Scores grow with the width", asked).slides
+    assert slide.title == "How does it become products?"
+    (slide,) = small("## 1 · Hide the future", asked).slides
+    assert slide.title == "Hide the future"
+
+
+def test_a_prompt_waits_for_the_prediction_that_it_would_give_away():
+    told = GUIDE.replace(
+        "How many\n  numbers of width?", "What happens to the standard deviation of width 4 and 1,024?"
+    )
+    cells = [
+        "## 1 · One\n\nThe standard deviation of width 1,024 has $$a$$",
+        new_code_cell('predict("growth")'),
+    ]
+    first, asked = small(*cells, guide=notes.guide(told)).slides
+    assert "standard deviation" in asked.asked[0] and "standard deviation" not in "".join(first.asked)
+
+
+def test_wrong_numbers_are_told_with_what_they_mean():
+    asked = new_code_cell('predict("score_by_hand")')
+    (slide,) = small("## 1 · One", asked).slides
+    assert re.match(r"2: that is the score with the first key", slide.wrong[0])
 
 
 def test_a_turn_has_its_stub_a_timer_and_for_the_speaker_the_solution():
@@ -339,7 +402,7 @@ PLAN = """# Short
 | 0:14 | 10 | alone | [02a](../02_scoring.md) | – | `soft_look_up` | 10 |
 | 0:24 | 12 | alone | [02b](../02_scoring.md) | – | `scaled_attention` | 10 |
 | 0:36 | 4 | vote | [02a](../02_scoring.md) | – | ★ `other_axis` | – |
-| 0:40 | 10 | on paper: a row | [02a](../02_scoring.md) | – | – | 10 |
+| 0:40 | 10 | on paper: [a row](../room/worksheet.md) | [02a](../02_scoring.md) | – | – | 10 |
 | 0:50 | 15 | break | – | – | – | – |
 | 1:05 | 5 | slack: who is stuck gets there | – | – | – | – |
 | | **70** | **together** | | | | |
@@ -357,7 +420,8 @@ def short() -> Deck:
 def test_a_session_keeps_the_order_of_its_plan_and_says_when(short):
     assert [section.title for section in short.sections][:2] == ["look up", "alone"]
     assert [section.slides[0].when.partition(",")[0] for section in short.sections] == [
-        "0:00", "0:14", "0:24", "0:36", "0:40", "0:50", "1:05", "after other_axis"]  # fmt: skip
+        "0:00", "0:14", "0:24", "0:36", "0:40", "0:50", "1:05",
+        "after the vote “One query"]  # fmt: skip
     assert slides.number_and_title(short) == ("", "Short") and short.minutes == "70"
 
 
@@ -374,10 +438,12 @@ def test_a_session_has_tasks_with_a_timer_breaks_and_votes(short):
     )
     assert "exercises/02_scoring.ipynb" in shown(task[0]) and "return ..." in shown(turn[0])
     assert pause[0].kind == slack[0].kind == "pause" and "Who is stuck gets there" in shown(slack[0])
+    assert "three tokens, one row for each" in shown(paper[0]) and "scores 2, 4, 4" in paper[0].said[0]
+    assert "room/" not in shown(paper[0])
     question = questions.read()["other_axis"]
     assert [slide.title for slide in vote] == ["Alone, then with a neighbour"]
     (again,) = reserve
-    assert again.title == "And now?" and again.when == "after other_axis"
+    assert again.title == "And now?" and again.when.startswith("after the vote “One query, three keys: ")
     before, _, answer = vote[0].pieces[0].html.partition("answer fragment")
     because = Words().inline(question.because)
     assert because in answer and because not in before and "the contest" not in before

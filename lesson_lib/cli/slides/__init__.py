@@ -106,9 +106,9 @@ def count(made: Deck) -> int:
     return 1 + len(made.slides)
 
 
-def copy_assets(to: Path, root: Path = ROOT) -> None:
-    """Copy reveal.js, KaTeX with its fonts, and our own style and script to `to`/assets. Raises SlidesError
-    where they are missing."""
+def copy_assets(to: Path, root: Path = ROOT, *, only: str = "") -> None:
+    """Copy reveal.js, KaTeX with its fonts, and our own style and script to `to`/assets, or `only` one of
+    these ("katex"). Raises SlidesError where they are missing."""
     places = (Path(sys.prefix) / "node_modules", root / ".venv-class" / "node_modules")
     modules = next((p for p in places if all((p / name).exists() for name in ASSETS)), None)
     if modules is None:
@@ -118,6 +118,7 @@ def copy_assets(to: Path, root: Path = ROOT) -> None:
     fonts = sorted((modules / "katex/dist/fonts").glob("*.woff2"))
     wanted |= {font: f"katex/fonts/{font.name}" for font in fonts}
     wanted |= {HERE / name: name for name in ("slides.css", "slides.js")}
+    wanted = {source: goal for source, goal in wanted.items() if goal.startswith(only)}
     for source, goal in wanted.items():
         (to / "assets" / goal).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, to / "assets" / goal)
@@ -130,7 +131,9 @@ def write_index(to: Path) -> None:
         text = path.read_text(encoding="utf-8")
         title = re.search(r"<title>(.*?)</title>", text, re.S)[1]
         minutes = re.search(r'<p class="meta">About (\d+) minutes', text)
-        rows.append((path.stem, title, text.count('<div class="slide'), minutes[1] if minutes else ""))
+        rows.append(
+            (path.stem, title, len(re.findall(r'<div class="slide[" ]', text)), minutes[1] if minutes else "")
+        )
     made = _templates().get_template("index.html").render(decks=rows)
     (to / "index.html").write_text(made, encoding="utf-8")
 

@@ -18,7 +18,13 @@ from lesson_lib.cli.slides.outputs import HEIGHT, WIDTH, Piece
 from lesson_lib.cli.slides.slide import Deck, Section, Slide
 from lesson_lib.cli.slides.text import Block, Words, lines_of, width_of
 
-SHOWN = ("formula", "table", "list", "code")  # blocks that bring the text around them onto the slide
+SHOWN = (
+    "formula",
+    "table",
+    "list",
+    "code",
+    "drawing",
+)  # blocks that bring the text around them onto the slide
 TITLE = re.compile(r"\*\*((?:[\"“].+?[\"”][.?!]?)|(?:[^*\s]+(?: [^*\s]+){2,}[.!?]))\*\*\s*(.*)", re.S)
 ASIDE = (
     "**Afterwards you can",
@@ -49,6 +55,9 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
             lasts = int(guide.minutes.get(speaker.plain_heading(section.title), 0))
             for i, slide in enumerate(section.slides):
                 slide.section = section.title
+                if slide.kind == "turn":
+                    place = f"{number_and_title(made)[0]}, {section.title}"
+                    slide.besides.insert(0, f"<b>Where.</b> Notebook {place}: the cell, then its check")
                 slide.when = f"minute {begin + lasts * i // len(section.slides)}"
             begin += lasts
         speaker.add_boards([slide for slide in made.slides if slide.kind == "shown"], guide)
@@ -165,6 +174,8 @@ class _Maker:
             return [self._formula(self.words.inside(block.text))]
         if block.kind == "code":
             return [outputs.code_piece(self.words.inside(block.text))]
+        if block.kind == "drawing":
+            return [outputs.code_piece(self.words.inside(block.text), python=False)]
         if block.kind == "table":
             return outputs.table_pieces(self._parsed(block.text), HEIGHT)
         if block.kind == "list":
@@ -197,14 +208,16 @@ class _Maker:
             body = f"<p>{self.words.inline(asked.text[:1].upper() + asked.text[1:])}</p>"
             pieces = [self._asks(body, "", "Your turn")]
             pieces += [outputs.code_piece(self.stub)] if self.stub else []
-            self._add("turn", pieces, worth=9, title=asked.title)
+            self._add("turn", pieces, worth=9, title=self.words.inline(asked.title))
             self.slides[-1].minutes, self.slides[-1].solution = asked.minutes, asked.solution
         else:
             body = self.words.inline(asked.text)
             options = "".join(f"<li>{self.words.inline(text)}</li>" for text in asked.options.values())
             body = f"<p>{body}</p>" + (f'<ol class="options">{options}</ol>' if options else "")
             self._add("question", [self._asks(body, answer, "Predict")], worth=6)
-        self.slides[-1].wrong = [html.escape(slip) for slip in asked.wrong]
+            if tells(self.slides[-1].title, asked.options.values()):
+                self.slides[-1].title = ""  # the part's own
+        self.slides[-1].wrong = [self.words.inline(slip) for slip in asked.wrong]
         self.slides[-1].name = asked.name
         self.stub = ""
 
@@ -223,7 +236,6 @@ class _Maker:
             if code.height + first.height <= HEIGHT:
                 self._add("shown", [code, first], worth=4)
             else:
-                self._add("shown", [code], worth=3)
                 self._add("shown", [first], worth=4, code=source)
             for piece in rest:
                 self._add("shown", [piece], worth=4, code=source)
@@ -234,7 +246,8 @@ class _Maker:
         said = self.waiting or [
             piece.alt for piece in pieces if piece.alt and not piece.alt.startswith("Part ")
         ]
-        slide = Slide(kind, title or own or self.title or "", pieces, worth, code, said=said)
+        told = [piece.told for piece in pieces if piece.told]
+        slide = Slide(kind, title or own or self.title or "", pieces, worth, code, said=said + told)
         self.slides.append(slide)
         self.waiting, self.title = [], self.heading
 
@@ -251,7 +264,7 @@ class _Maker:
 
     def _formula(self, tex: str) -> Piece:
         if width_of(tex) * 17.5 > WIDTH and r"\qquad" in tex and r"\begin" not in tex:
-            rows = r" \\[6pt] ".join(part.strip() for part in tex.split(r"\qquad"))
+            rows = r" \\[6pt] ".join(part.strip() for part in tex.split(r"\qquad") if part.strip())
             tex = rf"\begin{{gathered}}{rows}\end{{gathered}}"
         rows = 1 + len(re.findall(r"\\\\", tex))
         tall = 1.9 if re.search(r"\\(?:d?frac|sum|int|prod|underbrace|underset)", tex) else 1.25
@@ -266,7 +279,7 @@ class _Maker:
             cells[0] = ["", *[c for c in cells[0] if c]]
         return outputs.Table(
             [[self.words.html(c) for c in row] for row in cells],
-            [[self.words.plain(c) for c in row] for row in cells],
+            [[html.unescape(self.words.plain(c)).strip() for c in row] for row in cells],
         )
 
     def close(self) -> list[Slide]:
@@ -281,6 +294,16 @@ class _Maker:
         return self.slides
 
 
+def first_table(text: str) -> list[Piece]:
+    """The first table of a page, below the text that stands before it."""
+    maker = _Maker("")
+    blocks = maker.words.blocks(text)
+    place = next(i for i, block in enumerate(blocks) if block.kind == "table")
+    made = maker.words.html(blocks[place].text, block=True).replace("<table>", '<table class="p20 sheet">')
+    tall = 36 * (blocks[place].text.strip().count("\n") + 1)
+    return [*maker.piece(blocks[place - 1]), Piece("table", made, tall)]
+
+
 def chunks(pieces: list[Piece]) -> list[list[Piece]]:
     """Pieces on as few slides as they need; text stays with the formula, list or table that follows it."""
     made: list[list[Piece]] = [[]]
@@ -291,6 +314,16 @@ def chunks(pieces: list[Piece]) -> list[list[Piece]]:
             made.append([])
         made[-1].append(piece)
     return [chunk for chunk in made if chunk]
+
+
+def tells(heading: str, options: Iterable[str]) -> bool:
+    """Whether a heading speaks of what is to be predicted.
+
+    >>> tells("Scores grow with the width", ["stays", "grows to 16 times"]), tells("Hide it", ["no", "yes"])
+    (True, False)
+    """
+    said, asked = (set(re.findall(r"\b\w{4}", text.lower())) for text in (heading, " ".join(options)))
+    return bool(said & asked - {"with", "that", "what", "from", "than", "each", "when", "have", "does"})
 
 
 def number_and_title(made: Deck) -> tuple[str, str]:

@@ -6,12 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from lesson_lib.checks.expressions import number_in
+from lesson_lib.checks.values import numeral
 from lesson_lib.cli import kinds
 from lesson_lib.cli.slides.outputs import Piece
 from lesson_lib.cli.slides.slide import Section, Slide
 from lesson_lib.cli.slides.text import Words
 
+TELLS = 4  # words that a prompt shares with a prediction which it would give away
 COMMON = set("the and for are was has have that this with what which who how not all its one two can".split())
 
 
@@ -129,7 +133,7 @@ def asked_by(name: str) -> Asked | None:
     if asked is None:
         return None
     chosen = isinstance(asked, Choice)
-    wrong = tuple(f"{letter}) {slip}" if chosen else slip for slip, letter in asked.slips.items())
+    wrong = tuple(_named(slip, found, chosen) for slip, found in asked.slips.items())
     if asked.prediction:
         answer = f"**{asked.right}**: {asked.remember}"
         return Asked(name, "question", "", asked.asked, answer, getattr(asked, "options", {}), wrong)
@@ -137,6 +141,14 @@ def asked_by(name: str) -> Asked | None:
     return Asked(
         name, "turn", asked.title, asked.asked, "", options, wrong, asked.minutes, f"{asked.text}".rstrip()
     )
+
+
+def _named(slip: str, wrong: Any, chosen: bool) -> str:
+    """A mistake with the letter or the number by which it is met."""
+    if chosen:
+        return f"{wrong}) {slip}"
+    number = number_in(wrong)[0] if isinstance(wrong, (int, float, str)) else None
+    return slip if number is None else f"{numeral(number)}: {slip}"
 
 
 def add(section: Section, guide: Guide) -> None:
@@ -152,7 +164,12 @@ def add(section: Section, guide: Guide) -> None:
             title = slides[-1].title if slides else html.escape(re.sub(r"^\d+ · ", "", heading))
             slides.append(Slide("question", title, [Piece("ask", made, 300)], 4))
             free = slides[-1:]
-        best = max(free, key=lambda slide: len(_words(prompt.ask + prompt.answer) & _words_of(slide)))
+        told = _words(prompt.ask + prompt.answer)
+        asked = [
+            i for i, s in enumerate(slides) if s.kind == "question" and len(told & _words_of(s)) >= TELLS
+        ]
+        late = [slide for slide in free if not asked or slides.index(slide) >= asked[-1]]
+        best = max(late or free, key=lambda slide: len(told & _words_of(slide)))
         best.asked = [f"<b>Ask:</b> {inline(prompt.ask)}", f"<b>Answer:</b> {inline(prompt.answer)}"]
         best.asked += [f"<b>If nobody answers:</b> {inline(prompt.smaller)}"] if prompt.smaller else []
     if slides and (cut := guide.cuts.get(heading, "")).startswith("yes"):

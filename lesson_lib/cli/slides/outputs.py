@@ -20,6 +20,7 @@ LEAST = 1.3  # a picture's words have 10 points, 13.9 pixels in the notebook: 18
 CAPTION = re.compile(r"<p><em>(.*?)</em></p>", re.S)
 PRE_LINES = 17
 SMALL = 15  # rows of a table that stands on one slide
+OWN = 0.45  # of a slide's height that a part of a picture takes at least
 ENLARGED = 1.8  # a picture is shown at most that many times as large as in the notebook
 
 
@@ -32,6 +33,7 @@ class Piece:
     height: float
     title: str = ""  # of a table: what its slide is called
     alt: str = ""  # of a figure: what it shows
+    told: str = ""  # of a figure: a caption for which there is no room
     widest: float = 0.0  # of pre and code: the pixels of the longest line
 
 
@@ -44,13 +46,14 @@ class Table:
     title: str = ""
 
 
-def code_piece(source: str, px: int = 0) -> Piece:
-    """The code of a cell, highlighted; without `px` as large as its longest line allows."""
+def code_piece(source: str, px: int = 0, *, python: bool = True) -> Piece:
+    """The code of a cell, highlighted, or a drawing in letters; without `px` as large as its longest line
+    allows."""
     lines = source.rstrip().splitlines()
     longest = max(map(len, lines), default=0)
     px = px or (20 if longest <= 90 and len(lines) <= 10 else 18 if longest <= 100 else 16)
     rows = sum(max(1, math.ceil(len(line) * px * LETTER / (WIDTH - 40))) for line in lines)
-    made = f'<pre class="code p{px}">{highlighted(source)}</pre>'
+    made = f'<pre class="code p{px}">{highlighted(source) if python else html.escape(source)}</pre>'
     return Piece("code", made, rows * px * 1.35 + 38, widest=longest * px * LETTER)
 
 
@@ -155,15 +158,19 @@ def pieces(found: list) -> Iterator[Piece]:
 
 def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: str) -> list[Piece]:
     """A picture with its alt text and caption; `width` in pixels as in the notebook. One that is so tall that
-    its words would be smaller than 18 pixels is cut across, at its widest blank bands."""
+    its words would be smaller than 18 pixels gives its caption to the speaker, or is shown in parts."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(base64.b64decode(data)))
     natural = width or image.width
     below = lines_of(len(re.sub("<.*?>", "", caption)), 20, WIDTH) * 27 + 8 if caption else 0
-    most = int((FIGURE - below) / LEAST * image.width / natural)  # rows of the file on one slide
-    cuts = _cuts(image.convert("L"), most) if image.height > most and kind == "image/png" else []
-    edges = list(itertools.pairwise([0, *cuts, image.height]))
+    fits = FIGURE / LEAST * image.width / natural  # rows of the file that a slide holds without a caption
+    told = ""
+    if below and image.height > fits * (FIGURE - below) / FIGURE and image.height <= fits:
+        caption, told, below = "", caption, 0
+    most = int(fits * (FIGURE - below) / FIGURE)
+    parts = image.height > most and kind == "image/png"
+    edges = _parts(image.convert("L"), most) if parts else [(0, image.height)]
     made = []
     for number, (top, end) in enumerate(edges, 1):
         words = alt
@@ -179,26 +186,36 @@ def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: st
             f' style="max-width:{wide:.0f}px;max-height:{tall:.0f}px" data-zoom="{zoom:.2f}"'
             f' width="{image.width}" height="{end - top}">'
         )
-        told = f"<figcaption>{caption}</figcaption>" if caption else ""
-        made.append(Piece("figure", f"<figure>{img}{told}</figure>", tall + below, alt=words))
+        under = f"<figcaption>{caption}</figcaption>" if caption else ""
+        made.append(Piece("figure", f"<figure>{img}{under}</figure>", tall + below, alt=words, told=told))
     return made
 
 
-def _cuts(image, most: int) -> list[int]:
-    """Rows at which a grey picture is cut, so that no part is taller than `most`: in the middle of the widest
-    blank band within reach, or, where there is none, where a row has least contrast."""
+def _parts(image, most: int) -> list[tuple[int, int]]:
+    """The first and last rows of the parts of a grey picture, none taller than `most`: cut in the middle of
+    blank bands where each part is large enough to be a picture of its own; else parts that overlap, so that
+    what one cuts the next has whole."""
     lines = [image.crop((0, y, image.width, y + 1)).getextrema() for y in range(image.height)]
     contrast = [high - low for low, high in lines]
-    made = [0]
-    while image.height - made[-1] > most:
-        parts = math.ceil((image.height - made[-1]) / most)
-        reach = range(
-            made[-1] + max(most // 3, image.height - made[-1] - (parts - 1) * most), made[-1] + most
-        )
+    cuts = [0]
+    while image.height - cuts[-1] > most:
+        left = math.ceil((image.height - cuts[-1]) / most)
+        reach = range(cuts[-1] + max(most // 3, image.height - cuts[-1] - (left - 1) * most), cuts[-1] + most)
         bands = [list(band) for blank, band in itertools.groupby(reach, lambda y: contrast[y] < 6) if blank]
         widest = max(bands, key=len, default=[])
-        made.append(widest[len(widest) // 2] if len(widest) > 4 else min(reach, key=contrast.__getitem__))
-    return made[1:]
+        if len(widest) <= 4:
+            break
+        cuts.append(widest[len(widest) // 2])
+    parts = list(itertools.pairwise([*cuts, image.height]))
+    if all(OWN * most <= end - top <= most for top, end in parts):
+        return parts
+    many = math.ceil(image.height / most)
+    tops = [round(i * (image.height - most) / (many - 1)) for i in range(many)]
+    near = [
+        range(max(0, top - most // 20), top + 1) if 0 < i < many - 1 else (top,) for i, top in enumerate(tops)
+    ]
+    tops = [min(rows, key=contrast.__getitem__) for rows in near]
+    return [(top, top + most) for top in tops]
 
 
 def tables_of(markup: str) -> list[Table]:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from lesson_lib.cli import kinds, plans, questions
 from lesson_lib.cli.plans import Plan, Row, Session
 from lesson_lib.cli.slides import notes as speaker
-from lesson_lib.cli.slides.deck import number_and_title
+from lesson_lib.cli.slides.deck import first_table, number_and_title
 from lesson_lib.cli.slides.outputs import Piece
-from lesson_lib.cli.slides.slide import Deck, Section, Slide
+from lesson_lib.cli.slides.slide import Deck, Section, Slide, words
 from lesson_lib.cli.slides.text import Words
 
 SLIDES = 60  # of a session at most, its title included
+
+TO_ROOM = re.compile(r"\[([^\]]+)\]\(\.\./room/(\w+\.md)\)")  # a sheet that lies on the tables
 
 Read = Callable[[str], Deck]  # the deck of a part, by its name
 
@@ -42,7 +44,7 @@ def session_decks(plan: Plan, read: Read) -> list[Deck]:
 
 def _section(row: Row, deck: Deck | None, known: dict[str, questions.Question]) -> Section:
     section = Section(row.what)
-    if row.pause or row.slack or not row.lesson:
+    if row.pause or row.slack or (not row.lesson and not row.hands):
         section.slides = [_pause(row)]
         return section
     taken = plans.taken(row, [s.title for s in deck.sections]) if deck else []
@@ -87,10 +89,16 @@ def _capital(text: str) -> str:
 
 
 def _work(row: Row) -> Slide:
-    said = Words().inline(_capital(row.what))
+    said = Words().inline(_capital(TO_ROOM.sub(r"\1", row.what)))
     made = f'<div class="ask"><p class="label">Everybody</p><p>{said}</p></div>'
     title = _capital(row.what.partition(":")[0])
-    return Slide("turn", title, [Piece("ask", made, 120)], 10, minutes=row.hands)
+    slide = Slide("turn", title, [Piece("ask", made, 120)], 10, minutes=row.hands)
+    if sheet := TO_ROOM.search(row.what):
+        text = (plans.ROOT / "notebooks" / "instructor" / "room" / sheet[2]).read_text(encoding="utf-8")
+        slide.pieces += first_table(text)
+        told = re.search(r"^\*\*To say\.\*\* (.+)$", text, re.M)
+        slide.said = [Words().inline(told[1])] if told else []
+    return slide
 
 
 def _task(name: str) -> Slide:
@@ -101,8 +109,9 @@ def _task(name: str) -> Slide:
     body += f'<ol class="options">{options}</ol>' if options else ""
     body += f"<p>Open <code>{place}.ipynb</code>: <b>{html.escape(asked.title)}</b></p>"
     made = f'<div class="ask"><p class="label">Exercise</p>{body}</div>'
-    slide = Slide("turn", asked.title, [Piece("ask", made, 240)], 10, minutes=asked.minutes, name=name)
-    slide.solution, slide.wrong = asked.solution, [html.escape(slip) for slip in asked.wrong]
+    title = Words().inline(asked.title)
+    slide = Slide("turn", title, [Piece("ask", made, 240)], 10, minutes=asked.minutes, name=name)
+    slide.solution, slide.wrong = asked.solution, [Words().inline(slip) for slip in asked.wrong]
     return slide
 
 
@@ -112,18 +121,9 @@ def _exercise_places() -> list[tuple[str, str]]:
     return [(e.name, place) for place, asked in lessons().items() for e in asked]
 
 
-def _no_list(text: str) -> str:
-    r"""An option such as "16." is a number, and no item of a list.
-
-    >>> _no_list("16."), _no_list("About 16.")
-    ('16\\.', 'About 16.')
-    """
-    return re.sub(r"^(\d+)\.", r"\1\.", text)
-
-
 def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
     words = Words()
-    options = "".join(f"<li>{words.inline(_no_list(text))}</li>" for text in asked.options.values())
+    options = "".join(f"<li>{words.inline(text)}</li>" for text in asked.options.values())
     answer = f"<b>{asked.right})</b> {words.inline(asked.because)}"
     body = f'<p>{words.inline(asked.asked)}</p><ol class="options">{options}</ol>'
     after = f'<div class="answer fragment"><p>{answer}</p></div>'
@@ -139,8 +139,10 @@ def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
 def _again(question: questions.Question) -> Slide:
     """The second question of the same form, for a spare minute or the next session's start."""
     slide = _vote(question.again, "Again")
-    slide.title, slide.when = "And now?", f"after {question.name}"
-    slide.said = ["The same idea: did the talk help?"]
+    slide.title = "And now?"
+    first = " ".join(Words().plain(question.asked).split()[:9])
+    slide.when = f"after the vote “{html.escape(first)} …”"
+    slide.said = ["The same idea once more, two minutes: did the talk help?"]
     return slide
 
 
@@ -190,8 +192,17 @@ def _hand_on(left_out: Slide, others: list[Slide]) -> None:
 
 
 def _times(row: Row, section: Section) -> None:
+    """Say when each slide is due: a row's minutes, shared out by what is said, asked and written."""
     hour, _, minute = row.start.partition(":")
     begin = 60 * int(hour) + int(minute)
+    lasts = [_lasts(slide) for slide in section.slides]
     for i, slide in enumerate(section.slides):
-        at = begin + row.minutes * i // max(1, len(section.slides))
+        at = begin + int(row.minutes * sum(lasts[:i]) / sum(lasts))
         slide.when = f"{at // 60}:{at % 60:02}" + (f", {row.minutes} minutes in all" if i == 0 else "")
+
+
+def _lasts(slide: Slide) -> float:
+    """About how many minutes a slide takes: 20 seconds to look, two words a second, a minute for a
+    question."""
+    spoken = sum(map(words, [*slide.said, *slide.asked]))
+    return 1 / 3 + spoken / 120 + (slide.kind == "question") + slide.minutes

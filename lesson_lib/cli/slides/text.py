@@ -10,7 +10,7 @@ import mistune
 
 KEPT = re.compile("\ue000(\\d+)\ue001")  # a formula or a piece of code, put aside while sentences are cut
 GUARDED = re.compile(
-    r"^```\w*\n(?P<fence>.*?)^```$|(?P<code>`+)(?P<inside>.+?)(?P=code)|\$\$(?P<display>.+?)\$\$|\$(?P<tex>[^$\n](?:[^$]*?[^$\s])?)\$",
+    r"^```(?P<language>\w*)\n(?P<fence>.*?)^```$|(?P<code>`+)(?P<inside>.+?)(?P=code)|\$\$(?P<display>.+?)\$\$|\$(?P<tex>[^$\n](?:[^$]*?[^$\s])?)\$",
     re.S | re.M,
 )
 TO_NOTEBOOK = re.compile(r"\[([^\]]*)\]\([^)\s]*\.ipynb[^)]*\)")
@@ -22,8 +22,8 @@ BREAK = re.compile(
 
 @dataclass
 class Block:
-    """A piece of a text cell: `kind` is heading, text, list, table, formula, code or ask (a question whose
-    answer is folded)."""
+    """A piece of a text cell: `kind` is heading, text, list, table, formula, code, drawing (in letters) or
+    ask (a question whose answer is folded)."""
 
     kind: str
     text: str
@@ -56,8 +56,17 @@ class Words:
         return KEPT.sub(lambda m: _kept_html(*self.kept[int(m[1])]), made)
 
     def inline(self, text: str) -> str:
-        """HTML of a text that did not come from `blocks`."""
-        return self.html(GUARDED.sub(self._keep, TO_NOTEBOOK.sub(r"\1", " ".join(text.split()))))
+        """HTML of a line that did not come from `blocks`; a number that it begins with is no item of a list.
+
+        >>> Words().inline("16."), Words().inline("4. The *whole* row")
+        ('16.', '4. The <em>whole</em> row')
+        """
+        line = re.sub(r"^(\d+)\.(?= |$)", r"\1\\.", " ".join(text.split()))
+        return self.html(GUARDED.sub(self._keep, TO_NOTEBOOK.sub(r"\1", line)))
+
+    def page(self, text: str) -> str:
+        """HTML of a whole text, as it is printed: a link is its words."""
+        return self.html(GUARDED.sub(self._keep, re.sub(r"\[([^\]]*)\]\([^)\s]*\)", r"\1", text)), block=True)
 
     def plain(self, text: str) -> str:
         """The text as it is read, for measuring: without markup, a formula by about as many letters as it is
@@ -95,9 +104,13 @@ class Words:
 
     def _keep(self, match: re.Match) -> str:
         kind = next(k for k in ("fence", "inside", "display", "tex") if match[k] is not None)
-        self.kept.append((kind, match[kind].strip("\n") if kind == "fence" else match[kind].strip()))
+        text = match[kind].strip("\n") if kind == "fence" else match[kind].strip()
+        if kind == "fence" and not match["language"]:
+            kind = "drawing"
+        self.kept.append((kind, text))
         mark = f"\ue000{len(self.kept) - 1}\ue001"
-        return f"\n\n{mark}\n\n" if kind in ("fence", "display") and not _in_quote(match) else mark
+        whole = kind in ("fence", "drawing", "display")
+        return f"\n\n{mark}\n\n" if whole and not _in_quote(match) else mark
 
     def _block(self, piece: str, before: list[Block]) -> list[Block]:
         if heading := re.fullmatch(r"(#{1,4}) (.*)", piece.strip()):
@@ -108,7 +121,9 @@ class Words:
             asked = before.pop().text if before and before[-1].kind == "text" else ""
             return [Block("ask", asked, label="Try it", answer=_dedent(fold[2]))]
         if alone := KEPT.fullmatch(piece.strip()):
-            kind = {"display": "formula", "fence": "code"}.get(self.kept[int(alone[1])][0])
+            kind = {"display": "formula", "fence": "code", "drawing": "drawing"}.get(
+                self.kept[int(alone[1])][0]
+            )
             if kind:
                 return [Block(kind, piece.strip())]
         if re.match(r"\|.*\|\s*\n\|[ :|-]+\|", piece):
@@ -178,13 +193,13 @@ def _markdown():
 
 
 def _kept_html(kind: str, text: str) -> str:
-    if kind in ("inside", "fence"):
+    if kind in ("inside", "fence", "drawing"):
         return f"<code>{html.escape(text)}</code>"
     return f'<span class="tex"{" data-display" if kind == "display" else ""}>{html.escape(text)}</span>'
 
 
 def _kept_plain(kind: str, text: str) -> str:
-    return text + "xx" if kind in ("inside", "fence") else "x" * width_of(text)
+    return text + "xx" if kind in ("inside", "fence", "drawing") else "x" * width_of(text)
 
 
 def width_of(tex: str) -> int:
