@@ -68,6 +68,7 @@ class Plan:
     name: str
     title: str
     about: str = ""  # the first paragraph: for whom, and what they can do at the end
+    first: str = ""  # what is said before anything is shown
     sessions: list[Session] = field(default_factory=list)
     words: dict[str, str] = field(default_factory=dict)
 
@@ -111,6 +112,8 @@ def parsed(name: str, text: str) -> Plan:
             continue
         if block.strip() and not plan.about:
             plan.about = " ".join(block.split())
+        if said := re.match(r"\*\*Say first\.\*\*(.+)", block.strip(), re.S):
+            plan.first = " ".join(said[1].split())
         lines = [line for line in block.strip().splitlines() if line.startswith("|")]
         if len(lines) < 3:
             continue

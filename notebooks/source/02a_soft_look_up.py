@@ -159,7 +159,7 @@ show(**example())
 
 # %% [markdown] tags=["slide"]
 r"""
-The first token is $[1, 0, 1, 0]$, so its query adds the first and third row of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. The second token gets the key $[4, 4, 0]$.
+The first token is $[1, 0, 1, 0]$, so its query adds the first and third row of $W_q$: $[1, 0, 1] + [0, 0, 1] = [1, 0, 2]$. The second, $[0, 2, 0, 2]$, gets the key $2 \cdot [1, 1, 0] + 2 \cdot [1, 1, 0] = [4, 4, 0]$.
 """
 
 # %%

@@ -79,7 +79,7 @@ Yet $q \cdot k / 16 = \frac q4 \cdot \frac k4$: with vectors a quarter as long, 
 `nn.Embedding` draws its first numbers independently, with mean 0 and variance 1.
 """
 
-# %%
+# %% tags=["slide"]
 predict("growth")
 
 # %%

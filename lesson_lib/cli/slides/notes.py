@@ -3,7 +3,7 @@ from the checks."""
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,22 +156,16 @@ def add(section: Section, guide: Guide) -> None:
     that has most of its words."""
     heading = plain_heading(section.title)
     slides = section.slides
-    for prompt in guide.prompts.get(heading, ()):
-        inline = Words().inline
-        if not (free := [slide for slide in slides if not slide.asked]):
-            answer = f'<div class="answer fragment"><p>{inline(prompt.answer)}</p></div>'
-            made = f'<div class="ask"><p class="label">Ask</p><p>{inline(prompt.ask)}</p>{answer}</div>'
-            title = slides[-1].title if slides else html.escape(re.sub(r"^\d+ · ", "", heading))
-            slides.append(Slide("question", title, [Piece("ask", made, 300)], 4))
-            free = slides[-1:]
-        told = _words(prompt.ask + prompt.answer)
-        asked = [
-            i for i, s in enumerate(slides) if s.kind == "question" and len(told & _words_of(s)) >= TELLS
-        ]
-        late = [slide for slide in free if not asked or slides.index(slide) >= asked[-1]]
-        best = max(late or free, key=lambda slide: len(told & _words_of(slide)))
-        best.asked = [f"<b>Ask:</b> {inline(prompt.ask)}", f"<b>Answer:</b> {inline(prompt.answer)}"]
-        best.asked += [f"<b>If nobody answers:</b> {inline(prompt.smaller)}"] if prompt.smaller else []
+    prompts = guide.prompts.get(heading, ())
+    inline = Words().inline
+    for prompt in prompts[len(slides) :]:
+        answer = f'<div class="answer fragment"><p>{inline(prompt.answer)}</p></div>'
+        made = f'<div class="ask"><p class="label">Ask</p><p>{inline(prompt.ask)}</p>{answer}</div>'
+        title = slides[-1].title if slides else html.escape(re.sub(r"^\d+ · ", "", heading))
+        slides.append(Slide("question", title, [Piece("ask", made, 300)], 4))
+    for prompt, place in zip(prompts, places(prompts, slides), strict=True):
+        place.asked = [f"<b>Ask:</b> {inline(prompt.ask)}", f"<b>Answer:</b> {inline(prompt.answer)}"]
+        place.asked += [f"<b>If nobody answers:</b> {inline(prompt.smaller)}"] if prompt.smaller else []
     if slides and (cut := guide.cuts.get(heading, "")).startswith("yes"):
         slides[0].besides.append(f"<b>May be cut</b>{html.escape(cut[3:])}")
     for title, said in guide.misconceptions if slides else ():
@@ -179,6 +173,27 @@ def add(section: Section, guide: Guide) -> None:
         if len(_words(title) & _words_of(place)) >= 3 and not any("People say" in b for b in place.besides):
             first = re.split(r"(?<=[.?!]) ", said)[0]
             place.besides.append(f"<b>People say</b> “{html.escape(title)}” {Words().inline(first)}")
+
+
+def places(prompts: Sequence[Prompt], slides: list[Slide]) -> list[Slide]:
+    """A slide for each prompt, in their order: where most of its words stand, and not before a prediction
+    that it would give away."""
+    seen = [_words_of(slide) for slide in slides]
+
+    def worth(prompt: Prompt) -> list[int]:
+        told = _words(prompt.ask + prompt.answer)
+        shared = [len(told & words) for words in seen]
+        asked = [i for i, s in enumerate(slides) if s.kind == "question" and shared[i] >= TELLS]
+        return [n - 100 * (i < asked[-1]) if asked else n for i, n in enumerate(shared)]
+
+    best: dict[int, tuple[int, list[Slide]]] = {-1: (0, [])}  # by the last slide that is taken
+    for number, prompt in enumerate(prompts):
+        shared, after = worth(prompt), {}
+        for i in range(number, len(slides)):
+            value, taken = max((best[j] for j in best if j < i), key=lambda one: one[0])
+            after[i] = (value + shared[i], [*taken, slides[i]])
+        best = after
+    return max(best.values(), key=lambda one: one[0])[1]
 
 
 def add_boards(slides: list[Slide], guide: Guide) -> None:

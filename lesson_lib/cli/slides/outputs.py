@@ -20,6 +20,7 @@ LEAST = 1.3  # a picture's words have 10 points, 13.9 pixels in the notebook: 18
 CAPTION = re.compile(r"<p><em>(.*?)</em></p>", re.S)
 PRE_LINES = 17
 SMALL = 15  # rows of a table that stands on one slide
+BLANK = 14  # rows of a file between the parts of a picture
 OWN = 0.45  # of a slide's height that a part of a picture takes at least
 ENLARGED = 1.8  # a picture is shown at most that many times as large as in the notebook
 
@@ -165,6 +166,8 @@ def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: st
     natural = width or image.width
     below = lines_of(len(re.sub("<.*?>", "", caption)), 20, WIDTH) * 27 + 8 if caption else 0
     fits = FIGURE / LEAST * image.width / natural  # rows of the file that a slide holds without a caption
+    if kind == "image/png" and image.height > fits * (FIGURE - below) / FIGURE:
+        image, data = _tightened(image), ""
     told = ""
     if below and image.height > fits * (FIGURE - below) / FIGURE and image.height <= fits:
         caption, told, below = "", caption, 0
@@ -174,10 +177,11 @@ def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: st
     made = []
     for number, (top, end) in enumerate(edges, 1):
         words = alt
-        if len(edges) > 1:
+        if len(edges) > 1 or not data:
             file = io.BytesIO()
             image.crop((0, top, image.width, end)).save(file, format="PNG", optimize=True)
             data = base64.b64encode(file.getvalue()).decode()
+        if len(edges) > 1:
             words = f"Part {number} of {len(edges)}. {alt}"
         zoom = min(ENLARGED, WIDTH / natural, (FIGURE - below) * image.width / natural / (end - top))
         wide, tall = natural * zoom, natural * zoom * (end - top) / image.width
@@ -188,6 +192,25 @@ def figure_pieces(kind: str, data: str, alt: str, width: int | None, caption: st
         )
         under = f"<figcaption>{caption}</figcaption>" if caption else ""
         made.append(Piece("figure", f"<figure>{img}{under}</figure>", tall + below, alt=words, told=told))
+    return made
+
+
+def _tightened(image):
+    """The picture without blank rows above and below it, and with few more than BLANK between its parts."""
+    grey = image.convert("L")
+    lines = [grey.crop((0, y, grey.width, y + 1)).getextrema() for y in range(grey.height)]
+    kept: list[int] = []
+    for blank, rows in itertools.groupby(range(grey.height), lambda y: lines[y][1] - lines[y][0] < 6):
+        band = list(rows)
+        outside = band[0] == 0 or band[-1] == grey.height - 1
+        enough = 4 if outside else BLANK + max(0, len(band) - BLANK) // 6  # wide ones stay wider
+        kept += band[:enough] if blank else band
+    made = image.copy().crop((0, 0, image.width, len(kept)))
+    start = 0
+    for _, run in itertools.groupby(enumerate(kept), lambda pair: pair[1] - pair[0]):
+        rows = [row for _, row in run]
+        made.paste(image.crop((0, rows[0], image.width, rows[-1] + 1)), (0, start))
+        start += len(rows)
     return made
 
 

@@ -15,6 +15,7 @@ from lesson_lib.cli.slides.text import Words
 
 SLIDES = 60  # of a session at most, its title included
 
+SPARE = "two minutes, to spare"  # of a second question
 TO_ROOM = re.compile(r"\[([^\]]+)\]\(\.\./room/(\w+\.md)\)")  # a sheet that lies on the tables
 
 Read = Callable[[str], Deck]  # the deck of a part, by its name
@@ -34,10 +35,8 @@ def session_decks(plan: Plan, read: Read) -> list[Deck]:
         about = Words().inline(plan.about)
         one.story = [Piece("lead", f'<p class="lead">{about}</p>', 160)]
         one.sections = [_section(row, decks.get(row.lesson), known) for row in session.rows]
-        second = [known[name] for row in session.rows for name in row.exercises if name in known]
-        reserve = Section("In reserve", [_again(question) for question in second if question.again])
-        _fit(one, session, SLIDES - 1 - len(reserve.slides))
-        one.sections += [reserve] if reserve.slides else []
+        one.told = Words().inline(plan.first) if number == 1 else ""
+        _fit(one, session, SLIDES - 1)
         made.append(one)
     return made
 
@@ -59,6 +58,7 @@ def _section(row: Row, deck: Deck | None, known: dict[str, questions.Question]) 
     for name in row.exercises:
         if name in known:
             section.slides.append(_vote(known[name]))
+            section.slides += [_again(known[name])] if known[name].again else []
         elif name in shown:
             next(slide for slide in section.slides if slide.name == name).worth = 10
         elif any(slide.name == name for slide in deck.slides):
@@ -96,8 +96,11 @@ def _work(row: Row) -> Slide:
     if sheet := TO_ROOM.search(row.what):
         text = (plans.ROOT / "notebooks" / "instructor" / "room" / sheet[2]).read_text(encoding="utf-8")
         slide.pieces += first_table(text)
-        told = re.search(r"^\*\*To say\.\*\* (.+)$", text, re.M)
-        slide.said = [Words().inline(told[1])] if told else []
+        told = dict(re.findall(r"^\*\*(To say|To show)\.\*\* (.+)$", text, re.M))
+        slide.said = [Words().inline(told["To say"])] if "To say" in told else []
+        if "To show" in told:
+            answer = f'<div class="answer fragment"><p>{Words().inline(told["To show"])}</p></div>'
+            slide.pieces.append(Piece("html", answer, 60))
     return slide
 
 
@@ -129,7 +132,11 @@ def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
     after = f'<div class="answer fragment"><p>{answer}</p></div>'
     ask = f'<div class="ask vote"><p class="label">{label}</p>{body}{after}</div>'
     slide = Slide("question", "Alone, then with a neighbour", [Piece("ask", ask, 420)], 10)
-    slide.said = ["One minute alone, in silence.", "Vote: cards up, all at once."]
+    slide.said = [
+        f"<b>Right: {asked.right}.</b>",
+        "One minute alone, in silence.",
+        "Vote: cards up, all at once.",
+    ]
     slide.said += ["Below 30 % right: explain once more.", "Above 70 %: the answer, and on."]
     slide.said += ["Between: two minutes with a neighbour who chose otherwise, vote again, then the answer."]
     slide.wrong = [f"{letter}) {words.inline(why)}" for letter, why in asked.wrong.items()]
@@ -139,10 +146,11 @@ def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
 def _again(question: questions.Question) -> Slide:
     """The second question of the same form, for a spare minute or the next session's start."""
     slide = _vote(question.again, "Again")
-    slide.title = "And now?"
-    first = " ".join(Words().plain(question.asked).split()[:9])
-    slide.when = f"after the vote “{html.escape(first)} …”"
-    slide.said = ["The same idea once more, two minutes: did the talk help?"]
+    slide.title, slide.when = "And now?", SPARE
+    slide.said = [
+        f"<b>Right: {question.again.right}.</b>", "The same idea once more: did the talk help?",
+        "No time? The right arrow goes on.",
+    ]  # fmt: skip
     return slide
 
 
@@ -164,7 +172,7 @@ def _fit(deck: Deck, session: Session, most: int) -> None:
         stay = [s for s in section.slides if s.worth >= 9 or id(s) in kept]
         for i, slide in enumerate(section.slides):
             if slide not in stay:
-                _hand_on(slide, [s for s in section.slides[i:] if s in stay] or stay[::-1])
+                _hand_on(slide, [s for s in section.slides[i:] if s in stay], stay[::-1])
         section.slides = stay
         _times(row, section)
 
@@ -181,10 +189,12 @@ def _together(slides: list[Slide]) -> list[list[Slide]]:
     return made
 
 
-def _hand_on(left_out: Slide, others: list[Slide]) -> None:
-    """Give prompt and board of a slide that is left out to the nearest one of its section that has none."""
-    others = [slide for slide in others if slide.section == left_out.section]
-    if left_out.asked and (free := next((s for s in others if not s.asked and s.kind == "shown"), None)):
+def _hand_on(left_out: Slide, later: list[Slide], earlier: list[Slide]) -> None:
+    """Give prompt and board of a slide that is left out to the nearest one of its section that has none, the
+    prompt to a later one: an earlier one does not show yet what it speaks of."""
+    later = [slide for slide in later if slide.section == left_out.section]
+    others = later or [slide for slide in earlier if slide.section == left_out.section]
+    if left_out.asked and (free := next((s for s in later if not s.asked and s.kind == "shown"), None)):
         free.asked = left_out.asked
     if left_out.sketch and (free := next((s for s in others if not s.sketch), None)):
         free.sketch = left_out.sketch
@@ -195,8 +205,9 @@ def _times(row: Row, section: Section) -> None:
     """Say when each slide is due: a row's minutes, shared out by what is said, asked and written."""
     hour, _, minute = row.start.partition(":")
     begin = 60 * int(hour) + int(minute)
-    lasts = [_lasts(slide) for slide in section.slides]
-    for i, slide in enumerate(section.slides):
+    due = [slide for slide in section.slides if slide.when != SPARE]
+    lasts = [_lasts(slide) for slide in due]
+    for i, slide in enumerate(due):
         at = begin + int(row.minutes * sum(lasts[:i]) / sum(lasts))
         slide.when = f"{at // 60}:{at % 60:02}" + (f", {row.minutes} minutes in all" if i == 0 else "")
 
