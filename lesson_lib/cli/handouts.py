@@ -20,7 +20,7 @@ STYLE = """
 body { font: 10.5pt/1.4 "Segoe UI", "DejaVu Sans", Arial, "Noto Sans CJK SC", sans-serif; max-width: 178mm; margin: auto; color: #000 }
 article + article { break-before: page }
 h1 { font-size: 18pt; margin: 0 0 3mm } h2 { font-size: 14pt; margin: 6mm 0 2mm } h3 { font-size: 12pt; margin: 5mm 0 1mm }
-h1, h2, h3 { break-after: avoid } p { margin: 2mm 0 }
+h1, h2, h3, p:has(+ table) { break-after: avoid } p { margin: 2mm 0 }
 table { border-collapse: collapse; margin: 2mm 0 3mm } tr, table.small { break-inside: avoid }
 th, td { border: .6pt solid #555; padding: 1mm 1.8mm; text-align: left; vertical-align: top } th { background: #eee }
 code, pre { font: 9.5pt "DejaVu Sans Mono", Consolas, Menlo, monospace } p > code:only-child { white-space: pre-wrap }

@@ -94,7 +94,7 @@ for d in (4, 256, 1024):
 # %% [markdown] tags=["slide"]
 r"""
 A product $q_i k_i$ of two such numbers has mean 0, so its variance is $E[q_i^2 k_i^2] = E[q_i^2]\,E[k_i^2] = 1$. Variances of independent terms add up: $d$ products have variance
-$d$ and standard deviation $\sqrt d$. At our width, 256, in half of the lists the best of 16 scores leads by 6 points or more, and $e^{-6}$ is 0.002. The top key takes 92 % of the weight on average, by
+$d$ and standard deviation $\sqrt d$; divided by $\sqrt d$ it is 1. At our width, 256, in half of the lists the best of 16 scores leads by 6 points or more, and $e^{-6}$ is 0.002. The top key takes 92 % of the weight on average, by
 chance, before anything is learned: **saturation**.
 
 ## 2 · What saturation does to learning

@@ -52,7 +52,7 @@ Guest 1 came first; guest 6 wears card 1, so the first right answer is 1. A toke
 
 ## 1 · Five products
 
-In 02a one list was $(n, d)$. Here `x` holds 64 parties, $(b, n, d) = (64, 8, 16)$, and no formula changes:
+In 02a one list was $(n, d)$. Here `x` holds 64 lists, the parties, $(b, n, d) = (64, 8, 16)$, and no formula changes:
 
 $$Q = x W_q \qquad K = x W_k \qquad V = x W_v \qquad A = \operatorname{softmax}\!\left(\frac{Q K^\top}{\sqrt{d_k}}\right) \qquad O = A V$$
 

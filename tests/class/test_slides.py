@@ -198,6 +198,15 @@ def test_words_in_figures_are_at_least_18_pixels(path):
     )
 
 
+def test_a_page_that_is_quoted_keeps_its_lines_and_a_quotation_its_paragraphs():
+    told = "It says:\n\n    for: 24,\n    to: 64\n\nAnd so on.\n\n> 直接\n>\n> directly\n\nSo."
+    opening = OPENING.replace("Eight guests meet in random order.", told)
+    made = deck("03_matrix_form", new_notebook(cells=[new_markdown_cell(opening)]))
+    text = "".join(piece.html for piece in made.story)
+    assert "for: 24,\nto: 64</pre>" in text
+    assert '<p class="lead">直接</p><p class="lead">directly</p>' in text
+
+
 def test_a_drawing_in_letters_is_not_coloured_as_code():
     (drawing,) = small("## 1 · One\n\n```\nfor 1 -> 2\n```").slides
     (code,) = small("## 1 · One\n\n```python\nfor i in x: pass\n```").slides
@@ -466,8 +475,11 @@ def test_a_session_has_tasks_with_a_timer_breaks_and_votes(short):
     assert "scores 2, 4, 4" in answer and "scores 2, 4, 4" not in before
     assert "room/" not in shown(paper[0])
     assert [slide.title for slide in vote] == ["Alone, then with a neighbour", "And now?"]
-    assert vote[1].when == session.SPARE and f"Right: {question.again.right}." in vote[1].said[0]
-    assert f"Right: {question.right}." in vote[0].said[0]
+    assert vote[1].when == session.SPARE and f"Right: {question.again.right}<" in vote[1].notes
+    assert f"4 minutes in all · Right: {question.right}<" in vote[0].notes
+    assert "notebook 02a, 1 · From a dictionary" in turn[0].notes and not any(
+        "May be cut" in s.notes for s in look
+    )
     before, _, answer = vote[0].pieces[0].html.partition("answer fragment")
     because = Words().inline(question.because)
     assert because in answer and because not in before and "the contest" not in before

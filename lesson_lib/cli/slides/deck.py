@@ -57,7 +57,7 @@ def deck(name: str, notebook: NotebookNode, guide: speaker.Guide | None = None) 
                 slide.section = section.title
                 if slide.kind == "turn":
                     place = f"{number_and_title(made)[0]}, {section.title}"
-                    slide.besides.insert(0, f"<b>Where.</b> Notebook {place}: the cell, then its check")
+                    slide.where = f"notebook {place}"
                 slide.when = f"minute {begin + lasts * i // len(section.slides)}"
             begin += lasts
         speaker.add_boards([slide for slide in made.slides if slide.kind == "shown"], guide)
@@ -185,6 +185,12 @@ class _Maker:
                 lines_of(len(self.words.plain(item)), 26, WIDTH - 40) * 36 + 10 for item in block.items
             )
             return [Piece("list", f"<{tag}>{rows}</{tag}>", tall + 20)]
+        if block.kind == "ask":  # a quotation that opens a part
+            rows = [" ".join(row.split()) for row in block.text.split("\n\n")]
+            tall = sum(lines_of(len(self.words.plain(row)), 26, WIDTH) * 36 + 14 for row in rows)
+            return [
+                Piece("lead", "".join(f'<p class="lead">{self.words.html(row)}</p>' for row in rows), tall)
+            ]
         letters, text = len(self.words.plain(block.text)), " ".join(block.text.split())
         made = f'<p class="lead">{self.words.html(text)}</p>'
         return [Piece("lead", made, lines_of(letters, 26, WIDTH) * 36 + 14)] if block.text else []
@@ -215,6 +221,7 @@ class _Maker:
             options = "".join(f"<li>{self.words.inline(text)}</li>" for text in asked.options.values())
             body = f"<p>{body}</p>" + (f'<ol class="options">{options}</ol>' if options else "")
             self._add("question", [self._asks(body, answer, "Predict")], worth=6)
+            self.slides[-1].right = asked.right
             if tells(self.slides[-1].title, asked.options.values()):
                 self.slides[-1].title = ""  # the part's own
         self.slides[-1].wrong = [self.words.inline(slip) for slip in asked.wrong]

@@ -116,6 +116,7 @@ class Asked:
     wrong: tuple[str, ...] = ()
     minutes: int = 0
     solution: str = ""
+    right: str = ""  # the letter of a choice
 
 
 def asked_in(source: str) -> Asked | None:
@@ -136,7 +137,9 @@ def asked_by(name: str) -> Asked | None:
     wrong = tuple(_named(slip, found, chosen) for slip, found in asked.slips.items())
     if asked.prediction:
         answer = f"**{asked.right}**: {asked.remember}"
-        return Asked(name, "question", "", asked.asked, answer, getattr(asked, "options", {}), wrong)
+        letter = asked.answer if chosen else ""
+        options = asked.options if chosen else {}
+        return Asked(name, "question", "", asked.asked, answer, options, wrong, right=letter)
     options = getattr(asked, "options", {})
     return Asked(
         name, "turn", asked.title, asked.asked, "", options, wrong, asked.minutes, f"{asked.text}".rstrip()

@@ -15,6 +15,10 @@ from lesson_lib.cli.slides.text import Words
 
 SLIDES = 60  # of a session at most, its title included
 
+KEYS = "(Your keys: down goes on, right to the next section, space opens an answer, T starts the clock.)"
+READY = (
+    "Who is ready takes an early card, or helps a neighbour with questions only. Late? Take these minutes."
+)
 SPARE = "two minutes, to spare"  # of a second question
 TO_ROOM = re.compile(r"\[([^\]]+)\]\(\.\./room/(\w+\.md)\)")  # a sheet that lies on the tables
 
@@ -35,7 +39,7 @@ def session_decks(plan: Plan, read: Read) -> list[Deck]:
         about = Words().inline(plan.about)
         one.story = [Piece("lead", f'<p class="lead">{about}</p>', 160)]
         one.sections = [_section(row, decks.get(row.lesson), known) for row in session.rows]
-        one.told = Words().inline(plan.first) if number == 1 else ""
+        one.told = Words().inline(f"{plan.first} {KEYS}" if number == 1 else KEYS)
         _fit(one, session, SLIDES - 1)
         made.append(one)
     return made
@@ -54,6 +58,8 @@ def _section(row: Row, deck: Deck | None, known: dict[str, questions.Question]) 
     for own in deck.sections if deck else ():
         if own.title in taken:
             section.slides += own.slides
+    for slide in section.slides:  # a plan has decided what is cut
+        slide.besides = [line for line in slide.besides if not line.startswith("<b>May be cut")]
     shown = {slide.name for slide in section.slides if slide.name}
     for name in row.exercises:
         if name in known:
@@ -81,7 +87,9 @@ def _pause(row: Row) -> Slide:
     more = more or ("who is ready helps a neighbour, with questions only" if row.slack else "")
     pieces = [Piece("lead", f'<p class="lead">{Words().inline(_capital(more))}</p>', 60)] if more else []
     timed = row.minutes if row.pause or row.slack else 0
-    return Slide("pause", names.get(what, _capital(what)), pieces, 10, minutes=timed)
+    slide = Slide("pause", names.get(what, _capital(what)), pieces, 10, minutes=timed)
+    slide.said = [READY] if row.slack else []
+    return slide
 
 
 def _capital(text: str) -> str:
@@ -132,11 +140,8 @@ def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
     after = f'<div class="answer fragment"><p>{answer}</p></div>'
     ask = f'<div class="ask vote"><p class="label">{label}</p>{body}{after}</div>'
     slide = Slide("question", "Alone, then with a neighbour", [Piece("ask", ask, 420)], 10)
-    slide.said = [
-        f"<b>Right: {asked.right}.</b>",
-        "One minute alone, in silence.",
-        "Vote: cards up, all at once.",
-    ]
+    slide.right = asked.right
+    slide.said = ["One minute alone, in silence.", "Vote: cards up, all at once."]
     slide.said += ["Below 30 % right: explain once more.", "Above 70 %: the answer, and on."]
     slide.said += ["Between: two minutes with a neighbour who chose otherwise, vote again, then the answer."]
     slide.wrong = [f"{letter}) {words.inline(why)}" for letter, why in asked.wrong.items()]
@@ -147,10 +152,7 @@ def _again(question: questions.Question) -> Slide:
     """The second question of the same form, for a spare minute or the next session's start."""
     slide = _vote(question.again, "Again")
     slide.title, slide.when = "And now?", SPARE
-    slide.said = [
-        f"<b>Right: {question.again.right}.</b>", "The same idea once more: did the talk help?",
-        "No time? The right arrow goes on.",
-    ]  # fmt: skip
+    slide.said = ["The same idea once more: did the talk help?", "No time? The right arrow goes on."]
     return slide
 
 

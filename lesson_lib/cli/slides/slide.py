@@ -28,6 +28,8 @@ class Slide:
     code: str = ""  # on demand, key C
     minutes: int = 0  # of a timer
     when: str = ""  # the minute at which one should be here
+    where: str = ""  # of a turn: the notebook and the section in which everybody types
+    right: str = ""  # of a question: the letter
     said: list[str] = field(default_factory=list)  # sentences as HTML, spoken in this order
     asked: list[str] = field(default_factory=list)  # a prompt of the guide: question, answer, smaller one
     wrong: list[str] = field(default_factory=list)  # what is behind wrong answers
@@ -61,8 +63,10 @@ class Slide:
     def notes(self) -> str:
         """What the speaker reads, as HTML of at most WORDS words: the minute, what is said, what is asked,
         which wrong answers come, and what else there is. Sentences that find no room stand in the part."""
-        left = WORDS - words(self.when) - (words(EXPECT) if self.wrong else 0)
-        out = [f"<p><b>{self.when}</b></p>"] if self.when else []
+        right = f"Right: {self.right}" if self.right else ""
+        head = " · ".join(part for part in (self.when, self.where, right) if part)
+        left = WORDS - words(head) - (words(EXPECT) if self.wrong else 0)
+        out = [f"<p><b>{head}</b></p>"] if head else []
         reserved = min(50, words("".join(self.asked)) + sum(words(w) for w in self.wrong[:WRONG]))
         spoken = []
         for sentence in self.said:

@@ -3,6 +3,7 @@
 import html
 import math
 import re
+import textwrap
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -10,7 +11,9 @@ import mistune
 
 KEPT = re.compile("\ue000(\\d+)\ue001")  # a formula or a piece of code, put aside while sentences are cut
 GUARDED = re.compile(
-    r"^```(?P<language>\w*)\n(?P<fence>.*?)^```$|(?P<code>`+)(?P<inside>.+?)(?P=code)|\$\$(?P<display>.+?)\$\$|\$(?P<tex>[^$\n](?:[^$]*?[^$\s])?)\$",
+    r"(?<=\n\n)(?P<indented>(?:^ {4}\S[^\n]*\n)+)|^```(?P<language>\w*)\n(?P<fence>.*?)^```$"
+    r"|(?P<code>`+)(?P<inside>.+?)(?P=code)"
+    r"|\$\$(?P<display>.+?)\$\$|\$(?P<tex>[^$\n](?:[^$]*?[^$\s])?)\$",
     re.S | re.M,
 )
 TO_NOTEBOOK = re.compile(r"\[([^\]]*)\]\([^)\s]*\.ipynb[^)]*\)")
@@ -103,10 +106,10 @@ class Words:
         return [*parts, flat[start:].strip()] if flat[start:].strip() else parts
 
     def _keep(self, match: re.Match) -> str:
-        kind = next(k for k in ("fence", "inside", "display", "tex") if match[k] is not None)
-        text = match[kind].strip("\n") if kind == "fence" else match[kind].strip()
-        if kind == "fence" and not match["language"]:
-            kind = "drawing"
+        kind = next(k for k in ("indented", "fence", "inside", "display", "tex") if match[k] is not None)
+        text = match[kind].strip("\n") if kind in ("indented", "fence") else match[kind].strip()
+        if kind == "indented" or (kind == "fence" and not match["language"]):
+            kind, text = "drawing", textwrap.dedent(text)
         self.kept.append((kind, text))
         mark = f"\ue000{len(self.kept) - 1}\ue001"
         whole = kind in ("fence", "drawing", "display")
