@@ -28,7 +28,7 @@ def heads(
         axes.set_xticks(range(len(columns)) if few else [], columns if few else None)
         axes.set_yticks(range(len(rows)) if few else [], rows if few else None)
         upright = max(map(len, columns)) > 2
-        axes.tick_params(labelsize=8, length=0)
+        axes.tick_params(labelsize=9, length=0)
         axes.tick_params(axis="x", labelrotation=90 if upright else 0)
     for line in grid:
         line[0].set_ylabel("queries")

@@ -184,9 +184,9 @@ def _stack(page: Axes, rows: list[tuple[str, Tensor, float, float]], top: float,
     numbers above; gives the lower end."""
     for head in range(len(rows[0][1])):
         x = LABELS + head * (size + GAP) + size / 2
-        page.text(x, top - 0.06, f"head {head}", ha="center", va="bottom", fontsize=8.5)
+        page.text(x, top - 0.06, f"head {head}", ha="center", va="bottom", fontsize=9)
     for name, tables, tall, gap in rows:
-        page.text(LABELS - 0.08, top + tall / 2, name, ha="right", va="center", fontsize=8.5, linespacing=1.3)
+        page.text(LABELS - 0.08, top + tall / 2, name, ha="right", va="center", fontsize=9, linespacing=1.3)
         for head, table in enumerate(tables):
             left = LABELS + head * (size + GAP)
             extent = (left, left + size, top + tall, top)
@@ -207,21 +207,21 @@ def _beside(page: Axes, bounds: list[float], part: Part, *, left: float, most: f
     axes.plot(norms.mean(-1), bounds, color=CURVES[0], marker="o", markersize=4)
     axes.set(xlim=(0, 1.08 * most), ylim=(high + 0.08, low - 0.08))
     axes.set_yticks(bounds, ["in", *(f"after {k + part.first}" for k in range(len(part.weights)))])
-    axes.tick_params(labelsize=8.5)
+    axes.tick_params(labelsize=9)
     axes.xaxis.tick_top()
     axes.spines["top"].set_visible(True)
     axes.spines["bottom"].set_visible(False)
     axes.locator_params(axis="x", nbins=4)
-    page.text(left, low - 0.36, "norm of a token", fontsize=8.5, va="bottom")
+    page.text(left, low - 0.36, "norm of a token", fontsize=9, va="bottom")
 
 
 def _scale(page: Axes, *, left: float, top: float) -> None:
     """What the colours mean, in a line under the maps."""
     middle = top + 0.13
-    page.text(left, middle, "weight  0", fontsize=8.5, va="center")
+    page.text(left, middle, "weight  0", fontsize=9, va="center")
     ramp = torch.linspace(0, 1, 64, device="cpu")[None].numpy()
     page.imshow(
         ramp, cmap=HEAT, extent=(left + 0.66, left + 1.86, middle + 0.06, middle - 0.06), aspect="auto"
     )
-    page.text(left + 1.92, middle, "1", fontsize=8.5, va="center")
-    page.text(left + 2.3, middle, "rows: queries,  columns: keys", fontsize=8.5, va="center", color=MUTED)
+    page.text(left + 1.92, middle, "1", fontsize=9, va="center")
+    page.text(left + 2.3, middle, "rows: queries,  columns: keys", fontsize=9, va="center", color=MUTED)

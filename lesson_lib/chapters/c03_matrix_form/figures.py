@@ -116,8 +116,8 @@ def learned_relation(table: Tensor, partner: Tensor) -> Picture:
     left.axhline(n - 0.5, color="white", linewidth=2)
     names = [*range(n), *range(len(table) - n)]
     left.set(title="learned: M", xticks=range(len(table)), yticks=range(len(table)))
-    left.set_xticklabels(names, fontsize=8)
-    left.set_yticklabels(names, fontsize=8)
+    left.set_xticklabels(names, fontsize=9)
+    left.set_yticklabels(names, fontsize=9)
     left.set_xlabel("asked:  guest  |  card")
     left.set_ylabel("asks:  card  |  guest")
     figure.colorbar(image, ax=left, label="part of the score", fraction=0.05)

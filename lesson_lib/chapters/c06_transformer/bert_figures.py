@@ -154,7 +154,7 @@ def stored_unread() -> Picture:
             hatch=("", "//", "..")[k],
             label=f"seed {seed}",
         )
-        axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=8)
+        axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
     axes.set_xticks(range(len(names)), names.values())
     axes.set_ylim(0, 1.12)

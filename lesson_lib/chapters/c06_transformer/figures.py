@@ -231,7 +231,7 @@ def probe(rows: Sequence[Mapping]) -> Picture:
                 hatch="//" * k,
                 label=label,
             )
-        axes.set_xticks(range(len(names)), names, fontsize=8)
+        axes.set_xticks(range(len(names)), names, fontsize=9)
         axes.set_ylim(0, 1.05)
         axes.set_title(f"seed {seed}", loc="left")
     grid[0][0].set_ylabel("share of sentences")
@@ -263,7 +263,7 @@ def interference(rows: Sequence[Mapping]) -> Picture:
             shares = [row[key][1] for row in places]
             axes.bar(at, shares, width=0.36, color=color(k), hatch="//" * k, label=label)
         axes.axhline(places[0]["before"][1], color="black", linestyle="--", linewidth=1)
-        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+        axes.set_xticks(range(len(names)), names, rotation=90, fontsize=9)
         axes.set_ylim(0, 1.05)
         axes.set_title(f"seed {seed}", loc="left")
     grid[0][0].set_ylabel("verbs in the right number")

@@ -182,4 +182,4 @@ def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -
         ground = {"facecolor": edge, "edgecolor": "none", "pad": 1}
         place = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
         corner = ((left if near else right) - 0.5, (top if above else bottom) - 0.5)
-        axes.text(*corner, name, fontsize=8, color="white", bbox=ground, **place)
+        axes.text(*corner, name, fontsize=9, color="white", bbox=ground, **place)

@@ -109,7 +109,7 @@ def _number(axes: Axes, pixel: Pixel, number: int, shade: Tensor) -> None:
     """A number on a pixel, in ink that reads well on its colour."""
     red, green, blue = shade.tolist()
     tone = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
-    axes.text(pixel[1], pixel[0], str(number), ha="center", va="center", fontsize=8, color=tone)
+    axes.text(pixel[1], pixel[0], str(number), ha="center", va="center", fontsize=9, color=tone)
 
 
 def _vector(axes: Axes, column: int, line: int, number: int, vector: Tensor) -> None:

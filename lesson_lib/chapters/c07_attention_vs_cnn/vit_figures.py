@@ -43,7 +43,7 @@ def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str 
         axes.axhline(CHANCE[task], color="0.5", linewidth=1, zorder=0)
         beside = {"xycoords": ("axes fraction", "data"), "xytext": (0, -3), "textcoords": "offset points"}
         axes.annotate(
-            "chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=8.5, color="0.35"
+            "chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=9, color="0.35"
         )
         if len(axes.get_xticks()) > 5:
             axes.tick_params(axis="x", labelrotation=45)
@@ -184,7 +184,7 @@ def judged(
             weight = "normal" if answers[k] == label else "bold"
             axes.text(
                 0.5, -0.06 - 0.13 * line, f"{name}: {answers[k]}", transform=axes.transAxes, ha="center",
-                va="top", fontsize=8.5, color=shade, fontweight=weight,
+                va="top", fontsize=9, color=shade, fontweight=weight,
             )  # fmt: skip
     trim(figure)
     return Picture(

@@ -113,7 +113,7 @@ def costs(rows: Sequence[Row], *, backward: bool = False, reach_s: float | None 
             axes.axvline(reach_s, color="0.3", linestyle="--", linewidth=1, zorder=0)
             beside = {"xytext": (3, -3), "textcoords": "offset points", "va": "top"}
             text = f"accuracy\nneeds no more\nthan {reach_s:g} s"
-            axes.annotate(text, (reach_s, 1), xycoords=("data", "axes fraction"), fontsize=8, **beside)
+            axes.annotate(text, (reach_s, 1), xycoords=("data", "axes fraction"), fontsize=9, **beside)
         _time_axis(axes)
         axes.set_xlabel("speech")
         axes.set_title(title, loc="left")

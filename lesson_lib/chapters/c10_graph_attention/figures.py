@@ -68,7 +68,7 @@ def messages(
             axes.text(x, y, _number(number), ha="center", va="center", color="black" if edge else "0.4")
         axes.text(7.8, y, "→", ha="center", va="center", color="black" if edge else "0.7")
         if not edge:
-            axes.text(1.95, y, "no edge", ha="center", va="center", fontsize=8.5, color="0.4")
+            axes.text(1.95, y, "no edge", ha="center", va="center", fontsize=9, color="0.4")
             continue
         arrow = {"arrowstyle": "-|>", "mutation_scale": 10 + 8 * weights[y], "color": "#222222"}
         ends = {"posA": (9.4, y), "posB": (11.0, middle + 0.25 * (y - middle))}
@@ -144,7 +144,7 @@ def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
             _swarm(axes, mine, y, color(y % 7), MARKERS[y % len(MARKERS)])
         axes.axvline(chance[task], color="0.4", linestyle="--", linewidth=1, zorder=0)
         beside = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (0, 2)}
-        axes.annotate("guessing", (chance[task], 1.0), **beside, ha="center", fontsize=8, color="0.35")
+        axes.annotate("guessing", (chance[task], 1.0), **beside, ha="center", fontsize=9, color="0.35")
         axes.set_xlim(-0.03, 1.06)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
         axes.set_title(task.replace(", ", ",\n"), loc="left", pad=16)

@@ -110,7 +110,7 @@ def network(
     axes.legend(handles=_legend(task, guesses), loc="lower center", ncols=5, frameon=False, fontsize=9)
     if drawing.largest is not None:
         thickest = f"thickest line: {drawing.largest:.2f}"
-        axes.text(WIDE - 0.1, -0.42, thickest, ha="right", va="bottom", fontsize=8.5, color="0.3")
+        axes.text(WIDE - 0.1, -0.42, thickest, ha="right", va="bottom", fontsize=9, color="0.3")
     return Picture(figure, _alt(weights, node, guesses), _caption(drawing, weights, node, guesses))
 
 

@@ -84,7 +84,7 @@ def _band(n_layers: int, shortest: int) -> tuple[list[Any], ...]:
 def _box(axes: Axes, x: float, y: float, text: str, *, marked: bool, hue: str, wide: float = 0.8) -> None:
     style = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": hue if marked else "0.7"}
     axes.text(
-        x, y, text, ha="center", va="center", fontsize=8 if "\n" in text else 11,
+        x, y, text, ha="center", va="center", fontsize=9 if "\n" in text else 11,
         weight="bold" if marked else "normal", bbox=style | {"linewidth": 2 if marked else 1},
     )  # fmt: skip
 
