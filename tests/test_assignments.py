@@ -89,7 +89,10 @@ def test_the_answers_of_the_source_earn_all_points(name, home, no_shape_hook):
     for cell in made.cells:
         role = cell.metadata.get("nbgrader", {})
         if role.get("grade") and not role["solution"]:
-            hidden = ast.parse(cell.source[cell.source.index("import builtins") :])
+            text = cell.source[cell.source.index("import builtins") :]
+            if name != LESSON_NAMES[0]:  # there the library is imported anew for each answer, as in a class
+                text = text.replace('== "lesson_lib"', '== "none of it"')
+            hidden = ast.parse(text)
             verdict = eval_last(hidden, session)
             earned[verdict["exercise"]] = verdict["points"]
         elif cell.cell_type == "code" and not cell.source.startswith("picture("):

@@ -255,7 +255,7 @@ INSTEAD = {  # what is handed in is no function, or not as a function should be
         Made(lambda: torch.nested.nested_tensor([torch.ones(2)] * 2)), "one number", NUMBER
     ),
     "a subclass, as a number": Odd(torch.tensor(7.0).as_subclass(Refusing), "too small", NUMBER, "failed"),
-    "a text that loops, as a number": Odd(Text("7"), "had no answer after", NUMBER, "failed"),
+    "a text that loops, as a number": Odd(Text("7"), "7 is too small", NUMBER, "failed"),
     "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER),
     "an object that loops, as a letter": Odd(Loops(), "you handed in a Loops", CHOICE),
     "an object that raises, as a letter": Odd(Raises(), "you handed in a Raises", CHOICE),

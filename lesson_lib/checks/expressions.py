@@ -7,6 +7,7 @@ import operator
 import re
 import unicodedata
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -42,7 +43,7 @@ def number_in(answer: Any) -> tuple[float | None, str]:
     elif not is_a(answer, (str, numbers.Number, Decimal)):
         return None, f"one number is asked for, you handed in {described(answer)}; {HELP}"
     try:
-        number = _value_of(answer) if is_a(answer, str) else float(answer)
+        number = _value_of(str.__str__(answer)) if is_a(answer, str) else float(answer)
     except OverflowError:
         return None, "that number is too large for any computer's float: far beyond the answer"
     except ZeroDivisionError:
@@ -59,6 +60,7 @@ class _Unknown(ValueError):
     """A part of an expression that has no meaning here."""
 
 
+@lru_cache(maxsize=4096)  # a generator looks at the same few numbers again and again
 def _value_of(text: str) -> float:
     if len(text) > LONGEST:  # before each of its characters is looked at
         raise _Unknown(f"that expression has more than {LONGEST} characters")

@@ -330,7 +330,7 @@ def three_neighbours(first: Number, n: int) -> Number:
             ),
             answer=answer,
             value=mixed // total,
-            tolerance=0.03,
+            tolerance=0.01,
             hints=(
                 f"Which edges end at node {node}, and so whom may it look at?",
                 "exp(ln 9) is 9. What are the exponentials of the three scores, and what is exp(0)?",
