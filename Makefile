@@ -7,10 +7,11 @@ LEARN := $(VENV)/.learn$(TORCH)
 TEST := $(VENV)/.test$(TORCH)
 TEACH := $(VENV)-class/.class$(TORCH)
 TEACHER := $(VENV)-class/bin/python
+SITE := $(VENV)-site/.site
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts assignments collect class class-report test-gpu
+.PHONY: help setup setup-test setup-site setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +20,7 @@ help:  ## this list
 setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside this folder)
 	@echo 'Ready. To start: make lab'
 setup-test: $(TEST)
+setup-site: $(SITE)
 setup-class: $(TEACH)  ## make .venv-class for instructors: slides, grading, a server for a class (Linux, macOS)
 
 lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)
@@ -38,6 +40,9 @@ ring: $(LEARN)  ## attention over 1, 2, 3 and 4 processes, measured (longer: mak
 slides: $(TEACH)  ## slides that need no network: of the parts (some: ARGS=03), or of a plan: make slides PLAN=half-day
 	@$(TEACHER) -m lesson_lib slides $(if $(PLAN),--plan $(PLAN)) $(ARGS)
 
+site: $(TEST) $(SITE)  ## the course as pages for any browser, without a network (build/site)
+	@$(RUN) -m lesson_lib site
+
 handouts: $(TEACH)  ## the sheets of a room as one PDF (others: make handouts ARGS='test_a test_b')
 	@$(TEACHER) -m lesson_lib handouts $(ARGS)
 
@@ -54,7 +59,7 @@ class-report: $(TEACH)  ## a page on what the class has done, of learners who ra
 	@mkdir -p build && $(TEACHER) -m lesson_lib report class/data/homes --to build/class_report.html
 
 # The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
-test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit
+test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)) $(SITE))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit
 	@$(RUN) tests/parts.py
 
 # No environment of ours: the machine's torch, and wheels that are collected where there is a network (tests/gpu/gather.sh).
@@ -92,6 +97,15 @@ $(TEACH): requirements-class.txt requirements.txt pyproject.toml class/package.j
 	@$(call install,requirements-class.txt,$(VENV)-class)
 	@cp class/package.json class/package-lock.json $(VENV)-class/
 	@cd $(VENV)-class && PATH="$$PWD/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# What makes the site needs no torch: Sphinx, and two packages of npm.
+$(SITE): requirements-site.txt site/package.json site/package-lock.json
+	@test -x $(VENV)-site/bin/pip || $(PYTHON) -m venv $(VENV)-site
+	@echo 'Installing requirements-site.txt into $(VENV)-site ...'
+	@$(VENV)-site/bin/python -m pip install -q -r requirements-site.txt
+	@cp site/package.json site/package-lock.json $(VENV)-site/
+	@cd $(VENV)-site && PATH="$$PWD/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # 1. preflight; 2. the environment $(2); 3. the pins (TORCH in the place of ours), whatever fits already is kept. A stamp follows.

@@ -238,9 +238,11 @@ def page(
     *,
     lesson: str | None = None,
     after: bool = False,
+    up: str = "",
 ) -> "Page":
     """The ledger's rows as one page, chapter by chapter: all of them, or those with that verdict, source,
-    words, or decided in that notebook (`lesson`); `after`: of the other ledger, after the sources.
+    words, or decided in that notebook (`lesson`); `after`: of the other ledger, after the sources. `up`
+    stands before each link: "../" in a notebook of a folder.
 
     `words` are looked for in id, claim and reason; upper and lower case are the same. Raises ValueError where
     no verdict, source or lesson is called so, TypeError where `words` is no text.
@@ -266,7 +268,7 @@ def page(
         and all(word in " ".join(_words(row)).lower() for word in wanted)
     ]
     order = {row.id: i for i, row in enumerate(rows)}
-    return Page(tuple(sorted(rows, key=lambda row: (row.chapter, order[row.id]))))
+    return Page(tuple(sorted(rows, key=lambda row: (row.chapter, order[row.id]))), up)
 
 
 def _words(row: Claim) -> tuple[str, ...]:
@@ -279,6 +281,7 @@ class Page:
     each."""
 
     rows: tuple[Claim, ...]
+    up: str = ""  # before each link
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -303,8 +306,8 @@ class Page:
             told = [
                 (
                     (
-                        f'{SIGNS[row.verdict]} {row.verdict}<br><a href="{address(row.id)}">{row.id}</a>'
-                        f" ({', '.join(row.sources)})"
+                        f"{SIGNS[row.verdict]} {row.verdict}<br>"
+                        f'<a href="{self.up}{address(row.id)}">{row.id}</a> ({", ".join(row.sources)})'
                     ),
                     html.escape(row.claim) + (f"<br>{row.quoted}" if row.quoted else ""),
                     html.escape(row.reason),

@@ -206,6 +206,7 @@ def test_a_row_shows_its_source_s_own_sentence_and_links_to_evidence(quoted):
         for part in ('<q lang="zh">除以根号 &lt;d&gt;</q>', "divide by the root", "<i>S2, 3.1</i>"):
             assert part in shown
     assert 'href="evidence/02_scoring_evidence.ipynb#cell-id=abc"' in page()._repr_html_()
+    assert 'href="../evidence/02_scoring_evidence.ipynb#cell-id=abc"' in page(up="../")._repr_html_()
     assert (
         [row.id for row in page(words="根号").rows]
         == ["score-3"]

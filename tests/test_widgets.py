@@ -82,6 +82,14 @@ def test_softmax_answers_odd_input_with_a_sentence(text, words):
 def test_softmax_over_one_score_is_refused():
     with pytest.raises(ValueError, match="always 1"):
         SoftmaxExplorer((1.0,))
+    with pytest.raises(ValueError, match="names must be one for each of 3 scores, got"):
+        SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben"))
+
+
+def test_scores_have_the_names_of_their_people_and_further_ones_are_keys():
+    w = SoftmaxExplorer((1.0, 3.0), names=("Ann", "Ben"))
+    w.scores.value = "5, 3, 1"
+    assert [name in w.drawing.value for name in ("Ann", "Ben", "key 3", "key 1")] == [True] * 3 + [False]
 
 
 def test_steps_go_forward_and_back_and_stop_at_the_ends():

@@ -1,5 +1,5 @@
 """The command line: `python -m lesson_lib doctor | lab | capstone | model | build | figures | experiments |
-ring | slides | handouts | assignments | collect | class | report`.
+ring | slides | handouts | site | assignments | collect | class | report`.
 
 Each command imports what it needs when it is called, so that `lab` starts without waiting for torch.
 """
@@ -79,6 +79,8 @@ def parser() -> argparse.ArgumentParser:
         "--plan", default="", help="a deck for each session of a plan: half-day, two-days, eight-weeks"
     )
     slides.add_argument("--to", type=Path, default=ROOT / "build" / "slides", metavar="FOLDER")
+    pages = commands.add_parser("site", help="the course as pages for any browser (make site)")
+    pages.add_argument("--to", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
     sheets = commands.add_parser(
         "handouts", help="the sheets of a room as one page, and as a PDF (make handouts)"
     )
@@ -186,6 +188,10 @@ def _run(chosen: argparse.Namespace) -> int:
         return slides.main(chosen.names, plan=chosen.plan, to=chosen.to)
     if chosen.command == "class":
         return classroom.main(**{k: v for k, v in vars(chosen).items() if k != "command"})
+    if chosen.command == "site":
+        from lesson_lib.cli import site
+
+        return site.main(to=chosen.to)
     if chosen.command == "handouts":
         from lesson_lib.cli import handouts
 

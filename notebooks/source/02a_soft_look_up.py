@@ -50,11 +50,11 @@ The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divi
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
 
-Powers of $e$ are positive, so negative scores do no harm. Move the sliders: who loses most when Ann's score rises to 5?
+Powers of $e$ are positive, so negative scores do no harm. Type 5 in place of Ann's 1: who loses most? Then move the sliders.
 """
 
 # %%
-SoftmaxExplorer((1.0, 3.0, 5.0))
+SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %%
 predict("plus_or_times")

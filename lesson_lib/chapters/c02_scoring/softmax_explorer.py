@@ -14,15 +14,17 @@ from lesson_lib.widgets.explorer import Explorer, number
 
 class SoftmaxExplorer(Explorer):
     """Scores and their weights side by side; multiply the scores (1 / temperature), add a constant, or type
-    others.
+    others. `names` says whose scores they are.
 
-    Raises ValueError where fewer than 2 scores are given.
+    Raises ValueError where fewer than 2 scores are given, or other names than scores.
     """
 
-    def __init__(self, scores: tuple[float, ...] = (2.0, 4.0, 4.0)) -> None:
+    def __init__(self, scores: tuple[float, ...] = (2.0, 4.0, 4.0), names: tuple[str, ...] = ()) -> None:
         if len(scores) < 2:
             raise ValueError(f"a softmax over fewer than 2 scores is always 1; got {list(scores)}")
-        self.start = tuple(scores)
+        if names and len(names) != len(scores):
+            raise ValueError(f"names must be one for each of {len(scores)} scores, got {list(names)}")
+        self.start, self.names = tuple(scores), tuple(names)
         wide = {"style": {"description_width": "initial"}, "layout": ipywidgets.Layout(width="340px")}
         self.scores = ipywidgets.Text(
             ", ".join(number(s) for s in scores), description="scores", continuous_update=False, **wide
@@ -61,16 +63,20 @@ class SoftmaxExplorer(Explorer):
             attend(one, changed[:, None], changed[:, None], score=dot).weights[0].tolist(),
         )
 
+    def name_of(self, i: int) -> str:
+        """Whose the i-th score is; those that are typed beyond the names are keys."""
+        return self.names[i] if i < len(self.names) else f"key {i + 1}"
+
     def draw(self) -> str:
         try:
             scores, weights = self.weights()
         except ValueError as error:
             return f"<p role='alert'>{html.escape(str(error))}</p>"
         rows = "".join(
-            f"<tr><td>key {i}</td><td>{number(s)}</td><td>{w:.4f}</td><td"
+            f"<tr><td>{html.escape(self.name_of(i))}</td><td>{number(s)}</td><td>{w:.4f}</td><td"
             " style='text-align:left;min-width:260px'><div"
             f" style='height:16px;width:{260 * w:.1f}px;background:{CURVES[0]}'></div></td></tr>"
-            for i, (s, w) in enumerate(zip(scores, weights, strict=True), start=1)
+            for i, (s, w) in enumerate(zip(scores, weights, strict=True))
         )
         head = "<tr><th></th><th>score</th><th>weight</th><th></th></tr>"
         return (
@@ -82,11 +88,11 @@ class SoftmaxExplorer(Explorer):
         _, weights = self.weights()
         return bars(
             {
-                f"key {i}\nscore {number(s)}": w
-                for i, (s, w) in enumerate(zip(self.start, weights, strict=True), start=1)
+                f"{self.name_of(i)}\nscore {number(s)}": w
+                for i, (s, w) in enumerate(zip(self.start, weights, strict=True))
             },
             alt=(
-                "The softmax explorer as it starts: one bar per key for the scores"
+                "The softmax explorer as it starts: a bar of weight for each of the scores"
                 f" {', '.join(map(number, self.start))}."
             ),
             y_axis="weight",

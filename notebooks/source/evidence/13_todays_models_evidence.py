@@ -523,4 +523,4 @@ claim(
 )
 
 # %%
-page(after=True)
+page(after=True, up="../")

@@ -1,0 +1,99 @@
+"""How Sphinx makes pages of what lesson_lib/cli/site.py has laid out beside this file (build/site-source)."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOOLS = Path(sys.prefix)  # .venv-site: node, and the packages of package.json
+
+project = "Attention"
+language = "en"
+extensions = ["myst_nb"]
+exclude_patterns = ["_build", "README.md"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+html_theme = "furo"
+html_title = "One function: attention"
+html_static_path = ["_static"]
+html_extra_path = ["_extra"]  # pictures, downloads
+html_css_files = ["katex/katex.min.css", "site.css"]
+html_js_files = [("attend.js", {"defer": "defer"}), ("site.js", {"defer": "defer"})]
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch the pages' sources, which fails from the file system
+html_theme_options = {"navigation_with_keys": False}
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
+
+nb_execution_mode = "off"
+nb_output_stderr = "show"
+nb_code_prompt_show = "Show what is imported"
+nb_code_prompt_hide = "Hide what is imported"
+nb_mime_priority_overrides = [("html", "text/html", 0), ("html", "text/plain", 10)]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+myst_dmath_double_inline = True
+suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "misc.highlighting_failure"]
+
+
+class Formulas:
+    """KaTeX in one node process: formulas are made when the site is built, and need no script in the page."""
+
+    def __init__(self):
+        self.made = {}
+        self.node = None
+
+    def html(self, tex, display):
+        if (tex, display) not in self.made:
+            if self.node is None:
+                words = [str(TOOLS / "bin" / "node"), str(HERE / "katex.cjs")]
+                options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+                paths = {"NODE_PATH": str(TOOLS / "node_modules"), "PATH": str(TOOLS / "bin")}
+                self.node = subprocess.Popen(words, env=paths, encoding="utf-8", **options)
+            self.node.stdin.write(json.dumps({"tex": tex, "display": display}) + "\n")
+            self.node.stdin.flush()
+            said = json.loads(self.node.stdout.readline())
+            if "error" in said:
+                raise ValueError(f"{said['error']} in the formula {tex}")
+            self.made[tex, display] = said["html"]
+        return self.made[tex, display]
+
+
+def setup(app):
+    """Formulas by KaTeX; it gives each the MathML that a screen reader says."""
+    from docutils import nodes
+
+    formulas = Formulas()
+
+    def inline(self, node):
+        self.body.append(formulas.html(node.astext(), False))
+        raise nodes.SkipNode
+
+    def display(self, node):
+        self.body.append(f'<div class="formula">{formulas.html(node.astext(), True)}</div>')
+        raise nodes.SkipNode
+
+    app.add_html_math_renderer("katex", (inline, None), (display, None))
+    app.config.html_math_renderer = "katex"
+    app.connect("build-finished", mend)
+
+
+# What the theme and myst-nb write, and what a reader of the screen needs: levels of headings, names that are
+# those one sees, and regions that scroll and can be reached by Tab.
+MENDED = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+    "<pre>": '<pre tabindex="0">',
+    '<div class="formula">': '<div class="formula" tabindex="0">',
+}
+
+
+def mend(app, error):
+    """Mend the pages that were written."""
+    for path in Path(app.outdir).rglob("*.html") if error is None else ():
+        text = path.read_text(encoding="utf-8")
+        for old, new in MENDED.items():
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,98 @@
+"""The site's sources: links, anchors, folds, pictures; no Sphinx needed. Its pages are driven in
+tests/browser/test_site.py."""
+
+import base64
+import re
+
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lesson_lib.cli import kinds, site
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNsYGBiYAAAApIAhPd8o1gAAAAASUVORK5CYII="
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "_extra" / "pictures").mkdir(parents=True)
+    return tmp_path
+
+
+def page_of(source, *cells, name="02a_soft_look_up", wanted=()):
+    return site.of_notebook(new_notebook(cells=list(cells)), name, set(wanted), source, site.Laid()).cells
+
+
+def test_the_way_is_the_readmes_with_every_part_and_its_minutes():
+    way = site.lessons()
+    parts = kinds.built(site.ROOT, ("part",))
+    assert {one.name for one in way} == {*parts, "00_start_here", "14_capstone"}
+    assert all(one.minutes >= 10 for one in way) and 12 <= sum(one.core for one in way) < len(way)
+    (first,) = (one for one in way if one.number == "02a")
+    assert first.core and first.asks == "How much do I listen to each of three answers?"
+
+
+def test_a_picture_is_a_file_with_its_alt_text(source):
+    cell = new_code_cell("draw()", outputs=[new_output(
+        "display_data", data={"image/png": PNG, "text/plain": "A <square>."},
+        metadata={"image/png": {"alt": "A <square>.", "width": 2}},
+    )])  # fmt: skip
+    (cell,) = page_of(source, cell, name="evidence/02_scoring_evidence")
+    made = cell.outputs[0].data["text/html"]
+    (file,) = (source / "_extra" / "pictures").iterdir()
+    assert file.read_bytes() == base64.b64decode(PNG)
+    assert (
+        f'src="../pictures/{file.name}"' in made and 'alt="A &lt;square&gt;."' in made and 'width="2"' in made
+    )
+
+
+def test_a_link_to_a_cell_leads_to_its_anchor(source):
+    said = "<a href='evidence/02_scoring_evidence.ipynb#cell-id=abc'>e</a>"
+    said += ' <a href="03_matrix_form.ipynb">m</a>'
+    linking = new_code_cell(
+        "x", outputs=[new_output("execute_result", data={"text/html": said, "text/plain": ""})]
+    )
+    target = new_markdown_cell("Here.", id="abc")
+    cells = page_of(source, linking, target, wanted=["abc"])
+    assert cells[0].outputs[0].data["text/html"] == (
+        "<a href='evidence/02_scoring_evidence.html#abc'>e</a> <a href=\"03_matrix_form.html\">m</a>"
+    )
+    assert [c.source for c in cells[1:]] == ['<span id="abc"></span>', "Here."]
+
+
+def test_what_a_cell_asks_stands_without_its_code_and_imports_are_folded(source):
+    asked = new_code_cell('predict("ann_share")', outputs=[new_output("stream", text="PREDICT")])
+    setup = new_code_cell("import torch\n\nwarm_up()", outputs=[new_output("stream", text="Nothing returns")])
+    code = new_code_cell("x = 1", metadata={"tags": ["slide"]})
+    cells = page_of(source, asked, setup, code)
+    assert [cell.metadata.tags for cell in cells] == [["remove-input"], ["hide-input"], ["slide"]]
+    assert cells[0].outputs and not cells[1].outputs, "in a page nothing returns after days"
+
+
+def test_a_live_drawing_keeps_its_picture_for_pages_without_scripts(source):
+    still = new_output("display_data", data={"image/png": PNG, "text/plain": "Bars."})
+    (cell,) = page_of(
+        source, new_code_cell('SoftmaxExplorer((1.0, 3.0), names=("Ann", "Ben"))', outputs=[still])
+    )
+    made = cell.outputs[0].data["text/html"]
+    assert 'data-live="listen" data-names="Ann,Ben" data-scores="1.0,3.0"' in made and 'alt="Bars."' in made
+    (part,) = (site.ROOT / "notebooks").glob("02a_*.ipynb")
+    assert site.LIVE.search(part.read_text("utf-8").replace('\\"', '"'))
+
+
+def test_the_guide_keeps_links_that_stay_and_shows_no_test_before_its_day(source):
+    pages = site._guide(site.ROOT, source)
+    assert pages[0] == "instructor/README" and "instructor/plans/half_day" in pages
+    assert not [name for name in pages if "test_" in name or "spoken" in name]
+    text = (source / "instructor" / "plans" / "half_day.md").read_text("utf-8")
+    assert "[02a](../02_scoring.md)" in text and "[worksheet](../room/worksheet.md)" in text
+    for path in source.glob("instructor/**/*.md"):
+        for where in re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)", path.read_text("utf-8")):
+            if not where.startswith("http"):
+                inside = where.endswith(".ipynb") or (path.parent / where).resolve().exists()
+                assert inside, f"{path.name}: {where}"
+
+
+def test_without_its_tools_the_site_says_what_to_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(site, "TOOLS", tmp_path / ".venv-site")
+    assert site.main(to=tmp_path / "site") == 1
+    assert ".venv-site is missing or not complete; run: make site" in capsys.readouterr().out
