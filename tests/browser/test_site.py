@@ -14,8 +14,10 @@ from lesson_lib.attention import attend
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.cli import site
 
-DRIVEN = ("index", "00_start_here", "02a_soft_look_up", "evidence/02_scoring_evidence",
-          "exercises/03_matrix_form", "glossary", "sources", "instructor/plans/half_day", "search")  # fmt: skip
+DRIVEN = (
+    "index", "00_start_here", "02a_soft_look_up", "evidence/02_scoring_evidence", "search",
+    "exercises/03_matrix_form", "glossary", "sources", "instructor/plans/half_day",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
