@@ -3,6 +3,9 @@ tests/browser/test_site.py."""
 
 import base64
 import re
+import shutil
+import subprocess
+import zipfile
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -19,7 +22,13 @@ def source(tmp_path):
 
 
 def page_of(source, *cells, name="02a_soft_look_up", wanted=()):
-    return site.of_notebook(new_notebook(cells=list(cells)), name, set(wanted), source, site.Laid()).cells
+    """The cells of a page but for its first text and how to run it."""
+    every = [new_markdown_cell("# Title"), *cells]
+    _, run_it, *made = site.of_notebook(
+        new_notebook(cells=every), name, set(wanted), source, site.Laid()
+    ).cells
+    assert f'notebooks/{name}.ipynb" download' in run_it.source
+    return made
 
 
 def test_the_way_is_the_readmes_with_every_part_and_its_minutes():
@@ -77,6 +86,19 @@ def test_a_live_drawing_keeps_its_picture_for_pages_without_scripts(source):
     assert 'data-live="listen" data-names="Ann,Ben" data-scores="1.0,3.0"' in made and 'alt="Bars."' in made
     (part,) = (site.ROOT / "notebooks").glob("02a_*.ipynb")
     assert site.LIVE.search(part.read_text("utf-8").replace('\\"', '"'))
+
+
+def test_the_course_is_one_zip_of_what_git_has(tmp_path):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / "kept.txt").write_text("kept", "utf-8")
+    (tmp_path / "other.txt").write_text("other", "utf-8")
+    subprocess.run(["git", "add", "kept.txt"], cwd=tmp_path, check=True)
+    assert site.zip_of(tmp_path, tmp_path / "course.zip")
+    with zipfile.ZipFile(tmp_path / "course.zip") as file:
+        assert file.namelist() == ["attention-course/kept.txt"]
+    (tmp_path / "empty").mkdir()
+    shutil.rmtree(tmp_path / ".git")
+    assert not site.zip_of(tmp_path / "empty", tmp_path / "none.zip") and not (tmp_path / "none.zip").exists()
 
 
 def test_the_guide_keeps_links_that_stay_and_shows_no_test_before_its_day(source):

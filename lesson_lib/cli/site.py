@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from lesson_lib.cli import kinds
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / ".venv-site"
 CORE = "●"
+ZIP = "attention-course.zip"
 # Of the guide: what is held back until a test has been written.
 KEPT_BACK = ("assessment/test_a.md", "assessment/test_b.md", "assessment/test_key.md")
 LEFT_OUT = ("spoken",)  # keys to slides, not to be read alone
@@ -73,6 +75,8 @@ def main(*, to: Path = ROOT / "build" / "site", root: Path = ROOT) -> int:
     source = root / "build" / "site-source"
     laid = lay_out(root, source)
     _assets(source)
+    if not zip_of(root, source / "_extra" / ZIP):
+        print("git does not answer here: the site has no zip of the course")
     shutil.rmtree(to, ignore_errors=True)
     words = [str(python), "-m", "sphinx", "-q", "-b", "html", "-j", "auto", str(source), str(to)]
     done = subprocess.run(words, capture_output=True, text=True)
@@ -107,6 +111,9 @@ def lay_out(root: Path, source: Path) -> Laid:
     wanted = {found[2] for nb in read.values() for text in _texts(nb) for found in _cell_links(text)}
     for name, notebook in read.items():
         laid.pages.setdefault(kinds.kind_of(name), []).append(name)
+        download = source / "_extra" / "notebooks" / f"{name}.ipynb"
+        download.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / "notebooks" / f"{name}.ipynb", download)
         page = of_notebook(notebook, name, wanted, source, laid)
         path = source / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,8 +148,32 @@ def of_notebook(
                 cell.outputs = [] if "warm_up()" in cell.source else cell.outputs
             cell.metadata["tags"] = sorted(tags)
         cells.append(cell)
+    first = next(i for i, c in enumerate(cells) if c.cell_type == "markdown" and c.source.startswith("# "))
+    cells.insert(first + 1, new_markdown_cell(_run_it(name, up), id="run-it"))
     notebook.cells = cells
     return notebook
+
+
+def _run_it(name: str, up: str) -> str:
+    """How a reader gets from a page to the notebook that runs."""
+    lab = name if "/" in name else kinds.number_of(name) or name
+    return (
+        f'<p class="run-it"><a href="{up}notebooks/{name}.ipynb" download>This notebook</a> runs with the'
+        f" course (<code>make lab ARGS={lab}</code>): there you write, and the checks answer.</p>"
+    )
+
+
+def zip_of(root: Path, to: Path) -> bool:
+    """Write the course, as git has it, to one zip; False where there is no git to ask."""
+    try:
+        said = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    names = [name for name in said.stdout.decode("utf-8").split("\0") if name and (root / name).is_file()]
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in names:
+            file.write(root / name, f"attention-course/{name}")
+    return True
 
 
 def folds(text: str) -> str:

@@ -42,9 +42,7 @@ def curves(points: Mapping[str, Mapping[str, Sequence]], task: str, result: str 
     for axes in picture.figure.axes:
         axes.axhline(CHANCE[task], color="0.5", linewidth=1, zorder=0)
         beside = {"xycoords": ("axes fraction", "data"), "xytext": (0, -3), "textcoords": "offset points"}
-        axes.annotate(
-            "chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=9, color="0.35"
-        )
+        axes.annotate("chance", (1.0, CHANCE[task]), **beside, ha="right", va="top", fontsize=9, color="0.35")
         if len(axes.get_xticks()) > 5:
             axes.tick_params(axis="x", labelrotation=45)
     return picture
