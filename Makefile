@@ -11,7 +11,7 @@ SITE := $(VENV)-site/.site
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-site setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu
+.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ help:  ## this list
 setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside this folder)
 	@echo 'Ready. To start: make lab'
 setup-test: $(TEST)
-setup-site: $(SITE)
+
 setup-class: $(TEACH)  ## make .venv-class for instructors: slides, grading, a server for a class (Linux, macOS)
 
 lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)

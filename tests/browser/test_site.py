@@ -25,7 +25,7 @@ def built(tmp_path_factory) -> Path:
     """The site, made for these tests; without its environment they are skipped, and fail in CI."""
     if not (site.TOOLS / "node_modules" / "axe-core").exists():
         if os.environ.get("CI"):
-            pytest.fail("make setup-site has not been run, and CI is set", pytrace=False)
+            pytest.fail(".venv-site is missing (make site makes it), and CI is set", pytrace=False)
         pytest.skip("no .venv-site: make site makes it")
     folder = tmp_path_factory.mktemp("site") / "site"
     assert site.main(to=folder) == 0

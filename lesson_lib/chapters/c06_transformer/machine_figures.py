@@ -165,7 +165,7 @@ def _box(
     shift = 6.5 * (1 + note.count("\n")) if note else 0
     page.text(x, y - shift, name, fontsize=9, **text)
     if note:
-        page.text(x, y + 8, note, fontsize=9, color=MUTED, linespacing=1.2, **text)
+        page.text(x, y + 8, note, fontsize=8, color=MUTED, linespacing=1.2, **text)
 
 
 def _arrow(page: Axes, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
