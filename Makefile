@@ -20,7 +20,6 @@ help:  ## this list
 setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside this folder)
 	@echo 'Ready. To start: make lab'
 setup-test: $(TEST)
-
 setup-class: $(TEACH)  ## make .venv-class for instructors: slides, grading, a server for a class (Linux, macOS)
 
 lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)
