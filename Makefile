@@ -40,7 +40,7 @@ slides: $(TEACH)  ## slides that need no network: of the parts (some: ARGS=03), 
 	@$(TEACHER) -m lesson_lib slides $(if $(PLAN),--plan $(PLAN)) $(ARGS)
 
 site: $(TEST) $(SITE)  ## the course as pages for any browser, without a network (build/site)
-	@$(RUN) -m lesson_lib site
+	@$(RUN) -m lesson_lib site $(ARGS)
 
 handouts: $(TEACH)  ## the sheets of a room as one PDF (others: make handouts ARGS='test_a test_b')
 	@$(TEACHER) -m lesson_lib handouts $(ARGS)

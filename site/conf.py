@@ -1,4 +1,4 @@
-"""How Sphinx makes pages of what lesson_lib/cli/site.py has laid out beside this file (build/site-source)."""
+"""How Sphinx makes pages of what lesson_lib/cli/site has laid out beside this file (build/site-source)."""
 
 import json
 import subprocess
@@ -17,14 +17,25 @@ html_theme = "furo"
 html_title = "One function: attention"
 html_static_path = ["_static"]
 html_extra_path = ["_extra"]  # pictures, downloads
-html_css_files = ["katex/katex.min.css", "site.css"]
-html_js_files = [("attend.js", {"defer": "defer"}), ("site.js", {"defer": "defer"})]
+html_css_files = ["katex/katex.min.css", "chinese.css", "card.css", "site.css"]
+html_js_files = [
+    ("attend.js", {"defer": "defer"}),
+    ("player.js", {"defer": "defer"}),
+    ("site.js", {"defer": "defer"}),
+]
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_search_summary = False  # it would fetch the pages' sources, which fails from the file system
-html_theme_options = {"navigation_with_keys": False}
+FONTS = {
+    "font-stack": 'system-ui, -apple-system, "Segoe UI", Helvetica, Arial, "Noto Sans SC", sans-serif',
+    "font-stack--monospace": (
+        'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", "Noto Sans SC", monospace'
+    ),
+}
+html_theme_options = {"navigation_with_keys": False, "light_css_variables": FONTS}
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
 
 nb_execution_mode = "off"

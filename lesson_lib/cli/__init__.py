@@ -81,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
     slides.add_argument("--to", type=Path, default=ROOT / "build" / "slides", metavar="FOLDER")
     pages = commands.add_parser("site", help="the course as pages for any browser (make site)")
     pages.add_argument("--to", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
+    pages.add_argument(
+        "--still",
+        action="store_true",
+        help="run no cell: explorers are pictures (some 15 s instead of 3 min)",
+    )
     sheets = commands.add_parser(
         "handouts", help="the sheets of a room as one page, and as a PDF (make handouts)"
     )
@@ -191,7 +196,7 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "site":
         from lesson_lib.cli import site
 
-        return site.main(to=chosen.to)
+        return site.main(to=chosen.to, record=() if chosen.still else None)
     if chosen.command == "handouts":
         from lesson_lib.cli import handouts
 

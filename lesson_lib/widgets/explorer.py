@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
+from typing import ClassVar
 
 import ipywidgets
 from matplotlib import colormaps
@@ -40,8 +41,12 @@ class Explorer(ipywidgets.VBox):
     """Controls above a drawing. A subclass sets its controls, `draw() -> html` and `still() -> Picture`.
 
     Where a kernel runs, the widget shows; where none does (a page, a printed notebook), the still picture
-    does.
+    does. In a page without a kernel a recording of at most about `most_states` drawings moves; of controls
+    with many values some are kept, and those named in `fixed` stay as they start.
     """
+
+    most_states: ClassVar[int] = 800
+    fixed: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, controls: Sequence[ipywidgets.Widget]) -> None:
         self.name = f"ll{next(_numbers)}"
@@ -62,6 +67,9 @@ class Explorer(ipywidgets.VBox):
     def draw(self) -> str:
         """The drawing as HTML, for the controls' current values."""
         raise TypeError(f"{type(self).__name__} must define draw() -> html")
+
+    def settle(self) -> None:
+        """What a recording does once the controls are set: nothing, where the drawing follows them."""
 
     def still(self) -> Picture:
         """A picture of the widget as it starts."""

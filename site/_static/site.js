@@ -15,6 +15,10 @@ function made(kind, className, text) {
   if (text !== undefined) e.textContent = text;
   return e;
 }
+// The first answer to a card and the last one; null where there is none.
+function answersOf(name) {
+  try { return JSON.parse(stored(name)); } catch { return null; }
+}
 const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 
 function verdict(card, answer) { // "right", "wrong" or "unread"
@@ -41,26 +45,32 @@ function bring(card) {
   const said = made("div", "said");
   said.setAttribute("role", "status");
   const asking = made("div", "asking");
-  function tell(answer) {
+  const words = (answer) => (list ? (list.querySelector(`[data-option="${CSS.escape(answer)}"]`) || {}).textContent || answer : answer);
+  function tell(answer, now) {
     const how = verdict(card, answer);
     if (how === "unread") { said.textContent = "Type a number such as 0.5, or an expression with + - * / ^, exp(), sqrt(), log(), e and pi."; return; }
-    stored(name, answer);
-    const given = list ? (list.querySelector(`[data-option="${CSS.escape(answer)}"]`) || {}).textContent || answer : answer;
+    const before = answersOf(name), first = (before || { first: answer }).first;
+    stored(name, JSON.stringify({ first, last: answer }));
+    const given = words(answer);
     const slip = how === "wrong" ? slipOf(card, answer) : "";
     said.innerHTML = "";
     said.append(made("b", how, how === "right" ? "✓ Right" : "✗ Not so"), made("span", "", how === "right" ? "" : `, your answer: ${given}`));
     if (slip) { const p = made("div"); p.innerHTML = slip; said.append(p); }
     const p = made("div"); p.innerHTML = why;
     const again = made("button", "again", "Answer again");
-    again.onclick = () => { stored(name, null); said.innerHTML = ""; asking.hidden = false; (asking.querySelector("button, input") || asking).focus(); };
-    said.append(p, again);
+    again.onclick = () => { said.innerHTML = ""; asking.hidden = false; (asking.querySelector("button, input") || asking).focus(); };
+    said.append(p);
+    if (first !== answer) said.append(made("div", "first", `Your first answer, which is kept: ${words(first)}`));
+    said.append(again);
     asking.hidden = true;
+    gate();
+    if (now) again.focus({ preventScroll: true });
   }
   if (list) {
     for (const li of list.querySelectorAll("li")) {
       const button = made("button", "option");
       button.innerHTML = li.innerHTML;
-      button.onclick = () => tell(li.dataset.option);
+      button.onclick = () => tell(li.dataset.option, true);
       asking.append(button);
     }
     list.hidden = true;
@@ -69,15 +79,44 @@ function bring(card) {
     field.setAttribute("aria-label", "your answer");
     field.placeholder = "your answer";
     const button = made("button", "commit", "Commit");
-    const commit = () => field.value.trim() && tell(field.value.trim());
+    const commit = () => {
+      if (field.value.trim()) tell(field.value.trim(), true);
+      else { said.textContent = "Type an answer first: a guess will do."; field.focus(); }
+    };
     button.onclick = commit;
     field.onkeydown = (event) => event.key === "Enter" && commit();
     asking.append(field, button);
   }
   fold.before(asking, said);
   fold.hidden = true;
-  const before = stored(name);
-  if (before !== null) tell(before);
+  const before = answersOf(name);
+  if (before) tell(before.last, false);
+}
+// What a part says next waits for an answer to its card: the page goes on with the first card that is still open.
+const skipped = new Set();
+function gate() {
+  if (!document.querySelector(".run-it[data-part]")) return;
+  const blocks = [...document.querySelectorAll("article section > :not(section, .gate)")];
+  const open = (block) => { const card = block.querySelector(".ll-ask[data-question]"); return card && !skipped.has(card) && !answersOf(card.dataset.question); };
+  const last = blocks.findIndex(open);
+  blocks.forEach((block, i) => (last >= 0 && i > last ? block.setAttribute("hidden", "until-found") : block.removeAttribute("hidden")));
+  const old = document.querySelector(".gate"), card = last >= 0 && blocks[last].querySelector(".ll-ask");
+  if (old && old.card === card) return;
+  if (old) old.remove();
+  if (!card || last === blocks.length - 1) return;
+  const box = made("p", "gate"), on = made("button", "", "Go on without an answer"), all = made("button", "", "Show the whole page");
+  box.card = card;
+  on.onclick = () => { skipped.add(card); gate(); };
+  all.onclick = () => { document.querySelectorAll(".ll-ask[data-question]").forEach((c) => skipped.add(c)); gate(); };
+  box.append(on, all);
+  blocks[last].after(box);
+}
+// A link, or a search in the page, opens what waits, up to the place that it leads to.
+function reach(place) {
+  if (!place || !place.closest("[hidden='until-found']")) return;
+  document.querySelectorAll(".ll-ask[data-question]").forEach((card) => { if (card.compareDocumentPosition(place) & Node.DOCUMENT_POSITION_FOLLOWING) skipped.add(card); });
+  gate();
+  place.scrollIntoView();
 }
 
 // Whose answer you listen to: a slider for each score, weights as bars, the mixture as a sentence.
@@ -87,23 +126,35 @@ function listen(place) {
   const box = made("div", "live-box"), out = made("p", "live-said");
   out.setAttribute("role", "status");
   const rows = names.map((name, i) => {
-    const row = made("label", "live-row"), slider = made("input"), bar = made("span", "live-bar"), told = made("output");
+    const row = made("div", "live-row"), slider = made("input"), typed = made("input"), bar = made("span", "live-bar"), told = made("output");
     Object.assign(slider, { type: "range", min: -6, max: 6, step: 0.1, value: start[i] });
+    Object.assign(typed, { type: "number", step: "any", value: start[i] });
     slider.setAttribute("aria-label", `score of ${name}`);
+    typed.setAttribute("aria-label", `score of ${name}, typed`);
     const track = made("span", "live-track");
     track.append(bar);
-    row.append(made("b", "", values.length ? `${name} says ${values[i]}` : name), slider, track, told);
+    row.append(made("b", "", values.length ? `${name} says ${values[i]}` : name), slider, typed, track, told);
     box.append(row);
+    slider.oninput = () => { typed.value = slider.value; draw(); };
+    typed.oninput = () => { if (typed.value !== "" && Number.isFinite(Number(typed.value))) { slider.value = typed.value; draw(); } };
+    return { slider, typed, bar, told };
+  });
+  const more = place.dataset.more === undefined ? [] : [["times", 0, 10, 0.1, 1], ["plus", -100, 100, 1, 0]].map(([name, min, max, step, value]) => {
+    const row = made("label", "live-row"), slider = made("input"), told = made("output");
+    Object.assign(slider, { type: "range", min, max, step, value });
+    row.append(made("b", "", `every score ${name}`), slider, told);
     slider.oninput = draw;
-    return { slider, bar, told };
+    box.append(row);
+    return { slider, told };
   });
   function draw() {
-    const scores = rows.map((row) => Number(row.slider.value));
+    const [times, plus] = more.length ? more.map((one) => Number((one.told.textContent = one.slider.value))) : [1, 0];
+    const scores = rows.map((row) => times * Number(row.typed.value) + plus);
     const result = attend([[1]], scores.map((s) => [s]), (values.length ? values : scores.map(() => 0)).map((v) => [v]));
     rows.forEach((row, i) => {
       const weight = result.weights[0][i];
       row.bar.style.width = `${100 * weight}%`;
-      row.told.textContent = `score ${scores[i].toFixed(1)}, share ${weight.toFixed(3)}`;
+      row.told.textContent = more.length ? `score ${Number(scores[i].toFixed(2))}, share ${weight.toFixed(3)}` : `share ${weight.toFixed(3)}`;
       row.slider.setAttribute("aria-valuetext", row.told.textContent);
     });
     out.textContent = values.length ? `You hear ${result.output[0][0].toFixed(1)}: each answer times its share, added up.` : "The shares sum to 1.";
@@ -114,3 +165,10 @@ function listen(place) {
 }
 document.querySelectorAll(".ll-ask[data-question]").forEach(bring);
 document.querySelectorAll("[data-live='listen']").forEach(listen);
+gate();
+const aim = () => location.hash && reach(document.getElementById(decodeURIComponent(location.hash.slice(1))));
+addEventListener("hashchange", aim);
+addEventListener("beforematch", (event) => reach(event.target), true);
+aim();
+// From the file system a notebook would open as text: its place says more.
+if (location.protocol === "file:") document.querySelectorAll("a[href$='.ipynb'][download]").forEach((a) => { a.title = "in this site's folder: " + decodeURIComponent(a.pathname.split("/").slice(-3).join("/")); });

@@ -66,6 +66,8 @@ class ClockExplorer(Explorer):
     than 16.
     """
 
+    most_states = 400
+
     def __init__(self, d: int = 8, base: float = BASE) -> None:
         if d > 16:
             raise ValueError(

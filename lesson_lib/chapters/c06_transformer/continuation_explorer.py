@@ -32,6 +32,9 @@ class ContinuationExplorer(Explorer):
     the model does not know.
     """
 
+    most_states = 200
+    fixed = ("characters to write",)
+
     def __init__(self, model: GPT, start: str = "The ") -> None:
         if not isinstance(model, GPT):
             raise TypeError(f"model must be a trained models.gpt.GPT, got {type(model).__name__}")
@@ -131,6 +134,11 @@ class ContinuationExplorer(Explorer):
             "The continuation explorer as it starts: a beginning, the text that the model wrote behind it,"
             " and a bar for each of the likeliest next characters.",
         )
+
+    def settle(self) -> None:
+        """A recording writes with every setting."""
+        self._write()
+        self.refresh()
 
     def _changed(self, _change: dict) -> None:
         self._write()

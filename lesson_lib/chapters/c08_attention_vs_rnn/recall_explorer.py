@@ -55,6 +55,8 @@ class DistanceExplorer(Explorer):
     where `models` is no mapping of Recallers, ValueError where it holds none, or more than five.
     """
 
+    most_states = 200
+
     def __init__(self, models: Mapping[str, Recaller]) -> None:
         self.models = _checked(models)
         self._accuracies: dict[int, dict[str, float]] = {}

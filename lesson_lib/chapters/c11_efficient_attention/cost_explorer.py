@@ -93,6 +93,8 @@ class CostExplorer(Explorer):
     Raises ValueError where `preset` is none of PRESETS.
     """
 
+    fixed = ("layers", "heads", "heads of keys", "latent width", "window")
+
     def __init__(self, preset: str = "Llama 2 7B", *, tokens: int = 32768) -> None:
         require.one_of(PRESETS, preset=preset)
         require.one_of(TOKENS, tokens=tokens)

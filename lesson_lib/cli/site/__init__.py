@@ -1,29 +1,29 @@
 """`make site`: the built notebooks and the instructor's guide as pages for any browser, without a network.
 
 Here the pages are laid out in build/site-source, with pictures as files, links between pages, and a table of
-contents; Sphinx (site/conf.py, in .venv-site) makes HTML of them. No notebook is executed.
+contents; Sphinx (site/conf.py, in .venv-site) makes HTML of them, and the browser a PDF of the parts. What
+stands in a page is what is stored in its notebook; only for an explorer's recording are the cells up to it
+run (states.py), once for each change of them.
 """
 
-import base64
-import hashlib
-import html
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
-from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell, new_output
 
-from lesson_lib.cli import kinds
+from lesson_lib.checks.card import CSS
+from lesson_lib.cli import chromium, kinds
+from lesson_lib.cli.site import states
+from lesson_lib.cli.site.pages import Laid, cell_links, folds, of_notebook
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".venv-site"
 CORE = "●"
 ZIP = "attention-course.zip"
@@ -33,13 +33,7 @@ LEFT_OUT = ("spoken",)  # keys to slides, not to be read alone
 ROW = re.compile(
     r"^\| (\d\d[a-z]?)( ●)? \| \[[^\]]*\]\(notebooks/([\w/]+)\.ipynb\) \| ([^|]+) \| (\d+) \|", re.M
 )
-TO_CELL = re.compile(r"""(href=["'])([\w/.]*?)\.ipynb(?:#cell-id=(\w+))?(["'])""")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
-LIVE = re.compile(
-    r"SoftmaxExplorer\(\(([\d., -]+)\), names=\(([^)]*)\)\)"
-)  # what a script in the page can draw
-SETUP = re.compile(r"(import|from) \w")  # a cell that begins with imports
-QUIET = re.compile(r"\s*(predict|warm_up|review)\(")  # what is asked stands in the output
 
 
 @dataclass(frozen=True)
@@ -58,22 +52,30 @@ class Lesson:
         return self.question[:1].upper() + self.question[1:]
 
 
-@dataclass
-class Laid:
-    """What was laid out: the pages by kind, the pictures that they share."""
+def main(
+    *,
+    to: Path = ROOT / "build" / "site",
+    root: Path = ROOT,
+    record: Sequence[str] | None = None,
+    kept: Path | None = None,
+    book: Sequence[str] | None = None,
+) -> int:
+    """Lay the pages out and make them; 0, or 1 after a sentence.
 
-    pages: dict[str, list[str]] = field(default_factory=dict)
-    pictures: set[str] = field(default_factory=set)
-
-
-def main(*, to: Path = ROOT / "build" / "site", root: Path = ROOT) -> int:
-    """Lay the pages out and make them; 0, or 1 after a sentence."""
+    `record` names the notebooks whose explorers are to move (default: all); their recordings are `kept` in
+    the user's cache. `book` names the parts that are printed to one PDF (default: all), where there is a
+    browser.
+    """
     python = TOOLS / "bin" / "python"
     if not python.exists() or not (TOOLS / "node_modules" / "katex").exists():
         print(f"{TOOLS.name} is missing or not complete; run: make site")
         return 1
     source = root / "build" / "site-source"
-    laid = lay_out(root, source)
+    names = kinds.built(root, kinds.LEARNERS) if record is None else record
+    moving, troubles = states.recorded(names, root, kept or states.folder())
+    parts = [one.name for one in lessons(root)] if book is None else book
+    parts = parts if chromium.find() else []
+    laid = lay_out(root, source, moving, book=bool(parts))
     _assets(source)
     if not zip_of(root, source / "_extra" / ZIP):
         print("git does not answer here: the site has no zip of the course")
@@ -87,10 +89,22 @@ def main(*, to: Path = ROOT / "build" / "site", root: Path = ROOT) -> int:
     if done.returncode:
         print("The site was not made; what Sphinx says stands above.")
         return 1
+    print(print_book(to, parts) if parts else "No PDF of the parts: neither Chromium nor Chrome was found.")
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
     count = sum(map(len, laid.pages.values()))
-    print(f"{to / 'index.html'}: {count} pages, {len(laid.pictures)} pictures, {size / 2**20:.1f} MiB")
-    return 0
+    moved = sum(map(len, moving.values()))
+    told = f"{count} pages, {len(laid.pictures)} pictures, {moved} recordings, {size / 2**20:.1f} MiB"
+    print(f"{to / 'index.html'}: {told}")
+    print("".join(f"{trouble}\n" for trouble in troubles), end="", file=sys.stderr)
+    return 1 if troubles else 0
+
+
+def print_book(site: Path, parts: Sequence[str]) -> str:
+    """Print the parts to one PDF beside the pages; what came of it, as a sentence."""
+    browser = chromium.find() or ""
+    words = [str(TOOLS / "bin" / "python"), str(ROOT / "site" / "book.py"), str(site), browser, *parts]
+    done = subprocess.run(words, capture_output=True, text=True)
+    return (done.stdout.strip() or done.stderr.strip() or "No PDF of the parts.").splitlines()[-1]
 
 
 def lessons(root: Path = ROOT) -> list[Lesson]:
@@ -101,14 +115,28 @@ def lessons(root: Path = ROOT) -> list[Lesson]:
     ]
 
 
-def lay_out(root: Path, source: Path) -> Laid:
-    """Write the sources of all pages below `source`, which is made anew."""
+def lay_out(
+    root: Path,
+    source: Path,
+    moving: Mapping[str, Sequence[Path]] | None = None,
+    *,
+    book: bool = False,
+) -> Laid:
+    """Write the sources of all pages below `source`, which is made anew; `moving` are the recordings of
+    explorers, by cell; with a `book` the start page leads to the PDF."""
     shutil.rmtree(source, ignore_errors=True)
-    (source / "_extra" / "pictures").mkdir(parents=True)
-    laid = Laid()
+    for name in ("pictures", "states"):
+        (source / "_extra" / name).mkdir(parents=True)
+    moving = moving or {}
+    laid = Laid(
+        kinds.built(root, ("part",)),
+        states={cell: [path.name for path in paths] for cell, paths in moving.items()},
+    )
+    for path in (path for paths in moving.values() for path in paths):
+        shutil.copyfile(path, source / "_extra" / "states" / path.name)
     names = kinds.built(root)
     read = {name: nbformat.read(root / "notebooks" / f"{name}.ipynb", 4) for name in names}
-    wanted = {found[2] for nb in read.values() for text in _texts(nb) for found in _cell_links(text)}
+    wanted = {cell for notebook in read.values() for cell in cell_links(notebook)}
     for name, notebook in read.items():
         laid.pages.setdefault(kinds.kind_of(name), []).append(name)
         download = source / "_extra" / "notebooks" / f"{name}.ipynb"
@@ -119,48 +147,11 @@ def lay_out(root: Path, source: Path) -> Laid:
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, path)
     laid.pages["guide"] = _guide(root, source)
-    (source / "index.md").write_text(index(lessons(root), laid), encoding="utf-8")
+    (source / "library.md").write_text(library(root), encoding="utf-8")
+    (source / "index.md").write_text(index(lessons(root), laid, book), encoding="utf-8")
     for name in ("conf.py", "katex.cjs"):
         shutil.copyfile(ROOT / "site" / name, source / name)
     return laid
-
-
-def of_notebook(
-    notebook: NotebookNode, name: str, wanted: set[str], source: Path, laid: Laid
-) -> NotebookNode:
-    """A built notebook as the source of a page: anchors at the cells that are linked to, pictures as
-    files."""
-    up = "../" * name.count("/")
-    cells = []
-    for cell in notebook.cells:
-        if cell.id in wanted:
-            cells.append(new_markdown_cell(f'<span id="{cell.id}"></span>', id=f"at-{cell.id}"))
-        if cell.cell_type == "markdown":
-            cell.source = folds(cell.source)
-        else:
-            cell.outputs = [_output(output, up, source, laid) for output in cell.outputs]
-            if found := LIVE.fullmatch(cell.source.strip()):
-                cell.outputs = [_live(found, cell.outputs)]
-            tags = set(cell.metadata.get("tags", ()))
-            tags |= {"remove-input"} if QUIET.match(cell.source) or found else set()
-            if SETUP.match(cell.source):
-                tags.add("hide-input")
-                cell.outputs = [] if "warm_up()" in cell.source else cell.outputs
-            cell.metadata["tags"] = sorted(tags)
-        cells.append(cell)
-    first = next(i for i, c in enumerate(cells) if c.cell_type == "markdown" and c.source.startswith("# "))
-    cells.insert(first + 1, new_markdown_cell(_run_it(name, up), id="run-it"))
-    notebook.cells = cells
-    return notebook
-
-
-def _run_it(name: str, up: str) -> str:
-    """How a reader gets from a page to the notebook that runs."""
-    lab = name if "/" in name else kinds.number_of(name) or name
-    return (
-        f'<p class="run-it"><a href="{up}notebooks/{name}.ipynb" download>This notebook</a> runs with the'
-        f" course (<code>make lab ARGS={lab}</code>): there you write, and the checks answer.</p>"
-    )
 
 
 def zip_of(root: Path, to: Path) -> bool:
@@ -176,17 +167,23 @@ def zip_of(root: Path, to: Path) -> bool:
     return True
 
 
-def folds(text: str) -> str:
-    """Markdown in which what a fold holds is read as markdown: blank lines around it.
+def library(root: Path) -> str:
+    """The code of the function that every lesson uses, and of what the lessons print with."""
+    shown = {
+        "attention": "Attention itself: scores, a mask, softmax, the mixture.",
+        "scores": "What compares a query with a key.",
+        "masks": "Who may look at what.",
+        "show": "How the lessons print tensors.",
+        "trace": "The seven steps of the worked example, one by one.",
+    }
+    text = "# The one function, as code\n\nIn each lesson `attend` stands for the first of these files.\n"
+    for name, words in shown.items():
+        code = (root / "lesson_lib" / f"{name}.py").read_text(encoding="utf-8")
+        text += f"\n## {name}.py\n\n{words}\n\n```python\n{code}```\n"
+    return text
 
-    >>> folds("<details><summary>A</summary>\\n*b*\\n</details>")
-    '<details><summary>A</summary>\\n\\n*b*\\n\\n</details>'
-    """
-    text = re.sub(r"</summary>\s*", "</summary>\n\n", text)
-    return re.sub(r"\s*</details>", "\n\n</details>", text)
 
-
-def index(way: Sequence[Lesson], laid: Laid) -> str:
+def index(way: Sequence[Lesson], laid: Laid, book: bool = False) -> str:
     """The start page: what this is, and all pages in the order of the course."""
     text = (ROOT / "site" / "index.md").read_text(encoding="utf-8")
     marks = {one.name: CORE if one.core else "" for one in way}
@@ -196,7 +193,7 @@ def index(way: Sequence[Lesson], laid: Laid) -> str:
     )
     lists = {
         "Lessons": parts,
-        "Words and sources": "\n".join(n for n in laid.pages["page"] if n not in marks),
+        "Words and sources": "\n".join([*(n for n in laid.pages["page"] if n not in marks), "library"]),
         "Exercises": "\n".join(laid.pages["exercise"]),
         "Evidence": "\n".join(laid.pages["evidence"]),
         "For instructors": "\n".join(laid.pages["guide"]),
@@ -210,51 +207,9 @@ def index(way: Sequence[Lesson], laid: Laid) -> str:
         for one in way
     )
     table = f"| | | question | minutes |\n|---|---|---|---|\n{rows}"
+    paper = 'The parts on paper: <a href="attention.pdf">one PDF</a>, with the solutions behind each part.'
+    text = text.replace("BOOK\n", f"{paper}\n" if book else "")
     return text.replace("LESSONS", table) + "\n\n" + "\n\n".join(trees) + "\n"
-
-
-def _output(output: NotebookNode, up: str, source: Path, laid: Laid) -> NotebookNode:
-    data = output.get("data", {})
-    kind = next((k for k in ("image/png", "image/gif") if k in data), None)
-    if kind:
-        raw = base64.b64decode(data[kind])
-        file = f"{hashlib.sha256(raw).hexdigest()[:16]}.{kind[-3:]}"
-        (source / "_extra" / "pictures" / file).write_bytes(raw)
-        laid.pictures.add(file)
-        meta = output.metadata.get(kind, {})
-        alt = html.escape(meta.get("alt") or data.get("text/plain", ""), quote=True)
-        wide = f' width="{meta["width"]}"' if "width" in meta else ""
-        img = f'<div class="picture"><img src="{up}pictures/{file}" alt="{alt}"{wide} loading="lazy"></div>'
-        return new_output("display_data", data={"text/html": img})
-    if "text/html" in data:
-        said = TO_CELL.sub(_to_page, data["text/html"])
-        return new_output("display_data", data={"text/html": said, "text/plain": data.get("text/plain", "")})
-    return output
-
-
-def _live(found: re.Match, outputs: list[NotebookNode]) -> NotebookNode:
-    """A place for what a script draws; without scripts the still picture stands in it."""
-    names = ",".join(re.findall(r'"([^"]+)"', found[2]))
-    still = "".join(output.get("data", {}).get("text/html", "") for output in outputs)
-    scores = html.escape(found[1].replace(" ", ""))
-    place = f'<div data-live="listen" data-names="{html.escape(names)}" data-scores="{scores}">{still}</div>'
-    return new_output("display_data", data={"text/html": place})
-
-
-def _to_page(found: re.Match) -> str:
-    quote, name, cell, end = found.groups()
-    return f"{quote}{name}.html{'#' + cell if cell else ''}{end}"
-
-
-def _cell_links(text: str) -> list[tuple[str, str, str, str]]:
-    return [found for found in TO_CELL.findall(text) if found[2]]
-
-
-def _texts(notebook: NotebookNode) -> Iterable[str]:
-    for cell in notebook.cells:
-        yield cell.source
-        for output in cell.get("outputs", ()):
-            yield output.get("data", {}).get("text/html", "")
 
 
 def _guide(root: Path, source: Path) -> list[str]:
@@ -287,8 +242,30 @@ def _kept(found: re.Match, at: Path, source: Path, known: set[str]) -> str:
 def _assets(source: Path) -> None:
     """Our style, and KaTeX's with its fonts, beside the pages."""
     shutil.copytree(ROOT / "site" / "_static", source / "_static")
+    (source / "_static" / "card.css").write_text(CSS, encoding="utf-8")
     katex = TOOLS / "node_modules" / "katex" / "dist"
     (source / "_static" / "katex" / "fonts").mkdir(parents=True)
     shutil.copyfile(katex / "katex.min.css", source / "_static" / "katex" / "katex.min.css")
     for font in katex.glob("fonts/*.woff2"):
         shutil.copyfile(font, source / "_static" / "katex" / "fonts" / font.name)
+    _chinese(source)
+
+
+def _chinese(source: Path) -> None:
+    """An open font for the Chinese characters of the pages: the files that hold one of them, and their style
+    sheet."""
+    package = TOOLS / "node_modules" / "@fontsource" / "noto-sans-sc"
+    pages = [
+        path.read_text(encoding="utf-8") for path in source.rglob("*") if path.suffix in (".md", ".ipynb")
+    ]
+    used = {ord(c) for text in pages for c in set(text) if ord(c) >= 0x2E80}
+    (source / "_static" / "chinese").mkdir()
+    rules = []
+    for rule in re.findall(r"@font-face \{.*?\}", (package / "400.css").read_text(encoding="utf-8"), re.S):
+        file, *_ = re.findall(r"files/([\w-]+\.woff2)", rule)
+        ranges = re.findall(r"U\+([0-9a-f]+)(?:-([0-9a-f]+))?", rule)
+        if any(int(low, 16) <= c <= int(high or low, 16) for low, high in ranges for c in used):
+            shutil.copyfile(package / "files" / file, source / "_static" / "chinese" / file)
+            rules.append(re.sub(r"src:.*?;", f"src: url(chinese/{file}) format('woff2');", rule))
+    shutil.copyfile(package / "LICENSE", source / "_static" / "chinese" / "LICENSE")
+    (source / "_static" / "chinese.css").write_text("\n".join(rules) + "\n", encoding="utf-8")

@@ -1,0 +1,206 @@
+"""A built notebook as the source of a page: what a kernel would do is told, folded, or handed to a script."""
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+
+from lesson_lib.checks.card import CSS, question_page
+from lesson_lib.checks.engine import exercises
+from lesson_lib.checks.exercise import Exercise
+from lesson_lib.checks.short import Choice, Number, Open
+from lesson_lib.cli import kinds
+from lesson_lib.cli.site.states import is_still
+
+TO_CELL = re.compile(r"""(href=["'])([\w/.]*?)\.ipynb(?:#cell-id=(\w+))?(["'])""")
+# What a script in the page can draw by itself.
+LIVE = re.compile(r"SoftmaxExplorer\(\(([\d., -]+)\), names=\(([^)]*)\)\)")
+SETUP = re.compile(r"(import|from) \w")  # a cell that begins with imports
+QUIET = re.compile(r"\s*(predict|warm_up|review)\(")  # what is asked stands in the output
+ALONE = re.compile(r"(\w+\.)?\w+(Explorer|Player)\(.*\)", re.S)
+IN_A_KERNEL = re.compile(r"progress\(\)|(# ?(hint|solution|second|picture)\(.*\n?)+")
+CHINESE = re.compile(r"\n*^〔.*〕$", re.M)
+COUNTS = ("first", "second", "third", "fourth")
+PICTURES = ("image/png", "image/gif")
+
+
+@dataclass
+class Laid:
+    """What was laid out: the pages by kind, the pictures that they share; of what: the names of all parts,
+    and the recordings of explorers by cell."""
+
+    parts: Sequence[str] = ()
+    pages: dict[str, list[str]] = field(default_factory=dict)
+    pictures: set[str] = field(default_factory=set)
+    states: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def of_notebook(
+    notebook: NotebookNode, name: str, wanted: set[str], source: Path, laid: Laid
+) -> NotebookNode:
+    """A built notebook as the source of a page: anchors at the cells that are linked to, pictures as files,
+    hints and solutions as folds."""
+    up = "../" * name.count("/")
+    asked = {exercise for cell in notebook.cells if (exercise := _exercise_of(cell))}
+    cells = []
+    for cell in notebook.cells:
+        if cell.id in wanted:
+            cells.append(new_markdown_cell(f'<span id="{cell.id}"></span>', id=f"at-{cell.id}"))
+        if cell.cell_type == "markdown":
+            cell.source = folds(_one_fold(cell.source))
+            cells.append(cell)
+        elif exercise := _exercise_of(cell):
+            cells += _turn(exercises()[exercise], cell.id)
+        elif not (IN_A_KERNEL.fullmatch(cell.source) or _is_blank(cell.source, asked)):
+            cells.append(_code(cell, up, source, laid))
+    first = next(i for i, c in enumerate(cells) if c.cell_type == "markdown" and c.source.startswith("# "))
+    cells.insert(first + 1, new_markdown_cell(_run_it(name, up, laid.parts), id="run-it"))
+    notebook.cells = cells
+    return notebook
+
+
+def folds(text: str) -> str:
+    """Markdown in which what a fold holds is read as markdown: blank lines around it.
+
+    >>> folds("<details><summary>A</summary>\\n*b*\\n</details>")
+    '<details><summary>A</summary>\\n\\n*b*\\n\\n</details>'
+    """
+    text = re.sub(r"</summary>\s*", "</summary>\n\n", text)
+    return re.sub(r"\s*</details>", "\n\n</details>", text)
+
+
+def cell_links(notebook: NotebookNode) -> Iterable[str]:
+    """The ids of cells that the notebook links to."""
+    for cell in notebook.cells:
+        for text in [cell.source, *(o.get("data", {}).get("text/html", "") for o in cell.get("outputs", ()))]:
+            yield from (found[2] for found in TO_CELL.findall(text) if found[2])
+
+
+def _one_fold(text: str) -> str:
+    """The line that leads to the sources, in Chinese, goes into the fold of the Chinese summary."""
+    found = CHINESE.search(text)
+    if not found or "</details>" not in text:
+        return text
+    before, _, after = CHINESE.sub("", text).rpartition("</details>")
+    return f"{before}\n\n{found[0].strip()}\n\n</details>{after}"
+
+
+def _code(cell: NotebookNode, up: str, source: Path, laid: Laid) -> NotebookNode:
+    stills = [_output(output, up, source, laid) for output in cell.outputs]
+    found = LIVE.fullmatch(cell.source.strip())
+    if found:
+        stills = [_live(found, stills)]
+    elif cell.id in laid.states:
+        places = iter(laid.states[cell.id])
+        both = zip(cell.outputs, stills, strict=True)
+        stills = [_player(still, next(places), up) if is_still(output) else still for output, still in both]
+    cell.outputs = stills
+    tags = set(cell.metadata.get("tags", ()))
+    tags |= {"remove-input"} if QUIET.match(cell.source) or ALONE.fullmatch(cell.source.strip()) else set()
+    if SETUP.match(cell.source):
+        tags.add("hide-input")
+        cell.outputs = [] if "warm_up()" in cell.source else cell.outputs
+    cell.metadata["tags"] = sorted(tags)
+    return cell
+
+
+def _exercise_of(cell: NotebookNode) -> str:
+    """The name of the exercise that a cell checks, or ''."""
+    tags = cell.metadata.get("tags", ())
+    return next((tag.partition(":")[2] for tag in tags if tag.startswith("exercise:")), "")
+
+
+def _is_blank(code: str, asked: set[str]) -> bool:
+    """Whether a cell only holds the place of a short answer, which the page's own field holds."""
+    name = code.strip().removesuffix(" = ...")
+    return name != code.strip() and name in asked and isinstance(exercises()[name], (Choice, Number))
+
+
+def _turn(exercise: Exercise, at: str) -> list[NotebookNode]:
+    """What stands in a page for check(): a card for a short answer; the hints, and a solution, as folds."""
+    made = []
+    hints = "\n".join(
+        f"<details><summary>A {COUNTS[i]} hint</summary>\n<p>{_said(hint)}</p>\n</details>"
+        for i, hint in enumerate(exercise.hints)
+    )
+    if isinstance(exercise, (Choice, Number)):
+        card = question_page(exercise, "Your answer").replace(f"<style>{CSS}</style>", "")
+        output = new_output("display_data", data={"text/html": card})
+        made.append(new_code_cell("...", outputs=[output], id=at, metadata={"tags": ["remove-input"]}))
+    text = exercise.text.strip()
+    answer = f"<p>{_said(text)}</p>" if isinstance(exercise, Open) else f"```python\n{text}\n```"
+    kept = _said(exercise.remember)
+    solution = f"<details><summary>A solution</summary>\n{answer}\n\n<p>{kept}</p>\n</details>"
+    asked = _said(exercise.asked)
+    begin = f'<div class="turn">\n\n<p><b>Write it before you look.</b> Asked: {asked}.</p>\n\n'
+    made.append(new_markdown_cell(folds(f"{begin}{hints}\n{solution}\n\n</div>"), id=f"turn-{at}"[:60]))
+    return made
+
+
+def _said(text: str) -> str:
+    """What an exercise says, as HTML: code stands between backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _run_it(name: str, up: str, parts: Sequence[str]) -> str:
+    """How a reader gets from a page to the notebook that runs, and to the pages beside it."""
+    number = kinds.number_of(name)
+    beside = ""
+    if "/" in name:  # exercises, evidence: the parts that they belong to
+        chapter = name.rpartition("/")[2][:2]
+        its = [part for part in parts if part.startswith(chapter)]
+        links = ", ".join(f'<a href="{up}{part}.html">{kinds.number_of(part)}</a>' for part in its)
+        beside = f" Belongs to {links}." if links else ""
+    lab = name if "/" in name else number or name
+    part = " data-part" if number and "/" not in name else ""
+    return (
+        f'<p class="run-it"{part}><a href="{up}notebooks/{name}.ipynb" download>This notebook</a> runs with'
+        f" the course (<code>make lab ARGS={lab}</code>): there you write, and <code>check()</code> says what"
+        f' is wrong. <a href="{up}library.html">The one function</a>, as code.{beside}</p>'
+    )
+
+
+def _output(output: NotebookNode, up: str, source: Path, laid: Laid) -> NotebookNode:
+    data = output.get("data", {})
+    kind = next((k for k in PICTURES if k in data), None)
+    if kind:
+        raw = base64.b64decode(data[kind])
+        file = f"{hashlib.sha256(raw).hexdigest()[:16]}.{kind[-3:]}"
+        (source / "_extra" / "pictures" / file).write_bytes(raw)
+        laid.pictures.add(file)
+        meta = output.metadata.get(kind, {})
+        alt = html.escape(meta.get("alt") or data.get("text/plain", ""), quote=True)
+        wide = f' width="{meta["width"]}"' if "width" in meta else ""
+        img = f'<div class="picture"><img src="{up}pictures/{file}" alt="{alt}"{wide} loading="lazy"></div>'
+        return new_output("display_data", data={"text/html": img})
+    if "text/html" in data:
+        said = TO_CELL.sub(_to_page, data["text/html"]).replace(f"<style>{CSS}</style>", "")
+        return new_output("display_data", data={"text/html": said, "text/plain": data.get("text/plain", "")})
+    return output
+
+
+def _live(found: re.Match, stills: list[NotebookNode]) -> NotebookNode:
+    """A place for what a script draws; without scripts the still picture stands in it."""
+    names = html.escape(",".join(re.findall(r'"([^"]+)"', found[2])))
+    scores = html.escape(found[1].replace(" ", ""))
+    still = "".join(output.get("data", {}).get("text/html", "") for output in stills)
+    place = f'<div data-live="listen" data-names="{names}" data-scores="{scores}" data-more>{still}</div>'
+    return new_output("display_data", data={"text/html": place})
+
+
+def _player(still: NotebookNode, file: str, up: str) -> NotebookNode:
+    """A place for a recording, which is loaded when it is seen; until then the still picture stands in it."""
+    name = file.removesuffix(".js").rpartition(".")[2]
+    place = f'<div data-states="{name}" data-src="{up}states/{file}">{still.data["text/html"]}</div>'
+    return new_output("display_data", data={"text/html": place})
+
+
+def _to_page(found: re.Match) -> str:
+    quote, name, cell, end = found.groups()
+    return f"{quote}{name}.html{'#' + cell if cell else ''}{end}"
