@@ -10,7 +10,9 @@ import zipfile
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from lesson_lib.checks.engine import exercises
 from lesson_lib.cli import kinds, site
+from lesson_lib.cli.site import pages
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAAAAABX3VL4AAAADklEQVR4nGNsYGBiYAAAApIAhPd8o1gAAAAASUVORK5CYII="
 
@@ -21,12 +23,11 @@ def source(tmp_path):
     return tmp_path
 
 
-def page_of(source, *cells, name="02a_soft_look_up", wanted=()):
+def page_of(source, *cells, name="02a_soft_look_up", wanted=(), states=()):
     """The cells of a page but for its first text and how to run it."""
     every = [new_markdown_cell("# Title"), *cells]
-    _, run_it, *made = site.of_notebook(
-        new_notebook(cells=every), name, set(wanted), source, site.Laid()
-    ).cells
+    laid = site.Laid(["02a_soft_look_up", "02b_which_score", "03_matrix_form"], states=dict(states))
+    _, run_it, *made = site.of_notebook(new_notebook(cells=every), name, set(wanted), source, laid).cells
     assert f'notebooks/{name}.ipynb" download' in run_it.source
     return made
 
@@ -85,7 +86,79 @@ def test_a_live_drawing_keeps_its_picture_for_pages_without_scripts(source):
     made = cell.outputs[0].data["text/html"]
     assert 'data-live="listen" data-names="Ann,Ben" data-scores="1.0,3.0"' in made and 'alt="Bars."' in made
     (part,) = (site.ROOT / "notebooks").glob("02a_*.ipynb")
-    assert site.LIVE.search(part.read_text("utf-8").replace('\\"', '"'))
+    assert pages.LIVE.search(part.read_text("utf-8").replace('\\"', '"'))
+
+
+def test_a_recording_plays_where_its_explorer_was_and_keeps_its_picture(source):
+    still = new_output("display_data", data={"image/png": PNG, "text/plain": "Step 7."})
+    told = new_output("stream", text="printed\n")
+    code = "x = 1\nSevenStepsExplorer()"
+    cell = new_code_cell(code, outputs=[told, still], id="film")
+    states = {"film": ["02a.hash.film-0.js"]}
+    (made,) = page_of(source, cell, name="evidence/02_scoring_evidence", states=states)
+    assert made.outputs[0].text == "printed\n" and "remove-input" not in made.metadata.tags
+    place = made.outputs[1].data["text/html"]
+    assert place.startswith(
+        '<div data-states="film-0" data-src="../states/02a.hash.film-0.js"><div class="pic'
+    )
+    assert 'alt="Step 7."' in place
+    alone = new_code_cell("figures.FilmExplorer(a, b=1)", outputs=[still], id="film")
+    (made,) = page_of(source, alone, states=states)
+    assert made.metadata.tags == ["remove-input"], "a call alone says nothing to a reader"
+
+
+def test_hints_and_a_solution_stand_where_a_check_stood(source):
+    turn = new_code_cell("def soft_look_up(query, key, value):\n    return ...")
+    check = new_code_cell("check(soft_look_up)", metadata={"tags": ["exercise:soft_look_up"]}, id="c1")
+    hinting = new_code_cell('# hint("soft_look_up")  # again for the next\n# solution("soft_look_up")')
+    code, folds, *rest = page_of(source, turn, check, hinting, new_code_cell("progress()"))
+    assert "return ..." in code.source and rest == []
+    exercise = exercises()["soft_look_up"]
+    assert folds.source.count("<details>") == len(exercise.hints) + 1 == 4
+    for part in (
+        "Which product of (n, d) and (m, d)",
+        "```python\ndef soft_look_up",
+        "A third hint",
+        "Asked: ",
+    ):
+        assert part in folds.source
+    assert "NOT ATTEMPTED" not in folds.source
+
+
+def test_a_short_answer_has_a_field_in_the_page(source):
+    blank = new_code_cell("score_ratio = ...")
+    check = new_code_cell('check(score_ratio, "score_ratio")', metadata={"tags": ["exercise:score_ratio"]})
+    card, folds = page_of(source, blank, check, name="exercises/02_scoring")
+    (output,) = card.outputs
+    assert "data-kind='number'" in output.data["text/html"] and "<style>" not in output.data["text/html"]
+    assert card.metadata.tags == ["remove-input"] and "Put a = 12 and b = 10" in folds.source
+
+
+def test_every_exercise_has_its_place_in_a_page(source):
+    """Of each kind: what is asked, and a solution that reads."""
+    for exercise in exercises().values():
+        if not exercise.prediction:
+            made = pages._turn(exercise, "c1")
+            assert "A solution" in made[-1].source and len(made) == 1 + isinstance(
+                exercise, (pages.Choice, pages.Number)
+            ), exercise.name
+
+
+def test_the_line_to_the_sources_goes_into_the_chinese_fold(source):
+    text = "# T\n\n<details><summary>中文摘要</summary>\n摘要。\n</details>\n\n"
+    text += "〔[五篇](sources.ipynb):1〕\n\nGo on."
+    made = site.of_notebook(
+        new_notebook(cells=[new_markdown_cell(text)]), "03_matrix_form", set(), source, site.Laid()
+    ).cells[0]
+    assert made.source.endswith("〔[五篇](sources.ipynb):1〕\n\n</details>\n\nGo on.")
+
+
+def test_exercises_lead_back_to_their_parts(source):
+    cells = [new_markdown_cell("# Title")]
+    laid = site.Laid(["02a_soft_look_up", "02b_which_score", "03_matrix_form"])
+    _, run_it = site.of_notebook(new_notebook(cells=cells), "exercises/02_scoring", set(), source, laid).cells
+    assert 'Belongs to <a href="../02a_soft_look_up.html">02a</a>, <a href="../02b' in run_it.source
+    assert "03_matrix" not in run_it.source and "data-part" not in run_it.source
 
 
 def test_the_course_is_one_zip_of_what_git_has(tmp_path):

@@ -84,9 +84,15 @@ def draw_table(axes: Axes, table: Tensor, *, low: float, high: float, decimals: 
 
 
 def ink(share: float) -> str:
-    """Black or white, whichever reads better on that share of the colour map."""
-    red, green, blue, _ = colormaps[HEAT](min(1.0, max(0.0, share)))
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+    """Black or white, whichever has the larger contrast (WCAG 2) on that share of the colour map."""
+    red, green, blue = (_linear(part) for part in colormaps[HEAT](min(1.0, max(0.0, share)))[:3])
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"
+
+
+def _linear(part: float) -> float:
+    """A channel of sRGB, from 0 to 1, as an amount of light."""
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
 
 
 @styled

@@ -84,7 +84,7 @@ function bring(card) {
       else { said.textContent = "Type an answer first: a guess will do."; field.focus(); }
     };
     button.onclick = commit;
-    field.onkeydown = (event) => event.key === "Enter" && commit();
+    field.onkeydown = (event) => { if (event.key === "Enter") { event.preventDefault(); commit(); } }; // else it presses what gets the focus
     asking.append(field, button);
   }
   fold.before(asking, said);
@@ -113,6 +113,7 @@ function gate() {
 }
 // A link, or a search in the page, opens what waits, up to the place that it leads to.
 function reach(place) {
+  if (place && place.matches("section")) place = place.firstElementChild;
   if (!place || !place.closest("[hidden='until-found']")) return;
   document.querySelectorAll(".ll-ask[data-question]").forEach((card) => { if (card.compareDocumentPosition(place) & Node.DOCUMENT_POSITION_FOLLOWING) skipped.add(card); });
   gate();

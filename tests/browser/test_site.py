@@ -1,10 +1,16 @@
 """The site as it is built: no request leaves a page, every link has its place, cards and drawings answer to
-the keyboard, and what is accessible stays so. Pages of each kind are driven."""
+the keyboard, and what is accessible stays so.
+
+Pages of each kind are driven, two with recordings of explorers. With LESSON_SITE=all every page is, and every
+explorer is recorded and moved.
+"""
 
 import html
+import json
 import os
 import random
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,11 +19,16 @@ import torch
 from lesson_lib.attention import attend
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.cli import site
+from lesson_lib.cli.site import states
+from tests.test_site_states import state_of
 
-DRIVEN = (
+EVERY = os.environ.get("LESSON_SITE") == "all"
+MOVING = ("02a_soft_look_up", "11b_exact_and_fast")
+SAMPLE = (
     "index", "00_start_here", "02a_soft_look_up", "evidence/02_scoring_evidence", "search",
     "exercises/03_matrix_form", "glossary", "sources", "instructor/plans/half_day",
 )  # fmt: skip
+LEAVE = "document.querySelectorAll('.gate button:last-child').forEach(b => b.click())"
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +38,18 @@ def built(tmp_path_factory) -> Path:
         if os.environ.get("CI"):
             pytest.fail(".venv-site is missing (make site makes it), and CI is set", pytrace=False)
         pytest.skip("no .venv-site: make site makes it")
-    folder = tmp_path_factory.mktemp("site") / "site"
-    assert site.main(to=folder) == 0
-    return folder
+    folder = tmp_path_factory.mktemp("site")
+    some = {} if EVERY else {"record": MOVING, "book": MOVING, "kept": folder / "kept"}
+    assert site.main(to=folder / "site", **some) == 0
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def driven(built) -> list[str]:
+    """The names of the pages that are driven."""
+    if not EVERY:
+        return list(SAMPLE)
+    return sorted(path.relative_to(built).with_suffix("").as_posix() for path in built.rglob("*.html"))
 
 
 @pytest.fixture
@@ -45,11 +65,12 @@ def page(browser, built):
     context.close()
 
 
-def test_nothing_is_asked_of_another_host_and_nothing_sticks_out(page):
-    for name in DRIVEN:
+def test_nothing_is_asked_of_another_host_and_nothing_sticks_out(page, driven):
+    for name in driven:
         for width in (1400, 800, 400):
             page.set_viewport_size({"width": width, "height": 800})
             page.show(name)
+            page.evaluate(LEAVE)
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (name, width)
     assert page.errors == [] and [url for url in page.asked if not url.startswith(("file:", "data:"))] == []
 
@@ -72,11 +93,14 @@ def test_every_link_and_picture_has_its_place(built):
     assert len(texts) > 80
 
 
-def test_pages_are_small_and_load_at_once(built, page):
+def test_pages_and_their_recordings_are_small(built):
     for path in built.rglob("*.html"):
         own = set(re.findall(r'src="(?:\.\./)*(pictures/[^"]+)"', path.read_text("utf-8")))
         size = path.stat().st_size + sum((built / name).stat().st_size for name in own)
         assert size < 3 * 2**20, f"{path.name}: {size / 2**20:.1f} MiB"
+        loaded = set(re.findall(r'data-src="(?:\.\./)*(states/[^"]+)"', path.read_text("utf-8")))
+        size = sum((built / name).stat().st_size for name in loaded)
+        assert size < 2 * 2**20, f"{path.name}: recordings of {size / 2**20:.1f} MiB"
 
 
 def test_attention_in_the_page_has_torchs_numbers(page):
@@ -132,6 +156,7 @@ def test_a_card_is_answered_by_keyboard_kept_and_asked_again(page):
         "✗ Not so, your answer: a)" in said.inner_text()
         and "divides each score by the sum 9" in said.inner_text()
     )
+    assert page.evaluate("document.activeElement.className") == "again", "the focus goes on"
     page.reload()
     assert "✗ Not so" in said.inner_text(), "the browser keeps it"
     card.locator("button.again").press("Enter")
@@ -139,8 +164,14 @@ def test_a_card_is_answered_by_keyboard_kept_and_asked_again(page):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert "✓ Right" in said.inner_text() and "about 2.7" in said.inner_text()
+    page.reload()
+    assert "✓ Right" in said.inner_text()
+    assert "Your first answer, which is kept: a) 1 of 9" in said.inner_text()
+    page.evaluate(LEAVE)
     number = page.locator("[data-question=score_by_hand]")
     field = number.locator("input")
+    field.press("Enter")
+    assert "Type an answer first" in number.locator(".said").inner_text()
     field.fill("four")
     field.press("Enter")
     assert "Type a number such as 0.5" in number.locator(".said").inner_text()
@@ -151,14 +182,19 @@ def test_a_card_is_answered_by_keyboard_kept_and_asked_again(page):
 
 def test_a_score_is_moved_by_keyboard_and_touch_and_told(page):
     page.show("index")
-    slider = page.get_by_label("score of Ann")
+    slider = page.get_by_label("score of Ann", exact=True)
     slider.focus()
     for _ in range(40):
         page.keyboard.press("ArrowRight")
     told = page.locator(".live-row output").first
-    assert told.inner_text() == "score 5.0, share 0.468"
-    assert slider.get_attribute("aria-valuetext") == "score 5.0, share 0.468"
+    assert told.inner_text() == "share 0.468"
+    assert slider.get_attribute("aria-valuetext") == "share 0.468"
     assert "You hear 24.7" in page.locator(".live-said").inner_text()
+    typed = page.get_by_label("score of Cy, typed")
+    typed.fill("-100")
+    assert page.locator(".live-row output").last.inner_text() == "share 0.000"
+    typed.fill("")
+    assert "You hear 11.2" in page.locator(".live-said").inner_text(), "half a number changes nothing"
     assert min(page.locator(".live-row").evaluate_all("rows => rows.map(r => r.clientHeight)")) >= 44
 
 
@@ -172,13 +208,163 @@ def test_without_scripts_a_card_is_a_fold_and_a_drawing_a_picture(browser, built
     context.close()
 
 
-def test_no_page_of_a_kind_has_a_serious_finding(page):
+def test_scores_are_multiplied_and_shifted_as_the_part_says(page):
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    place = page.locator("[data-live=listen]")
+    times, plus = (place.locator("label", has_text=f"every score {word}") for word in ("times", "plus"))
+    plus.locator("input").fill("100")
+    assert place.locator("output").first.inner_text() == "score 101, share 0.016"
+    plus.locator("input").fill("0")
+    times.locator("input").fill("10")
+    assert "share 1.000" in place.locator("output").nth(2).inner_text()
+
+
+def test_a_part_stops_at_a_question_until_it_is_answered_or_left(page):
+    page.show("02a_soft_look_up")
+    rule, film = page.get_by_text("The rule is called"), page.locator("[data-states]")
+    assert not rule.is_visible() and page.locator("[data-question=ann_share]").is_visible()
+    page.locator("[data-question=ann_share] button.option").first.click()
+    assert rule.is_visible() and page.locator("[data-question=plus_or_times]").is_visible()
+    assert not page.get_by_text("Adding changes nothing").is_visible()
+    page.get_by_role("button", name="Go on without an answer").press("Enter")
+    assert page.get_by_text("Adding changes nothing").is_visible() and not film.first.is_visible()
+    page.get_by_role("button", name="Show the whole page").press("Enter")
+    assert film.first.is_visible() and page.locator(".gate").count() == 0
+    page.reload()
+    assert rule.is_visible() and not film.first.is_visible(), (
+        "an answer is kept, a question left is asked again"
+    )
+    page.show("evidence/02_scoring_evidence")
+    assert page.locator(".gate").count() == 0, "only a part is a path"
+
+
+def test_a_link_into_a_part_opens_it_up_to_there(page, built):
+    page.goto((built / "02a_soft_look_up.html").as_uri() + "#three-people-once-more")
+    assert page.get_by_role("heading", name="Three people once more").is_visible()
+    assert page.locator("[data-question=ann_first]").is_visible()
+    assert not page.get_by_text("Ann’s share rose").is_visible()
+
+
+def test_every_control_of_a_recording_moves_by_keyboard_and_shows_what_was_recorded(page, built):
+    picked = random.Random(0)
+    seen = 0
+    for path in sorted(built.rglob("*.html")):
+        text = path.read_text("utf-8")
+        places = re.findall(r'data-states="([\w-]+)" data-src="(?:\.\./)*([^"]+)"', text)
+        if not places:
+            continue
+        page.show(path.relative_to(built).with_suffix("").as_posix())
+        page.evaluate(LEAVE)
+        for name, file in places:
+            place = page.locator(f"[data-states='{name}']")
+            place.scroll_into_view_if_needed()
+            page.wait_for_selector(f"[data-states='{name}'][data-ready]")
+            told = states.unpack((built / file).read_text("utf-8"))
+            drawing, changed = place.locator(".player-drawing"), []
+            for control in place.locator("input[type=range], .player-buttons button").all():
+                if not control.is_visible():
+                    continue
+                before = drawing.inner_html()
+                control.focus()
+                is_button = control.evaluate("e => e.tagName") == "BUTTON"
+                for pressed in ["Enter"] if is_button else ["Home", "End", "ArrowLeft"]:
+                    page.keyboard.press(pressed)
+                    changed.append(drawing.inner_html() != before)
+            assert any(changed), f"{path.name}: {name} does not move"
+            seen += 1
+            # at a chosen value of each control the page shows the state that Python recorded
+            labels = []
+            offered = place.locator("[role=group], .player-slider").all()
+            for control, shown in zip(told["controls"], offered, strict=True):
+                if control["kind"] == "choice" and shown.is_visible():
+                    button = picked.choice(shown.locator(".player-buttons button").all())
+                    button.click()
+                    labels.append(button.inner_text())
+                elif control["kind"] == "choice":
+                    labels.append(shown.locator("button").first.text_content())
+                else:
+                    slider = shown.locator("input")
+                    if shown.is_visible():
+                        slider.fill(str(picked.randint(0, int(slider.get_attribute("max")))))
+                    labels.append(shown.locator("output").text_content())
+            right = state_of(told, *labels)
+            same = page.evaluate("html => { const e = document.createElement('div'); e.innerHTML = html; "
+                                 "return e.innerHTML; }", right)  # fmt: skip
+            assert drawing.inner_html() == same, f"{path.name}: {name} at {labels}"
+    assert seen >= (25 if EVERY else 3) and page.errors == []
+
+
+def test_a_film_plays_and_stops_at_its_end(page):
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    place = page.locator("[data-states]")
+    place.scroll_into_view_if_needed()
+    said = place.locator("output")
+    place.get_by_role("button", name="‹ back").press("Enter")
+    assert said.inner_text() == "6"
+    play = place.get_by_role("button", name="▶ play")
+    play.press("Enter")
+    assert place.get_by_role("button", name="❚❚ pause").is_visible()
+    page.wait_for_function("() => document.querySelector('.player output').textContent === '7'")
+    page.wait_for_selector("text=▶ play")
+
+
+def test_each_turn_has_hints_and_a_solution_in_folds(page):
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    turn = page.locator(".turn").first
+    assert "score each key by a dot product" in turn.inner_text()
+    assert not turn.get_by_text("torch.softmax(scores").is_visible()
+    turn.locator("summary").last.press("Enter")
+    assert turn.get_by_text("torch.softmax(scores").is_visible()
+    assert page.get_by_text("NOT ATTEMPTED YET").count() == 0
+    page.show("exercises/02_scoring")
+    card = page.locator("[data-question=score_ratio]")
+    card.locator("input").fill("exp(2)")
+    card.locator("input").press("Enter")
+    assert "✓ Right" in card.inner_text()
+
+
+def test_on_paper_all_stands_open_and_no_button_is_left(page):
+    page.show("02a_soft_look_up")
+    page.emulate_media(media="print")
+    assert page.get_by_text("Ann’s share rose").is_visible()
+    assert page.locator("[data-question=ann_share] li[data-option=a]").is_visible()
+    assert not page.locator(".gate").is_visible() and not page.locator("button.option").first.is_visible()
+
+
+def test_the_parts_are_one_pdf_whose_contents_tell_the_right_pages(built):
+    read = "\n".join((
+        "import sys, json; from pypdf import PdfReader; pdf = PdfReader(sys.argv[1])",
+        "links = [str(a.get_object()) for page in pdf.pages for a in page.get('/Annots') or ()]",
+        "texts = [page.extract_text() for page in pdf.pages]",
+        "print(json.dumps([texts, [l for l in links if 'file:' in l], pdf.metadata.title,",
+        "                  len(pdf.outline), '/StructTreeRoot' in pdf.trailer['/Root']]))",
+    ))  # fmt: skip
+    words = [str(site.TOOLS / "bin" / "python"), "-c", read, str(built / "attention.pdf")]
+    texts, leaving, title, outline, tagged = json.loads(
+        subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    )
+    assert leaving == [] and title == "One function: attention" and outline and tagged
+    contents = dict(re.findall(r"^(\d\d[a-z]?) · .*?(\d+)$", texts[0], re.M))
+    assert len(contents) == (len(site.lessons()) if EVERY else len(MOVING))
+    for number, at in contents.items():
+        assert texts[int(at) - 1].startswith(f"{at}\n{number} ·"), (number, at)
+    assert "注意力" in "".join(texts) and "Hints and solutions" in "".join(texts)
+
+
+def test_no_page_has_a_serious_finding(page, driven):
     source = (site.TOOLS / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
     found = []
-    for name in DRIVEN:
+    for name in driven:
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
             page.show(name)
+            page.evaluate(LEAVE)
+            page.evaluate("document.querySelectorAll('[data-states]').forEach(load)")
+            page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+            page.wait_for_function("() => !document.querySelector('[data-states]:not([data-ready])')")
             page.evaluate(source)
             for one in page.evaluate("axe.run()")["violations"]:
                 if one["impact"] in ("serious", "critical"):
