@@ -49,6 +49,7 @@ class Step(nn.Module):
     ids=["plain", "sinks", "norms"],
 )
 def test_what_is_right_passes(window, options):
+    options = {name: part.cpu() for name, part in options.items()}  # they are made before a test's device is
     result = properties(Step(window, **options), cache=partial(Cache, window), window=window)
     assert result.passed, result
     assert len(result.findings) == 6
@@ -168,5 +169,6 @@ PLANTED = [
 
 @pytest.mark.parametrize("step, options, said", PLANTED)
 def test_a_fault_has_its_name(step, options, said):
+    step = step.cpu() if isinstance(step, nn.Module) else step  # made before a test's device is
     result = properties(step, **options)
     assert not result.passed and said in result.diagnosis, result

@@ -335,6 +335,7 @@ def test_a_question_stands_behind_a_section_and_fits_on_a_slide(name):
 RUNS = {q.name: q.run for one in QUESTIONS.values() for q in (one, one.again) if q.run}
 
 
+@pytest.mark.on_cpu
 @pytest.mark.parametrize("name", RUNS)
 def test_the_answer_that_is_computed_is_the_right_one(name):
     import math

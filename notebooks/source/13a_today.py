@@ -194,7 +194,7 @@ page = published.CONFIGS["gpt-oss 20B"] | {
     "intermediate_size": 16,
     "vocab_size": 50,
 }
-layer = new_model(page).layers[0]  # page to model
+layer = new_model(page).layers[0].cpu()  # page to model
 whole = layer.attention  # a MultiHeadAttention
 turn = layer.kind.turn  # rotary positions
 torch.nn.init.normal_(whole.attention.sinks)

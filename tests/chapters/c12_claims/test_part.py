@@ -1,5 +1,6 @@
 """What part 12 asks: the solutions are the sentences, to the letter and kindly."""
 
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -7,6 +8,7 @@ from lesson_lib.attention import attend
 from lesson_lib.chapters.c12_claims import exercises, seconds
 
 
+@pytest.mark.on_cpu  # the numbers that are drawn decide how loud a stranger is
 def test_to_the_letter_strangers_are_heard_and_kindly_they_are_not():
     q, k, v = torch.randn(5, 4), torch.randn(7, 4), torch.randn(7, 3)
     mask = torch.ones(5, 7, dtype=torch.bool)

@@ -138,6 +138,7 @@ def test_figures_have_words():
         assert len(picture.alt) > 100 and picture.caption
 
 
+@pytest.mark.on_cpu  # transformers refuses a default device
 def test_the_call_in_real_work_runs(tmp_path):
     """The text of the part, on our own model, saved as a Llama."""
     transformers = pytest.importorskip("transformers", reason="transformers is not carried to a GPU machine")

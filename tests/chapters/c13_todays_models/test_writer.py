@@ -43,6 +43,7 @@ def test_the_folder_is_small_and_complete(model):
     assert model.pieces(model.numbers("a b")) == ["<s>", "a", " ", "b"]
 
 
+@pytest.mark.on_cpu  # transformers refuses a default device
 def test_transformers_and_tokenizers_open_it_too(model):
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed: a test dependency that the GPU kit does not carry")
@@ -58,6 +59,7 @@ def test_transformers_and_tokenizers_open_it_too(model):
         assert_close(ours, theirs(numbers[None]).logits, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.on_cpu  # transformers refuses a default device
 def test_the_hook_that_the_part_shows_cuts_a_head_of_theirs(model):
     if find_spec("transformers") is None:
         pytest.skip("transformers is not installed: a test dependency that the GPU kit does not carry")

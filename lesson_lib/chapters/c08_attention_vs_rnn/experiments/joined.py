@@ -84,7 +84,7 @@ def drawn(task: str, generator: torch.Generator, batch: int, distance: int) -> R
     tokens, answer = draw(generator, batch, distance, before=before)
     behind = torch.randint(1, 5, (batch,), generator=generator, device="cpu")
     other = torch.randint(1, len(SYMBOLS), (batch,), generator=generator, device="cpu")
-    tokens[torch.arange(batch), before + behind] = (answer + other) % len(SYMBOLS)
+    tokens[torch.arange(batch, device="cpu"), before + behind] = (answer + other) % len(SYMBOLS)
     return Recall(tokens, answer)
 
 
