@@ -179,7 +179,7 @@ def _there(model: Recaller, batch: Recall) -> Recall:
 
 def _ask(model: Recaller, batch: Recall) -> Answer:
     batch = _there(model, batch)
-    with torch.inference_mode():
+    with torch.no_grad():
         shares = functional.log_softmax(model(batch.tokens)[0], -1).exp().cpu()
     symbol = shares.argmax().item()
     moved = gradients(model, batch).tolist()
@@ -188,7 +188,7 @@ def _ask(model: Recaller, batch: Recall) -> Answer:
 
 def _accuracy(model: Recaller, batch: Recall) -> float:
     batch = _there(model, batch)
-    with torch.inference_mode():
+    with torch.no_grad():
         return (model(batch.tokens).argmax(-1) == batch.answer).double().mean().item()
 
 
