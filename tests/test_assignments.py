@@ -204,6 +204,7 @@ def flat(cases):
     return repr([n for n in numbers if not isinstance(n, tuple)])
 
 
+@pytest.mark.on_cpu  # where inputs are drawn, before a check moves them
 @pytest.mark.parametrize("name", WRITTEN)
 def test_hidden_inputs_are_others_than_those_of_the_check(name):
     hidden, made = EXERCISES[name].hidden, []

@@ -225,7 +225,8 @@ RESULTS = {
     ),
     "a nested tensor": Odd(lambda *a: torch.nested.nested_tensor([right(*a)[0]]), "a nested tensor"),
     "a sparse table": Odd(lambda *a: right(*a).to_sparse_csr(), "a sparse tensor"),
-    "eight-bit floats": Odd(lambda *a: right(*a).to(torch.float8_e4m3fn), "numbers differ"),
+    # 500 is beyond their range: torch 2.11 gives nan, 2.15 the largest number
+    "eight-bit floats": Odd(lambda *a: right(*a).clamp(max=448).to(torch.float8_e4m3fn), "numbers differ"),
     "NaN": Odd(lambda *a: right(*a) / 0 * 0, "holds nan"),
 }
 

@@ -37,6 +37,7 @@ from torch import Tensor
 from lesson_lib.attention import attend
 from lesson_lib.device import on
 from lesson_lib.graphs import GraphAttention
+from lesson_lib.heads import Cache, MultiHeadAttention, merge_heads, split_heads
 from lesson_lib.masks import causal
 from lesson_lib.measure import clock, peak_mib
 from lesson_lib.truncated import attend_window
@@ -49,6 +50,7 @@ PASSES = ["forward", "forward+backward"]
 NO_MASK, CAUSAL, SAME_TABLE = "none", "causal", "causal, a table for both"
 HEADS, WIDTH = 8, 64  # of the windows
 D_IN, D_OUT = 64, 8  # of the graphs' layers, for each of HEADS heads
+D_MODEL = 512  # of the layer that decodes, with HEADS heads
 BLOCK = 128  # tokens in a block of flex_attention's masks
 PEERS = ["triton", "local-attention", "torch_geometric"]
 # seconds that a row's timing may take; at least so long between two looks at the clock
@@ -66,10 +68,12 @@ SIZES = {  # quick or not: what is measured
         "with weights": [(8, 8, 128, 64), (4, 8, 1024, 64), (1, 8, 8192, 64)],
         "graph": [(1_000, 10), (10_000, 10), (100_000, 10), (100_000, 50)],
         "window": [(1024, 64), (8192, 64), (65536, 64), (8192, 512), (65536, 512)],
+        "decoding": [(1024, 8), (16384, 8), (131072, 8), (16384, 1), (131072, 1)],
     },
     True: {
         "product": 256, "copy MiB": 4, "attend": [(2, 2, 64, 16)], "same table": [(2, 2, 64, 16)],
         "with weights": [(2, 2, 64, 16)], "graph": [(200, 5)], "window": [(256, 32)],
+        "decoding": [(64, 2)],
     },
 }  # fmt: skip
 
@@ -167,6 +171,14 @@ def plan(quick: bool) -> list[dict[str, Any]]:
                 add(form, "fused kernel", shape=shape, mask=mask)
     for shape in sizes["same table"]:
         add("attend", "fused kernel", shape=shape, mask=SAME_TABLE)
+    for n, key_heads in sizes["decoding"]:
+        for dtype in DTYPES:
+            size = {"n": n, "key heads": key_heads}
+            rows.append(
+                {"table": "decoding", "peer": "by torch's parts", "dtype": dtype, "pass": "forward"}
+                | size
+                | {"quick": quick}
+            )
     for nodes, degree in sizes["graph"]:
         add("graph", "GATConv", nodes=nodes, degree=degree)
     for peer in ("local-attention", "flex_attention"):
@@ -300,6 +312,39 @@ def graph_case(row: dict, device: torch.device) -> Case:
     )
 
 
+def decoding_case(row: dict, device: torch.device) -> Case:
+    """One more token behind n kept ones: MultiHeadAttention with a Cache, against the same four products with
+    torch.cat and F.scaled_dot_product_attention between them."""
+    n, key_heads, dtype = row["n"], row["key heads"], DTYPES[row["dtype"]]
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(D_MODEL, HEADS, n_key_heads=key_heads).to(device, dtype).eval()
+    shape = (1, key_heads, n, D_MODEL // HEADS)
+    kept = [draw(*shape, dtype=row["dtype"], device=device, number=i) for i in (1, 2)]
+
+    def ours(x: Tensor) -> Tensor:
+        cache = Cache()  # each call finds the same n tokens
+        cache.key, cache.value, cache.seen = *kept, n
+        return layer(x, x, x, cache=cache, weights=False).output
+
+    def theirs(x: Tensor) -> Tensor:
+        q = split_heads(layer.w_query(x), HEADS)
+        k = torch.cat((kept[0], split_heads(layer.w_key(x), key_heads)), -2)
+        v = torch.cat((kept[1], split_heads(layer.w_value(x), key_heads)), -2)
+        return layer.w_output(
+            merge_heads(F.scaled_dot_product_attention(q, k, v, enable_gqa=key_heads < HEADS))
+        )
+
+    width = key_heads * D_MODEL // HEADS
+    products = 2 * D_MODEL * (2 * D_MODEL + 2 * width)
+    return Case(
+        ours,
+        theirs,
+        [draw(1, 1, D_MODEL, dtype=row["dtype"], device=device)],
+        attention_flops(n + 1, D_MODEL // HEADS, HEADS) + products,
+        dtype.itemsize * (2 * (n + 1) * width + products / 2 + 2 * D_MODEL),
+    )
+
+
 def edges(nodes: int, degree: int, device: torch.device) -> Tensor:
     """(2, edges): drawn evenly, no node's own, each once."""
     generator = torch.Generator(device).manual_seed(0)
@@ -308,7 +353,13 @@ def edges(nodes: int, degree: int, device: torch.device) -> Tensor:
     return torch.stack([source, target])[:, source != target]
 
 
-CASES = {"attend": attention_case, "with weights": attention_case, "window": window_case, "graph": graph_case}
+CASES = {
+    "attend": attention_case,
+    "with weights": attention_case,
+    "window": window_case,
+    "decoding": decoding_case,
+    "graph": graph_case,
+}
 
 
 # How a row is measured
@@ -632,7 +683,20 @@ def save(result: dict[str, Any], out: Path | None) -> None:
 def told(rows: list[dict], i: int) -> None:
     """A line of progress."""
     row = rows[i]
-    keys = ("table", "what", "peer", "dtype", "pass", "shape", "mask", "nodes", "degree", "n", "radius")
+    keys = (
+        "table",
+        "what",
+        "peer",
+        "dtype",
+        "pass",
+        "shape",
+        "mask",
+        "nodes",
+        "degree",
+        "n",
+        "radius",
+        "key heads",
+    )
     title = ", ".join(f"{key} {row[key]}" if key in keys[6:] else str(row[key]) for key in keys if key in row)
     said = row.get("words") or ", ".join(
         f"{side} {row[side]['ms']:.3g} ms" if "ms" in row[side] else f"{side}: {row[side].get('words')}"

@@ -28,6 +28,7 @@ FORMULAS = {
         "4 d for each pair of a query and a key that may look, each head and each sequence, and 2.5 times as"
         " many backward"
     ),
+    "decoding": "4 d for each kept token and head, and 2 for each parameter",
     "graph": (
         "2 n d_in h d for the projection, 4 n h d for the scores, 2 h d for each edge, and twice as many"
         " backward"
@@ -65,6 +66,16 @@ TABLES = {  # key: title, how to read it, the columns of sizes
             " more. Bytes: q, k, v, output and their gradients, each once."
         ),
         {"against": "peer", "n": "n", "radius": "radius"},
+    ),
+    "decoding": (
+        "One more token behind a cache of n",
+        (
+            "MultiHeadAttention with a Cache, of width 512 and 8 heads, against the same four products with"
+            " torch.cat and F.scaled_dot_product_attention between them: both copy what is kept once, to put"
+            f" the new token behind it. FLOPs: {FORMULAS['decoding']}. Bytes: parameters, kept keys and"
+            " values, the token, each once."
+        ),
+        {"tokens kept": "n", "heads of keys": "key heads"},
     ),
     "graph": (
         "GraphAttention against PyTorch Geometric's GATConv",

@@ -111,7 +111,7 @@ def _run(name: str, stem: str, root: Path, kept: Path, home: str) -> str:
     settled = {
         "LESSON_HOME": f"{home}/{stem}", "LESSON_BUILD": "1", "LESSON_PROGRESS": "off",
         "LESSON_DEVICE": "cpu", "IPYTHONDIR": home, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg",
-        "PYTHONPATH": str(root),
+        "PYTHONPATH": os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }  # fmt: skip
     inherited = {k: v for k, v in os.environ.items() if k != "LESSON_STEPS"}
     done = subprocess.run(
