@@ -334,7 +334,7 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
     assert (
         unit[0] == sys.executable and f"--junitxml={tmp_path / 'unit.xml'}" in unit and "not browser" in unit
     )
-    assert unit[-6:] == ["-n", "7", "--dist", "loadfile", "--device", "cuda"]
+    assert unit[-6:] == ["-n", "7", "--dist", "worksteal", "--device", "cuda"]
     notebooks = parts.command("notebooks", tmp_path / "notebooks.xml", workers=5)
     assert notebooks[-4:] == ["-n", "5", "--dist", "loadfile"] and "--device" not in notebooks
     assert {"--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"} <= set(notebooks)
