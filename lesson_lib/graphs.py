@@ -25,6 +25,9 @@ from lesson_lib.scores import GraphScore, scaled_dot
 
 # edges whose messages are held at once: few enough for a processor's cache, many enough for fast calls
 CHUNK = 8192
+# A GPU has no such cache, and waits between calls. On an H200, 5 million edges, 8 heads of 8, with gradients:
+# 89 ms by 8192, 41 ms by these, 40 ms all at once, which takes 4.5 GB instead of 1.3.
+CHUNK_OF_GPU = 131072
 
 
 class OnEdges(NamedTuple):
@@ -79,7 +82,7 @@ class _Messages(torch.autograd.Function):
     def forward(ctx: Any, weights: Tensor, value: Tensor, source: Tensor, target: Tensor, n: int) -> Tensor:
         ctx.save_for_backward(weights, value, source, target)
         output = value.new_zeros(n, *value.shape[1:])
-        for edges in _slices(len(source)):
+        for edges in _slices(source):
             output.index_add_(0, target[edges], value[source[edges]] * weights[edges, :, None])
         return output
 
@@ -88,15 +91,16 @@ class _Messages(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         weights, value, source, target = ctx.saved_tensors
         of_weights, of_value = torch.empty_like(weights), torch.zeros_like(value)
-        for edges in _slices(len(source)):
+        for edges in _slices(source):
             arriving = gradient[target[edges]]
             torch.sum(arriving * value[source[edges]], -1, out=of_weights[edges])
             of_value.index_add_(0, source[edges], arriving * weights[edges, :, None])
         return of_weights, of_value, None, None, None
 
 
-def _slices(edges: int) -> list[slice]:
-    return [slice(start, start + CHUNK) for start in range(0, edges, CHUNK)]
+def _slices(edges: Tensor) -> list[slice]:
+    step = CHUNK if edges.device.type == "cpu" else CHUNK_OF_GPU
+    return [slice(start, start + step) for start in range(0, len(edges), step)]
 
 
 def self_loops(edge_index: Int[Tensor, "2 edges"], n: int) -> Int[Tensor, "2 more"]:

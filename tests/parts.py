@@ -54,7 +54,6 @@ PARTS = {
     "class": ("slides, grading, a server for a class", ["-rs", "tests/class"]),
 }
 BESIDE = {"browser": "class"}  # both wait more than they compute
-SPREAD = {"browser": "loadgroup", "unit": "worksteal"}
 CPU_S = 1200  # of all notebooks together: DESIGN.md's 20 core-minutes
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
@@ -66,8 +65,9 @@ def command(
     computes."""
     python = TEACHER if part == "class" else sys.executable
     line = [str(python), "-m", "pytest", "-q", f"--junitxml={report}", *PARTS[part][1]]
-    # what has a server or a kernel stays together; unit tests do not wait for the longest file
-    line += ["-n", str(workers), "--dist", SPREAD.get(part, "loadfile")]
+    # a file stays together; with many workers unit tests would wait for the longest of them
+    spread = {"browser": "loadgroup", "unit": "worksteal" if workers > 2 else "loadfile"}
+    line += ["-n", str(workers), "--dist", spread.get(part, "loadfile")]
     line += ["-x"] if stop else []
     return [*line, "--device", device] if device else line
 

@@ -516,7 +516,7 @@ def test_quick_run_measures_other_libraries(dry, module, table, peer):
     rows = [row for row in dry[1]["rows"] if row["table"] == table and row["peer"] == peer]
     assert len(rows) == 4
     for row in rows:
-        assert row.get("agree"), row
+        assert row.get("agree"), row["theirs"]
         assert row["ratio"] > 0 and row["theirs"]["peak_mib"] > 0
 
 
@@ -552,3 +552,18 @@ def test_without_a_gpu_it_says_so_and_writes_nothing(monkeypatch, capsys, tmp_pa
     assert bench.main(["--device", "cpu", "--out", str(tmp_path / "bench.json")]) == 2
     assert "on the CPU use --quick" in capsys.readouterr().err
     assert not (tmp_path / "bench.json").exists()
+
+
+def test_cases_that_ran_again_after_a_repair_count(tmp_path):
+    (tmp_path / "unit.xml").write_text(UNIT, "utf-8")
+    (tmp_path / "unit_again.xml").write_text(
+        '<testsuites><testsuite name="pytest"><testcase classname="tests.test_a" name="test_two"'
+        ' time="1"/></testsuite></testsuites>',
+        "utf-8",
+    )
+    before, after = report.junit(tmp_path / "unit.xml"), report.with_again(tmp_path, "unit")
+    assert report.counted(before) == "1 passed, 2 failed, 1 skipped"
+    assert report.counted(after) == (
+        "2 passed, 1 failed, 1 skipped (1 of them run once more, after a repair)"
+    )
+    assert report.with_again(tmp_path, "notebooks").wrong == "notebooks.xml is not there"

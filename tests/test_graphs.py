@@ -2,6 +2,7 @@
 formula."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.graphs import CHUNK, GraphAttention, OnEdges, attend_edges, self_loops
+from lesson_lib.graphs import CHUNK, CHUNK_OF_GPU, GraphAttention, OnEdges, _slices, attend_edges, self_loops
 from lesson_lib.masks import from_edges
 from lesson_lib.measure import growth_exponent, peak_mib
 from lesson_lib.scores import Additive, GraphScore, dot, scaled_dot
@@ -383,3 +384,11 @@ def test_from_pyg_refuses_options_of_the_real_layers(pyg):
 def test_results_have_names():
     found = GraphAttention(D_IN, D_OUT, HEADS).double()(nodes(), graph())
     assert isinstance(found, OnEdges) and found.output.shape == (N, HEADS * D_OUT)
+
+
+@pytest.mark.parametrize("place, step", [("cpu", CHUNK), ("meta", CHUNK_OF_GPU)])
+def test_edges_are_taken_by_thousands_on_a_cpu_and_by_more_elsewhere(place, step):
+    edges = 2 * CHUNK_OF_GPU + 1
+    slices = _slices(torch.empty(edges, device=place))
+    assert len(slices) == -(-edges // step) and (slices[0].start, slices[-1].stop >= edges) == (0, True)
+    assert all(one.stop == two.start for one, two in pairwise(slices))

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import Any
 
+import jaxtyping
 import torch
 from torch import Tensor
 
@@ -44,6 +45,7 @@ LIBRARY_FOLDERS = tuple(
     for folder in (
         os.path.dirname(os.path.dirname(__file__)),  # lesson_lib
         os.path.dirname(torch.__file__),
+        os.path.dirname(jaxtyping.__file__),  # it wraps what is annotated
         sysconfig.get_paths()["stdlib"],
     )
 )

@@ -53,7 +53,7 @@ RECIPE = {
     },
     "longest_call_s": 0.5,
     "rounds": 3,
-    "seeds": [0, 1, 2],
+    "seeds": [0, 1],  # two repeats: the machine was lent for half an hour
 }  # fmt: skip
 
 

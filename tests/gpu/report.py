@@ -3,6 +3,7 @@
     FOLDER/unit.xml            pytest's --junitxml of the unit tests
     FOLDER/notebooks.xml       the same of nbval, on the GPU
     FOLDER/notebooks_cpu.xml   the same of nbval, on the CPU (may be missing)
+    FOLDER/*_again.xml         of each of these, cases that ran once more, after a repair (may be missing)
     FOLDER/summary.json        written by tests/parts.py: pytest's exit codes, and seconds by the clock (may
                                be missing)
     FOLDER/bench.json          written by tests/gpu/bench.py; it says which device it was
@@ -101,6 +102,7 @@ class Run(NamedTuple):
     cases: dict[tuple[str, str], tuple[str, float, str]]
     began: str = ""
     wrong: str = ""
+    again: int = 0  # how many of the cases come from a run after a repair
 
 
 def junit(path: Path) -> Run:
@@ -125,6 +127,14 @@ def junit(path: Path) -> Run:
     suite = root if root.tag == "testsuite" else root.find("testsuite")
     began = suite.get("timestamp", "") if suite is not None else ""
     return Run(cases, began[:16].replace("T", " "), "" if cases else f"{path.name} holds no test")
+
+
+def with_again(folder: Path, name: str) -> Run:
+    """The cases of NAME.xml; those of NAME_again.xml, which ran after a repair, in the place of the first."""
+    first, again = junit(folder / f"{name}.xml"), junit(folder / f"{name}_again.xml")
+    if first.wrong or again.wrong:
+        return first
+    return first._replace(cases=first.cases | again.cases, again=len(again.cases))
 
 
 def reason(message: str, text: str) -> str:
@@ -195,7 +205,8 @@ def table(header: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
 def counted(run: Run) -> str:
     """12 passed, 1 failed, 2 skipped."""
     outcomes = [outcome for outcome, _, _ in run.cases.values()]
-    return ", ".join(f"{outcomes.count(word)} {word}" for word in ("passed", "failed", "skipped"))
+    told = ", ".join(f"{outcomes.count(word)} {word}" for word in ("passed", "failed", "skipped"))
+    return told + (f" ({run.again} of them run once more, after a repair)" if run.again else "")
 
 
 def by_the_clock(summary: dict[str, Any], part: str) -> str:
@@ -413,7 +424,7 @@ def report(folder: Path, out: Path) -> str:
             f"{doubt}. So it is not written to {RESULTS.name}; run `python tests/gpu/bench.py --out"
             f" {folder.name}/bench.json` on a machine with a GPU, or name another file with --out"
         )
-    unit, gpu, cpu = (junit(folder / name) for name in ("unit.xml", "notebooks.xml", "notebooks_cpu.xml"))
+    unit, gpu, cpu = (with_again(folder, name) for name in ("unit", "notebooks", "notebooks_cpu"))
     lines = [f"{doubt}.", ""] if doubt else []
     lines += ["# A run on a GPU" if not doubt else "# A run", ""]
     lines += [
