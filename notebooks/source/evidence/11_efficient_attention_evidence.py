@@ -624,7 +624,7 @@ verdict(
 
 # %% [markdown]
 r"""
-With one head of keys there is an eighth to read (and for our `Cache`, which copies all it holds when it grows, to copy). What it costs in quality, in the short GPT of chapter 06 with four heads, three seeds each; "wider" has one head of keys, and a feed-forward network widened until the parameters are as many as with four:
+With one head of keys there is an eighth to read (and for our `Cache`, which copies all it holds when it grows, to copy). That is the processor's story. On the GPU, at the right, the three take equally long: fewer heads of keys save room there, and in float32, through our layer, no time. (`tests/gpu/RESULTS.md` has the same step beside torch's parts.) What it costs in quality, in the short GPT of chapter 06 with four heads, three seeds each; "wider" has one head of keys, and a feed-forward network widened until the parameters are as many as with four:
 """
 
 # %%
