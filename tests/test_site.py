@@ -187,6 +187,17 @@ def test_the_guide_keeps_links_that_stay_and_shows_no_test_before_its_day(source
                 assert inside, f"{path.name}: {where}"
 
 
+def test_slides_that_were_made_come_along(tmp_path, source):
+    assert site._slides(tmp_path, source) == []
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "02a_soft_look_up.ipynb").write_text("{}", "utf-8")
+    (tmp_path / "build" / "slides" / "assets").mkdir(parents=True)
+    (tmp_path / "build" / "slides" / "02a_soft_look_up.html").write_text("deck", "utf-8")
+    assert site._slides(tmp_path, source) == ["slides"]
+    assert '<a href="slides/02a_soft_look_up.html">' in (source / "slides.md").read_text("utf-8")
+    assert (source / "_extra" / "slides" / "assets").is_dir()
+
+
 def test_without_its_tools_the_site_says_what_to_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(site, "TOOLS", tmp_path / ".venv-site")
     assert site.main(to=tmp_path / "site") == 1

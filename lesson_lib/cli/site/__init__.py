@@ -147,6 +147,7 @@ def lay_out(
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(page, path)
     laid.pages["guide"] = _guide(root, source)
+    laid.pages["slides"] = _slides(root, source)
     (source / "library.md").write_text(library(root), encoding="utf-8")
     (source / "index.md").write_text(index(lessons(root), laid, book), encoding="utf-8")
     for name in ("conf.py", "katex.cjs"):
@@ -196,7 +197,7 @@ def index(way: Sequence[Lesson], laid: Laid, book: bool = False) -> str:
         "Words and sources": "\n".join([*(n for n in laid.pages["page"] if n not in marks), "library"]),
         "Exercises": "\n".join(laid.pages["exercise"]),
         "Evidence": "\n".join(laid.pages["evidence"]),
-        "For instructors": "\n".join(laid.pages["guide"]),
+        "For instructors": "\n".join([*laid.pages["guide"], *laid.pages.get("slides", ())]),
     }
     trees = [
         f"```{{toctree}}\n:hidden:\n:caption: {caption}\n:maxdepth: 1\n\n{entries}\n```"
@@ -227,6 +228,24 @@ def _guide(root: Path, source: Path) -> list[str]:
         target.write_text(folds(text), encoding="utf-8")
     first = ["README.md", *sorted(name for name in pages if name != "README.md")]
     return [f"instructor/{name.removesuffix('.md')}" for name in first]
+
+
+def _slides(root: Path, source: Path) -> list[str]:
+    """Take along the decks that `make slides` has made, with a page that leads to them; nothing where there
+    are none."""
+    folder = root / "build" / "slides"
+    decks = {
+        name: folder / f"{name}.html" for name in kinds.built(root) if (folder / f"{name}.html").exists()
+    }
+    if not decks:
+        return []
+    shutil.copytree(folder, source / "_extra" / "slides")
+    rows = "\n".join(f'<li><a href="slides/{name}.html">{name}</a></li>' for name in decks)
+    (source / "slides.md").write_text(
+        f"# Slides\n\nA deck for each part. S opens what to say, O shows all slides.\n\n<ul>\n{rows}\n</ul>\n",
+        encoding="utf-8",
+    )
+    return ["slides"]
 
 
 def _kept(found: re.Match, at: Path, source: Path, known: set[str]) -> str:
