@@ -55,6 +55,8 @@ class RecordingExplorer(Explorer):
     ValueError where it has not as many labels as there are names.
     """
 
+    most_states = 300
+
     def __init__(self, model: PhonemeRecogniser, names: Sequence[str]) -> None:
         if not isinstance(model, PhonemeRecogniser):
             raise TypeError(

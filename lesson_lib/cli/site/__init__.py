@@ -241,10 +241,9 @@ def _slides(root: Path, source: Path) -> list[str]:
         return []
     shutil.copytree(folder, source / "_extra" / "slides")
     rows = "\n".join(f'<li><a href="slides/{name}.html">{name}</a></li>' for name in decks)
-    (source / "slides.md").write_text(
-        f"# Slides\n\nA deck for each part. S opens what to say, O shows all slides.\n\n<ul>\n{rows}\n</ul>\n",
-        encoding="utf-8",
-    )
+    said = "A deck for each part. S opens what to say, O shows all slides."
+    text = f"# Slides\n\n{said}\n\n<ul>\n{rows}\n</ul>\n"
+    (source / "slides.md").write_text(text, encoding="utf-8")
     return ["slides"]
 
 
