@@ -411,6 +411,7 @@ def test_notebooks_that_take_too_long_together_fail_the_part(tmp_path, monkeypat
     said = capsys.readouterr().out
     assert "CPU s: notebooks/b.ipynb" in said and f"FAILED the notebooks took {parts.CPU_S + 1} s" in said
     assert parts.main(["simulated"], reports=tmp_path / "r") == 0
+    assert parts.main(["notebooks"], reports=tmp_path / "r", device="cuda") == 0
 
 
 def test_what_a_notebook_took_is_in_the_report(tmp_path):
