@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     pages.add_argument(
         "--still",
         action="store_true",
-        help="run no cell: explorers are pictures (some 15 s instead of 3 min)",
+        help="run no cell: explorers are pictures (1 minute instead of 4)",
     )
     sheets = commands.add_parser(
         "handouts", help="the sheets of a room as one page, and as a PDF (make handouts)"
