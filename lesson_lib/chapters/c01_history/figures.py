@@ -172,7 +172,8 @@ class AlignmentTable:
     @staticmethod
     def _cell(weight: float) -> str:
         shade = f"rgb({round(255 - 255 * weight)}, {round(255 - 141 * weight)}, {round(255 - 77 * weight)})"
-        return f"<td style='background:{shade}; color:#111'>{weight:.2f}</td>"
+        ink = "#fff" if weight > 0.91 else "#000"  # 4.5 times as bright or dark as the ground, at least
+        return f"<td style='background:{shade}; color:{ink}'>{weight:.2f}</td>"
 
 
 def chinese_alignment() -> AlignmentTable:
