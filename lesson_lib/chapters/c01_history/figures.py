@@ -172,7 +172,7 @@ class AlignmentTable:
     @staticmethod
     def _cell(weight: float) -> str:
         shade = f"rgb({round(255 - 255 * weight)}, {round(255 - 141 * weight)}, {round(255 - 77 * weight)})"
-        ink = "#fff" if weight > 0.91 else "#000"  # 4.5 times as bright or dark as the ground, at least
+        ink = "#fff" if weight > 0.925 else "#000"  # 4.5 times as bright or dark as the ground, at least
         return f"<td style='background:{shade}; color:{ink}'>{weight:.2f}</td>"
 
 
