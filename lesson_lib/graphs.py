@@ -99,7 +99,9 @@ class _Messages(torch.autograd.Function):
 
 
 def _slices(edges: Tensor) -> list[slice]:
-    step = CHUNK if edges.device.type == "cpu" else CHUNK_OF_GPU
+    step = CHUNK
+    if edges.device.type != "cpu":  # an eighth at most: nor are a small graph's messages held all at once
+        step = min(CHUNK_OF_GPU, max(CHUNK, len(edges) // 8))
     return [slice(start, start + step) for start in range(0, len(edges), step)]
 
 

@@ -386,9 +386,16 @@ def test_results_have_names():
     assert isinstance(found, OnEdges) and found.output.shape == (N, HEADS * D_OUT)
 
 
-@pytest.mark.parametrize("place, step", [("cpu", CHUNK), ("meta", CHUNK_OF_GPU)])
-def test_edges_are_taken_by_thousands_on_a_cpu_and_by_more_elsewhere(place, step):
-    edges = 2 * CHUNK_OF_GPU + 1
+@pytest.mark.parametrize(
+    "place, edges, step",
+    [
+        ("cpu", 8 * CHUNK_OF_GPU + 1, CHUNK),
+        ("meta", 8 * CHUNK_OF_GPU + 1, CHUNK_OF_GPU),
+        ("meta", 80 * CHUNK, 10 * CHUNK),
+        ("meta", 3 * CHUNK, CHUNK),
+    ],
+)
+def test_edges_are_taken_by_thousands_on_a_cpu_and_by_more_elsewhere(place, edges, step):
     slices = _slices(torch.empty(edges, device=place))
     assert len(slices) == -(-edges // step) and (slices[0].start, slices[-1].stop >= edges) == (0, True)
     assert all(one.stop == two.start for one, two in pairwise(slices))
