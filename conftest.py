@@ -6,6 +6,7 @@ IPython's start-up files. `--device` says what computes, for tests and notebooks
 
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if config.getoption("nbval", default=False) or config.getoption("nbval_lax", default=False):
+        from nbval import kernel
+
+        kernel.start_new_kernel = started_again(kernel.start_new_kernel)
     if chosen := config.getoption("--device"):
         os.environ["LESSON_DEVICE"] = chosen
     if chosen == "simulated":
@@ -55,6 +60,20 @@ def pytest_configure(config):
             "del sys, simulated",
         ]
         (startup / "00-simulated.py").write_text("\n".join(lines), encoding="utf-8")
+
+
+def started_again(start):
+    """`start`, once more where a kernel does not answer: with many workers two kernels can be given the same
+    port, and one of them waits in vain. What its second start raises is raised."""
+
+    def begin(*args, **kwargs):
+        try:
+            return start(*args, **kwargs)
+        except RuntimeError as error:
+            warnings.warn(f"a notebook's kernel was started again: {error}", stacklevel=2)
+            return start(*args, **kwargs)
+
+    return begin
 
 
 @pytest.hookimpl(tryfirst=True)

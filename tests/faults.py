@@ -153,7 +153,8 @@ def command(tree: Path, part: str, tests: Sequence[str], only: str = "") -> list
 def run(line: Sequence[str], tree: Path, patience_s: float | None = PATIENCE_S) -> Ran:
     """Run a command in that tree, its `lesson_lib` before any other; it ends, its children with it, when time
     is up."""
-    environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     begun = time.perf_counter()
     with tempfile.TemporaryFile() as told:  # no pipe, which a child that lives on would keep open
         process = subprocess.Popen(

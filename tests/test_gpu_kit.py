@@ -426,17 +426,48 @@ def test_what_a_notebook_took_is_in_the_report(tmp_path):
     assert found[f"CPU s: {name}"] > 1 and 50 < found[f"MiB: {name}"] < 2000
 
 
-def test_notebooks_of_every_kind_are_collected_and_no_sources(tmp_path):
+def project(folder, *names):
+    """A folder with the settings of every pytest run, and notebooks of one small cell."""
     for name in ("conftest.py", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
+        shutil.copy(ROOT / name, folder)
     book = {"cells": [{"cell_type": "code", "source": "1", "outputs": [], "metadata": {}, "id": "a"}]}
     book |= {"metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": 5}
     book["cells"][0]["execution_count"] = 1
-    names = ["02a_soft_look_up", "glossary", "evidence/02_scoring_evidence", "exercises/02_scoring"]
-    for name in [*names, "solutions/02_scoring", "source/02a_soft_look_up", "source/evidence/02_x"]:
-        path = tmp_path / "notebooks" / f"{name}.ipynb"
+    for name in names:
+        path = folder / "notebooks" / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(book), encoding="utf-8")
+
+
+NO_ANSWER = """
+from nbval import kernel
+
+starts, start = [], kernel.start_new_kernel
+
+def start_new_kernel(*args, **kwargs):
+    starts.append(1)
+    if len(starts) <= {failures}:
+        raise RuntimeError("Kernel didn't respond in 60 seconds")
+    return start(*args, **kwargs)
+
+kernel.start_new_kernel = start_new_kernel
+"""
+
+
+@pytest.mark.parametrize("failures, passes", [(1, True), (2, False)])
+def test_a_kernel_that_does_not_answer_is_started_once_more(tmp_path, failures, passes):
+    project(tmp_path, "one")
+    (tmp_path / "notebooks" / "conftest.py").write_text(NO_ANSWER.format(failures=failures), encoding="utf-8")
+    words = ["-o", "addopts=", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env", "notebooks"]
+    line = [sys.executable, "-m", "pytest", "-q", *words]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+    assert ("1 passed" in done.stdout, done.returncode == 0) == (passes, passes), done.stdout
+    assert "a notebook's kernel was started again: Kernel didn't respond" in done.stdout
+
+
+def test_notebooks_of_every_kind_are_collected_and_no_sources(tmp_path):
+    names = ["02a_soft_look_up", "glossary", "evidence/02_scoring_evidence", "exercises/02_scoring"]
+    project(tmp_path, *names, "solutions/02_scoring", "source/02a_soft_look_up", "source/evidence/02_x")
     words = ["--collect-only", "-q", "-p", "no:cacheprovider", *parts.PARTS["notebooks"][1]]
     line = [sys.executable, "-m", "pytest", "-o", "addopts=", *words]
     done = subprocess.run(line, cwd=tmp_path, check=True, capture_output=True, text=True)

@@ -471,7 +471,9 @@ def test_the_plan_has_every_comparison():
 
 
 def started(*arguments):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    # what PYTHONPATH names stays: on a GPU machine the other libraries are there
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True, text=True,
         timeout=600
