@@ -60,6 +60,13 @@ def pytest_configure(config):
             "del sys, simulated",
         ]
         (startup / "00-simulated.py").write_text("\n".join(lines), encoding="utf-8")
+        # programs that a test or a notebook starts know no such device, and compute on the CPU
+        begun = Path(_EMPTY.name, "begun")
+        begun.mkdir(exist_ok=True)
+        line = "import os; os.environ['LESSON_DEVICE'] = 'cpu'\n"
+        (begun / "sitecustomize.py").write_text(line, encoding="utf-8")
+        path = [str(begun), os.environ.get("PYTHONPATH")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
 
 
 def started_again(start):

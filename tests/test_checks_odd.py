@@ -486,6 +486,19 @@ def test_what_holds_or_ends_the_interpreter_gets_a_sentence(tmp_path):
         assert found[name][0] == "failed" and odd.words in found[name][1], name
 
 
+def test_what_torch_sets_by_itself_is_no_doing_of_the_learners(monkeypatch):
+    """Its compiler names a folder in the environment when a part of torch is first used."""
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    said: dict[str, str] = {}
+    with session.kept(said):
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "a folder")
+    assert said == {} and os.environ["TORCHINDUCTOR_CACHE_DIR"] == "a folder"
+    with session.kept(said):
+        monkeypatch.setenv("ODD", "1")
+    assert said == {"put back": "environment variables: your function changes that"}
+    assert "ODD" not in os.environ
+
+
 def test_a_name_is_asked_for(quick):
     partial = functools.partial(right)
     for answer in (lambda q, k, v: v, partial, Callable(), Loops(), Raises(), torch.ones(1), 3, []):

@@ -200,8 +200,13 @@ def _wrapped(new: Any, own: Any) -> bool:
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 
+def _environment() -> dict[str, str]:
+    """The environment variables, without those that torch sets by itself when a part of it is first used."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "TRITON"))}
+
+
 def _set_environment(before: dict[str, str]) -> None:
-    for name in set(os.environ) - set(before):
+    for name in set(_environment()) - set(before):
         del os.environ[name]
     os.environ.update(before)
 
@@ -228,7 +233,7 @@ STATES: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any]], ...] = (
         lambda: dict(vars(torch._tensor_str.PRINT_OPTS)),
         lambda before: vars(torch._tensor_str.PRINT_OPTS).update(before),
     ),
-    ("environment variables", lambda: dict(os.environ), _set_environment),
+    ("environment variables", _environment, _set_environment),
     ("sys.path", lambda: list(sys.path), lambda before: sys.path.__setitem__(slice(None), before)),
 )
 
