@@ -168,7 +168,7 @@ predict("score_by_hand")
 # %% [markdown]
 r"""
 Go through the film. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
-scores 4, 16, 12 become 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Steps 6 and 7 mix: its output, $[2.00, 7.96, 0.05]$, is nearly
+scores 4, 16, 12 become 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Step 6 shows one query's weighted values, and step 7 adds them up. The second output, $[2.00, 7.96, 0.05]$, is nearly
 the second value, $[2, 8, 0]$.
 """
 

@@ -157,7 +157,7 @@ figures.in_between(tables)
 
 # %% [markdown]
 r"""
-Three matrices keep the stripes: each turns every clock. With $R(3)$ every row is brightest three places back (a row times $R$ turns the other way than $R$ times a column): a learned $M$ can *aim*. A matrix **can destroy** distance, as the random one did. So sinusoids *offer* it. Training may find it, and nothing forces training to.
+Three matrices keep the stripes: each turns every clock. With $R(3)$ every row from 3 on is brightest three places back (a row times $R$ turns the other way than $R$ times a column): a learned $M$ can *aim*. A matrix **can destroy** distance, as the random one did. So sinusoids *offer* it. Training may find it, and nothing forces training to.
 
 ## 4 · Rotary forces it
 

@@ -80,7 +80,7 @@ def glance(
     for k, (axes, pixels) in enumerate(zip(patches, seen, strict=True)):
         axes.imshow(pixels.cpu().numpy(), cmap=HEAT, vmin=0, vmax=1)
         bare(axes)
-        axes.set_title("sharp" if k == 0 else f"{2**k} × as wide")
+        axes.set_title("sharp" if k == 0 else f"dim, {2**k} × as wide")
     values = probabilities[upto - 1].tolist()
     bars.barh(range(len(values)), values, color=[PATH if d == label else "0.65" for d in range(len(values))])
     bars.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=range(len(values)))

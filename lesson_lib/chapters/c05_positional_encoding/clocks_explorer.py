@@ -99,7 +99,7 @@ class ClockExplorer(Explorer):
         i, delta = self.position.value, self.offset.value
         return clocks(
             {
-                f"frequency {j}: once round\nin {_tokens(w)}": (i * w, (i + delta) * w)
+                f"clock {j}: once round\nin {_tokens(w)}": (i * w, (i + delta) * w)
                 for j, w in enumerate(self.places.frequencies.tolist())
             },
             names=("position i", "position i + δ"),
