@@ -255,7 +255,9 @@ INSTEAD = {  # what is handed in is no function, or not as a function should be
     "a nested tensor, as a number": Odd(
         Made(lambda: torch.nested.nested_tensor([torch.ones(2)] * 2)), "one number", NUMBER
     ),
-    "a subclass, as a number": Odd(torch.tensor(7.0).as_subclass(Refusing), "too small", NUMBER, "failed"),
+    "a subclass, as a number": Odd(
+        torch.tensor(7.0, device="cpu").as_subclass(Refusing), "too small", NUMBER, "failed"
+    ),
     "a text that loops, as a number": Odd(Text("7"), "7 is too small", NUMBER, "failed"),
     "an object that raises, as a number": Odd(Raises(), "you handed in a Raises", NUMBER),
     "an object that loops, as a letter": Odd(Loops(), "you handed in a Loops", CHOICE),
@@ -471,12 +473,18 @@ def test_an_odd_answer_gets_a_sentence_and_changes_nothing(name, quick, capfd, m
     assert capfd.readouterr() == ("", "")
 
 
+def elsewhere(home):
+    """The environment of a process that finds what this one finds, and keeps its answers in that folder."""
+    path = filter(None, [os.environ.get("PYTHONPATH"), *sys.path])
+    return os.environ | {"LESSON_HOME": str(home), "PYTHONPATH": os.pathsep.join(path)}
+
+
 @pytest.mark.skipif(
     not LINUX, reason="only Linux can copy a process; elsewhere these hold or end the session"
 )
 def test_what_holds_or_ends_the_interpreter_gets_a_sentence(tmp_path):
     """In a process of their own, one after the other: it is seen which one takes it along."""
-    environment = os.environ | {"LESSON_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = elsewhere(tmp_path)
     command = [sys.executable, "-m", "tests.test_checks_odd", "deadly"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert (run.returncode, run.stderr) == (0, "")
@@ -584,7 +592,7 @@ def test_a_kernel_lives_on(tmp_path):
     """A real one, with its sockets and threads: it shows the results and nothing else, each of them once."""
     from jupyter_client.manager import start_new_kernel
 
-    environment = os.environ | {"LESSON_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = elsewhere(tmp_path)
     manager, client = start_new_kernel(kernel_name="python3", env=environment, startup_timeout=120)
     try:
         for code, words in CELLS.items():
