@@ -61,7 +61,7 @@ def test_a_control_that_changes_what_others_offer_leads():
     assert [(c["name"], c["kind"], c["leads"]) for c in told["controls"]] == [
         ("text", "choice", True), ("place", "slider", False),
     ]  # fmt: skip
-    assert told["lacks"] == ["zoom", "type one", "write"] and told["plays"] is None
+    assert told["lacks"] == ["“zoom”", "texts of your own", "“write”"] and told["plays"] is None
     assert not told["thinned"] and len(told["drawings"]) == 2 + 3
     for text in ("ab", "xyz"):
         for at, letter in enumerate(text):

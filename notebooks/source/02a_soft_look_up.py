@@ -50,27 +50,32 @@ The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divi
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
 
-Powers of $e$ are positive, so negative scores do no harm. Type 5 in place of Ann's 1: who loses most? Then move the sliders.
+Powers of $e$ are positive, so negative scores do no harm.
 """
-
-# %%
-SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %%
 predict("plus_or_times")
 
 # %% [markdown]
 r"""
-## 1 · From a dictionary to a mixture
+See it happen: move *plus*, then *times*. Then type 5 in place of Ann's 1. Who loses most?
+"""
 
-Adding changes nothing, so torch first subtracts the largest score: no power overflows.
+# %%
+SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
+
+# %% [markdown]
+r"""
+Cy does, from 0.867 to 0.468: all pay in proportion to what they had. Adding changes nothing, so torch first subtracts the largest score: no power overflows.
+
+## 1 · From a dictionary to a mixture
 
 Where do scores come from? A dictionary, or a database, compares your *query* with every *key*,
 and returns the *value* of the key that is equal. With no such key it has no answer:
 """
 
 # %%
-prices = {"black tea": 10.0, "green tea": 20.0, "cake": 40.0}
+prices = {"black tea": 12.0, "green tea": 15.0, "cake": 30.0}
 try:
     prices["tea"]
 except KeyError as missing:
@@ -132,7 +137,7 @@ show(weights=weights, outputs=weights @ value)
 
 # %% [markdown]
 r"""
-Read from the bottom. At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
+Read from the bottom. At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At half the gaps are smaller, and you hear 32.4. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
 The library's `attend` gives the same numbers, as an output and its weights, for other scores too: `score=dot`.
 """
@@ -167,9 +172,9 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-Go through the film. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
+Press *play* and go through the film. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
 scores 4, 16, 12 become 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Step 6 shows one query's weighted values, and step 7 adds them up. The second output, $[2.00, 7.96, 0.05]$, is nearly
-the second value, $[2, 8, 0]$.
+the second value, $[2, 8, 0]$. (*weights* has two more kinds: scores divided by $\sqrt 3$, which part 02b explains, and the source's own rounding by hand.)
 """
 
 # %%
@@ -223,7 +228,7 @@ Both agree. You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of 
 part's question.)
 
 Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and all of your list is ignored: every power is 0, and 0 / 0 is nan, "not a number". Zoe
-hears only the chair. `~real` is right.
+hears only the chair. `~real` is right: one key is left, and its share is 1, whatever the layer's weights. (`num_heads=1` asks for one attention; chapter 04 takes more.)
 """
 
 # %%

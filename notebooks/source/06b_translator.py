@@ -256,7 +256,7 @@ With the mask nothing moves. Without it every later sign moves the places before
 
 The honest machine gets .97 to 1.00 of the dates right, by how a computer rounds, on days that it never saw.
 
-Look inside. Choose *decoder to encoder*, layer 1 (they count from 1 here), and step through the places with *query*; the row of a sign is where it looks to write the *next* one. Type a date of your own.
+Look inside. Choose *decoder to encoder*, layer 1 (they count from 1 here), and step through the places with *query*; the row of a sign is where it looks to write the *next* one. Type a date of your own. (In the still picture these maps are called *cross*. Beside the maps: how long the stream's rows are, on average and from shortest to longest.)
 """
 
 # %%

@@ -128,7 +128,7 @@ for pair, text in wrong[:4]:
 
 # %% [markdown]
 r"""
-Most of the wrong dates have the right digits in a wrong order. Look at places 4, 7 and 10, where a number ends. Behind right signs no mistake begins there. On its own, having written 1 where 3 belongs, it writes 3 where 1 belongs: one swap is two wrong signs. The next number is right again; it is read off the input.
+Most of the wrong dates have the right digits in a wrong order. Look at places 4, 7 and 10, where a number ends. Behind right signs hardly a mistake begins there. On its own, having written 1 where 3 belongs, it writes 3 where 1 belongs: one swap is two wrong signs. The next number is right again; it is read off the input.
 
 ## 2 · The cache
 """
@@ -183,7 +183,7 @@ figures.cost_of_writing()
 
 # %% [markdown]
 r"""
-At 10 signs hardly anything, since one small pass costs nearly as much as a larger one; at 200 signs five sixths. It costs storage: in each layer a key and a value for each sign written, and once for each sign read.
+At 10 signs little, since one small pass costs nearly as much as a larger one; at 200 signs five sixths. It costs storage: in each layer a key and a value for each sign written, and once for each sign read.
 
 ## 3 · Greedy is not the likeliest
 """
@@ -229,7 +229,7 @@ print(
 
 # %% [markdown]
 r"""
-Four beginnings bring three dates of 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the others. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
+Four beginnings bring hardly a date more in 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the others. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
 
 ## 4 · Why then the Transformer?
 

@@ -168,7 +168,7 @@ bert_figures.looks(on_subject, masked.best_offset())
 
 # %% [markdown]
 r"""
-In over 99 of 100 this head's largest weight lies on the subject, in the other heads hardly ever. The line: always looking one best distance back hits 0.31. So this head follows the subject.
+Nearly always this head's largest weight lies on the subject, in the other heads hardly ever. The line: always looking one best distance back hits 0.31. So this head follows the subject.
 """
 
 # %%
@@ -179,7 +179,7 @@ predict("blind_one_head")
 
 # %% [markdown]
 r"""
-`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide from it the **word behind** the subject (here *to*). That can fail: in layer 0, head 1 this word puts 0.39 of its weight on the subject, and may carry the number.
+`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide from it the **word behind** the subject (here *to*). That can fail: this word, too, may have looked at the subject one layer below, and may carry its number.
 """
 
 # %%
@@ -208,7 +208,7 @@ bert_figures.blinded(shares)
 
 # %% [markdown]
 r"""
-The first three bars agree: nothing is lost. Hide the subject from head 1: about 9 of 100 verbs stay right, fewer than a coin gets, since the model believes the misleading nouns. Here the look is the cause.
+The first three bars agree: nothing is lost. Hide the subject from head 1: about one verb in ten stays right, fewer than a coin gets, since the model believes the misleading nouns. Here the look is the cause.
 
 ## 4 · Two more seeds
 

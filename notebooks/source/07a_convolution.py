@@ -250,7 +250,7 @@ figures.centres(start.detach(), end, fields.taps())
 
 # %% [markdown]
 r"""
-Of eight heads six end in the rings, two nowhere. Four heads, and kernels that learn, five seeds each:
+All four rings are found; a head or two may end nowhere. Four heads, and kernels that learn, five seeds each:
 """
 
 # %%

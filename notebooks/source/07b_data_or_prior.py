@@ -171,7 +171,7 @@ figures.shares_right(shares, guess=0.5)
 
 # %% [markdown]
 r"""
-Both know their own pictures. On new ones the CNN is right in 99 of 100, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, at least a pixel apart, can lie in 7,350 ways; a thousand pictures show at most 1,000. Are the codes to blame? In stored runs of three seeds a ViT without them is right in 95 to 98 of 100, with them in 72 to 92.
+Both know their own pictures. On new ones the CNN is right in 99 of 100 or more, the ViT in about seven of ten. The ViT has learned these thousand pictures, not the rule: **overfitting**. Two boxes of 7 pixels, at least a pixel apart, can lie in 7,350 ways; a thousand pictures show at most 1,000. Are the codes to blame? In stored runs of three seeds a ViT without them is right in 95 to 98 of 100, with them in some 70 to 92.
 
 ## 4 · And with more pictures?
 
@@ -271,7 +271,7 @@ figures.judged(shapes[:, 0], labels, said)
 
 # %% [markdown]
 r"""
-Wrong answers are orange: two of the ViT's, none of the CNN's. How many does each need? Of the numbers tried, the CNN needs 1,000 for 99 right in 100, the ViT 5,000 and four times the steps: its codes tell places apart, and it must learn not to.
+Wrong answers are orange: here one or two of the ViT's, none of the CNN's. How many does each need? Of the numbers tried, the CNN needs 1,000 for at least 99 right in 100, the ViT 5,000 and four times the steps: its codes tell places apart, and it must learn not to.
 
 **To remember.** Before you believe a crossing, ask whether more steps would undo it.
 

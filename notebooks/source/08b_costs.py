@@ -196,7 +196,7 @@ costs_figures.model_and_clock(lengths, predicted(wait, rate, lengths), taken)
 
 # %% [markdown]
 r"""
-The RNN's marks lie on its line, attention's come near from 512 on: short texts pay for the call, long ones for the softmax, and the model has neither. The lines cross near 2,600 tokens, the clock's near 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
+The RNN's marks lie on its line, attention's come near from 512 on: short texts pay for the call, long ones for the softmax, and the model has neither. Where this page was built, the lines cross near 2,600 tokens, the clock's near 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2d}$$
 

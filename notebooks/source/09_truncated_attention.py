@@ -117,7 +117,7 @@ reach_figures.by_radius()
 
 # %% [markdown]
 r"""
-A frame alone: 56 of 100. Radius 5: 73, 15: 75, 50: 73. **"More context can only help."** The whole sentence has 68, its best seed below the worst of radius 5. A convolution of radius 15 has 75, too: what counts here is which frames are seen.
+A frame alone: 56 of 100. Radius 5: 73, 15: 75, 50: 73. **"More context can only help."** The whole sentence has 68, its best seed below the worst of radius 5. A convolution of radius 15 does as well: what counts here is which frames are seen.
 
 ## 2 · Why is seeing more worse?
 

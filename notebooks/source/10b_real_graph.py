@@ -138,7 +138,7 @@ for kind, reader in readers.items():
 
 # %% [markdown]
 r"""
-Its own words place stdev wrongly, its neighbours' rightly. Is that the attention? The stored runs have six networks:
+Its own words placed stdev wrongly, its neighbours' rightly. Is that the attention? The stored runs have six networks:
 """
 
 # %%
@@ -261,7 +261,7 @@ print(tiny.x.shape, tiny.y.tolist(), tiny.edge_index.tolist())
 r"""
 ## Nine words once more
 
-stdev's own words fit any chapter; its neighbours placed it. That took a graph in which like joins like; over all nodes, fixed weights did as well as attention.
+stdev's own words fit any chapter; its neighbours placed it. That took a graph in which like joins like; over all nodes, fixed weights did about as well as attention.
 
 **To remember.** First ask what the words know, then what the edges add, then what attention adds.
 

@@ -168,7 +168,7 @@ ring_figures.memory_of_each()
 
 # %% [markdown]
 r"""
-Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54: a tile does not shrink.
+Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54 forward, to 0.57 with backward: a tile does not shrink.
 
 ## 4 · What stays
 
@@ -198,7 +198,7 @@ ScaleExplorer(**ring_figures.scales())
 
 # %% [markdown]
 r"""
-Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈ lies far beyond them: trust the unit, not the digit. (Linear kinds: 08c, 11a.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
+Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈ lies far beyond them: trust the unit, not the digit. (Linear kinds: 08c, 11a.) (*table* keeps all weights, *full* is 11b's fused kernel; the dashed line is what a machine holds.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
 
 <details><summary>Answers</summary>
 None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.

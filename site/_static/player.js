@@ -35,7 +35,7 @@ function play(place, told) {
   };
   settle();
   box.append(controls, drawing);
-  const lacks = told.lacks.map((name) => `“${name}”`).join(", ");
+  const lacks = told.lacks.join(", ");
   const words = (told.thinned ? "Recorded: the sliders stop at some of their values. " : "") + (lacks ? `In the notebook only: ${lacks}.` : "");
   if (words) box.append(made("p", "player-note", words.trim()));
   place.replaceChildren(box);

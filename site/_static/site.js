@@ -19,6 +19,13 @@ function made(kind, className, text) {
 function answersOf(name) {
   try { return JSON.parse(stored(name)); } catch { return null; }
 }
+// What is said begins with a capital, if with a word, and ends with a full stop.
+function sentence(place) {
+  const first = document.createTreeWalker(place, NodeFilter.SHOW_TEXT).nextNode();
+  if (first && first.parentElement.closest("code, b, .katex") === null && /^\s*[a-z]{2}/.test(first.data)) first.data = first.data.replace(/[a-z]/, (c) => c.toUpperCase());
+  if (/[\p{L}\p{N})]\s*$/u.test(place.textContent)) place.append(".");
+  return place;
+}
 const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 
 function verdict(card, answer) { // "right", "wrong" or "unread"
@@ -55,8 +62,8 @@ function bring(card) {
     const slip = how === "wrong" ? slipOf(card, answer) : "";
     said.innerHTML = "";
     said.append(made("b", how, how === "right" ? "✓ Right" : "✗ Not so"), made("span", "", how === "right" ? "" : `, your answer: ${given}`));
-    if (slip) { const p = made("div"); p.innerHTML = slip; said.append(p); }
-    const p = made("div"); p.innerHTML = why;
+    if (slip) { const p = made("div"); p.innerHTML = slip; said.append(sentence(p)); }
+    const p = made("div"); p.innerHTML = why; sentence(p);
     const again = made("button", "again", "Answer again");
     again.onclick = () => { said.innerHTML = ""; asking.hidden = false; (asking.querySelector("button, input") || asking).focus(); };
     said.append(p);

@@ -188,14 +188,14 @@ def test_a_score_is_moved_by_keyboard_and_touch_and_told(page):
     for _ in range(40):
         page.keyboard.press("ArrowRight")
     told = page.locator(".live-row output").first
-    assert told.inner_text() == "share 0.468"
-    assert slider.get_attribute("aria-valuetext") == "share 0.468"
-    assert "You hear 24.7" in page.locator(".live-said").inner_text()
+    assert told.inner_text() == "share 0.705"
+    assert slider.get_attribute("aria-valuetext") == "share 0.705"
+    assert "You hear 18.1" in page.locator(".live-said").inner_text()
     typed = page.get_by_label("score of Cy, typed")
     typed.fill("-100")
     assert page.locator(".live-row output").last.inner_text() == "share 0.000"
     typed.fill("")
-    assert "You hear 11.2" in page.locator(".live-said").inner_text(), "half a number changes nothing"
+    assert "You hear 10.5" in page.locator(".live-said").inner_text(), "half a number changes nothing"
     assert min(page.locator(".live-row").evaluate_all("rows => rows.map(r => r.clientHeight)")) >= 44
 
 
@@ -333,6 +333,30 @@ def test_on_paper_all_stands_open_and_no_button_is_left(page):
     assert page.get_by_text("Ann’s share rose").is_visible()
     assert page.locator("[data-question=ann_share] li[data-option=a]").is_visible()
     assert not page.locator(".gate").is_visible() and not page.locator("button.option").first.is_visible()
+    why = page.locator("[data-question=ann_share] details")
+    assert why.count() and not why.is_visible() and not page.locator(".turn details").first.is_visible()
+
+
+def test_an_answer_in_quotes_is_read_and_what_is_said_is_a_sentence(page):
+    page.show("exercises/02_scoring")
+    assert "Replace the" not in page.locator("article").inner_text()
+    card = page.locator("[data-question=score_ratio]")
+    card.locator("input").fill('"exp(2)"')
+    card.locator("input").press("Enter")
+    assert "✓ Right" in card.inner_text()
+    for line in card.locator(".said > div:not(.first)").all_inner_texts():
+        assert line.strip()[-1] in ".!?" and not line[:1].islower(), line
+
+
+def test_what_an_answer_draws_waits_in_a_fold(page):
+    page.show("exercises/02_scoring")
+    assert page.get_by_text("run this cell again").count() == 0
+    fold = page.locator("details", has_text="The picture, once you have answered")
+    assert not fold.locator("img").is_visible()
+    fold.locator("summary").press("Enter")
+    assert fold.locator("img").is_visible()
+    options = page.locator("li", has_text="a bright diagonal")
+    assert options.count() == 1, "the card lists them, and nothing else does"
 
 
 def test_the_parts_are_one_pdf_whose_contents_tell_the_right_pages(built):

@@ -29,7 +29,7 @@ def regression(
         ),
         caption=(
             "One attention, three widths of the bell: the narrowest copies the noise, the middle one finds"
-            " the sine, the widest says nearly the same everywhere."
+            " the sine, the widest leaves a gentle slope."
         ),
         x_axis="where we ask",
         dots={"measured": (places[:, 0].tolist(), measured[:, 0].tolist())},
@@ -50,7 +50,8 @@ def word_scores(words: Sequence[str], same: Tensor, projected: Tensor) -> Pictur
         ),
         caption=(
             "Left: a token's own score is the largest in its row, and the table is its own mirror image. "
-            "Right: projections break both."
+            "Right: with projections the mirror image is gone, and a token's own score need not be the"
+            " largest."
         ),
     )
 
@@ -183,8 +184,8 @@ def costs(
             " log scales: additive at once is far above dot in both."
         ),
         caption=(
-            "Measured where this notebook was built. Cutting the queries into pieces saves memory; the"
-            " arithmetic stays."
+            "Memory and processor seconds: measured where this notebook was built. Cutting the queries into"
+            " pieces saves memory; the arithmetic stays."
         ),
         x_axis="tokens",
     )

@@ -63,7 +63,7 @@ score_by_hand = Number(
     asked="The first query is [1, 0, 2], the second key [4, 4, 0]. What is their score?",
     answer="1 * 4 + 0 * 4 + 2 * 0",
     value=4,
-    remember="a score is a dot product: 1 · 4 + 0 · 4 + 2 · 0",
+    remember="a score is a dot product: multiply in pairs, then add",
     slips={
         "that is the score with the first key, [0, 1, 1]": 2,
         "you added all the numbers; multiply in pairs first": 11,

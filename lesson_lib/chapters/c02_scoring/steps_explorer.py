@@ -76,8 +76,9 @@ class SevenStepsExplorer(Explorer):
             for row in rows
         ]
         text = matrices.STEP_TEXTS[upto].format(query=i + 1)
-        body = "".join(f'<div class="ll-row">{row}</div>' for row in shown if row)
-        return f"<style>{_origins(self.name, i)}</style><p><b>{text}</b></p>{body}"
+        body = "".join(f'<div class="ll-row ll-under">{row}</div>' for row in shown if row)
+        room = f".{self.name} .ll-row:last-child {{margin-bottom:3.4em}}"  # for the formula below it
+        return f"<style>{room} {_origins(self.name, i)}</style><p><b>{text}</b></p>{body}"
 
     def still(self) -> Picture:
         weights = {name.replace("w_", "W_"): self.given[name] for name in ("w_key", "w_query", "w_value")}

@@ -80,7 +80,7 @@ def known_words(shares: Mapping[float, float]) -> Picture:
             "Bars of the share of known words by temperature: all at 0, nearly all at a half, and fewer and"
             " fewer as it rises."
         ),
-        caption="600 characters behind 'The '.",
+        caption="400 characters behind 'The '.",
     )
 
 

@@ -10,14 +10,14 @@ from lesson_lib.charts.picture import CURVES, Picture, canvas, styled
 MUTED = "0.35"
 
 # The diagram: one unit is a hundredth of an inch, y goes down.
-WIDE, HIGH = 800, 564
+WIDE, HIGH = 800, 576
 SKY, SAND, MINT, GREY = "#DCEAF5", "#FBE9D9", "#DDF0E8", "#EFEFEF"  # attention, norms, feed-forward, the rest
 RAIL, MEMORY = CURVES[0], CURVES[1]
 ENCODER, DECODER, BUS = 174, 448, 262  # how far down the two streams and the memory between them run
 FIRST, ENCODER_CELL, DECODER_CELL = 140, 165, 136  # where layer 1 starts, and the room of a sub-layer
 ENCODER_LATER, DECODER_LATER = (494, 560), (572, 634)  # where layer 2 and the last layer stand
 LATER, TURN, LOGITS = 30, 712, 724  # a later layer's width; where the memory turns back; where logits start
-UP, TABLE = 70, 534  # from a stream to the middle of its sub-layers; how far down the table is
+UP, TABLE = 70, 540  # from a stream to the middle of its sub-layers; how far down the table is
 
 
 @styled
@@ -125,12 +125,12 @@ def _memory(page: Axes) -> None:
 
 def _table(page: Axes) -> None:
     """One table of embeddings: for the source, for the target, and for the logits."""
-    _box(page, (LOGITS + WIDE - 8) / 2, DECODER, WIDE - 8 - LOGITS, 62, "logits", "x @ table.T", GREY)
+    _box(page, (LOGITS + WIDE - 8) / 2, DECODER, WIDE - 8 - LOGITS, 62, "logits", "x @\ntable.T", GREY)
     dashed = {"color": "black", "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 0}
     page.plot([67, 67], [DECODER + 31, TABLE], **dashed)
     page.plot([18, 4, 4, 67], [ENCODER, ENCODER, TABLE, TABLE], **dashed)
     page.plot([67, LOGITS + 33, LOGITS + 33], [TABLE, TABLE, DECODER + 31], **dashed)
-    _box(page, 67, TABLE, 112, 44, "table", "(n_tokens, d_model)", "white")
+    _box(page, 67, TABLE, 112, 62, "table", "(n_tokens,\nd_model)", "white")
     _box(page, WIDE / 2, TABLE, 196, 20, "", "", "white", edge="white")
     page.text(
         WIDE / 2,

@@ -174,7 +174,7 @@ def _spectrogram(axes: Axes, frames: Tensor) -> None:
         "interpolation": "nearest",
     }
     axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
-    axes.set_ylabel("mel band")
+    axes.set_ylabel("band of pitch")
     axes.set_xlabel("seconds")
     axes.set_yticks(range(0, bands + 1, 20))
 

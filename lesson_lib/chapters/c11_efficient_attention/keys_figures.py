@@ -32,7 +32,10 @@ def next_token(
             "Seconds for one more token over the number of tokens kept, both axes logarithmic, a curve for"
             " each number of heads of keys."
         ),
-        caption="One layer, one thread, measured on this machine. Both axes are logarithmic.",
+        caption=(
+            "Processor: one layer, one thread, measured where this notebook was built. All axes are"
+            " logarithmic."
+        ),
         x_axis="tokens kept",
     )
 

@@ -9,6 +9,7 @@ import ipywidgets
 
 from lesson_lib.chapters.c12_claims.ledger_figures import tally
 from lesson_lib.charts.picture import Picture
+from lesson_lib.claims import VERDICTS
 from lesson_lib.widgets.explorer import Explorer
 
 EVERY = "all"
@@ -57,4 +58,9 @@ class LedgerExplorer(Explorer):
 
     def still(self) -> Picture:
         counts = {key: self.page(None, key, "").counts() for key in self.names}
-        return tally(counts, alt="A bar for each source: how many of its claims have each verdict.")
+        every = {source: {v: n[v] for v in VERDICTS if v in n} for source, n in counts.items()}
+        return tally(
+            every,
+            alt="A bar for each source: how many of its claims have each verdict.",
+            caption="A row that two sources share counts in both bars.",
+        )

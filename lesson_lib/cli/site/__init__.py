@@ -12,16 +12,17 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from lesson_lib.checks.card import CSS
 from lesson_lib.cli import chromium, kinds
 from lesson_lib.cli.site import states
-from lesson_lib.cli.site.pages import Laid, cell_links, folds, of_notebook
+from lesson_lib.cli.site.pages import DRAWN, Laid, cell_links, folds, of_notebook
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".venv-site"
@@ -131,6 +132,7 @@ def lay_out(
     laid = Laid(
         kinds.built(root, ("part",)),
         states={cell: [path.name for path in paths] for cell, paths in moving.items()},
+        drawn={cell.id: cell.outputs for cell in _solved(root) if DRAWN.fullmatch(cell.source)},
     )
     for path in (path for paths in moving.values() for path in paths):
         shutil.copyfile(path, source / "_extra" / "states" / path.name)
@@ -211,6 +213,12 @@ def index(way: Sequence[Lesson], laid: Laid, book: bool = False) -> str:
     paper = 'The parts on paper: <a href="attention.pdf">one PDF</a>, with the solutions behind each part.'
     text = text.replace("BOOK\n", f"{paper}\n" if book else "")
     return text.replace("LESSONS", table) + "\n\n" + "\n\n".join(trees) + "\n"
+
+
+def _solved(root: Path) -> Iterator[NotebookNode]:
+    """The cells of all solutions."""
+    for path in sorted((root / "notebooks" / "solutions").glob("*.ipynb")):
+        yield from nbformat.read(path, 4).cells
 
 
 def _guide(root: Path, source: Path) -> list[str]:

@@ -25,6 +25,13 @@ SETUP = re.compile(r"(import|from) \w")  # a cell that begins with imports
 QUIET = re.compile(r"\s*(predict|warm_up|review)\(")  # what is asked stands in the output
 ALONE = re.compile(r"(\w+\.)?\w+(Explorer|Player)\(.*\)", re.S)
 IN_A_KERNEL = re.compile(r"progress\(\)|(# ?(hint|solution|second|picture)\(.*\n?)+")
+DRAWN = re.compile(r"picture\(\"\w+\"\)")  # what is drawn once an answer is given
+OPTIONS = re.compile(r"\n\n(- [a-z]\) .*\n?)+\Z")  # of a question, which its card lists
+HOW_IT_WORKS = re.compile(r"\*\*How it works\.\*\*.*?(?=The stars)|Your progress is kept.*?shows it\.", re.S)
+HERE = (
+    "**How it works.** Choose or type an answer here; a function is written in the notebook. Hints and a"
+    " solution unfold below each exercise. What you answer is kept in this browser.\n\n"
+)
 CHINESE = re.compile(r"\n*^〔.*〕$", re.M)
 COUNTS = ("first", "second", "third", "fourth")
 PICTURES = ("image/png", "image/gif")
@@ -33,12 +40,13 @@ PICTURES = ("image/png", "image/gif")
 @dataclass
 class Laid:
     """What was laid out: the pages by kind, the pictures that they share; of what: the names of all parts,
-    and the recordings of explorers by cell."""
+    and by cell the recordings of explorers, and what is drawn once an answer is given."""
 
     parts: Sequence[str] = ()
     pages: dict[str, list[str]] = field(default_factory=dict)
     pictures: set[str] = field(default_factory=set)
     states: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    drawn: Mapping[str, Sequence[NotebookNode]] = field(default_factory=dict)
 
 
 def of_notebook(
@@ -53,10 +61,17 @@ def of_notebook(
         if cell.id in wanted:
             cells.append(new_markdown_cell(f'<span id="{cell.id}"></span>', id=f"at-{cell.id}"))
         if cell.cell_type == "markdown":
-            cell.source = folds(_one_fold(cell.source))
+            cell.source = folds(_one_fold(_here(cell.source)))
             cells.append(cell)
         elif exercise := _exercise_of(cell):
+            if isinstance(exercises()[exercise], Choice):
+                before = next(c for c in reversed(cells) if c.cell_type == "markdown")
+                before.source = OPTIONS.sub("", before.source)
             cells += _turn(exercises()[exercise], cell.id)
+        elif cell.id in laid.drawn and DRAWN.fullmatch(cell.source):
+            cells.append(
+                _drawn([_output(output, up, source, laid) for output in laid.drawn[cell.id]], cell.id)
+            )
         elif not (IN_A_KERNEL.fullmatch(cell.source) or _is_blank(cell.source, asked)):
             cells.append(_code(cell, up, source, laid))
     first = next(i for i, c in enumerate(cells) if c.cell_type == "markdown" and c.source.startswith("# "))
@@ -118,8 +133,8 @@ def _exercise_of(cell: NotebookNode) -> str:
 
 def _is_blank(code: str, asked: set[str]) -> bool:
     """Whether a cell only holds the place of a short answer, which the page's own field holds."""
-    name = code.strip().removesuffix(" = ...")
-    return name != code.strip() and name in asked and isinstance(exercises()[name], (Choice, Number))
+    found = re.fullmatch(r"(\w+) = \.\.\.(  #.*)?", code.strip())
+    return bool(found) and found[1] in asked and isinstance(exercises()[found[1]], (Choice, Number))
 
 
 def _turn(exercise: Exercise, at: str) -> list[NotebookNode]:
@@ -134,13 +149,28 @@ def _turn(exercise: Exercise, at: str) -> list[NotebookNode]:
         output = new_output("display_data", data={"text/html": card})
         made.append(new_code_cell("...", outputs=[output], id=at, metadata={"tags": ["remove-input"]}))
     text = exercise.text.strip()
-    answer = f"<p>{_said(text)}</p>" if isinstance(exercise, Open) else f"```python\n{text}\n```"
+    prose = isinstance(exercise, (Open, Choice))
+    answer = f"<p>{_said(text)}</p>" if prose else f"```python\n{text}\n```"
     kept = _said(exercise.remember)
     solution = f"<details><summary>A solution</summary>\n{answer}\n\n<p>{kept}</p>\n</details>"
-    asked = _said(exercise.asked)
-    begin = f'<div class="turn">\n\n<p><b>Write it before you look.</b> Asked: {asked}.</p>\n\n'
+    asked = _said(exercise.asked.rstrip("?."))
+    write = "" if made else f"<p><b>Write it before you look.</b> Asked: {asked}.</p>\n\n"
+    begin = f'<div class="turn">\n\n{write}'
     made.append(new_markdown_cell(folds(f"{begin}{hints}\n{solution}\n\n</div>"), id=f"turn-{at}"[:60]))
     return made
+
+
+def _here(text: str) -> str:
+    """What a page of exercises says of how it works: without a kernel."""
+    return HOW_IT_WORKS.sub(lambda found: HERE if found[0].startswith("**") else "", text)
+
+
+def _drawn(outputs: Sequence[NotebookNode], at: str) -> NotebookNode:
+    """A fold with the picture that the notebook draws once an answer is given."""
+    said = "".join(output.get("data", {}).get("text/html", "") for output in outputs)
+    fold = f"<details><summary>The picture, once you have answered</summary>{said}</details>"
+    output = new_output("display_data", data={"text/html": fold})
+    return new_code_cell("...", outputs=[output], id=at, metadata={"tags": ["remove-input"]})
 
 
 def _said(text: str) -> str:
@@ -158,11 +188,14 @@ def _run_it(name: str, up: str, parts: Sequence[str]) -> str:
         links = ", ".join(f'<a href="{up}{part}.html">{kinds.number_of(part)}</a>' for part in its)
         beside = f" Belongs to {links}." if links else ""
     lab = name if "/" in name else number or name
+    there = ""
+    if name.startswith("exercises/") or (number and "/" not in name):
+        there = ": there you write, and <code>check()</code> says what is wrong"
     part = " data-part" if number and "/" not in name else ""
     return (
         f'<p class="run-it"{part}><a href="{up}notebooks/{name}.ipynb" download>This notebook</a> runs with'
-        f" the course (<code>make lab ARGS={lab}</code>): there you write, and <code>check()</code> says what"
-        f' is wrong. <a href="{up}library.html">The one function</a>, as code.{beside}</p>'
+        f" the course (<code>make lab ARGS={lab}</code>){there}."
+        f' <a href="{up}library.html">The one function</a>, as code.{beside}</p>'
     )
 
 

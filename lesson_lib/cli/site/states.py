@@ -229,7 +229,7 @@ def record(explorer: Any) -> dict[str, Any]:
             {"name": c.description, "kind": kind_of(c), "leads": c in leading} for c in controls
         ],
         "plays": _plays(explorer, controls),
-        "lacks": [_words(c) for c in lacks if _words(c)],
+        "lacks": [_lacking(c) for c in lacks if _words(c)],
         "thinned": any(s > 1 for s in strides),
         "tree": tree,
         "drawings": drawings,
@@ -308,6 +308,10 @@ def _leads(control: Any, controls: Sequence[Any]) -> bool:
 def _restore(controls: Iterable[Any], values: Iterable[Any]) -> None:
     for control, value in zip(controls, values, strict=True):
         control.value = value
+
+
+def _lacking(control: Any) -> str:
+    return "texts of your own" if isinstance(control, ipywidgets.Text) else f"“{_words(control)}”"
 
 
 def _words(control: Any) -> str:

@@ -131,7 +131,7 @@ verdict("Chinese: every seed above .95", min(told_zh) > 0.95)
 
 # %% [markdown]
 r"""
-Rows are written, columns read; the darker, the larger the weight. The year is copied figure by figure. While it writes the month, the model looks at 月 and the figure before it, not at 日: the character that names the
+Rows are written, columns read; the darker, the larger the weight. The year is copied: three of its four figures look most at themselves. While it writes the month, the model looks at 月 and the figure before it, not at 日: the character that names the
 unit is the landmark.
 
 ## 3 · Where to look
@@ -178,7 +178,7 @@ glimpse_figures.gradient_noise(
 
 # %% [markdown]
 r"""
-The paper's own choices, put back one at a time (and some that lead further away). Most cost little. Two cost much: a rectifier layer in place of the recurrent cell, and batches of 20.
+The paper's own choices, put back one at a time (and some that lead further away). Most cost little. Two cost much: a rectifier layer in place of the recurrent cell, and 3,000 steps with batches of 20.
 """
 
 # %%
@@ -321,7 +321,7 @@ claim(
 # %% [markdown]
 r"""
 A window sees as much to the left as to the right, and then nothing. A recurrent network sees everything to its left and nothing to its right. The source's bracket names an RNN beside the window; the table above shows that
-they fail on different words.
+windows miss some of *cut* alone, a recurrent network a few of all three.
 
 **Back** to [01a](../01a_two_saws.ipynb), [01b](../01b_looking_back.ipynb), [01c](../01c_where_to_look.ipynb)
 """

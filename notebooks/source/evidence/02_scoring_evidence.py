@@ -669,7 +669,7 @@ figures.regression(asked, answers, asked.sin(), places, measured)
 
 # %% [markdown]
 r"""
-The narrow bell is nearly a dictionary: it returns the nearest measurement, noise included. The wide one is nearly an average. Now expand the square, with $\sigma = 1$:
+The narrow bell is nearly a dictionary: it returns the nearest measurement, noise included. The wide one is on its way to an average. Now expand the square, with $\sigma = 1$:
 
 $$-\tfrac12 \lVert q - k \rVert^2 = q \cdot k - \tfrac12 \lVert q \rVert^2 - \tfrac12 \lVert k \rVert^2$$
 

@@ -158,7 +158,7 @@ claim(
 
 # %% [markdown]
 r"""
-**"softmax(-1) is always right."** It is right where keys are columns. In the lecture's table they are rows. One column of the wrong table sums to more than 3:
+**"softmax(-1) is always right."** It is right where keys are columns. In the lecture's table they are rows. The columns of the wrong table sum to anything from 0.3 to 1.9:
 """
 
 # %%

@@ -342,8 +342,7 @@ verdict("no head is indispensable", max(dearer for _, dearer in costs) < 0.55)
 
 # %% [markdown]
 r"""
-Silence head 3 or 6, and only "one back" suffers: 85 and 73 % stay right. Silence 0 or 5, and only "three back" does, with 89 and 62 %. Heads 2 and 4 are not missed at all. An
-average over both names would hide that every head serves one of them. Large models, too, can lose many heads after training (Michel et al. 2019) or with
+Silence head 3 or 6, and only "one back" suffers: 85 and 73 % stay right. Silence 0 or 5, and only "three back" does, with 89 and 62 %. Heads 2 and 4 are not missed at all. An average over both names would hide that each head that is missed serves one of them. Large models, too, can lose many heads after training (Michel et al. 2019) or with
 some further training (Voita et al. 2019). That does not mean that they were useless during training.
 
 ### A map is not an explanation

@@ -247,7 +247,7 @@ figures.counters({"sines": sines, "cosines": cosines[:6]}, flips)
 
 # %% [markdown]
 r"""
-Both are straight lines on a logarithmic axis. A trap: read alternately, as the columns stand in the table, the last six counts are 2, 1, 1, 0, 1, 0. A sine starts at exactly 0, and leaving 0
+Both are straight lines on a logarithmic axis, until too few are left to count. (A count of 0 has no place on it.) A trap: read alternately, as the columns stand in the table, the last six counts are 2, 1, 1, 0, 1, 0. A sine starts at exactly 0, and leaving 0
 counts as a change.
 """
 
@@ -280,7 +280,7 @@ figures.waves(sinusoidal(64, 32), pairs=(1, 3, 5))
 
 # %% [markdown]
 r"""
-The same in columns 2 and 3, in 4 and 5, in 6 and 7: one frequency, a quarter of a wave apart. The source's sentence can be read as "columns 6 and 7 belong to a component each", which is
+The same in columns 4 and 5, in 6 and 7, in 8 and 9: one frequency, a quarter of a wave apart. (Columns 2 and 3 turn 89.5 times in these rows; one is counted as 89, the other as 90.) The source's sentence can be read as "columns 6 and 7 belong to a component each", which is
 wrong, or as "both belong to a component", which is right.
 """
 

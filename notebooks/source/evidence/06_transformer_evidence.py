@@ -115,7 +115,7 @@ drawn("w_out", "size of the gradient of w_out", log="y")
 
 # %% [markdown]
 r"""
-No: the size survives. In the first layer the gradient without the sum is of the same order as in post-norm with it. A norm behind every sub-layer divides by what is there, and so scales small gradients up
+No: the size survives. In the first layer the gradient without the sum is a fifth of post-norm's with it (medians; the bands of the seeds overlap). A norm behind every sub-layer divides by what is there, and so scales small gradients up
 again.
 
 What is lost shows in the next two pictures. The first is the mean cosine between different tokens of one sentence: 1 means that all rows point the same way. The second is the gradient of the queries' matrix.
@@ -159,7 +159,7 @@ r"""
 So the gradient is large, and says nothing about single words. Behind four layers without the sum all rows of a sentence are alike. Then it does not matter where a layer looks, and the gradient of the
 queries is nearly 0. The sum saves what a gradient is *about*.
 
-Post-norm *with* the sum goes the same way, only later: after twelve layers its cosine is over 0.99, and its last queries' gradient less than a hundredth of the first one's. Pre-norm's cosine stays below 0.9. That fits what the three learn (section 3): twelve
+Post-norm *with* the sum goes the same way, only later: after twelve layers its cosine is over 0.99, and its last queries' gradient less than a hundredth of the first one's. Pre-norm's cosine stays below 0.9. That fits what they learn (sections 1 and 3): twelve
 post-norm layers learn nothing in 400 steps, twelve pre-norm layers do. It fits; we have not tested that the one is the cause of the other.
 
 And the argument on slopes? It needs stacks without norms:
@@ -220,8 +220,7 @@ verdict("LayerNorm: none at all", max(by_token) < 1e-6)
 
 # %% [markdown]
 r"""
-Does that hurt the training? Two post-norm layers of the tagger, 1,000 steps at every batch size, three seeds, the best of three rates on validation sentences; for 2 and 4 sentences it is mostly the lowest that was tried. (Larger batches show more sentences in 1,000 steps, so
-all curves rise.) Again: `make experiments ARGS=norms`.
+Does that hurt the training? Two post-norm layers of the tagger, 1,000 steps at every batch size, three seeds, the best of three rates on validation sentences; for 2 and 4 sentences it is mostly the lowest that was tried. (Larger batches show more sentences in 1,000 steps, so the shares rise in both columns.) Again: `make experiments ARGS=norms`.
 """
 
 # %%
@@ -421,7 +420,7 @@ for text, day, wrote, _ in examples[::3]:
 # %% [markdown]
 r"""
 The statistic 60.7 on 14 degrees of freedom has p = 9e-08: *if errors were independent*, fifteen equally hard languages would hardly ever give such counts. They are not independent. The file keeps up to three errors for each seed and language, 28 in all, and these fall on 12 days. 22 February 2037 alone has seven of them. In those printed,
-digits of one number change places, or a digit takes the place of its neighbour: 22 becomes 02, 2002 becomes 2020.
+digits of one number change places (2002 becomes 2020), or one digit of a number is another (22 becomes 02).
 
 A test that minds this: the seeds are independent of each other, and the days are the same for all languages. Are the languages that are hard for seed 1 hard for seed 2 as well, more than shuffled languages would be?
 """
@@ -547,7 +546,7 @@ assert all(
 
 # %% [markdown]
 r"""
-A *nat* is the unit of −ln of a probability, a *bit* that of −log₂. Left: with no noun between, the left neighbour is the subject or its adjective, and counting does well; with one or more it falls to a coin's half. Right: where the nouns between all have the other number, counting is worse than a coin, and the BERT is right in over 99 of 100 on all seeds.
+A *nat* is the unit of −ln of a probability, a *bit* that of −log₂. Left: with no noun between, the left neighbour is the subject or its adjective, and counting does well; with one or more it falls to a coin's half. Right: where the nouns between all have the other number, counting is worse than a coin, and the BERT is right in over 99 of 100 of all of these on all seeds (98 where three nouns stand between).
 
 ### Which head looks at the subject, and does it matter?
 

@@ -378,7 +378,7 @@ for (model, budget), seeds in more.items():
 
 # %% [markdown]
 r"""
-With 3,200 steps the gap is 0.04. The CNN was not given the longest training. Its "tiny" training, 50 steps, makes the crossing of part 07b.
+With 3,200 steps for the ViT the gap is 0.04 to 0.05. The CNN was not given the longest training. Its "tiny" training, 50 steps, makes the crossing of part 07b.
 
 **What the paper's figure says.** Its axis is the number of pictures in *pre-training*: subsets of 9, 30, 90 and 300 million from a private collection. After that, a linear layer is fitted to a few pictures of each class. ResNets lead at 9 million and level off sooner. ViT-B/32, a ViT of middle size with patches of 32 pixels, does much worse than a ResNet50 there and
 better from 90 million on (Dosovitskiy et al. 2020, section 4.3). With a training as long as the ViTs', on 4 billion such pictures, later CNNs match them (Smith et al. 2023).

@@ -109,7 +109,7 @@ for system in ("attention", "BiRNN, both ends"):
 r"""
 Left: at 10 tokens the LSTM is right in 0.88 to 1.00, the RNN in 0.13, 0.26 and 1.00; from 25 on both guess, in every seed. Attention is right everywhere. Right: the size of the gradient at the symbol, before training, falls by seven to ten orders of magnitude every 25 tokens in the RNN, every 50 in the LSTM. Attention's falls about as $1/n$, since $n$ tokens share the weight.
 
-The fifth curve is a trap. Read at both ends, a BiRNN is right everywhere. **"A network that reads both ways has no distance left."** Its right-to-left half ends *at* the symbol, which is the first token. Put as much filler before the symbol as behind it:
+The fourth curve of the legend is a trap. Read at both ends, a BiRNN is right everywhere. **"A network that reads both ways has no distance left."** Its right-to-left half ends *at* the symbol, which is the first token. Put as much filler before the symbol as behind it:
 """
 
 # %%
@@ -183,7 +183,7 @@ r"""
 
 ### Can they learn it?
 
-Four aids, one at a time and all together: **longer**, up to 4,000 steps, ended as soon as all validation sequences are right; **start**, an orthogonal $U$ for the RNN, and for the LSTM biases that hold the forget gates open for about the distance, which they are told (Tallec and Ollivier 2018); **curriculum**, distances drawn between 1 and a bound that grows to the full distance in the first half of all steps; **all three**. The rate of each was chosen anew on validation. For "longer" that choice says nothing: at 25 tokens none of the three rates did better than guessing.
+Three aids, one at a time and all together: **longer**, up to 4,000 steps, ended as soon as all validation sequences are right; **start**, an orthogonal $U$ for the RNN, and for the LSTM biases that hold the forget gates open for about the distance, which they are told (Tallec and Ollivier 2018); **curriculum**, distances drawn between 1 and a bound that grows to the full distance in the first half of all steps; **all three**. The rate of each was chosen anew on validation. "Longer" ends at 100 tokens, and attention had no aid but the curriculum. For "longer" that choice says nothing: at 25 tokens none of the three rates did better than guessing.
 """
 
 # %%
@@ -257,7 +257,7 @@ WavePlayer(
 
 # %% [markdown]
 r"""
-In the RNN, and in causal attention, 28 of 64 pairs have no path: an output sees nothing to its right. In the player the RNN lights one box at a time, the BiRNN two, one from either side, attention all at once. Window attention (two tokens to each side) needs four layers: the 1 of attention is that of *full* attention. In the last two lines each sum of two is a unit of its own, so that their steps are finer than attention's one.
+In the RNN, and in causal attention, 28 of 64 pairs have no path: an output sees nothing to its right. In the player the RNN lights one box at a time, the BiRNN two, one from either side (and, from the sixth step on, the outputs that both have reached), attention all at once. Window attention (two tokens to each side) needs four layers: the 1 of attention is that of *full* attention. In the last two lines each sum of two is a unit of its own, so that their steps are finer than attention's one.
 
 How do the numbers grow? `growth_exponent` takes the median slope between all pairs of points on logarithmic axes:
 """
@@ -348,7 +348,7 @@ figures.table(blocks)
 
 # %% [markdown]
 r"""
-Counted, the powers are those of theory. The attention layer is a sum of two terms, and its measured power lies between theirs, because the larger term changes as $n$ grows. In seconds, attention alone comes near its 2 and the RNN near its 1. The LSTM (about 0.85) and the convolution (about 0.7) stay below, since a part of their time does not grow with $n$. Over $d$ the RNN stays far below its 2: each of its 512 small products costs a call. The LSTM goes beyond 2, probably because its widest weights no longer fit into the processor's fast memory.
+Counted, the powers are those of theory. The attention layer is a sum of two terms, and its measured power lies between theirs, because the larger term changes as $n$ grows. In seconds, attention alone comes near its 2 and the RNN near its 1. The LSTM (0.84 to 0.91) and the convolution (0.68 to 0.79) stay further below, since a part of their time does not grow with $n$. Over $d$ the RNN stays far below its 2: each of its 512 small products costs a call. The LSTM goes beyond 2, probably because its widest weights no longer fit into the processor's fast memory.
 """
 
 # %%
@@ -401,7 +401,7 @@ figures.grow(some, "n", ("mib",))
 
 # %% [markdown]
 r"""
-At 4,096 tokens the table of weights alone is 64 MiB. The fused kernel, which never holds the table whole, computes the same numbers in 1.6 MiB, the RNN takes 3.0, linear attention in chunks 5.1. What costs memory is the table, not attention.
+At 4,096 tokens the table of weights alone is 64 MiB. The fused kernel (*attention alone* in the picture), which never holds the table whole, computes the same numbers in 1.6 MiB, the RNN takes 3.0, linear attention in chunks 5.1. What costs memory is the table, not attention.
 
 **One core and two.** 512 tokens of width 256, forward and backward:
 """
@@ -763,7 +763,7 @@ print(f"products at {n} tokens: LSTM {lstm_products:,}, with one look {pooled:,}
 
 # %% [markdown]
 r"""
-**This is the cleanest result of the page.** Where the order of two symbols decides, each alone fails: the LSTM guesses, and attention without positions is right half of the time. Together they are right at 25 to 100 in every seed, and at 200 in 0.81 to 1.00. The LSTM marks *which symbol came first*, over a few tokens; attention carries that mark over the distance. Where one symbol is asked for, the LSTM adds nothing.
+**This is the cleanest result of the page.** Where the order of two symbols decides, each alone fails from 25 tokens on: the LSTM, right at 5, guesses, and attention without positions is right half of the time at every distance. Together they are right at 25 to 100 in every seed, and at 200 in 0.81 to 1.00. The LSTM marks *which symbol came first*, over a few tokens; attention carries that mark over the distance. Where one symbol is asked for, the LSTM adds nothing.
 
 "At the price of a high cost" is too strong for this form: one look at the end adds under four tenths of the products. It holds where every token looks.
 

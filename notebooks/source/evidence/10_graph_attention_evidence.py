@@ -193,7 +193,7 @@ figures.shares(
 
 # %% [markdown]
 r"""
-Three quarters of all weight lie on strangers; for nodes with few friends, on the left, nearly all. Does training find its way around the slip? Stored runs of `experiments.club` (section 6 has its protocol): dot products along the edges, and the same with all pairs and strangers' scores multiplied by 0. "blocks" is a generated graph of 240 nodes in four classes.
+Four fifths of all weight lie on strangers; for nodes with few friends, on the left, nearly all. Does training find its way around the slip? Stored runs of `experiments.club` (section 6 has its protocol): dot products along the edges, and the same with all pairs and strangers' scores multiplied by 0. "blocks" is a generated graph of 240 nodes in four classes.
 """
 
 # %%
@@ -414,7 +414,7 @@ for name in ("club", "blocks", "opposites"):
 r"""
 - Who keeps to the edges finds 94 or 95 of 100 in the club, whatever the score. Who does not see the graph guesses.
 - Which two are known matters more than the kind: with other members known the GAT finds 69 to 97 of 100.
-- **Do the weights matter?** In the club even weights are as good as learned ones, and on the blocks they are ahead of the GAT's in every seed. On the *opposites*, generated graphs in which most edges lead to the other class, learned dot products beat even weights in ten seeds of ten.
+- **Do the weights matter?** In the club even weights are as good as learned ones, and on the blocks the GAT's are ahead of them in no seed of ten. On the *opposites*, generated graphs in which most edges lead to the other class, learned dot products beat even weights in ten seeds of ten.
 
 How even are the weights? Count over how many nodes each node spreads its weights: e to the power of their entropy. On the diagonal all that a node may see get the same:
 """

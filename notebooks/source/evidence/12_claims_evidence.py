@@ -114,7 +114,7 @@ ledger_figures.tally(
 
 # %% [markdown]
 r"""
-S2 and S3 say most: S2 in code and shapes, S3 in words and pictures. S4, the worked example, has nothing that is not so, or says under which condition.
+S2 and S3 say most: S2 in code and shapes, S3 in words and pictures. S4, the worked example, has nothing that is not so.
 
 ## 4 · What decided a row
 """
