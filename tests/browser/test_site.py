@@ -296,6 +296,24 @@ def test_every_control_of_a_recording_moves_by_keyboard_and_shows_what_was_recor
     assert seen >= (25 if EVERY else 3) and page.errors == []
 
 
+@pytest.mark.parametrize("width", [1000, 400])
+def test_the_formula_of_a_number_stands_whole_below_it(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    place = page.locator("[data-states]")
+    place.scroll_into_view_if_needed()
+    place.locator(".player").wait_for()
+    for table in place.locator("table:has(.ll-tip)").all():
+        table.locator("td").last.focus()
+        left, right, below = table.locator("td").last.evaluate(
+            "td => { const tip = td.querySelector('.ll-tip').getBoundingClientRect(),"
+            " box = td.closest('.player-drawing').getBoundingClientRect();"
+            " return [tip.left - box.left, box.right - tip.right, box.bottom - tip.bottom]; }"
+        )
+        assert min(left, right, below) >= 0, table.locator("caption").inner_text()
+
+
 def test_a_film_plays_and_stops_at_its_end(page):
     page.show("02a_soft_look_up")
     page.evaluate(LEAVE)
