@@ -94,9 +94,10 @@ def test_scores_have_the_names_of_their_people_and_further_ones_are_keys():
 
 def test_steps_go_forward_and_back_and_stop_at_the_ends():
     w = SevenStepsExplorer()
-    assert "7 outputs" in w.drawing.value
+    assert w.step.value == 1 and "1 inputs" in w.drawing.value and "7 outputs" not in w.drawing.value
+    w.step.value = 7
     w.forward.click()
-    assert w.step.value == 7
+    assert w.step.value == 7 and "7 outputs" in w.drawing.value
     w.step.value = 2
     w.back.click()
     w.back.click()
@@ -107,6 +108,7 @@ def test_steps_go_forward_and_back_and_stop_at_the_ends():
 
 def test_a_cell_tells_its_formula_with_numbers():
     w = SevenStepsExplorer()
+    w.step.value = 7
     assert "score[1, 2] = 1·4 + 0·4 + 2·0 = 4" in w.drawing.value
     assert "key[2, 1] = 0·0 + 2·1 + 0·0 + 2·1 = 4" in w.drawing.value
     assert "weight[1, 1] = exp(2) / (exp(2) + exp(4) + exp(4)) = 0.0634" in w.drawing.value
@@ -116,6 +118,7 @@ def test_a_cell_tells_its_formula_with_numbers():
 def test_a_cell_marks_the_cells_that_it_is_made_from():
     """Score (1, 2) is made from query 1 and key 2; two widgets on a page do not mark each other's cells."""
     one, two = SevenStepsExplorer(), SevenStepsExplorer()
+    one.step.value = two.step.value = 7
     at = ":has(td.scores0-1:is(:hover, :focus)) td."
     assert f".{one.name}{at}queriesr0" in one.drawing.value and f".{one.name}{at}keysr1" in one.drawing.value
     assert f".{two.name}{at}" not in one.drawing.value
@@ -125,7 +128,7 @@ def test_a_cell_marks_the_cells_that_it_is_made_from():
 
 def test_weights_by_hand_give_the_sources_outputs():
     w = SevenStepsExplorer()
-    w.kind.index = 2
+    w.step.value, w.kind.index = 7, 2
     assert "output[1, 2] = 0 + 4 + 3 = 7" in w.drawing.value
     w.kind.index = 1
     assert "exp(2/√3)" in w.drawing.value

@@ -90,7 +90,7 @@ heatmap(
     attend(words, words, words, mask=causal(4)).weights,
     limits=(0, 1),
     alt="A table of weights, four rows by four columns: above the diagonal all are 0.",
-    caption="Bright is much. Who asks has a query, who answers a key. The first word sees only itself; each row sums to 1.",
+    caption="Bright is much; queries ask, keys answer. The first word sees only itself.",
 )
 
 # %% [markdown]

@@ -159,7 +159,7 @@ figures.stored_taggers()
 
 # %% [markdown]
 r"""
-Each dot is a trained network, each black line its limit: no dot is more than two points away. (A limit holds for all sentences, a dot for 4,000: it may pass by a hair.) **What a model sees decides what it can learn.**
+Each dot is a trained network, each black line its limit: no dot is more than two points away. (It may pass by a hair.) **What a model sees decides what it can learn.**
 
 **"Only attention can do this."** *Recurrent, both ways* has two readers, one from each end, and sees everything too. But it may have to carry
 *did* through ten updates of its summary; attention reads *did* directly. Train attention, with positions (15 seconds; its two layers are opened in chapters 04 and 06):
@@ -242,7 +242,7 @@ figures.sight(asked.split(), [layer[0] for layer in maps], 10)
 
 # %% [markdown]
 r"""
-The dotted line is an even share, 1/13. The layers differ, and several words pass it. Which of them decides, no bar says; taking *did* away said it. A map is a place to get ideas; an
+The dotted line is an even share, 1/13. Several words pass it; which one decides, no bar says. A map is a place to get ideas; an
 intervention is a test.
 
 ## In real work
@@ -264,7 +264,7 @@ print(f"of the words {hits[real].mean():.2f}, of all places {hits.mean():.2f}")
 
 # %% [markdown]
 r"""
-Divide by the number of *words*. (Of this batch's places, half are words.) In the loss `ignore_index` does that.
+Divide by the number of *words*.  In the loss `ignore_index` does that.
 
 ## I saw a saw
 """

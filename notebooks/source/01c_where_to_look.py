@@ -42,7 +42,7 @@ figures.one_look(canvas[0], sharp, dim)
 # %% [markdown]
 r"""
 Left is the canvas, 24 by 24 pixels, with a digit of 8 by 8; nobody sees it whole. One look at its middle brings 8 by 8 pixels, sharp, and 16 by 16 dim ones (each 2 by 2 averaged),
-as an eye does. Here the sharp patch is empty, for the digit lies beside it; the dim one hints where to look next.
+as an eye does. Here the sharp patch is empty; the dim one hints where to look next.
 
 ## 1 · Hard and soft
 
@@ -174,7 +174,7 @@ assert quick() or (right[0] < 0.75 and right[-1] > 0.85)
 
 # %% [markdown]
 r"""
-One look is right a little more than half of the time, four looks in more than nine of ten. Step through the looks (solid, what it sees sharply; dashed, what it sees dimly): where does it go when the digit lies in a corner?
+One look is right in over half, four in over nine of ten. Step through the looks (solid: sharp; dashed: dim): where does it go when the digit lies in a corner?
 """
 
 # %%

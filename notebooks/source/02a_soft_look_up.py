@@ -38,7 +38,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-Guess first. Your first answer is kept, and a wrong one is answered too.
+Guess first: your first answer is kept.
 """
 
 # %%
@@ -58,7 +58,7 @@ predict("plus_or_times")
 
 # %% [markdown]
 r"""
-See it happen: move *plus*, then *times*. Then type 5 in place of Ann's 1. Who loses most?
+Type 5 for Ann's 1: who loses most? Then move *plus* and *times*.
 """
 
 # %%
@@ -66,11 +66,11 @@ SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %% [markdown]
 r"""
-Cy does, from 0.867 to 0.468: all pay in proportion to what they had. Adding changes nothing, so torch first subtracts the largest score: no power overflows.
+Cy does, from 0.867 to 0.468. Adding changes nothing, so torch first subtracts the largest score: no power overflows.
 
 ## 1 · From a dictionary to a mixture
 
-Where do scores come from? A dictionary, or a database, compares your *query* with every *key*,
+Where do scores come from? A dictionary compares your *query* with every *key*,
 and returns the *value* of the key that is equal. With no such key it has no answer:
 """
 
@@ -83,8 +83,7 @@ except KeyError as missing:
 
 # %% [markdown] tags=["slide"]
 r"""
-A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention
-is such a search with another last step: it does not list the values, it **mixes** them.
+A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention does the same, and then **mixes** the values.
 
 To score, write queries and keys as vectors. Each key says what a person knows of (tea, prices); your query says how much you
 want of each: $[1, 2]$. The score is their dot product:
@@ -137,9 +136,9 @@ show(weights=weights, outputs=weights @ value)
 
 # %% [markdown]
 r"""
-Read from the bottom. At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At half the gaps are smaller, and you hear 32.4. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
+At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At half: 32.4. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
-The library's `attend` gives the same numbers, as an output and its weights, for other scores too: `score=dot`.
+The library's `attend` gives the same numbers, for other scores too:
 """
 
 # %%
@@ -160,7 +159,7 @@ Training finds these matrices. Here they are small whole numbers, to follow by h
 """
 
 # %% tags=["slide"]
-show(**example())
+show(**{name: table.int() for name, table in example().items()})
 
 # %% [markdown] tags=["slide"]
 r"""
@@ -172,9 +171,9 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-Press *play* and go through the film. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
+Go through the film: press *play*. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
 scores 4, 16, 12 become 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Step 6 shows one query's weighted values, and step 7 adds them up. The second output, $[2.00, 7.96, 0.05]$, is nearly
-the second value, $[2, 8, 0]$. (*weights* has two more kinds: scores divided by $\sqrt 3$, which part 02b explains, and the source's own rounding by hand.)
+the second value, $[2, 8, 0]$. (Other *weights*: scores over $\sqrt 3$, see 02b; rounded by hand.)
 """
 
 # %%
@@ -224,16 +223,16 @@ show(outputs=ours)
 
 # %% [markdown]
 r"""
-Both agree. You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`. Why? That is the next
-part's question.)
+Both agree. You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`; part 02b says why.)
 
-Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and all of your list is ignored: every power is 0, and 0 / 0 is nan, "not a number". Zoe
-hears only the chair. `~real` is right: one key is left, and its share is 1, whatever the layer's weights. (`num_heads=1` asks for one attention; chapter 04 takes more.)
+Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and all of your list is ignored: every power is 0, and 0 / 0 is nan. Zoe
+hears only the chair. `~real` is right: one key is left, with the share 1.
 """
 
 # %%
+# widths of queries, keys and values: 2, 2, 1; one head (more in chapter 04)
 layer = torch.nn.MultiheadAttention(2, num_heads=1, kdim=2, vdim=1, batch_first=True)
-for name, ignored in {"real": real, "~real": ~real}.items():
+for name, ignored in {"real": real, "~real": ~real}.items():  # ~ swaps True and False
     _, got = layer(queries, keys, values, key_padding_mask=ignored)
     print(f"{name:>5}: you nan? {got[0].isnan().any()}  chair {got[1, 0, 2]:.0f}")
 

@@ -70,7 +70,7 @@ assert live["scaled dot"].column("step")[-1] <= 200
 
 # %% [markdown]
 r"""
-The scaled model passes 95 % within 200 steps and stops. The plain one uses all 1,000 and ends at about two right answers of three.
+The scaled model passes 95 % within 200 steps and stops. The plain one uses all 1,000 and ends near two thirds.
 
 Yet $q \cdot k / 16 = \frac q4 \cdot \frac k4$: with vectors a quarter as long, the plain model computes the same. It is not too weak.
 

@@ -180,7 +180,7 @@ figures.both_right(shares, bound=3 / 4)
 
 # %% [markdown]
 r"""
-One head stays below its bound, three of four. Two heads answer nearly always, in new patterns, too, with nouns never seen beside *it*.
+One head stays below three of four. Two heads answer nearly always, in new patterns, too, with nouns never seen beside *it*.
 
 ## 4 · What does *it* refer to?
 

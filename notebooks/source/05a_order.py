@@ -125,7 +125,7 @@ assert quick() or in_order > 0.9
 
 # %% [markdown]
 r"""
-Both bars are equally high: the shuffle cost nothing. Here blindness is a gift: nobody has to show each cloud in many orders.
+Equally high: the shuffle cost nothing. Here blindness is a gift: nobody has to show each cloud in many orders.
 
 Every point *carries its place in itself*, as $x$ and $y$. Trained on darkness alone, the model gets 22 % right; a guess gets 10.
 
@@ -208,7 +208,7 @@ assert quick() or (shares["codes"][0] > 0.85 and shares["codes"][1] < 0.65)
 
 # %% [markdown]
 r"""
-In order both are right nine times in ten, or more often. Shuffled, the second is wrong about every other time. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
+In order both get over 0.9. Shuffled, the second falls to about half. Training lists start at the top, so a place in the list says something about $y$. The model used it, and the shuffle made it false. **Give codes to
 what will have an order where the model is used.**
 
 ## 5 · What a score then holds

@@ -174,7 +174,7 @@ assert quick() or (longest["as trained"] < 0.6 and longest["interpolated"] > 0.9
 
 # %% [markdown]
 r"""
-From less than half to nearly always, without a step of training. Now both tasks, and two more ways. *Larger base*: the first clock keeps its pace, the last is slowed by 4 (at 128 tokens), those between by less. *By parts*: clocks that went round within 32 tokens keep their pace, slower ones are slowed by 4.
+From under half to nearly always, without training. Now both tasks, and two more ways. *Larger base*: the first clock keeps its pace, the last is slowed by 4 (at 128 tokens), those between by less. *By parts*: clocks that went round within 32 tokens keep their pace, slower ones are slowed by 4.
 """
 
 # %%

@@ -179,7 +179,7 @@ predict("blind_one_head")
 
 # %% [markdown]
 r"""
-`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide from it the **word behind** the subject (here *to*). That can fail: this word, too, may have looked at the subject one layer below, and may carry its number.
+`changed` gives one head such a mask, beyond the padding's. `agrees` gives 1 where the verb's true form is likelier than its other form. Control: hide from it the **word behind** the subject (here *to*). That can fail: this word may have looked at the subject one layer below, and carry its number.
 """
 
 # %%

@@ -183,7 +183,7 @@ gpt_figures.temperatures(writer.characters, shares)
 
 # %% [markdown]
 r"""
-All 96 characters keep their order; the bars level out. **Entropy**, the bits that a draw costs on average, rises by about two bits from 0.5 to 2; 6.58 would be the most.
+All 96 characters keep their order; the bars level out. **Entropy**, the bits that a draw costs on average, rises by about two bits from 0.5 to 2, of at most 6.58.
 
 **"A higher temperature makes the model more creative."** The logits stay the same; the draw takes unlikely characters more often. Count the words that stand in the manual:
 """
@@ -199,7 +199,7 @@ gpt_figures.known_words(known)
 
 # %% [markdown]
 r"""
-At 0 and 0.5 (nearly) all words are the manual's, at 1 most of them, at 2 a minority. Heat takes rarer characters, and with them misspellings; we measured nothing else.
+At 0 and 0.5 (nearly) all words are the manual's, at 1 most of them, at 2 a minority. Heat brings misspellings; we measured nothing else.
 """
 
 # %%
@@ -235,7 +235,7 @@ gpt_figures.prompts(lengths, surprise)
 
 # %% [markdown]
 r"""
-One character of prompt gives about 4 bits, eight give 2.2 or 2.3, and 64 hardly less (in section 2 nearly all had 32 to 64). It uses about eight characters of its prompt, with no encoder. Understanding is another matter: a count would show a similar curve.
+One character of prompt gives about 4 bits, eight about 2.3, and 64 hardly less (in section 2 nearly all had 32 to 64). It uses about eight characters of its prompt, with no encoder. Understanding is another matter: a count would show a similar curve.
 
 The three forms of the Transformer:
 
@@ -286,7 +286,7 @@ for text in ("The ", "The statemen"):
 
 # %% [markdown]
 r"""
-4.4 bits, say, are the entropy of $2^{4.4} = 21$ equally likely characters; 21 is the **perplexity**. A quotation mark is among the likeliest: *The "while" statement* is typical of the manual. Behind *The statemen* the model is nearly sure of *t*.
+4.4 bits are the entropy of $2^{4.4} = 21$ equally likely characters; 21 is the **perplexity**. A quotation mark is likely: *The "while" statement* is typical. Behind *The statemen* the model is nearly sure of *t*.
 
 **To remember.** A causal stack that guesses the next token is a writer, and it reads its own prompt.
 

@@ -271,7 +271,7 @@ figures.judged(shapes[:, 0], labels, said)
 
 # %% [markdown]
 r"""
-Wrong answers are orange: here one or two of the ViT's, none of the CNN's. How many does each need? Of the numbers tried, the CNN needs 1,000 for at least 99 right in 100, the ViT 5,000 and four times the steps: its codes tell places apart, and it must learn not to.
+Wrong answers are orange. How many pictures does each need? Of the numbers tried, the CNN needs 1,000 for at least 99 right in 100, the ViT 5,000 and four times the steps: its codes tell places apart, and it must learn not to.
 
 **To remember.** Before you believe a crossing, ask whether more steps would undo it.
 

@@ -157,7 +157,7 @@ figures.agreement()
 r"""
 With nothing kappa stays at chance, 0.03 at most. With attention it rises after step 500 and ends at 0.90 to 0.94. **"So only attention can make far parts agree."** The convolution 17 wide ends at 0.87 to 0.91. **Not attention: reach.** That holds for one fixed distance: the kernel was cut to it, attention was not told. Where the distance changes, fixed weights would not know whom to ask. That is not tested here, nor which of the two networks needs the reach.
 
-Trained for 600 steps instead (stored, three seeds again, not in the picture), kappa is 0.03 to 0.17 with attention, 0.04 at most with the wide convolution: one would have missed both. Finished:
+In other stored runs, of 600 steps, kappa is 0.03 to 0.17 with attention, 0.04 at most with the wide convolution: one would have missed both. Finished:
 """
 
 # %%

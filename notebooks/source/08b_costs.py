@@ -69,7 +69,7 @@ costs_figures.products_and_seconds(lengths, products, taken)
 
 # %% [markdown]
 r"""
-Left: at 512 attention needs eight times the products (both axes are logarithmic). Right: there it is the lower curve, on the machine that made this page. In products the curves meet at 64 tokens, in seconds near 2,000. **"More products take more time."** Not here. So what else is paid?
+Left: at 512 attention needs eight times the products (both axes are logarithmic). Right: there it is the lower curve, on the machine that made this page. In products the curves meet at 64 tokens, in seconds between 1,000 and 3,000. **"More products take more time."** Not here. So what else is paid?
 
 ## 1 · Products
 
@@ -172,7 +172,7 @@ print(f"wait times rate: {wait * rate:,.0f} products")
 
 # %% [markdown]
 r"""
-On this page's machine a wait costs as much as some 300,000 products. A step of the RNN has $64^2$ = 4,096. Do two numbers predict the clock?
+On this page's machine a wait costs as much as some hundred thousand products. A step of the RNN has $64^2$ = 4,096. Do two numbers predict the clock?
 """
 
 # %% tags=["measured"]
@@ -196,7 +196,7 @@ costs_figures.model_and_clock(lengths, predicted(wait, rate, lengths), taken)
 
 # %% [markdown]
 r"""
-The RNN's marks lie on its line, attention's come near from 512 on: short texts pay for the call, long ones for the softmax, and the model has neither. Where this page was built, the lines cross near 2,600 tokens, the clock's near 2,000. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
+The RNN's marks lie near its line, attention's come near from 512 on: short texts pay for the call, which the model has not. Where this page was built, lines and marks cross between 1,000 and 3,000 tokens. So the RNN waits: 513 waits are dearer than 29 million extra products. With $n$ waits for the RNN and none for attention, attention is faster as long as
 
 $$n < d + \frac{\text{wait} \cdot \text{rate}}{2d}$$
 

@@ -168,7 +168,7 @@ ring_figures.memory_of_each()
 
 # %% [markdown]
 r"""
-Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54 forward, to 0.57 with backward: a tile does not shrink.
+Outputs and gradients differ from one process's by rounding. Each sent seven blocks of 1 MiB: two forward, two backward, three of gradients. The figure is a stored run of 8,192 tokens; a mark is the process that held most. From two processes to four memory falls to 0.54 (0.57 with backward): a tile does not shrink.
 
 ## 4 · What stays
 
@@ -198,7 +198,7 @@ ScaleExplorer(**ring_figures.scales())
 
 # %% [markdown]
 r"""
-Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈ lies far beyond them: trust the unit, not the digit. (Linear kinds: 08c, 11a.) (*table* keeps all weights, *full* is 11b's fused kernel; the dashed line is what a machine holds.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
+Seconds follow a law, $a + b\,n + c\,n^2$, fitted to runs on one thread. ≈: trust the unit, not the digit. (Linear kinds: 08c, 11a.) (*full*: 11b's fused kernel; dashed: one machine.) *Do:* set one million tokens and 4 GiB. Which kinds fit into one machine? How many machines does the ring need? *Then* a billion tokens, 8 GiB, 2,000 machines: how long?
 
 <details><summary>Answers</summary>
 None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.
@@ -208,7 +208,7 @@ None fits: the least takes 7.7 GiB. The ring needs 4. A billion: months.
 
 ## In real work
 
-Llama 3 learned at the end from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values, few thanks to shared heads (11b). The trap that people meet: under a causal mask, work is uneven.
+Llama 3 learned from texts of 131,072 tokens, each cut over 16 GPUs. A GPU first collects all keys and values, few thanks to shared heads (11b). The trap that people meet: under a causal mask, work is uneven.
 """
 
 # %%
@@ -221,7 +221,7 @@ print("a piece from each end: ", seen[both].sum((1, 2)).tolist())
 
 # %% [markdown]
 r"""
-In order, the last machine has almost half of all pairs, and the others wait. With a piece from each end, as in Llama 3, none does.
+In order, the last machine has almost half of all pairs, and the others wait. With a piece from each end none does.
 
 On one GPU a long cache is cut, its pieces are read side by side, and merged (Flash-Decoding). Two texts, one so short that its second piece is all padding:
 """

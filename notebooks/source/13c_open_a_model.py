@@ -158,6 +158,8 @@ r"""
 **"Each layer brings the answer a little nearer."** Layer 1 does not; layer 2 fetches it, layer 3 sharpens.
 
 ## 4 · Who fetched it?
+
+*Do:* move the layer to 2, step through the heads. Then layer 1, head 3. (Right: rows' lengths.)
 """
 
 # %%
@@ -167,8 +169,6 @@ MachineExplorer(
 
 # %% [markdown]
 r"""
-*Do:* move the layer to 2, step through the heads. (Beside the maps: how long the tokens' rows are behind each layer, on average and from shortest to longest.) Then layer 1, head 3.
-
 In the last row heads 1, 2 and 3 of layer 2 give .99 to the *a* of Wibkat: **induction heads** ([13b](13b_induction.ipynb) lets you write them). It takes two looks: layer 1 writes into each row who stood before it; layer 2 asks who stands behind *k*, and finds the *a*.
 
 A map says where a head looks. `cut` lets a head add nothing: an **ablation**.

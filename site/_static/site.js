@@ -22,7 +22,7 @@ function answersOf(name) {
 // What is said begins with a capital, if with a word, and ends with a full stop.
 function sentence(place) {
   const first = document.createTreeWalker(place, NodeFilter.SHOW_TEXT).nextNode();
-  if (first && first.parentElement.closest("code, b, .katex") === null && /^\s*[a-z]{2}/.test(first.data)) first.data = first.data.replace(/[a-z]/, (c) => c.toUpperCase());
+  if (first && first.parentElement.closest("code, b, .katex") === null && /^\s*(a |[a-z]{2})/.test(first.data)) first.data = first.data.replace(/[a-z]/, (c) => c.toUpperCase());
   if (/[\p{L}\p{N})]\s*$/u.test(place.textContent)) place.append(".");
   return place;
 }
@@ -100,7 +100,9 @@ function bring(card) {
   if (before) tell(before.last, false);
 }
 // What a part says next waits for an answer to its card: the page goes on with the first card that is still open.
-const skipped = new Set();
+const skipped = new Set(), WHOLE = "whole:" + location.pathname;
+const whole = () => document.querySelectorAll(".ll-ask[data-question]").forEach((c) => skipped.add(c));
+if (stored(WHOLE)) whole(); // who asked for the whole page finds it whole
 function gate() {
   if (!document.querySelector(".run-it[data-part]")) return;
   const blocks = [...document.querySelectorAll("article section > :not(section, .gate)")];
@@ -114,9 +116,20 @@ function gate() {
   const box = made("p", "gate"), on = made("button", "", "Go on without an answer"), all = made("button", "", "Show the whole page");
   box.card = card;
   on.onclick = () => { skipped.add(card); gate(); };
-  all.onclick = () => { document.querySelectorAll(".ll-ask[data-question]").forEach((c) => skipped.add(c)); gate(); };
+  all.onclick = () => { stored(WHOLE, "yes"); whole(); gate(); };
   box.append(on, all);
   blocks[last].after(box);
+}
+// Where something is to be written before one looks: a field, whose words this browser keeps.
+function write(turn) {
+  const field = made("textarea"), name = "written:" + turn.dataset.write;
+  field.setAttribute("aria-label", "what you write before you look");
+  field.placeholder = "Here, or on paper. It is kept in this browser; the notebook runs it, and says what is wrong.";
+  field.rows = 4;
+  field.spellcheck = false;
+  field.value = stored(name) || "";
+  field.oninput = () => stored(name, field.value || null);
+  turn.querySelector("p").after(field);
 }
 // A link, or a search in the page, opens what waits, up to the place that it leads to.
 function reach(place) {
@@ -173,6 +186,7 @@ function listen(place) {
 }
 document.querySelectorAll(".ll-ask[data-question]").forEach(bring);
 document.querySelectorAll("[data-live='listen']").forEach(listen);
+document.querySelectorAll(".turn[data-write]").forEach(write);
 gate();
 const aim = () => location.hash && reach(document.getElementById(decodeURIComponent(location.hash.slice(1))));
 addEventListener("hashchange", aim);

@@ -304,6 +304,8 @@ def test_the_formula_of_a_number_stands_whole_below_it(page, width):
     place = page.locator("[data-states]")
     place.scroll_into_view_if_needed()
     place.locator(".player").wait_for()
+    place.locator("input").fill("6")  # the last step
+    assert place.locator("output").inner_text() == "7"
     for table in place.locator("table:has(.ll-tip)").all():
         table.locator("td").last.focus()
         left, right, below = table.locator("td").last.evaluate(
@@ -320,7 +322,9 @@ def test_a_film_plays_and_stops_at_its_end(page):
     place = page.locator("[data-states]")
     place.scroll_into_view_if_needed()
     said = place.locator("output")
-    place.get_by_role("button", name="‹ back").press("Enter")
+    assert said.inner_text() == "1"
+    for _ in range(5):
+        place.get_by_role("button", name="on ›").press("Enter")
     assert said.inner_text() == "6"
     play = place.get_by_role("button", name="▶ play")
     play.press("Enter")
@@ -343,6 +347,19 @@ def test_each_turn_has_hints_and_a_solution_in_folds(page):
     card.locator("input").fill("exp(2)")
     card.locator("input").press("Enter")
     assert "✓ Right" in card.inner_text()
+
+
+def test_what_is_written_before_a_look_and_a_whole_page_stay_as_they_were(page):
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    field = page.get_by_label("what you write before you look").first
+    field.fill("weights = (query @ key.mT).softmax(-1)")
+    page.reload()
+    assert field.input_value().startswith("weights =") and not page.locator(".gate").count()
+    page.show("exercises/02_scoring")
+    turn = page.locator(".turn[data-write=why_the_root]")
+    turn.locator("summary").last.press("Enter")
+    assert turn.get_by_text("□ ").count() >= 2, "what the solution is judged by"
 
 
 def test_on_paper_all_stands_open_and_no_button_is_left(page):

@@ -21,7 +21,7 @@ class SevenStepsExplorer(Explorer):
     def __init__(self) -> None:
         self.given = example()
         self.play = ipywidgets.Play(value=1, min=1, max=7, interval=1500, description="play")
-        self.step = ipywidgets.IntSlider(7, min=1, max=7, description="step")
+        self.step = ipywidgets.IntSlider(1, min=1, max=7, description="step")
         self.back = ipywidgets.Button(
             description="back", icon="step-backward", layout=ipywidgets.Layout(width="90px")
         )
@@ -29,7 +29,10 @@ class SevenStepsExplorer(Explorer):
             description="forward", icon="step-forward", layout=ipywidgets.Layout(width="90px")
         )
         self.query = ipywidgets.ToggleButtons(
-            options=[("1", 0), ("2", 1), ("3", 2)], description="query", style={"button_width": "40px"}
+            options=[("1", 0), ("2", 1), ("3", 2)],
+            value=1,
+            description="query",
+            style={"button_width": "40px"},
         )
         self.kind = ipywidgets.ToggleButtons(
             options=["softmax", "softmax of scores / √3", "rounded by hand"],

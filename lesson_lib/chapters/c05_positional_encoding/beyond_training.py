@@ -98,7 +98,7 @@ stretched_far = Choice(
         "The latest wins, at 128 tokens. As trained, the model is right in less than half. And with every"
         " place divided by 4?"
     ),
-    options={"a": "nearly always", "b": "in less than half, as before", "c": "6 %, a guess"},
+    options={"a": "nearly always", "b": "as before", "c": "6 %, a guess"},
     answer="a",
     remember="who is later stays later when all places shrink, and no angle lies outside the trained range",
     slips={

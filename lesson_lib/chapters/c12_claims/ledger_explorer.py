@@ -58,9 +58,9 @@ class LedgerExplorer(Explorer):
 
     def still(self) -> Picture:
         counts = {key: self.page(None, key, "").counts() for key in self.names}
-        every = {source: {v: n[v] for v in VERDICTS if v in n} for source, n in counts.items()}
+        every = {source: {v: n.get(v, 0) for v in VERDICTS[:4]} for source, n in counts.items()}
         return tally(
             every,
             alt="A bar for each source: how many of its claims have each verdict.",
-            caption="A row that two sources share counts in both bars.",
+            axis="claims; one that two texts make counts twice",
         )

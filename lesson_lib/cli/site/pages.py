@@ -152,10 +152,13 @@ def _turn(exercise: Exercise, at: str) -> list[NotebookNode]:
     prose = isinstance(exercise, (Open, Choice))
     answer = f"<p>{_said(text)}</p>" if prose else f"```python\n{text}\n```"
     kept = _said(exercise.remember)
+    if isinstance(exercise, Open):  # which its writer judges
+        answer += "".join(f"<p>□ {_said(point[0].upper() + point[1:])}?</p>" for point in exercise.rubric)
     solution = f"<details><summary>A solution</summary>\n{answer}\n\n<p>{kept}</p>\n</details>"
     asked = _said(exercise.asked.rstrip("?."))
     write = "" if made else f"<p><b>Write it before you look.</b> Asked: {asked}.</p>\n\n"
-    begin = f'<div class="turn">\n\n{write}'
+    place = "" if made else f' data-write="{exercise.name}"'
+    begin = f'<div class="turn"{place}>\n\n{write}'
     made.append(new_markdown_cell(folds(f"{begin}{hints}\n{solution}\n\n</div>"), id=f"turn-{at}"[:60]))
     return made
 

@@ -35,7 +35,7 @@ def test_the_switch_moves_the_norms_into_the_branches_and_adds_the_last_ones():
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_no_text_of_the_diagram_leaves_the_page_or_touches_another(norm_first):
     figure = transformer_diagram(norm_first=norm_first).figure
-    assert tuple(figure.get_size_inches() * 100) == (800, 564)
+    assert tuple(figure.get_size_inches() * 100) == (800, 576)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
