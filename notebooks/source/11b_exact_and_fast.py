@@ -227,7 +227,7 @@ CostExplorer()
 
 # %% [markdown]
 r"""
-*Look:* choose each model; who crosses 1 GiB? DeepSeek V3 keeps the fewest numbers of a token, 576 a layer, and makes the most multiplications. 
+*Look:* choose each model; who crosses 1 GiB? DeepSeek V3 keeps the fewest numbers of a token, 576 a layer, and makes the most multiplications.
 
 *Do:* choose Llama 3.1 8B and 131,072 tokens: 16 GiB. With all 32 layers, get below 1 GiB. What have you given up?
 

@@ -159,7 +159,7 @@ r"""
 
 ## 4 · Who fetched it?
 
-*Do:* move the layer to 2, step through the heads. Then layer 1, head 3. (Right: rows' lengths.)
+*Do:* move the layer to 2, step through the heads. Then layer 1, head 3.
 """
 
 # %%
