@@ -35,6 +35,7 @@ def heads(
     for axes in grid.flat[max(0, len(tables) - across) : len(tables)]:
         axes.set_xlabel("keys")
     figure.colorbar(image, ax=grid, label="weight", fraction=0.04, shrink=0.8)
+    figure.get_layout_engine().set(w_pad=0.08)  # the label stands at the edge
     trim(figure)
     return Picture(figure, alt, caption)
 

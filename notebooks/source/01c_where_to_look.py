@@ -5,7 +5,7 @@ r"""
 A digit lies somewhere on a dark canvas. You may look four times; each look is sharp in 8 by 8 pixels only. All that you hear of your looks, afterwards, is whether your guess was right. Can you
 learn from that where to look?
 
-**Afterwards you can** tell hard from soft attention; derive the estimate that trains a choice; say when learned looking is worth its trouble, and when it is worse than chance.
+**Afterwards you can** tell hard from soft attention; derive the estimate that trains a choice; say when learned looking is worth its trouble, and when it is worse than random looks.
 
 **Time** about 45 minutes. **You need** part [01a](01a_two_saws.ipynb). **Exercises**: [exercises/01_history](exercises/01_history.ipynb).
 

@@ -254,7 +254,7 @@ translator_figures.ahead(moved)
 r"""
 With the mask nothing moves. Without it every later sign moves the places before it. And in stored runs (1,000 steps, a loss near 0, not one date) the prediction follows: put another digit in, and in .86 to .93 of the cases the place before says it. It learned to copy from the future, and when it writes there is no future.
 
-The honest machine gets .97 to 1.00 of the dates right, by how a computer rounds, on days that it never saw.
+The honest machine gets more than .95 of the dates right, on days that it never saw.
 
 Look inside. Choose *decoder to encoder*, layer 1 (they count from 1 here), and step through the places with *query*; the row of a sign is where it looks to write the *next* one. Type a date of your own. (In the still picture these maps are called *cross*. Beside the maps: how long the stream's rows are, on average and from shortest to longest.)
 """

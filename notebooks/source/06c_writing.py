@@ -95,7 +95,7 @@ for first, text in behind.items():
 
 # %% [markdown]
 r"""
-Behind 1 it writes a year, then the right month and day, at times with a 0 too many. The year differs with seed and machine: 1921, 1202, 120; after 600 steps four digits are not yet sure. Behind 9, which begins no year of its training, it does no better. It goes on from what stands there, and cannot take a sign back. In training it
+Behind 1 it writes a year, then the right month and day, at times with a 0 too many. The year differs with seed and machine: 1921, 1202, 120; after 600 steps four digits are not yet sure. Behind 9, which begins no year of its training, it does the same. It goes on from what stands there, and cannot take a sign back. In training it
 never saw a mistake of its own.
 
 **"A wrong sign spoils the rest."** On 1,000 dates never trained on, count the right signs, once behind the right ones (teacher forcing), once behind its own:
@@ -229,7 +229,7 @@ print(
 
 # %% [markdown]
 r"""
-Four beginnings bring hardly a date more in 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the others. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
+Four beginnings bring hardly a date more in 1,000. Nearly all wrong dates are likelier than the right ones; even a perfect search could mend only the rest. Where greedy errs more, a beam helps more: on three dates in one text, in stored runs, it brought 12 to 24 of 1,000.
 
 ## 4 · Why then the Transformer?
 

@@ -286,7 +286,7 @@ for text in ("The ", "The statemen"):
 
 # %% [markdown]
 r"""
-4.4 bits are the entropy of $2^{4.4} = 21$ equally likely characters; 21 is the **perplexity**. A quotation mark is likely: *The "while" statement* is typical. Behind *The statemen* the model is nearly sure of *t*.
+4.4 bits are the entropy of $2^{4.4} = 21$ equally likely characters: a **perplexity** of 21. A quotation mark is likely: *The "while" statement* is typical. Behind *The statemen* the model is nearly sure of *t*.
 
 **To remember.** A causal stack that guesses the next token is a writer, and it reads its own prompt.
 
