@@ -107,7 +107,7 @@ assert quick() or right > 0.95
 
 # %% [markdown]
 r"""
-First the loss hardly moves from $\ln 64 = 4.16$, then it falls within some two hundred steps, and all are right. A likely reason for the wait: either head helps little without the other. One layer alone gets about .2.
+First the loss hardly moves from $\ln 64 = 4.16$, then it falls within some two hundred steps, and all are right. A likely reason for the wait: either head helps little without the other. One layer alone gets .22 at best.
 
 **"It knows the texts by heart."** It is tested on new ones.
 
