@@ -83,7 +83,7 @@ except KeyError as missing:
 
 # %% [markdown] tags=["slide"]
 r"""
-A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention does the same, and then **mixes** the values.
+A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention scores as it does, and then **mixes** the values.
 
 To score, write queries and keys as vectors. Each key says what a person knows of (tea, prices); your query says how much you
 want of each: $[1, 2]$. The score is their dot product:
@@ -138,7 +138,7 @@ show(weights=weights, outputs=weights @ value)
 r"""
 At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At half: 32.4. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
-The library's `attend` gives the same numbers, for other scores too:
+The library's `attend` gives the same numbers, and takes other scores, too:
 """
 
 # %%

@@ -153,7 +153,7 @@ assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
 r"""
-Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The forget gates have changed: untrained, one lets 0.49 through on average; training at 5 has opened them, training at 50 has closed them.
+Trained at 5, most rows are stripes: the symbol sets them, babble does not wipe them out. Trained at 50, the last letters make each column. The forget gates have changed: untrained, one lets about half through on average; training at 5 has opened them, training at 50 has closed them.
 
 So the second network found out what to keep. From what?
 
