@@ -59,15 +59,17 @@ A recurrent network reads character by character. After each it holds a **state*
 *decoder*, writes the answer, one character after the other, and carries a state, too; its first is made from the encoder's. The machines differ in what the decoder gets (Cho et al., June 2014; Bahdanau et al., September 2014):
 
 ```
-one vector      3    .    _    m    ä    r    z    _    2    0    2    1
-                h1 > h2 > h3 > h4 > h5 > h6 > h7 > h8 > h9 > ...   > h12
-                                                                     |
-                decoder:  2 0 2 1 - 0 3 - 0 3   <---- every step ----+
+one vector
+    3    .    _    m    ä    r    z    _    2   ...    1
+    h1 > h2 > h3 > h4 > h5 > h6 > h7 > h8 > h9  ... > h12
+                                                       |
+    decoder: 2 0 2 1 - 0 3 - 0 3  <---- every step ----+
 
-a look back     3    .    _    m    ä    r    z    _    2    0    2    1
-                h1 > h2 > h3 > h4 > h5 > h6 > h7 > h8 > h9 > ...   > h12
-                 \    \    \    weights, anew for each step   /    /    /
-                decoder:  2 0 2 1 - 0 3 - 0 3   <-- weighted mean
+a look back
+    3    .    _    m    ä    r    z    _    2   ...    1
+    h1 > h2 > h3 > h4 > h5 > h6 > h7 > h8 > h9  ... > h12
+     \    \    \   weights, anew for each step  /    /
+    decoder: 2 0 2 1 - 0 3 - 0 3  <-- weighted mean
 ```
 
 (The papers read and wrote words; ours are characters.) The decoder's state asks: it is the **query**. The encoder's states $h_1 \dots h_m$ are **keys**, which are compared, and

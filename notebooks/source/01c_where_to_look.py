@@ -133,9 +133,9 @@ Better than expected: the mean moves towards the place that was drawn, right and
 The recurrent attention model (RAM, Mnih et al. 2014), in miniature:
 
 ```
-canvas ─> look at place ─> state, one for all looks ─┬─> which digit?   (after the last look)
-               ^                                     │
-               └── drawn about the mean <── where? <─┘
+canvas ─> look at place ─> state of all looks ─┬─> which digit?
+               ^                               │   (at the end)
+               └─ drawn about the mean <─ where?
 ```
 
 A look at the edge must not fail.

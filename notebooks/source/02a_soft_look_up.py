@@ -109,9 +109,14 @@ The output, 37.2, is mostly Cy's 40, pulled down by Ben. That is attention. Its 
 width $d_k$:
 
 ```
-queries (n, d_k) ─┬─ compare ─> scores (n, m) ─ softmax ─> weights (n, m) ─┬─ mix ─> outputs (n, d_v)
-keys    (m, d_k) ─┘                                                        │
-values  (m, d_v) ──────────────────────────────────────────────────────────┘
+queries (n, d_k) ─┐
+                  ├─ compare ─> scores (n, m)
+keys    (m, d_k) ─┘                  │
+                                  softmax
+                                     v
+values  (m, d_v) ──── mix <─── weights (n, m)
+                       v
+                outputs (n, d_v)
 ```
 
 A **query** asks, a **key** is compared with it, a **value** is mixed. A **score** is any number. A **weight** is a share, and each row of weights sums to 1: rows ask, columns answer. An

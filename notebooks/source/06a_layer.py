@@ -101,8 +101,8 @@ $$\operatorname{FFN}(x) = \max(0,\, x W_1 + b_1)\, W_2 + b_2$$
 $W_1$ widens the row from d_model numbers, its width, to d_inner, usually four times as many. A **norm**, which brings rows to one length, follows each sum. That is an encoder layer:
 
 ```
-x --+-- attention --(+)-- norm --+-- feed-forward --(+)-- norm -->
-    +----------------+           +------------------+
+x -+- attention -(+)- norm -+- feed-forward -(+)- norm ->
+   +--------------+         +-----------------+
 ```
 """
 
