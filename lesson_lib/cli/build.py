@@ -116,8 +116,8 @@ def text_of(notebook: NotebookNode) -> str:
 
 
 def differences(target: Target) -> Iterator[str]:
-    """What is wrong with a built notebook: it differs from its source, is no normal form, or lacks an
-    output."""
+    """What is wrong with a built notebook: it differs from its source, is no normal form, lacks an output, or
+    one of them links to a cell that another page no longer has."""
     if not target.path.exists():
         yield "it is not built"
         return
@@ -153,6 +153,18 @@ def differences(target: Target) -> Iterator[str]:
     found.metadata = nbformat.from_dict(METADATA)
     if text_of(found) != raw:
         yield "it is not in the normal form"
+    yield from (f"an output links to {where}: no such cell" for where in _lost(raw, target.path.parent))
+
+
+def _lost(raw: str, folder: Path) -> Iterator[str]:
+    """Cells of other notebooks that are linked to, and are not there: a cell's id changes with its source."""
+    links = sorted(set(re.findall(r'href=\\?"([^"#\\]+\.ipynb)#cell-id=([^"\\]+)', raw)))
+    for page in dict.fromkeys(page for page, _ in links):
+        try:
+            there = (folder / page).read_text(encoding="utf-8")
+        except OSError:
+            there = ""
+        yield from (f"{page}#{cell}" for of, cell in links if of == page and f'"id": "{cell}"' not in there)
 
 
 def speaks(source: str) -> bool:

@@ -440,7 +440,8 @@ def test_unaided_students_get_neither_help_nor_a_verdict(unaided):
 
 @pytest.mark.parametrize("student", ["ada", "O'Neil"])
 def test_unaided_answers_are_judged_by_ones_own_numbers(unaided, student):
-    assert unaided.marks[student] == (FULL[MATRIX] | BY_HAND[MATRIX], {"why_not_regroup"})
+    expected = (FULL[MATRIX] | BY_HAND[MATRIX], {"why_not_regroup"})
+    assert unaided.marks[student] == expected, page(unaided.path, student, MATRIX)
 
 
 def test_a_neighbours_numbers_earn_nothing_and_are_shown_to_a_person(unaided):
