@@ -531,6 +531,20 @@ def test_a_lock_of_the_session_makes_no_verdict_wrong(quick, monkeypatch):
 
 
 @pytest.mark.skipif(not LINUX, reason="only Linux can copy a process")
+def test_a_copy_that_the_system_ends_is_made_once_more(quick, tmp_path):
+    """Memory may be short for another's sake."""
+
+    def answer(query, key, value):
+        try:
+            (tmp_path / "killed").mkdir()
+        except FileExistsError:
+            return right(query, key, value)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert check(answer, WRITE).passed
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux can copy a process")
 def test_an_answer_is_tried_first_and_elsewhere(quick, tmp_path):
     """Without this, all others might pass without a trial, but for the deadly ones."""
     here, trace = os.getpid(), tmp_path / "trace"

@@ -27,6 +27,10 @@ import torch
 IDLE_S = 1.0  # without any work: the copy waits for a lock that another thread of the session held
 MEMORY_GIB = 2  # that an answer may take; the largest right one takes less than a tenth
 
+KILLED = (
+    "your function was ended by the system (SIGKILL), as happens where memory runs out: compute with less, or"
+    " shut down other kernels"
+)
 GREEDY = f"asks for more than {MEMORY_GIB} GiB of memory"
 
 _pipe: int | None = None  # in the copy: to the session
@@ -46,10 +50,16 @@ def tried(work: Callable[[], Any], seconds: float, clock: float) -> tuple[str, d
     """Why `work()` cannot be run in this session, in one sentence, or '' where it can; and what it had
     `tell` last.
 
-    `seconds` are the processor's, `clock` the clock's.
+    `seconds` are the processor's, `clock` the clock's. A copy that the system ends is made once more: where
+    memory is short it goes first, whoever has taken the memory.
     """
     if sys.platform != "linux" or inside():
         return "", {}
+    said, told = _tried_once(work, seconds, clock)
+    return _tried_once(work, seconds, clock) if said == KILLED else (said, told)
+
+
+def _tried_once(work: Callable[[], Any], seconds: float, clock: float) -> tuple[str, dict[str, Any]]:
     begun = time.monotonic()
     reads, writes = os.pipe()
     try:
@@ -237,10 +247,7 @@ def _reason(code: int, waited: float) -> str:
     if name in ("SIGPROF", "SIGALRM"):
         return f"your function {late(waited)}"
     if name == "SIGKILL":
-        return (
-            "your function was ended by the system (SIGKILL), as happens to whatever takes all memory;"
-            " compute with less"
-        )
+        return KILLED
     return (
         f"your function crashes Python itself ({name}): it reads or writes memory that is not its own, or"
         " calls itself without end"
