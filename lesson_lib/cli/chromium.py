@@ -1,4 +1,4 @@
-"""Where a Chromium or Chrome is: `python tests/browser/chromium.py` ends with 0 where there is one."""
+"""Where a Chromium or Chrome is: `python lesson_lib/cli/chromium.py` ends with 0 where there is one."""
 
 import os
 import shutil

@@ -26,6 +26,7 @@ function play(place, told) {
       number = number * labels.length + n;
     });
     drawing.innerHTML = told.drawings[node.first + number].map((token) => told.tokens[token]).join("");
+    drawing.querySelectorAll("table").forEach((table) => numbers(table).forEach((cell, i) => { cell.tabIndex = i ? -1 : 0; }));
   }
   // A number that is no longer offered becomes the last one, as a slider's does; other words begin anew.
   const find = (labels, label, start) => {
@@ -35,11 +36,30 @@ function play(place, told) {
   };
   settle();
   box.append(controls, drawing);
-  const lacks = told.lacks.join(", ");
-  const words = (told.thinned ? "Recorded: the sliders stop at some of their values. " : "") + (lacks ? `In the notebook only: ${lacks}.` : "");
+  drawing.addEventListener("keydown", move);
+  drawing.addEventListener("focusin", ({ target }) => {
+    if (target.matches("td[tabindex]")) numbers(target.closest("table")).forEach((cell) => { cell.tabIndex = cell === target ? 0 : -1; });
+  });
+  const lacks = told.lacks.join(", "), formulas = told.tokens.some((token) => token.includes('<td') && token.includes('tabindex="0"'));
+  const words = (formulas ? "Point at or tap a number for its formula; with keys, Tab to a table, then arrows. " : "") + (told.thinned ? "Recorded: the sliders stop at some of their values. " : "") + (lacks ? `In the notebook only: ${lacks}.` : "");
   if (words) box.append(made("p", "player-note", words.trim()));
   place.replaceChildren(box);
   place.dataset.ready = "";
+}
+// A table with formulas is one stop of the Tab key, as a group of radio buttons is; arrows go from number to number.
+const numbers = (table) => [...table.querySelectorAll("td[tabindex]")];
+const AWAY = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+function move(event) {
+  const cell = event.target, away = AWAY[event.key];
+  if (!away || !cell.matches("td[tabindex]")) return;
+  event.preventDefault();
+  let row = cell.parentElement.rowIndex, column = cell.cellIndex, next;
+  const rows = cell.closest("table").rows;
+  do {
+    [row, column] = [row + away[0], column + away[1]];
+    next = rows[row]?.cells[column];
+  } while (next && !next.matches("td[tabindex]"));
+  next?.focus();
 }
 let count = 0;
 function offer(control, plays, chosen) {
