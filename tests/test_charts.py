@@ -124,6 +124,14 @@ def test_curves_differ_by_more_than_colour():
     assert len(picture.figure.axes[0].collections) == 1  # the band from lowest to highest
 
 
+def test_a_curve_keeps_the_look_that_it_had_in_an_earlier_picture():
+    curves = {"one": ([1], [1]), "two": ([1], [2])}
+    before = lines({"y": curves}, alt="Two curves.", x_axis="x").figure.axes[0].get_lines()[1]
+    picture = lines({"y": {"two": curves["two"]}}, alt="A curve.", x_axis="x", known=list(curves))
+    (after,) = picture.figure.axes[0].get_lines()
+    assert (after.get_color(), after.get_marker()) == (before.get_color(), before.get_marker())
+
+
 def test_a_curve_of_unequal_lengths_gets_a_sentence():
     with pytest.raises(ValueError, match="'one' of panel 'y' has 2 xs"):
         lines({"y": {"one": ([1, 2], [1])}}, alt="A curve.", x_axis="x")

@@ -107,18 +107,19 @@ def lines(
     dots: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     height: float = 3.0,
     points: bool = True,
+    known: Sequence[str] = (),
 ) -> Picture:
     """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, medians, highs) with a
     band.
 
     The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one
     open, as None. Curves differ by colour, marker and dash; `dots` are grey measurements in every panel,
-    {name: (xs, ys)}.
+    {name: (xs, ys)}. `known`: the curves of an earlier picture, so that a name keeps its colour.
     Raises ValueError where xs and ys differ in length.
     """
     width = min(8.0, 2.2 + 3.0 * len(panels))
     figure, grid = canvas(1, len(panels), width=width, height=height)
-    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    names = list(dict.fromkeys([*known, *(name for curves in panels.values() for name in curves)]))
     dashes = ["-", "--", "-.", ":"]
     for axes, (title, curves) in zip(grid[0], panels.items(), strict=True):
         for name, (xs, *ys) in curves.items():

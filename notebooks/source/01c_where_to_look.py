@@ -150,13 +150,14 @@ r"""
 The whole model, its noise $\sigma = 0.3$, and its loss:
 
 ```python
-place = zeros                                  # the first look: the middle
+place = zeros                               # the middle
 for look in range(4):
-    state = gru(see(canvas, place), state)     # 128 numbers
-    mean = 2 / 3 * tanh(locate(state))         # so that the eye stays on the canvas
-    place = (mean + 0.3 * noise).detach()      # no noise once it has learned
-expected = expect(state.detach())              # the baseline
-loss = (cross_entropy(classify(state), label) + reinforce(log_p, reward, expected)
+    state = gru(see(canvas, place), state)  # 128 numbers
+    mean = 2 / 3 * tanh(locate(state))      # on the canvas
+    place = (mean + 0.3 * noise).detach()   # noise in training
+expected = expect(state.detach())           # the baseline
+loss = (cross_entropy(classify(state), label)
+        + reinforce(log_p, reward, expected)
         + (expected - reward) ** 2)
 ```
 

@@ -25,8 +25,8 @@ The judge says which test fails, and by how much; it compares in float32, to 1 i
 
 ```
 ✗ Stage 1, attention: not yet
-  properties of attention  ✗ 1/sqrt(d_k) is missing: the scores are plain dot products
-  equal to torch's         ✗ one sequence, no mask: 15 of 15 numbers differ, the first ...
+  properties of attention  ✗ 1/sqrt(d_k) is missing ...
+  equal to torch's         ✗ 15 of 15 numbers differ ...
 ```
 """
 

@@ -136,6 +136,7 @@ def stored_rates() -> Picture:
         x_axis="width d",
         log="x",
         y_limits=(0, None),
+        known=look_up.RECIPE["scores"],
     )
 
 
