@@ -66,6 +66,7 @@ def test_the_instructors_notebook_has_a_role_for_each_cell(name):
     roles = [cell.metadata.get("nbgrader") for cell in made.cells]
     ids = [role["grade_id"] for role in roles if role]
     assert len(ids) == len(set(ids))
+    assert not [cell.source for cell in made.cells if "](../" in cell.source], "the course lies elsewhere"
     assert [role["points"] for role in roles if role and role["grade"]] == list(points.values())
     for cell, role in zip(made.cells, roles, strict=True):
         if role is None:

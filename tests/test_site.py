@@ -53,6 +53,7 @@ def test_a_picture_is_a_file_with_its_alt_text(source):
     assert (
         f'src="../pictures/{file.name}"' in made and 'alt="A &lt;square&gt;."' in made and 'width="2"' in made
     )
+    assert "aspect-ratio: 2 / 2" in made, "room for it before it is loaded"
 
 
 def test_a_link_to_a_cell_leads_to_its_anchor(source):
@@ -159,6 +160,15 @@ def test_exercises_lead_back_to_their_parts(source):
     _, run_it = site.of_notebook(new_notebook(cells=cells), "exercises/02_scoring", set(), source, laid).cells
     assert 'Belongs to <a href="../02a_soft_look_up.html">02a</a>, <a href="../02b' in run_it.source
     assert "03_matrix" not in run_it.source and "data-part" not in run_it.source
+
+
+def test_exercises_follow_the_last_part_of_their_chapter():
+    laid = pages.Laid(
+        pages={"page": [], "exercise": kinds.built(site.ROOT, ("exercise",)), "evidence": [], "guide": []}
+    )
+    listed = re.findall(r"<([\w/]+)>$", site.index(site.lessons(), laid), re.M)
+    assert listed.index("exercises/02_scoring") == listed.index("02b_which_score") + 1
+    assert len(listed) == len(set(listed)) and set(laid.pages["exercise"]) < set(listed)
 
 
 def test_the_course_is_one_zip_of_what_git_has(tmp_path):

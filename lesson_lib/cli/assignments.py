@@ -51,6 +51,7 @@ UNAIDED = """\
 a cell, run it, then run the cell with `check`. Of a function it says what is wrong; of a number, a letter or
 sentences only how they were read. Where `mine` stands, the numbers are your own.
 """
+TO_COURSE = re.compile(r"\[([^\]]+)\]\(\.\./\w+\.ipynb\)")  # a link: an assignment lies elsewhere
 SUMMARY = """<details><summary>中文摘要</summary>
 
 独立完成：没有提示，也没有答案。有些题的数值因人而异。
@@ -119,6 +120,7 @@ def source_notebook(
     judge = JUDGE.read_text(encoding="utf-8")
     points: dict[str, int] = {}
     for number, cell in enumerate(cells, 1):
+        cell.source = TO_COURSE.sub(r"\1", cell.source)
         tags = dict(tag.split(":", 1) for tag in cell.metadata.get("tags", ()) if ":" in tag)
         if "exercise" in tags:
             name = tags["exercise"]

@@ -3,8 +3,8 @@ r"""
 # 02a · How much do I listen to each of three answers?
 
 You ask three people what a pot of tea costs in town. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the
-score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive, larger for a larger score, and the three
-sum to 1.
+score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive (even where a score is negative), larger for a larger score, and
+the three sum to 1.
 
 **Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; keep
 empty places out of a batch.
@@ -38,7 +38,7 @@ warm_up()
 
 # %% [markdown]
 r"""
-Guess first: your first answer is kept.
+Guess first; that answer is kept.
 """
 
 # %%
@@ -50,7 +50,7 @@ The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divi
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
 
-Powers of $e$ are positive, so negative scores do no harm.
+Powers of $e$ are positive.
 """
 
 # %%
@@ -66,7 +66,7 @@ SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %% [markdown]
 r"""
-Cy does, from 0.867 to 0.468. Adding changes nothing, so torch first subtracts the largest score: no power overflows.
+Cy does, from 0.867 to 0.468. Adding changes nothing, so torch first subtracts the largest score: $e^{1000}$ would overflow.
 
 ## 1 · From a dictionary to a mixture
 
@@ -83,7 +83,7 @@ except KeyError as missing:
 
 # %% [markdown] tags=["slide"]
 r"""
-A shop's search does better. You type *tea* (the query); it scores every product's title (a key), and lists the products (the values), best first. Attention scores as it does, and then **mixes** the values.
+A shop's search does better: for the query *tea* it scores every product's title (a key), and lists the products (the values), best first. Attention **mixes** the values.
 
 To score, write queries and keys as vectors. Each key says what a person knows of (tea, prices); your query says how much you
 want of each: $[1, 2]$. The score is their dot product:
@@ -143,7 +143,7 @@ show(weights=weights, outputs=weights @ value)
 r"""
 At ten times the query the best key takes all (0.0000 is rounded), as in a dictionary that always answers. At half: 32.4. At zero: the plain average. **Attention lives between a dictionary and an average**, and the gaps between the scores say where.
 
-The library's `attend` gives the same numbers, and takes other scores, too:
+The library's `attend` is these lines in one call, and takes scores other than `dot`. It returns `output` and `weights`. (No message: equal.)
 """
 
 # %%
@@ -155,12 +155,12 @@ r"""
 ## 2 · Self-attention: every token asks
 
 In a sentence there is one list of **tokens** (words, say), each a row of numbers. Every token asks,
-and every token answers, itself included: that is **self-attention**. What a word looks for, what it is found by and what it says are three things. So
+and every token answers, itself included: that is **self-attention**. In *the cat sleeps*, *sleeps* looks for who sleeps; *cat* is found as a noun, and tells of an animal. So
 three matrices give the tokens, the rows of $x$, three roles:
 
 $$\text{queries} = x\,W_q \qquad \text{keys} = x\,W_k \qquad \text{values} = x\,W_v$$
 
-Training finds these matrices. Here they are small whole numbers, to follow by hand (Karim's example, 2019). Matrices $(4, 3)$ turn width 4 into 3:
+Training finds these matrices. Here they are small whole numbers (Karim's example, 2019), and turn width 4 into 3:
 """
 
 # %% tags=["slide"]
@@ -176,9 +176,7 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-Go through the film: press *play*. Point at a number, or reach it with Tab, to read its formula. Steps 2 and 3 make keys, queries, values; step 4 has your score. In step 5 the second query's
-scores 4, 16, 12 become 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Step 6 shows one query's weighted values, and step 7 adds them up. The second output, $[2.00, 7.96, 0.05]$, is nearly
-the second value, $[2, 8, 0]$. (Other *weights*: scores over $\sqrt 3$, see 02b; rounded by hand.)
+Go through the film step by step; it counts from 1; bright is large. Point at a number, or Tab to it, to read its formula. Before step 5: whom will query 2 hear?
 """
 
 # %%
@@ -186,6 +184,9 @@ SevenStepsExplorer()
 
 # %% [markdown]
 r"""
+The scores 4, 16, 12 became 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Step 6 shows the weighted values of query 2, and step 7 adds them up: $[2.00, 7.96, 0.05]$, nearly
+the second value, $[2, 8, 0]$. Press *rounded by hand*: the sources' 0, 1, 0 lose the 2 %. (Scores over $\sqrt 3$: see 02b.)
+
 ## 3 · In real work: the empty chair
 
 Models read many lists at once. Zoe asks beside you. She mistrusts insiders: her query is $[-1, -2]$, so whoever knows more scores less. She met only
@@ -205,8 +206,8 @@ show(weights=weights, output=output)
 
 # %% [markdown]
 r"""
-Zoe is told 3.3, and nobody said less than 10. So **"a score of 0 means: do not look"** is wrong. Only the score $-\infty$ gets the weight 0, since
-$e^{-\infty} = 0$.
+Zoe is told 3.3, and nobody said less than 10. So **"a score of 0 means: do not look"** is wrong. Only the score $-\infty$ has the weight 0, since
+$e^{-\infty} = 0$; others are at most rounded to it.
 """
 
 # %% [markdown] tags=["exercise:without_padding"]
@@ -228,17 +229,17 @@ show(outputs=ours)
 
 # %% [markdown]
 r"""
-Both agree. You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless you say `scale=1.0`; part 02b says why.)
+You still hear 37.18, and Zoe hears 11.19: Ann's 10 and a little of Ben's 20. (torch divides scores by $\sqrt{d_k}$ unless told `scale=1.0`: part 02b.)
 
 Beware of torch's *layer*: its `key_padding_mask` means the opposite, True = **ignore**. Hand it `real`, and all of your list is ignored: every power is 0, and 0 / 0 is nan. Zoe
-hears only the chair. `~real` is right: one key is left, with the share 1.
+hears only the chair: one key is left, with the share 1. `~real` is right.
 """
 
 # %%
 # widths of queries, keys and values: 2, 2, 1; one head (more in chapter 04)
 layer = torch.nn.MultiheadAttention(2, num_heads=1, kdim=2, vdim=1, batch_first=True)
 for name, ignored in {"real": real, "~real": ~real}.items():  # ~ swaps True and False
-    _, got = layer(queries, keys, values, key_padding_mask=ignored)
+    _, got = layer(queries, keys, values, key_padding_mask=ignored)  # got: the weights
     print(f"{name:>5}: you nan? {got[0].isnan().any()}  chair {got[1, 0, 2]:.0f}")
 
 # %% [markdown]
@@ -261,7 +262,7 @@ Ann's share rose from 1.6 to 66.5 %, though she said nothing new. A score belong
 **To remember.** Attention scores every key against the query, turns scores into shares, and mixes the values by them.
 
 - Rows ask, columns answer; each row of weights sums to 1.
-- Only differences of scores count: large ones pick the best key, none give the average.
+- Only differences of scores count: large ones pick the best key; without any, you get the average.
 - In self-attention three learned matrices turn each token into a query, a key and a value.
 - Padding gets $-\infty$ before the softmax; a score of 0 hides nothing.
 

@@ -46,7 +46,7 @@ figures.edges(picture, {"the edge finder": edges}, marked={"A": (1, 5), "B": (1,
 
 # %% [markdown]
 r"""
-The program is a **convolution**. Nine numbers, `finder`, are laid on a pixel and its neighbours: left ones count plus, right ones minus. A third of it for each colour is the **kernel**. The sky at A gives 0.
+The program is a **convolution**. Nine numbers, `finder`, are laid on a pixel and its neighbours: left ones count plus, right ones minus. Each colour takes a third of these nine numbers; all 27 are the **kernel**. The sky at A gives 0.
 B has the dark roof at its left: violet, below 0. Off the picture stand zeros, the **padding**, and make edges at both margins.
 
 ## 1 · Without positions
@@ -79,13 +79,13 @@ $$y_p = \sum_{c} W_c \, x_{p + c}, \qquad c \in \{-1, 0, 1\}^2$$
 
 Each of nine **offsets** $c$ = (down, right) has a matrix $W_c$, a **tap**, of shape (channels out, channels in), here $1 \times 3$. A **channel** is one number of a pixel.
 
-The formula assumes two things before any picture comes. Only the next pixels count: **locality**. Every pixel gets the same taps: **weight sharing**. So when the house moves one column, its edges move along (the margins left out):
+The formula assumes two things before any picture comes. Only the next pixels count: **locality**. Every pixel gets the same taps: **weight sharing**. So when the house moves one column, its edges move along:
 """
 
 # %%
 moved = picture.roll(1, dims=-1)  # the last column comes in at the left
 of_moved = F.conv2d(moved[None], kernel, padding=1)[0, 0]
-assert_close(of_moved[:, 2:-1], edges[:, 1:-2])
+assert_close(of_moved[:, 2:-1], edges[:, 1:-2])  # without the margins
 figures.edges(moved, {"the edge finder": of_moved})
 
 # %% [markdown]
@@ -94,19 +94,14 @@ That is **shift equivariance**. So let a score know only the offset $d$ from que
 
 ## 3 · A head for each offset
 
-As heads do, the formula fetches vectors, multiplies each by a matrix, adds up. Head $c$ needs weight 1 on the pixel at offset $c$. Its value matrix ($3 \times$ width) times its rows of $W_o$ (width $\times 1$) is $W_c^T$.
+As heads do, the formula fetches vectors, multiplies each by a matrix, adds up. Head $c$ needs weight 1 on the pixel at offset $c$. What it fetches is multiplied by the tap: its value matrix times its rows of $W_o$ is $W_c^T$.
 """
 
 # %% [markdown] tags=["exercise:shift_weights"]
 # Write one head's table of weights.
 
-# %% [markdown]
-r"""
-`yours` takes your function once it has passed, ours until then:
-"""
-
 # %%
-table_of = yours("shift_weights")
+table_of = yours("shift_weights")  # once it has passed; until then ours
 total = torch.zeros(50, 1)
 for down in (-1, 0, 1):
     for right in (-1, 0, 1):
@@ -141,7 +136,7 @@ Offset and sharpness fit into three numbers. Multiply out:
 
 $$-s|d - c|^2 = r_d \cdot v - s|c|^2, \qquad r_d = (|d|^2,\ d_\text{down},\ d_\text{right})$$
 
-$r_d$ belongs to a pair of pixels, $v$ to the head; their product is added to the scores. Softmax does not see the last term, the same for all keys.
+$r_d$ depends on the two pixels, $v$ on the head; `score_bias` adds $r_d \cdot v$ to the score. The last term is the same for all keys, so softmax does not see it.
 """
 
 # %% [markdown] tags=["exercise:head_vector"]
@@ -149,7 +144,7 @@ $r_d$ belongs to a pair of pixels, $v$ to the head; their product is added to th
 
 # %% [markdown]
 r"""
-All together, with keys on a border of zeros, as in the convolution:
+All together, with keys on a border of zeros:
 """
 
 # %%
@@ -160,7 +155,8 @@ def pairs(d):  # offsets (n, m, 2) to r (n, m, 3)
     return torch.cat([d.square().sum(-1, keepdim=True), d], -1)
 
 
-r = pairs(offsets(5, 10, border=1))  # 50 pixels ask, 7 * 12 = 84 are looked at
+d = offsets(5, 10, border=1)  # (50, 84, 2): 50 pixels ask, 7 * 12 are looked at
+r = pairs(d)
 canvas = F.pad(picture, (1, 1, 1, 1)).flatten(1).T  # (84, 3)
 no_query, no_key = torch.zeros(50, 1), torch.zeros(84, 1)  # contents score 0
 
@@ -182,17 +178,19 @@ figures.edges(picture, {f"nine heads, s = {s}": edges_by_heads(s) for s in (1, 1
 
 # %% [markdown]
 r"""
-**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by 0.0003. `as_attention` does it, at sharpness 32, for any such kernel:
+**Nine sharp heads are the convolution.** At sharpness 1 the edges are a blur, at 10 they are off by 0.0003. The library's `as_attention` does it, at sharpness 32, for any such kernel. The edge finder at B:
 """
 
 # %%
 conv = nn.Conv2d(3, 4, kernel_size=3, padding=1)
 assert_close(as_attention(conv)(picture[None]), conv(picture[None]), atol=1e-5, rtol=0)
-PixelExplorer(conv, picture)
+edge_finder = nn.Conv2d(3, 1, kernel_size=3, padding=1, bias=False)
+edge_finder.weight.data.copy_(kernel)
+PixelExplorer(edge_finder, picture, start=(1, 3))
 
 # %% [markdown]
 r"""
-*Do:* at which sharpness does one pixel hold 0.99?
+*Do:* at which sharpness does one pixel hold 0.99? (At 8; at 4 it holds 0.93.)
 
 ## 5 · Are nine needed?
 
@@ -212,8 +210,8 @@ figures.shares(head_0, head_1, finder)
 r"""
 **"Nine pixels need nine heads."** Two will do: for each colour one value matrix holds 9, the other −9.
 
-In general, write each tap's numbers as one row: a table of nine rows. Rank 2: every column is a mixture of two patterns over the nine places. Lift each pattern until nothing is negative, divide by its sum: a head's shares. One more
-head, with equal shares, takes all the lifts off. So rank + 1 heads are enough, or nine. Fewer than the rank are not: a head adds one pattern.
+In general, write each tap's numbers as one row: a table of nine rows. At rank 2 every column is a mixture of two patterns of nine numbers. Lift each until nothing is negative, divide by its sum: a head's shares. A lift adds the same number to all nine places, so one more
+head, with equal shares, subtracts all lifts together. So rank + 1 heads are enough, or nine. Fewer than the rank are not: a head adds one pattern.
 """
 
 # %%
@@ -228,13 +226,13 @@ for name, layer in {"two edge finders": both, "random, 3 to 4 channels": conv}.i
 
 # %% [markdown]
 r"""
-Two edge finders take three heads; the random kernel keeps nine. Nine heads are a theorem of Cordonnier, Loukas and Jaggi (2019); the count by rank is ours.
+Two edge finders take three heads; the random kernel keeps nine. (Nine: Cordonnier, Loukas & Jaggi 2019; the count by rank is ours.)
 
 ## 6 · The price
 
 Nine taps of $C \times C$ take $9C^2$ products per pixel. Nine heads take those, too, and each mixes all $n$ pixels, to use one: $9nC$ more. Together that is $1 + n/C$ times as much, for a photograph of 224 × 224 pixels with 64 channels 785 times.
 
-And somebody had to say which nine. Suppose that nobody does. A hidden convolution adds up four pixels, those three steps above, below, left and right, each times a random matrix. Heads see pictures of noise,
+And if nobody says which nine? A hidden convolution adds up four pixels, those three steps above, below, left and right, each times a random matrix. Heads see pictures of noise,
 must reproduce its output, and learn offsets, sharpness, value matrices.
 """
 
@@ -242,7 +240,7 @@ must reproduce its output, and learn offsets, sharpness, value matrices.
 predict("four_for_four")
 
 # %%
-learner, _ = fields.train(seed=0, n_heads=8)  # 300 steps
+learner, _ = fields.train(seed=0, n_heads=8)  # eight heads, 300 steps
 start = fields.heads(8, torch.Generator().manual_seed(0)).logits.centres
 end = learner.logits.centres.detach().cpu()
 assert quick() or fields.found(learner) == 4  # rings with a sharp head
@@ -250,7 +248,7 @@ figures.centres(start.detach(), end, fields.taps())
 
 # %% [markdown]
 r"""
-All four rings are found; a head or two may end nowhere. Four heads, and kernels that learn, five seeds each:
+Eight heads find all four rings; some end nowhere. Four, eight, and kernels that learn, five seeds each:
 """
 
 # %%
@@ -292,11 +290,11 @@ for name, output in made.items():
 
 # %% [markdown]
 r"""
-**"A kernel that reaches far enough can do what attention does."** The best one gives each place about a quarter, and misses 9/16 + 3/16 of the variance. Arrows as further channels would not help: a kernel adds, it cannot choose. One head misses nothing that shows: $v$ comes from the pixel that asks, so it is a *query*, and content says where to look.
+**"A kernel that reaches far enough can do what attention does."** The best one gives each place about a quarter: ¾ of the wanted pixel is missing, ¼ of three others wrong, (9 + 3)/16 = 75 % of the variance (the rest is chance). Arrows as further channels would not help one kernel: it adds, it cannot choose. One head misses nothing that shows: $v$ comes from the pixel that asks, so it is a *query*, and content says where to look.
 
 ## In real work
 
-The vision model Swin attends in windows of 7 × 7 and adds to each score a learned number for its offset. (Numbers in `attn_mask` are added.)
+The vision model Swin attends in windows of 7 × 7 and adds to each score a learned number for its offset.
 """
 
 # %%
@@ -304,7 +302,7 @@ table = nn.Parameter(torch.randn(4, 13, 13))  # 4 heads; offsets -6 to 6
 place = offsets(7, 7).long() + 6  # (49, 49, 2)
 bias = table[None, :, place[..., 0], place[..., 1]]  # (1, 4, 49, 49)
 q, k, v = torch.randn(3, 2, 4, 49, 16)  # two windows
-real = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+real = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)  # numbers in it are added
 assert_close(real, attend(q, k, v, score_bias=bias).output)
 
 # %% [markdown]
@@ -317,7 +315,7 @@ Nine heads find its edges, two are enough, and without positions none do.
 
 - A tap is a head: its score says where, its value matrix says what.
 - Rank heads are necessary; rank + 1, or nine, are enough.
-- The cost is $1 + n/C$ times a kernel's.
+- Nine heads cost $1 + n/C$ times a kernel.
 
 **Sources.** Cordonnier, Loukas & Jaggi 2019 (arXiv:1911.03584); Swin: Liu et al. 2021 (arXiv:2103.14030). More: [evidence](evidence/07_attention_vs_cnn_evidence.ipynb).
 

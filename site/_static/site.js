@@ -124,7 +124,7 @@ function gate() {
 function write(turn) {
   const field = made("textarea"), name = "written:" + turn.dataset.write;
   field.setAttribute("aria-label", "what you write before you look");
-  field.placeholder = "Here, or on paper. It is kept in this browser; the notebook runs it, and says what is wrong.";
+  field.placeholder = "Here, or on paper. It is kept in this browser, and not run; copy it into the notebook to have it checked.";
   field.rows = 4;
   field.spellcheck = false;
   field.value = stored(name) || "";
@@ -192,5 +192,12 @@ const aim = () => location.hash && reach(document.getElementById(decodeURICompon
 addEventListener("hashchange", aim);
 addEventListener("beforematch", (event) => reach(event.target), true);
 aim();
+// A menu that lies over the page closes once it has led somewhere.
+document.querySelector(".toc-drawer")?.addEventListener("click", (event) => { if (event.target.closest("a")) document.getElementById("__toc").checked = false; });
+// A picture that is drawn small grows with a click, and shrinks with the next.
+document.querySelectorAll(".picture img").forEach((img) => {
+  img.onpointerenter = () => img.classList.toggle("small", (img.getAttribute("width") || img.naturalWidth) > 1.1 * img.clientWidth);
+  img.onclick = () => { if (img.classList.contains("small") || img.parentElement.matches(".large")) img.parentElement.classList.toggle("large"); };
+});
 // From the file system a notebook would open as text: its place says more.
 if (location.protocol === "file:") document.querySelectorAll("a[href$='.ipynb'][download]").forEach((a) => { a.title = "in this site's folder: " + decodeURIComponent(a.pathname.split("/").slice(-3).join("/")); });

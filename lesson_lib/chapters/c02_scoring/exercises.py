@@ -24,7 +24,7 @@ score_ratio = Number(
     title="Two points more",
     stars=1,
     minutes=4,
-    why="softmax sees differences of scores and nothing else; everything later leans on it",
+    why="how far does a lead of two points carry? Every table of weights is read so",
     asked=(
         "token 3's scores are [4, 12, 10]; key 2's weight is how many times key 3's? (no 1/sqrt(d), as in the"
         " example)"
@@ -75,7 +75,7 @@ stable = Write(
     minutes=8,
     why="exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and attend has it too",
     asked=(
-        "turn scores (n, m) into weights: each row positive, summing to 1, finite for scores of 1,000 and"
+        "turn scores (n, m) into weights: each row from 0 up, summing to 1, finite for scores of 1,000 and"
         " -1,000, too"
     ),
     stages=(

@@ -20,7 +20,7 @@ class SevenStepsExplorer(Explorer):
 
     def __init__(self) -> None:
         self.given = example()
-        self.play = ipywidgets.Play(value=1, min=1, max=7, interval=1500, description="play")
+        self.play = ipywidgets.Play(value=1, min=1, max=7, interval=2500, description="play")
         self.step = ipywidgets.IntSlider(1, min=1, max=7, description="step")
         self.back = ipywidgets.Button(
             description="back", icon="step-backward", layout=ipywidgets.Layout(width="90px")
@@ -85,7 +85,7 @@ class SevenStepsExplorer(Explorer):
 
     def still(self) -> Picture:
         weights = {name.replace("w_", "W_"): self.given[name] for name in ("w_key", "w_query", "w_value")}
-        return matrices.seven_steps(seven_steps(**self.given), weights)
+        return matrices.seven_steps(seven_steps(**self.given), weights, query=self.query.value)
 
     def _weight_tips(self, s: SevenSteps) -> list[list[str]]:
         if self.kind.index == 2:

@@ -181,7 +181,10 @@ write_head_vector = Write(
     ),
     solution=head_vector,
     hidden=_more_head_vector,
-    remember="v = -s (1, -2 c_down, -2 c_right): the centre decides the direction, the sharpness the length",
+    remember=(
+        "v = -s (1, -2 c_down, -2 c_right): its direction depends on the centre alone; twice the sharpness is"
+        " twice the length"
+    ),
     slips={
         "the sign is turned round: this head looks everywhere but there": ("-sharpness", "sharpness"),
         "the middle term has a factor of 2: (a - b)² = a² - 2ab + b²": (

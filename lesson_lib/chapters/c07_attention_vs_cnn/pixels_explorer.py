@@ -38,14 +38,18 @@ class PixelExplorer(Explorer):
     `picture` is (c, h, w) with one channel or three (red, green, blue from 0 to 1), at most 12 x 12; `conv`
     is a layer that `as_attention` takes, with a kernel of at most 5 x 5 and 6 output channels. Beside the
     picture stand the head's weights over the canvas, the picture with its border of zeros; below, what the
-    attention layer gives at that pixel, what the convolution gives, and the difference. Rows, columns and
-    channels count from 0.
+    attention layer gives at that pixel, what the convolution gives, and the difference. It begins at the
+    pixel `start` (default: the middle). Rows, columns and channels count from 0.
     Raises TypeError where `conv` is no Conv2d or `picture` no tensor, ValueError for a layer that
     `as_attention` refuses, a kernel too large, and a picture that is too large, not finite, or of another
     number of channels.
     """
 
-    def __init__(self, conv: nn.Conv2d, picture: Float[Tensor, "c h w"]) -> None:
+    most_states = 1600
+
+    def __init__(
+        self, conv: nn.Conv2d, picture: Float[Tensor, "c h w"], start: tuple[int, int] | None = None
+    ) -> None:
         as_attention(conv)  # its own sentences come first
         _check(conv, picture)
         self.conv, self.picture = conv, picture.detach()
@@ -54,8 +58,9 @@ class PixelExplorer(Explorer):
         with torch.no_grad():
             self.expected = conv(self.picture[None])[0].cpu()  # (c_out, h, w)
         wide = {"style": {"description_width": "70px"}, "layout": ipywidgets.Layout(width="296px")}
-        self.row = ipywidgets.IntSlider(h // 2, min=0, max=h - 1, description="row", **wide)
-        self.column = ipywidgets.IntSlider(w // 2, min=0, max=w - 1, description="column", **wide)
+        row, column = start or (h // 2, w // 2)
+        self.row = ipywidgets.IntSlider(row, min=0, max=h - 1, description="row", **wide)
+        self.column = ipywidgets.IntSlider(column, min=0, max=w - 1, description="column", **wide)
         self.sharpness = ipywidgets.FloatLogSlider(
             0.5, base=2, min=-4.5, max=5, step=0.25, description="sharpness", readout_format=".2f", **wide
         )

@@ -190,14 +190,17 @@ def index(way: Sequence[Lesson], laid: Laid, book: bool = False) -> str:
     """The start page: what this is, and all pages in the order of the course."""
     text = (ROOT / "site" / "index.md").read_text(encoding="utf-8")
     marks = {one.name: CORE if one.core else "" for one in way}
-    parts = "\n".join(
-        f"{' '.join(f'{one.number} {marks[one.name]}'.split())} {one.asks} · {one.minutes} min <{one.name}>"
-        for one in way
-    )
+    entries = []  # the exercises of a chapter come after its last part
+    for one, following in zip(way, [*way[1:], None], strict=True):
+        mark = " ".join(f"{one.number} {marks[one.name]}".split())
+        entries.append(f"{mark} {one.asks} · {one.minutes} min <{one.name}>")
+        chapter = kinds.chapter_of(one.name)
+        if following is None or kinds.chapter_of(following.name) != chapter:
+            its = [name for name in laid.pages["exercise"] if kinds.chapter_of(name) == chapter]
+            entries += [f"{chapter} Exercises <{name}>" for name in its]
     lists = {
-        "Lessons": parts,
+        "Lessons": "\n".join(entries),
         "Words and sources": "\n".join([*(n for n in laid.pages["page"] if n not in marks), "library"]),
-        "Exercises": "\n".join(laid.pages["exercise"]),
         "Evidence": "\n".join(laid.pages["evidence"]),
         "For instructors": "\n".join([*laid.pages["guide"], *laid.pages.get("slides", ())]),
     }

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,8 +30,8 @@ DRAWN = re.compile(r"picture\(\"\w+\"\)")  # what is drawn once an answer is giv
 OPTIONS = re.compile(r"\n\n(- [a-z]\) .*\n?)+\Z")  # of a question, which its card lists
 HOW_IT_WORKS = re.compile(r"\*\*How it works\.\*\*.*?(?=The stars)|Your progress is kept.*?shows it\.", re.S)
 HERE = (
-    "**How it works.** Choose or type an answer here; a function is written in the notebook. Hints and a"
-    " solution unfold below each exercise. What you answer is kept in this browser.\n\n"
+    "**How it works.** Choose or type an answer; what you answer is kept in this browser. A function is run,"
+    " and judged, in the notebook only. Hints and a solution unfold below each exercise.\n\n"
 )
 CHINESE = re.compile(r"\n*^〔.*〕$", re.M)
 COUNTS = ("first", "second", "third", "fourth")
@@ -62,6 +63,9 @@ def of_notebook(
             cells.append(new_markdown_cell(f'<span id="{cell.id}"></span>', id=f"at-{cell.id}"))
         if cell.cell_type == "markdown":
             cell.source = folds(_one_fold(_here(cell.source)))
+            cell.source = cell.source.replace(
+                "The check shows a model answer", "The solution is a model answer"
+            )
             cells.append(cell)
         elif exercise := _exercise_of(cell):
             if isinstance(exercises()[exercise], Choice):
@@ -153,7 +157,9 @@ def _turn(exercise: Exercise, at: str) -> list[NotebookNode]:
     answer = f"<p>{_said(text)}</p>" if prose else f"```python\n{text}\n```"
     kept = _said(exercise.remember)
     if isinstance(exercise, Open):  # which its writer judges
-        answer += "".join(f"<p>□ {_said(point[0].upper() + point[1:])}?</p>" for point in exercise.rubric)
+        answer += "".join(
+            f"<p>□ {_said(point[0].upper() + point[1:].rstrip('?'))}?</p>" for point in exercise.rubric
+        )
     solution = f"<details><summary>A solution</summary>\n{answer}\n\n<p>{kept}</p>\n</details>"
     asked = _said(exercise.asked.rstrip("?."))
     write = "" if made else f"<p><b>Write it before you look.</b> Asked: {asked}.</p>\n\n"
@@ -192,7 +198,9 @@ def _run_it(name: str, up: str, parts: Sequence[str]) -> str:
         beside = f" Belongs to {links}." if links else ""
     lab = name if "/" in name else number or name
     there = ""
-    if name.startswith("exercises/") or (number and "/" not in name):
+    if name == "00_start_here":
+        there = ": there you press Shift + Enter; here you read, choose and type"
+    elif name.startswith("exercises/") or (number and "/" not in name):
         there = ": there you write, and <code>check()</code> says what is wrong"
     part = " data-part" if number and "/" not in name else ""
     return (
@@ -213,12 +221,21 @@ def _output(output: NotebookNode, up: str, source: Path, laid: Laid) -> Notebook
         meta = output.metadata.get(kind, {})
         alt = html.escape(meta.get("alt") or data.get("text/plain", ""), quote=True)
         wide = f' width="{meta["width"]}"' if "width" in meta else ""
-        img = f'<div class="picture"><img src="{up}pictures/{file}" alt="{alt}"{wide} loading="lazy"></div>'
+        size = f' style="aspect-ratio: {" / ".join(map(str, _size(raw)))}"'  # room before it is loaded
+        img = f'<img src="{up}pictures/{file}" alt="{alt}"{wide}{size} loading="lazy">'
+        img = f'<div class="picture">{img}</div>'
         return new_output("display_data", data={"text/html": img})
     if "text/html" in data:
         said = TO_CELL.sub(_to_page, data["text/html"]).replace(f"<style>{CSS}</style>", "")
         return new_output("display_data", data={"text/html": said, "text/plain": data.get("text/plain", "")})
     return output
+
+
+def _size(picture: bytes) -> tuple[int, int]:
+    """Width and height in pixels."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(picture)).size
 
 
 def _live(found: re.Match, stills: list[NotebookNode]) -> NotebookNode:

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 01 · History: exercises
 #
-# Six exercises, about 35 minutes. They follow the parts `01a_two_saws`, `01b_looking_back` and `01c_where_to_look`; best in this order.
+# Six exercises, about 35 minutes. They follow the parts [01a · two saws](../01a_two_saws.ipynb), [01b · looking back](../01b_looking_back.ipynb) and [01c · where to look](../01c_where_to_look.ipynb); best in this order.
 #
 # <details><summary>中文摘要</summary>
 #
@@ -19,7 +19,7 @@
 # | `hint("name")` | a question that helps; call it again for the next one, three in all |
 # | `solution("name")` | a right answer, and what to remember |
 #
-# The stars say how hard: ★ short, ★★ some lines, ★★★ pencil and paper. Your progress is kept on this computer only;
+# The stars say how hard: ★ short, ★★ some lines, ★★★ an idea that has to be found. Your progress is kept on this computer only;
 # `progress()` shows it.
 
 # %%
@@ -128,4 +128,4 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # </details>
 #
-# Next: the part `02a_soft_look_up`.
+# Next: the part [02a · soft look up](../02a_soft_look_up.ipynb).

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 02 · Scoring: exercises
 #
-# Seven exercises, about 50 minutes. They follow the parts `02a_soft_look_up` and `02b_which_score`; best in this order.
+# Seven exercises, about 50 minutes. They follow the parts [02a · soft look up](../02a_soft_look_up.ipynb) and [02b · which score](../02b_which_score.ipynb); best in this order.
 #
 # <details><summary>中文摘要</summary>
 #
@@ -19,7 +19,7 @@
 # | `hint("name")` | a question that helps; call it again for the next one, three in all |
 # | `solution("name")` | a right answer, and what to remember |
 #
-# The stars say how hard: ★ short, ★★ some lines, ★★★ pencil and paper. Your progress is kept on this computer only;
+# The stars say how hard: ★ short, ★★ some lines, ★★★ an idea that has to be found. Your progress is kept on this computer only;
 # `progress()` shows it.
 #
 # Throughout, $n$ counts queries, $m$ counts keys, $d_k$ is the width of queries and keys, $d_v$ the width of values. Tokens are rows.
@@ -32,13 +32,13 @@ from torch import Tensor
 from lesson_lib.checks import check, hint, picture, progress, solution
 
 # %% [markdown] tags=["exercise:score_ratio"]
-# In the worked example, the query of token 3 gives the three keys the scores `[4, 12, 10]`. There is no $1/\sqrt{d_k}$ in that example.
+# In the film of part 02a the query of token 3 gives the three keys the scores `[4, 12, 10]`. There is no $1/\sqrt{d_k}$ in that example.
 #
 # After softmax: **how many times as much weight does key 2 get as key 3?** Work it out on paper; you need one cancellation and no
 # computer. Type a number (`3.5`) or an expression in quotes (`"exp(3) / 2"`, `"12 * 34"`).
 
 # %% [markdown] tags=["exercise:stable_weights"]
-# Write softmax over the keys by hand, from memory, without scrolling back in the lesson:
+# Write softmax over the keys by hand:
 #
 # $$\text{weights}[i, j] = \frac{e^{\text{scores}[i, j]}}{\sum_{j'} e^{\text{scores}[i, j']}}$$
 #
@@ -90,4 +90,4 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 #
 # </details>
 #
-# Next: the part `03_matrix_form`, and its exercises.
+# Next: the part [03 · matrix form](../03_matrix_form.ipynb), and its exercises.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03 · Matrix form: exercises
 #
-# Seven exercises, about 45 minutes. They follow the part `03_matrix_form`; best in this order.
+# Seven exercises, about 45 minutes. They follow the part [03 · matrix form](../03_matrix_form.ipynb); best in this order.
 #
 # <details><summary>中文摘要</summary>
 #
@@ -12,7 +12,7 @@
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
-# The stars: ★ short, ★★ some lines, ★★★ pencil and paper.
+# The stars: ★ short, ★★ some lines, ★★★ an idea that has to be found.
 #
 # Two conventions meet here. **Rows**: a token is a row, $Q = X W_q$, scores $Q K^\top$, softmax along each row. **Columns**: a token is a
 # column, $Q = W^q I$, scores $A = K^\top Q$, softmax down each column. There is no $1/\sqrt{d_k}$ in this lesson's examples.

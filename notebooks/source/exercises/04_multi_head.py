@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 04 · Multi-head attention: exercises
 #
-# Seven exercises, about 45 minutes. They follow part `04_multi_head`, in which you cut the heads apart; best in this order.
+# Seven exercises, about 45 minutes. They follow part [04 · multi head](../04_multi_head.ipynb), in which you cut the heads apart; best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
-# The stars: ★ short, ★★ some lines, ★★★ pencil and paper.
+# The stars: ★ short, ★★ some lines, ★★★ an idea that has to be found.
 #
 # Axes: $b$ sequences, $h$ heads, $n$ query tokens, $m$ key tokens, $d$ columns of one head. Tokens are rows, matrices stand on the right: `x @ w`.
 # A shape such as $(\ldots, n, d)$ may have any axes in front, or none.

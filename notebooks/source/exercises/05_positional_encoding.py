@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 05 · Positional encoding: exercises
 #
-# Eight exercises, about 55 minutes. They follow the parts `05a_order`, `05b_rotation` and `05c_beyond_training`; best in this order.
+# Eight exercises, about 55 minutes. They follow the parts [05a · order](../05a_order.ipynb), [05b · rotation](../05b_rotation.ipynb) and [05c · beyond training](../05c_beyond_training.ipynb); best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
-# The stars: ★ short, ★★ some lines, ★★★ pencil and paper.
+# The stars: ★ short, ★★ some lines, ★★★ an idea that has to be found.
 #
 # Throughout, the sinusoidal code of position $i$ is the row
 #

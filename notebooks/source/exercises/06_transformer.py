@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 06 · The Transformer: exercises
 #
-# Eight exercises, about 70 minutes. They follow the parts `06a_layer` to `06e_gpt`; best in this order.
+# Eight exercises, about 70 minutes. They follow the parts [06a · layer](../06a_layer.ipynb) to [06e · gpt](../06e_gpt.ipynb); best in this order.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · Attention against convolution: exercises
 #
-# Seven exercises, about 60 minutes. They follow the parts `07a_convolution`, `07b_data_or_prior` and `07c_reach`; best in this order, and the second may wait.
+# Seven exercises, about 60 minutes. They follow the parts [07a · convolution](../07a_convolution.ipynb), [07b · data or prior](../07b_data_or_prior.ipynb) and [07c · reach](../07c_reach.ipynb); best in this order, and the second may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

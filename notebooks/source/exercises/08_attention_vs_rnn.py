@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 08 · What did the RNN lack?: exercises
 #
-# Eight exercises, about 65 minutes. They follow the parts `08a_remembering`, `08b_costs` and `08c_linear`; best in this order, and the seventh, the hardest, may wait.
+# Eight exercises, about 65 minutes. They follow the parts [08a · remembering](../08a_remembering.ipynb), [08b · costs](../08b_costs.ipynb) and [08c · linear](../08c_linear.ipynb); best in this order, and the seventh, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09 · What if the input is long?: exercises
 #
-# Eight exercises, about 65 minutes. They follow part `09_truncated_attention`; best in this order, and the seventh, the hardest, may wait.
+# Eight exercises, about 65 minutes. They follow part [09 · truncated attention](../09_truncated_attention.ipynb); best in this order, and the seventh, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 11 · Efficient attention: exercises
 #
-# Eight exercises, about 56 minutes. They follow the lesson `11_efficient_attention`; best in this order, and the last, the hardest, may wait.
+# Eight exercises, about 56 minutes. They follow the parts [11a · approximations](../11a_approximations.ipynb), [11b · exact and fast](../11b_exact_and_fast.ipynb) and [11c · many machines](../11c_many_machines.ipynb); best in this order, and the last, the hardest, may wait.
 #
 # **How it works.** Replace the `...` (or repair the function) in a cell, run it, then run the cell with `check`. `hint("name")` asks a question that helps, three in
 # all; `solution("name")` shows a right answer. `progress()` lists what you have done.
