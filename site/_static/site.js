@@ -188,7 +188,16 @@ document.querySelectorAll(".ll-ask[data-question]").forEach(bring);
 document.querySelectorAll("[data-live='listen']").forEach(listen);
 document.querySelectorAll(".turn[data-write]").forEach(write);
 gate();
-const aim = () => location.hash && reach(document.getElementById(decodeURIComponent(location.hash.slice(1))));
+// A drawing that is loaded on the way moves the place that a link leads to: for some seconds the page stays with it.
+function aim() {
+  const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  reach(place);
+  const moved = new ResizeObserver(() => place.scrollIntoView({ behavior: "instant" })), end = () => moved.disconnect();
+  moved.observe(document.querySelector("article"));
+  setTimeout(end, 3000);
+  for (const kind of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(kind, end, { once: true });
+}
 addEventListener("hashchange", aim);
 addEventListener("beforematch", (event) => reach(event.target), true);
 aim();

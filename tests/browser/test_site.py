@@ -349,6 +349,43 @@ def test_a_table_of_a_film_is_one_stop_and_arrows_go_through_it(page):
     assert page.locator("td:focus .ll-tip").is_visible()
 
 
+def test_a_shut_menu_takes_no_tab_and_an_open_one_leads_to_its_place(page):
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        assert page.evaluate("!document.activeElement.closest('.sidebar-drawer, .toc-drawer')")
+    page.locator(".mobile-header .toc-header-icon, .toc-overlay-icon").first.click()
+    page.locator(".toc-drawer a", has_text="Three people once more").click()
+    heading = page.get_by_role("heading", name="Three people once more")
+    page.wait_for_timeout(2000)  # drawings on the way are loaded meanwhile
+    assert 0 <= heading.bounding_box()["y"] < 400
+    assert not page.locator(".toc-drawer a").first.is_visible()
+
+
+def test_on_a_phone_a_films_controls_stay_in_sight_and_a_picture_grows(page):
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.show("02a_soft_look_up")
+    page.evaluate(LEAVE)
+    place = page.locator("[data-states]")
+    place.scroll_into_view_if_needed()
+    place.locator(".player").wait_for()
+    place.locator("input").fill("6")
+    place.locator("table").last.scroll_into_view_if_needed()
+    top = place.locator(".player-controls").bounding_box()["y"]
+    assert 0 <= top < 200 and place.get_by_role("button", name="on ›").is_visible()
+    page.show("evidence/02_scoring_evidence")
+    picture = page.locator(".picture img").first
+    picture.scroll_into_view_if_needed()
+    small = picture.bounding_box()
+    assert small["width"] <= 400 and small["height"] > 20
+    picture.click()
+    assert picture.bounding_box()["width"] > 1.3 * small["width"]
+    picture.click()
+    assert picture.bounding_box()["width"] == small["width"]
+
+
 def test_a_film_plays_and_stops_at_its_end(page):
     page.show("02a_soft_look_up")
     page.evaluate(LEAVE)

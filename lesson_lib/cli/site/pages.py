@@ -33,6 +33,7 @@ HERE = (
     "**How it works.** Choose or type an answer; what you answer is kept in this browser. A function is run,"
     " and judged, in the notebook only. Hints and a solution unfold below each exercise.\n\n"
 )
+STARS = re.compile(r"^`(★.*)`$", re.M)  # how hard an exercise is, and why it is asked
 CHINESE = re.compile(r"\n*^〔.*〕$", re.M)
 COUNTS = ("first", "second", "third", "fourth")
 PICTURES = ("image/png", "image/gif")
@@ -62,7 +63,7 @@ def of_notebook(
         if cell.id in wanted:
             cells.append(new_markdown_cell(f'<span id="{cell.id}"></span>', id=f"at-{cell.id}"))
         if cell.cell_type == "markdown":
-            cell.source = folds(_one_fold(_here(cell.source)))
+            cell.source = STARS.sub(r"*\1*", folds(_one_fold(_here(cell.source))))
             cell.source = cell.source.replace(
                 "The check shows a model answer", "The solution is a model answer"
             )
