@@ -2,7 +2,7 @@
 r"""
 # 02a · How much do I listen to each of three answers?
 
-You ask three people what a pot of tea costs in town. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the
+You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the
 score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive (even where a score is negative), larger for a larger score, and
 the three sum to 1.
 
@@ -36,11 +36,6 @@ from lesson_lib.trace import example
 
 warm_up()
 
-# %% [markdown]
-r"""
-Guess first; that answer is kept.
-"""
-
 # %%
 predict("ann_share")
 
@@ -50,7 +45,7 @@ The rule is called **softmax**: raise $e \approx 2.718$ to each score, then divi
 
 $$w_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + e^{s_3}} \qquad \text{Ann: } \frac{e^1}{e^1 + e^3 + e^5} = \frac{2.72}{2.72 + 20.09 + 148.41} = 0.016$$
 
-Powers of $e$ are positive.
+Every power of $e$ is positive, and one point more is always $e$ times the share.
 """
 
 # %%
@@ -66,12 +61,12 @@ SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
 
 # %% [markdown]
 r"""
-Cy does, from 0.867 to 0.468. Adding changes nothing, so torch first subtracts the largest score: $e^{1000}$ would overflow.
+Cy does, from 0.867 to 0.468. Adding changes nothing, so torch first subtracts the largest score: the largest power is then $e^0 = 1$, and none overflows.
 
 ## 1 · From a dictionary to a mixture
 
-Where do scores come from? A dictionary compares your *query* with every *key*,
-and returns the *value* of the key that is equal. With no such key it has no answer:
+Where do scores come from? A dictionary looks for the *key* that equals your *query*,
+and returns its *value*. With no such key it has no answer:
 """
 
 # %%
@@ -176,7 +171,7 @@ predict("score_by_hand")
 
 # %% [markdown]
 r"""
-Go through the film step by step; it counts from 1; bright is large. Point at a number, or Tab to it, to read its formula. Before step 5: whom will query 2 hear?
+Go through the film step by step; it counts from 1; bright is large. Point at a computed number to read its formula. Before step 5: whom will query 2 hear?
 """
 
 # %%
@@ -185,7 +180,7 @@ SevenStepsExplorer()
 # %% [markdown]
 r"""
 The scores 4, 16, 12 became 0.00, 0.98, 0.02: four points behind, a key has $e^{-4}$, 1/55, of the leader's share. Step 6 shows the weighted values of query 2, and step 7 adds them up: $[2.00, 7.96, 0.05]$, nearly
-the second value, $[2, 8, 0]$. Press *rounded by hand*: the sources' 0, 1, 0 lose the 2 %. (Scores over $\sqrt 3$: see 02b.)
+the second value, $[2, 8, 0]$. Press *rounded by hand*: Karim's 0, 1, 0 loses the 2 %. (Scores over $\sqrt 3$: see 02b.)
 
 ## 3 · In real work: the empty chair
 

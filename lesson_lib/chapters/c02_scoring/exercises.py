@@ -306,7 +306,7 @@ repair = Write(
     title="Every query with every key: a repair",
     stars=2,
     minutes=8,
-    why="a wrong broadcast runs whenever n = m, and no error message comes",
+    why="a wrong sum runs whenever n = m, and no error message comes",
     asked=(
         "repair the function: score[i, j] = v . tanh(query_i W_query + key_j W_key), for all i and j, shape"
         " (n, m)"
@@ -396,8 +396,8 @@ def _unscaled_picture() -> Any:
     query, key = drawn(6, 6, 256), drawn(8, 8, 256)
     value = torch.ones_like(key)
     tables = {
-        "q . k": attend(query, key, value, score=dot).weights,
-        "q . k / sqrt(256)": attend(query, key, value).weights,
+        "weights of q . k": attend(query, key, value, score=dot).weights,
+        "weights of q . k / sqrt(256)": attend(query, key, value).weights,
     }
     return charts.heatmap(
         tables,
@@ -406,8 +406,8 @@ def _unscaled_picture() -> Any:
             " scaled: a mixture."
         ),
         caption=(
-            "The left table is the one you predicted: plain dot products choose. The right one has the same"
-            " queries and keys of width 256, with scores divided by 16: they mix."
+            "Left, plain dot products choose (in one row two scores are close: 0.16 and 0.80). Right, the"
+            " same queries and keys of width 256, with scores divided by 16: they mix."
         ),
         limits=(0.0, 1.0),
     )
@@ -481,8 +481,8 @@ variance = Number(
     ),
     solution="one product: E[x^2] E[y^2] - (E[x] E[y])^2 = 5 * 5 - 4 * 4 = 9; the sum of 16: 16 * 9 = 144",
     remember=(
-        "var(q . k) = d only for parts of mean 0 and variance 1; a mean adds variance, and a common offset"
-        " besides"
+        "var(q . k) = d only for parts of mean 0 and variance 1; a mean adds variance (and an offset that"
+        " all scores share, which softmax does not see)"
     ),
     slips={
         "16 holds for mean 0; with mean 2 each product varies more": 16,
@@ -515,7 +515,10 @@ why = Open(
         " gradient. Dividing by sqrt(d_k) keeps the scores at a spread of 1 for every width; dividing by d_k"
         " would shrink them to 1/sqrt(d_k), and the weights of a wide model would start nearly uniform."
     ),
-    remember="sqrt(d_k) is the standard deviation of the score: dividing by it makes the width irrelevant",
+    remember=(
+        "sqrt(d_k) is the standard deviation of the score where parts have mean 0 and variance 1: dividing by it"
+        " makes the width irrelevant"
+    ),
     slips={
         "rows sum to 1 without it: that is softmax's own doing": (
             r"\b(so"

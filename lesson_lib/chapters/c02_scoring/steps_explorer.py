@@ -79,6 +79,8 @@ class SevenStepsExplorer(Explorer):
             for row in rows
         ]
         text = matrices.STEP_TEXTS[upto].format(query=i + 1)
+        if upto == 5 and self.kind.index:
+            text = f"5. weights: {self.kind.value}"
         body = "".join(f'<div class="ll-row ll-under">{row}</div>' for row in shown if row)
         room = f".{self.name} .ll-row:last-child {{margin-bottom:3.4em}}"  # for the formula below it
         return f"<style>{room} {_origins(self.name, i)}</style><p><b>{text}</b></p>{body}"

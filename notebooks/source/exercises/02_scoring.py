@@ -35,7 +35,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # In the film of part 02a the query of token 3 gives the three keys the scores `[4, 12, 10]`. There is no $1/\sqrt{d_k}$ in that example.
 #
 # After softmax: **how many times as much weight does key 2 get as key 3?** Work it out on paper; you need one cancellation and no
-# computer. Type a number (`3.5`) or an expression in quotes (`"exp(3) / 2"`, `"12 * 34"`).
+# computer. Type a number (`3.5`) or an expression, in a notebook in quotes (`"exp(3) / 2"`, `"12 * 34"`).
 
 # %% [markdown] tags=["exercise:stable_weights"]
 # Write softmax over the keys by hand:
@@ -59,7 +59,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # $$\text{score}[i, j] = v \cdot \tanh(\text{query}_i\, W_\text{query} + \text{key}_j\, W_\text{key})$$
 #
 # ($v$ is a learned vector here, not a value; the letter is the paper's.) The function below was written for it. With as many queries as keys it runs without a complaint, and it is wrong. **Repair it.**
-# First guess: with 4 queries and 4 keys, what shape does it return, and what does its second number stand for?
+# First guess: with 4 queries and 4 keys, what shape does it return, and what does its second number stand for? (Four numbers; the second pairs query 2 with key 2 only.)
 
 
 # %% [markdown] tags=["exercise:unscaled_picture"]
@@ -85,8 +85,8 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # 3. Scores (n, m), divide by √d_k, softmax over keys, times values (m, d_v).
 # 4. `[:, None, :] + [None, :, :]` pairs everything with everything. Equal sizes hide the mistake of leaving it out.
 # 5. Unscaled scores grow with √d; softmax of large scores picks one key and hardly mixes.
-# 6. var(q · k) = d holds for mean 0 and variance 1. A mean adds variance, and a common offset besides.
-# 7. √d_k is the standard deviation of the score: dividing by it makes the width irrelevant.
+# 6. var(q · k) = d holds for mean 0 and variance 1. A mean adds variance (and an offset that all scores share, which softmax does not see).
+# 7. √d_k is the standard deviation of the score (for mean 0 and variance 1): dividing by it makes the width irrelevant.
 #
 # </details>
 #
