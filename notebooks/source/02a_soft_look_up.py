@@ -6,8 +6,8 @@ You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They a
 score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive (even where a score is negative), larger for a larger score, and
 the three sum to 1.
 
-**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; keep
-empty places out of a batch.
+**Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; hide
+empty places.
 
 **Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**: [exercises/02_scoring](exercises/02_scoring.ipynb), after 02b.
 

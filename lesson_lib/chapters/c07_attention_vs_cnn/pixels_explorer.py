@@ -45,8 +45,6 @@ class PixelExplorer(Explorer):
     number of channels.
     """
 
-    most_states = 1600
-
     def __init__(
         self, conv: nn.Conv2d, picture: Float[Tensor, "c h w"], start: tuple[int, int] | None = None
     ) -> None:
