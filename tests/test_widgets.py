@@ -115,6 +115,14 @@ def test_a_cell_tells_its_formula_with_numbers():
     assert 'tabindex="0"' in w.drawing.value
 
 
+def test_the_fifth_step_names_the_weights_that_it_shows():
+    w = SevenStepsExplorer()
+    w.step.value = 5
+    assert "5. weights: softmax of each row" in w.drawing.value
+    w.kind.index = 2
+    assert "5. weights: rounded by hand" in w.drawing.value
+
+
 def test_a_cell_marks_the_cells_that_it_is_made_from():
     """Score (1, 2) is made from query 1 and key 2; two widgets on a page do not mark each other's cells."""
     one, two = SevenStepsExplorer(), SevenStepsExplorer()

@@ -190,11 +190,11 @@ PixelExplorer(edge_finder, picture, start=(1, 3))
 
 # %% [markdown]
 r"""
-*Do:* at which sharpness does one pixel hold 0.99? (At 8; at 4 it holds 0.93.)
+*Do:* at which sharpness does one pixel hold 0.99?
 
 ## 5 · Are nine needed?
 
-Now let a head score each of the nine offsets as it likes, and all others −∞.
+At 8 one pixel holds 0.99. Now let a head score each of the nine offsets as it likes, and all others −∞.
 """
 
 # %%

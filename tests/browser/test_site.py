@@ -299,14 +299,20 @@ def test_every_control_of_a_recording_moves_by_keyboard_and_shows_what_was_recor
     assert seen >= (25 if EVERY else 3) and page.errors == []
 
 
-@pytest.mark.parametrize("width", [1000, 400])
-def test_the_formula_of_a_number_stands_whole_below_it(page, width):
-    page.set_viewport_size({"width": width, "height": 800})
+def film(page):
+    """Part 02a's film, loaded."""
     page.show("02a_soft_look_up")
     page.evaluate(LEAVE)
     place = page.locator("[data-states]")
     place.scroll_into_view_if_needed()
     place.locator(".player").wait_for()
+    return place
+
+
+@pytest.mark.parametrize("width", [1000, 400])
+def test_the_formula_of_a_number_stands_whole_below_it(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    place = film(page)
     place.locator("input").fill("6")  # the last step
     assert place.locator("output").inner_text() == "7"
     for table in place.locator("table:has(.ll-tip)").all():
@@ -320,11 +326,7 @@ def test_the_formula_of_a_number_stands_whole_below_it(page, width):
 
 
 def test_a_table_of_a_film_is_one_stop_and_arrows_go_through_it(page):
-    page.show("02a_soft_look_up")
-    page.evaluate(LEAVE)
-    place = page.locator("[data-states]")
-    place.scroll_into_view_if_needed()
-    place.locator(".player").wait_for()
+    place = film(page)
     place.locator("input").fill("6")  # the last step
     tables = place.locator("table:has(.ll-tip)")
     assert place.locator("td[tabindex='0']").count() == tables.count() > 3
@@ -366,11 +368,7 @@ def test_a_shut_menu_takes_no_tab_and_an_open_one_leads_to_its_place(page):
 
 def test_on_a_phone_a_films_controls_stay_in_sight_and_a_picture_grows(page):
     page.set_viewport_size({"width": 400, "height": 800})
-    page.show("02a_soft_look_up")
-    page.evaluate(LEAVE)
-    place = page.locator("[data-states]")
-    place.scroll_into_view_if_needed()
-    place.locator(".player").wait_for()
+    place = film(page)
     place.locator("input").fill("6")
     place.locator("table").last.scroll_into_view_if_needed()
     top = place.locator(".player-controls").bounding_box()["y"]
@@ -387,10 +385,7 @@ def test_on_a_phone_a_films_controls_stay_in_sight_and_a_picture_grows(page):
 
 
 def test_a_film_plays_and_stops_at_its_end(page):
-    page.show("02a_soft_look_up")
-    page.evaluate(LEAVE)
-    place = page.locator("[data-states]")
-    place.scroll_into_view_if_needed()
+    place = film(page)
     said = place.locator("output")
     assert said.inner_text() == "1"
     for _ in range(5):

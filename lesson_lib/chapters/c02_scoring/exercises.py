@@ -348,7 +348,7 @@ repair = Write(
     solution=additive_scores,
     remember=(
         "[:, None, :] + [None, :, :] pairs everything with everything: (n, m, d_hidden) numbers, which is"
-        " what it costs"
+        " what it costs. The plain sum gave n numbers, the second for query 2 with key 2 only"
     ),
     slips={
         "this is still the function as it was given": (

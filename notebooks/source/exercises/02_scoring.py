@@ -59,7 +59,7 @@ from lesson_lib.checks import check, hint, picture, progress, solution
 # $$\text{score}[i, j] = v \cdot \tanh(\text{query}_i\, W_\text{query} + \text{key}_j\, W_\text{key})$$
 #
 # ($v$ is a learned vector here, not a value; the letter is the paper's.) The function below was written for it. With as many queries as keys it runs without a complaint, and it is wrong. **Repair it.**
-# First guess: with 4 queries and 4 keys, what shape does it return, and what does its second number stand for? (Four numbers; the second pairs query 2 with key 2 only.)
+# First guess: with 4 queries and 4 keys, what shape does it return, and what does its second number stand for?
 
 
 # %% [markdown] tags=["exercise:unscaled_picture"]

@@ -173,6 +173,12 @@ def test_pictures_without_a_positive_number_and_tiny_ones(picture):
     assert len(images(w.drawing.value)) == 2 and w.still().figure.axes
 
 
+def test_it_begins_at_a_pixel_or_in_the_middle():
+    w = PixelExplorer(layer(), torch.rand(C_IN, H, W), start=(1, 3))
+    assert (w.row.value, w.column.value) == (1, 3) and "From row 1, column 3" in w.drawing.value
+    assert (explorer().row.value, explorer().column.value) == (H // 2, W // 2)
+
+
 def test_float64_and_pictures_with_gradients():
     w = PixelExplorer(layer().double(), torch.rand(C_IN, H, W, dtype=torch.float64, requires_grad=True))
     w.sharpness.value = 32.0
