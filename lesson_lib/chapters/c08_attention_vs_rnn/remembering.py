@@ -252,14 +252,14 @@ gates_opened = Choice(
     name="gates_opened",
     notebook=PART,
     title="One number changed",
-    asked="Forget gates start at 0.993. Trained at 50 as the first LSTM was, this one",
+    asked="Forget gates start at 0.993. Trained at 50, for 600 steps at the rate 0.003, this one",
     options={
-        "a": "guesses: 400 steps are too few",
+        "a": "guesses: 600 steps are too few",
         "b": "is right",
         "c": "guesses: it keeps all the babble too",
     },
     answer="b",
-    remember="the gradient arrives, and the same 400 steps are enough",
+    remember="the gradient arrives, and 600 steps are enough",
     slips={
         "the LSTM that was trained at 5 had 400 steps as well, and heard the symbol": "a",
         "the start keeps everything; what goes in is then learned, from a gradient that arrives": "c",

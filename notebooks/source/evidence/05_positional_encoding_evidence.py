@@ -342,7 +342,8 @@ claim(
 # %% [markdown]
 r"""
 Adding is a special case of laying both side by side: $W(a + e) = [W\; W]\,(a, e)$, a wide matrix with its halves tied. That alone does not say that a place can be read from the sum. So
-we read it: sums of 16 token vectors with 32 codes, a linear read-out by least squares from three quarters of the sums, asked for the place of the rest.
+we read it: sums of 16 token vectors with 32 codes, a linear map from sum to code, by least squares from three quarters of the sums; the rest is asked which code lies nearest. (A map to the 32 places themselves reads float32's rounding errors: codes of 32
+neighbouring places span about 30 directions only. Singular values below a millionth of the largest are left out.)
 """
 
 # %%
@@ -353,9 +354,10 @@ vectors, places = torch.randn(16, 64), 2**0.5 * sinusoidal(32, 64)
 sums = (vectors[:, None] + places).flatten(0, 1)  # (512, 64)
 place = torch.arange(32).repeat(16)
 fitted = torch.rand(512) < 0.75
-target = torch.nn.functional.one_hot(place, 32).float()
-read_out = torch.linalg.lstsq(sums[fitted].double(), target[fitted].double()).solution
-right = (sums[~fitted].double() @ read_out).argmax(-1) == place[~fitted]
+codes = places[place[fitted]]
+to_code = torch.linalg.lstsq(sums[fitted], codes, rcond=1e-6).solution
+likeness = sums[~fitted] @ to_code @ places.T  # all codes are equally long
+right = likeness.argmax(-1) == place[~fitted]
 print(f"places read from {len(right)} new sums: {right.double().mean():.2f} right")
 
 # %% tags=["claim:position-14"]
@@ -363,8 +365,7 @@ claim(
     "position-14",
     {
         "W (a + e) = [W W] (a, e)": torch.allclose(added, side_by_side, atol=1e-5),
-        "a linear read-out finds the place in three of four new sums": right.float().mean()
-        > 0.75,
+        "a linear read-out finds the place in all new sums": right.all(),
         "with codes the task is learned in all seeds, without them it is not": curves[
             "sinusoidal"
         ][1][0]

@@ -56,11 +56,13 @@ def open_gates(model: recaller.Recaller, bias: float = RECIPE["open_bias"]) -> r
     return model
 
 
-def train(system: str, distance: int, seed: int = 0, *, lr: float | None = None) -> nn.Module:
+def train(
+    system: str, distance: int, seed: int = 0, *, lr: float | None = None, steps: int = RECIPE["steps"]
+) -> nn.Module:
     """The system, trained to name the symbol that stood `distance` tokens before the question."""
     model = start(system, seed)
     fit(
-        model, recall.batches(distance, 0), recaller.loss, steps=RECIPE["steps"],
+        model, recall.batches(distance, 0), recaller.loss, steps=steps,
         lr=lr or RECIPE["lr"][system], seed_number=seed, name=f"{system}, distance {distance}",
     )  # fmt: skip
     return model

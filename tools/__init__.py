@@ -1,0 +1,1 @@
+"""Tools for authors. They run weekly or on demand; `make test` tries them on little."""
