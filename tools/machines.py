@@ -14,8 +14,8 @@ A kernel, or pytest for tests, notes each comparison of numbers in an `assert`, 
 `claim(...)`: its two sides, and how far the comparison is from turning false, as a share of the larger side.
 What differs between the settings is printed, the narrowest first; all of it stands in build/machines.tsv.
 
-MKL chooses its products by the processor's maker, too: what an Intel processor with AVX-512 computes is seen on
-such a processor only.
+MKL chooses its products by the processor's maker, too: what an Intel processor with AVX-512 computes is seen
+on such a processor only.
 """
 
 import argparse
@@ -46,7 +46,7 @@ COMPARED: dict[type, tuple[str, Callable]] = {
     ast.Gt: (">", operator.gt),
     ast.GtE: (">=", operator.ge),
 }
-SIGNS = {sign: compare for sign, compare in COMPARED.values()}
+SIGNS = dict(COMPARED.values())
 JUDGES = ("verdict", "claim")
 NUMBER = r"-?\d+\.?\d*(?:e[-+]?\d+)?"
 
@@ -89,11 +89,11 @@ class Seen:
         return way * (self.left - self.right) / largest if largest else 0.0
 
 
-# In a kernel, or in pytest -----------------------------------------------------------------------------------
+# In a kernel
 
 
 class Noted(ast.NodeTransformer):
-    """Comparisons of size in an `assert`, in `verdict(...)` and in `claim(...)` become calls that note them."""
+    """Comparisons of size in an `assert`, in `verdict(...)` and in `claim(...)` become calls of `noted`."""
 
     def __init__(self) -> None:
         self.judged = 0
@@ -165,7 +165,7 @@ def watch_kernel() -> None:
     shell.ast_transformers.append(Noted())
 
 
-# Of pytest, as `-p tools.machines` ---------------------------------------------------------------------------
+# In pytest, as `-p tools.machines`
 
 
 def pytest_sessionstart(session) -> None:
@@ -219,7 +219,7 @@ def _why(text: str) -> str:
     return (telling or [line for line in lines if line] or ["no reason given"])[0][:200]
 
 
-# The tool ----------------------------------------------------------------------------------------------------
+# The tool
 
 
 def settings(capabilities: Iterable[str] | None = None, threads: Iterable[int] = (1, 2)) -> list[Setting]:

@@ -1,11 +1,11 @@
 """Running somebody else's function: with a deadline, with its inputs and the global state protected, whatever
 it does.
 
-It runs in a copy of the session first (`trial`), where the system can copy one; what comes to no end there
-never runs here. Then it runs in a daemon thread. When the deadline passes, an exception is raised inside that
-thread, which ends any loop written in Python, on every system and also where the caller is not the main
-thread; a signal does neither. What it cannot end is one call into C that never returns: that thread is left
-behind, and the sentence says so.
+It runs in a copy of the session (`trial`), where the system can copy one, and what the copy finds is final.
+Where there is no copy, and where the answer may use a GPU, which no copy can, it runs in a daemon thread. When
+the deadline passes, an exception is raised inside that thread, which ends any loop written in Python, on every
+system and also where the caller is not the main thread; a signal does neither. What it cannot end is one call
+into C that never returns: that thread is left behind, and the sentence says so.
 """
 
 import builtins
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from types import CoroutineType
 from typing import Any
 
@@ -152,14 +153,25 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
         finally:
             _refuse(functions.put_back())
 
+    def judged_in_a_copy() -> tuple[Any, dict[str, str]]:
+        rows: dict[str, str] = {}
+        with session.kept(rows):
+            value = judged()
+        rows.pop("still runs", None)  # it ends with the copy
+        return value, rows | notes.page.rows
+
     try:
         with session.printing(notes.page), session.kept(notes.rows):
             if tried:
-                said, told = trial.tried(judged, seconds, PATIENCE * seconds)
-                if said:
-                    notes.step, notes.case = told.get("step", ""), told.get("case", {})
-                    notes.rows["printed"] = told.get("printed", "")
-                    raise Verdict(said)
+                copy = trial.tried(judged_in_a_copy, seconds, PATIENCE * seconds)
+                if copy.said:
+                    notes.step, notes.case = copy.told.get("step", ""), copy.told.get("case", {})
+                    notes.rows["printed"] = copy.told.get("printed", "")
+                    raise Verdict(copy.said)
+                if "value" in copy.told and not _on_a_gpu():
+                    value, rows = copy.told["value"]
+                    notes.rows |= rows
+                    return value
             try:
                 return _in_a_thread(judged, seconds, begun)
             finally:
@@ -170,6 +182,11 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
         raise TimeoutError(str(verdict)) from None
     finally:
         notes.rows |= notes.page.rows
+
+
+def _on_a_gpu() -> bool:
+    """Whether an answer may compute where a copy of this session cannot."""
+    return device().type != "cpu" or torch.cuda.is_initialized()
 
 
 def idle() -> bool:
@@ -190,6 +207,7 @@ def _in_a_thread(work: Callable[[], Any], seconds: float, begun: float) -> Any:
     done = threading.Event()  # an interrupted join() would leave the thread marked as ended
 
     def body() -> None:
+        box["spent"] = _stopwatch()
         try:
             box["value"] = work()
         except BaseException as error:
@@ -197,11 +215,17 @@ def _in_a_thread(work: Callable[[], Any], seconds: float, begun: float) -> Any:
         finally:
             done.set()
 
+    def busy() -> bool:
+        try:
+            return box["spent"]() < seconds
+        except (KeyError, OSError):  # it has not begun, or is over
+            return True
+
     worker = threading.Thread(target=copy_context().run, args=(body,), daemon=True, name=session.CHECK)
     try:
         worker.start()
-        busy, end = time.process_time() + seconds, time.monotonic() + PATIENCE * seconds
-        while not done.wait(0.1) and time.process_time() < busy and time.monotonic() < end:
+        end = time.monotonic() + PATIENCE * seconds
+        while not done.wait(0.1) and busy() and time.monotonic() < end:
             pass  # in slices, since some systems cannot interrupt a wait
         reason = trial.late(time.monotonic() - begun)
     except KeyboardInterrupt:
@@ -219,6 +243,15 @@ def _in_a_thread(work: Callable[[], Any], seconds: float, begun: float) -> Any:
     if "error" in box:
         raise box["error"]
     return box["value"]
+
+
+def _stopwatch() -> Callable[[], float]:
+    """The processor's seconds of this thread from now on, for others to read while it lives; of the whole
+    process where the system does not tell threads apart."""
+    if hasattr(time, "pthread_getcpuclockid"):
+        return partial(time.clock_gettime, time.pthread_getcpuclockid(threading.get_ident()))
+    begun = time.process_time()
+    return lambda: time.process_time() - begun
 
 
 def _end(worker: threading.Thread, done: threading.Event) -> bool:

@@ -116,14 +116,14 @@ def properties(
         return Properties({"runs": probe})
     with runner.undisturbed():
         try:
-            runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale), notes)
+            found = runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale), notes)
         except runner.Verdict:  # an answer that is judged calls this
             raise
-        except (TimeoutError, Stop) as reason:
-            probe.findings["runs"] = str(reason)
+        except TimeoutError as reason:
+            found = {"runs": str(reason)}, ()
         except Exception as error:
-            probe.findings["runs"] = f"a probe itself stumbled ({kind(error)}); please report it"
-    return Properties(probe.findings, tuple(getattr(probe, "warnings", ())), notes.rows)
+            found = {"runs": f"a probe itself stumbled ({kind(error)}); please report it"}, ()
+    return Properties(*found, notes.rows)
 
 
 def _probe(
@@ -145,11 +145,16 @@ def _probe(
     return chunks.Steps(function, cache, width, window)
 
 
-def _examine(probe: Probe | chunks.Steps, scale: bool) -> None:
-    if isinstance(probe, chunks.Steps):
-        with torch.no_grad():
-            chunks.examine(probe)
-        return
-    start(probe)
-    for examine in PROBES:
-        examine(probe, scale)
+def _examine(probe: Probe | chunks.Steps, scale: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Findings and warnings."""
+    try:
+        if isinstance(probe, chunks.Steps):
+            with torch.no_grad():
+                chunks.examine(probe)
+        else:
+            start(probe)
+            for examine in PROBES:
+                examine(probe, scale)
+    except Stop as reason:
+        probe.findings["runs"] = str(reason)
+    return probe.findings, tuple(getattr(probe, "warnings", ()))

@@ -1,13 +1,19 @@
-"""Trying a function in a copy of the session, which may hang, crash or run out of memory in its stead.
+"""Judging a function in a copy of the session, which may hang, crash or run out of memory in its stead.
 
 A call into C that never returns, such as `sum(range(10**12))`, holds the interpreter: no thread of the kernel
 can end it, and with the kernel all of the learner's variables would be lost. So a check runs in a forked copy
-of the process first, whose processor time, clock and memory are limited by the system. What comes to its end
-there is judged in the session: the copy has one thread and no GPU, and what goes wrong in it for that reason
-must not count. What does not is never run in the session.
+of the process, whose processor time, clock and memory are limited by the system. It has all that the session
+has: closures, variables, what was redefined or patched. What the copy finds is handed back and is final; it is
+judged again, in the session, only where the copy came to no verdict or the answer may use a GPU, which a copy
+cannot.
 
-Only Linux can copy a process with torch in it; elsewhere nothing is tried, and a call that holds the
-interpreter holds the kernel. Nothing that an answer has the GPU do is tried, nor what it does after that.
+A fork copies one thread. A lock that another thread held stays locked in the copy for ever: MKL's, which threads
+of OpenMP also take while they end, would be waited for at full speed, and a right answer would seem to loop.
+So a copy is made only while all other threads of the session sleep (`_asleep`): whoever holds such a lock
+is running.
+
+Only Linux can copy a process with torch in it; elsewhere, and while another thread computes, an answer is
+judged in the session, and a call that holds the interpreter holds the kernel.
 """
 
 import gc
@@ -17,14 +23,17 @@ import pickle
 import select
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import torch
 
 IDLE_S = 1.0  # without any work: the copy waits for a lock that another thread of the session held
+QUIET_S = 0.5  # that other threads of the session may take to fall asleep
 MEMORY_GIB = 2  # that an answer may take; the largest right one takes less than a tenth
 
 KILLED = (
@@ -46,37 +55,59 @@ def inside() -> bool:
     return _pipe is not None
 
 
-def tried(work: Callable[[], Any], seconds: float, clock: float) -> tuple[str, dict[str, Any]]:
-    """Why `work()` cannot be run in this session, in one sentence, or '' where it can; and what it had
-    `tell` last.
+@dataclass(frozen=True)
+class Trial:
+    """What a copy has found: `said` is why the work comes to no end, or ''; `told` all that it had to
+    `tell`, and its work's result as "value", where there is one that can be handed over."""
+
+    said: str = ""
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def tried(work: Callable[[], Any], seconds: float, clock: float) -> Trial:
+    """What `work()` gives in a copy of this session; an empty Trial where none can be made.
 
     `seconds` are the processor's, `clock` the clock's. A copy that the system ends is made once more: where
     memory is short it goes first, whoever has taken the memory.
     """
     if sys.platform != "linux" or inside():
-        return "", {}
-    said, told = _tried_once(work, seconds, clock)
-    return _tried_once(work, seconds, clock) if said == KILLED else (said, told)
+        return Trial()
+    trial = _tried_once(work, seconds, clock)
+    return _tried_once(work, seconds, clock) if trial.said == KILLED else trial
 
 
-def _tried_once(work: Callable[[], Any], seconds: float, clock: float) -> tuple[str, dict[str, Any]]:
+def _tried_once(work: Callable[[], Any], seconds: float, clock: float) -> Trial:
     begun = time.monotonic()
     reads, writes = os.pipe()
     try:
+        if not _asleep(begun + QUIET_S):
+            raise OSError("another thread of this session computes")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a kernel has other threads, of which a copy has none
             pid = os.fork()
         if pid == 0:
             _run(work, seconds, clock, writes)
-    except OSError:  # no memory or no process is left for a copy
+    except OSError:  # or no memory or no process is left for a copy
         os.close(reads)
-        return "", {}
+        return Trial()
     finally:
         os.close(writes)
     status, told = _ended(pid, reads)
     if "said" in told or status is None:
-        return told.get("said", ""), told
-    return _reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), told
+        return Trial(told.get("said", ""), told)
+    return Trial(_reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), told)
+
+
+def _asleep(until: float) -> bool:
+    """True as soon as all other threads of this process sleep, those of C libraries too; False if some run
+    until then."""
+    threads, own = "/proc/self/task", str(threading.get_native_id())
+    while True:
+        if all(_work(f"{threads}/{one}") is not None for one in os.listdir(threads) if one != own):
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.002)
 
 
 def tell(**what: Any) -> None:
@@ -118,25 +149,25 @@ def _run(work: Callable[[], Any], seconds: float, clock: float, pipe: int) -> No
         _silence()
         _limit(seconds, clock)
         _pipe = pipe
-        said = _said(work)
+        found = _found(work)
     except BaseException:  # this machine sets no limits: nothing can be tried
-        _pipe, said = pipe, ""
+        _pipe, found = pipe, {"said": ""}
     finally:
-        tell(said=said)
+        for name, what in found.items():  # apart, since not everything can be told
+            tell(**{name: what})
         os._exit(0)
 
 
-def _said(work: Callable[[], Any]) -> str:
-    """Why the work comes to no end, or '': any other error is the session's to meet."""
+def _found(work: Callable[[], Any]) -> dict[str, Any]:
+    """The work's value, or why it comes to no end; any other error is the session's to meet."""
     try:
-        work()
+        return {"said": "", "value": work()}
     except Verdict as verdict:
-        return str(verdict)
+        return {"said": str(verdict)}
     except MemoryError:
-        return f"your function {GREEDY}"
+        return {"said": f"your function {GREEDY}"}
     except BaseException:
-        pass
-    return ""
+        return {"said": ""}
 
 
 def _silence() -> None:
@@ -184,7 +215,7 @@ def _ended(pid: int, pipe: int) -> tuple[int | None, dict[str, Any]]:
             wakes.poll(20)  # milliseconds; at once where the copy is about to end
             time.sleep(0.001)
             messages += _read(pipe)
-            done, now = _work(pid), time.monotonic()
+            done, now = _work(f"/proc/{pid}"), time.monotonic()
             if done is None or done != work:
                 work, since = done, now
             idle = now - since > IDLE_S
@@ -204,10 +235,10 @@ def _read(pipe: int) -> bytes:
         return b""
 
 
-def _work(pid: int) -> str | None:
-    """The processor time of a process that sleeps; None while it runs, or where nobody knows."""
+def _work(place: str) -> str | None:
+    """The processor time of a process or thread that sleeps; None while it runs, or where nobody knows."""
     try:
-        with open(f"/proc/{pid}/stat") as stat:
+        with open(f"{place}/stat") as stat:
             state, *rest = stat.read().rpartition(")")[2].split()
     except OSError:
         return None
