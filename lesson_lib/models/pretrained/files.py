@@ -45,11 +45,8 @@ def open_model(
     family = FAMILIES[wanted.family]
     with torch.device("meta"):
         model = Model(wanted)
-    tensors, left = _collected(model, _Files(folder, read), family)
-    cast = dtype if read else None
-    model.load_state_dict(
-        {name: x if cast is None else x.to(cast) for name, x in tensors.items()}, assign=True
-    )
+    tensors, left = _collected(model, _Files(folder, read), family, dtype if read else None)
+    model.load_state_dict(tensors, assign=True)
     model.config, model.left, model.text = config, left, _tokenizer(folder)
     return (to_device(model) if read else model).eval()
 
@@ -199,8 +196,10 @@ class _Files:
         return self.open[self.where[name]].get_tensor(name)
 
 
-def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """Our tensors from theirs, and the names of those of other read-outs."""
+def _collected(
+    model: Model, files: _Files, family: Family, dtype: torch.dtype | None
+) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Our tensors from theirs, of that dtype or of the file's, and the names of those of other read-outs."""
     short = {_short(name, family.prefix): name for name in files.where}
     taken, tensors = set(), {}
     for name, wanted in model.state_dict().items():
@@ -210,7 +209,8 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
             raise ValueError(
                 f"{made.name} is missing in {where}: config.json asks for it, shape {tuple(wanted.shape)}"
             )
-        x = made.how(files[short[made.name]])
+        given = files[short[made.name]]
+        x = made.how(given).to(dtype or given.dtype)
         if x.shape != wanted.shape:
             raise ValueError(
                 f"{short[made.name]} has shape {files.shape(short[made.name])}, and gives"
