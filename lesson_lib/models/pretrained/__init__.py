@@ -10,9 +10,10 @@ Nothing is fetched from a network. Where there is one, the hub's own tool fetche
 
 model       Options, Kind and the Model itself: the few ways in which the families differ
 config      a family's config.json as Options
-fields      what is known of other fields: harmless, with one value, or repeating another; else refused by name
+fields      what is known of other fields: harmless, of one value, or repeating another; else refused by name
 names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
+causes      why a folder is not opened: a pointer in a file's place, an adapter, another head, another format
 described   what a model is, in words
 inside      cut a head, patch a token's row, read layers' states as logits, open a text
 

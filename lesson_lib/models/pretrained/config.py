@@ -1,5 +1,6 @@
 """config.json as Options: what each family's fields mean. What is known of the others, `fields` says."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,17 +15,39 @@ from lesson_lib.positions import frequencies
 def options(config: dict[str, Any], *, ignore: tuple[str, ...] = ()) -> Options:
     """The options of a config.json. `ignore` names fields that you know to change nothing.
 
-    Raises ValueError for an unknown family, a missing field, and one whose value or name is not supported.
+    Raises ValueError for an unknown family, another head than those that are opened, a missing field, and one
+    whose value or name is not supported.
     """
     family = config.get("model_type")
     if family not in FAMILIES:
         raise ValueError(
             f"config.json: model_type is {family!r}; families that can be opened: {', '.join(FAMILIES)}"
         )
+    _read_out(config.get("architectures"), family)
     fields = Fields(config, family)
     found = FAMILIES[family](fields)
     fields.rest(ignore)
     return found
+
+
+HEADS = {
+    "gpt2": ("LMHeadModel",),
+    "bert": ("ForMaskedLM", "ForPreTraining"),
+    "vit": ("ForImageClassification",),
+}
+
+
+def _read_out(architectures: list[str] | None, family: str) -> None:
+    """Raise ValueError where a page names another head than those of `HEADS`; all other families have
+    ForCausalLM."""
+    known = HEADS.get(family, ("ForCausalLM",))
+    for name in architectures or []:
+        stem, *other = re.split(r"(?=For[A-Z]|LMHead|DoubleHead)", name, maxsplit=1)
+        if other and not any(head in name for head in known):
+            raise ValueError(
+                f"config.json: architectures has {name!r}, a {family} with a head (its read-out) that is not"
+                f" opened; take the model that it was made from, {', '.join(stem + head for head in known)}"
+            )
 
 
 def _gpt2(f: Fields) -> Options:
