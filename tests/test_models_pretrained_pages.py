@@ -211,6 +211,11 @@ REFUSED = {
         {"attention_bias": False},
         "attention_bias is False, and use_bias, which says the same, is True",
     ),
+    "biases of which one agrees": (
+        "llama",
+        {"mlp_bias": True, "use_bias": True},
+        "use_bias is True, and attention_bias, which says the same, is False",
+    ),
     "an activation that gpt-oss has not": ("gpt_oss", {"hidden_act": "gelu"}, "hidden_act is 'gelu'"),
     # fair refusals, which stay
     "gelu_fast": ("gpt2", {"activation_function": "gelu_fast"}, "activation_function is 'gelu_fast'; supp"),

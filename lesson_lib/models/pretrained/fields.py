@@ -135,12 +135,13 @@ class Fields:
         for name, value in self.unread().items():
             if name in ignore:
                 continue
-            same = [other for other in self.read if any({name, other} <= group for group in SAME)]
+            same = {
+                other: x for other, x in self.read.items() if any({name, other} <= group for group in SAME)
+            }
             if same:
-                if not any(_agree(value, self.read[other]) for other in same):
-                    wrong.append(
-                        contradiction(name, value, f"{same[0]}, which says the same, is", self.read[same[0]])
-                    )
+                for other, x in same.items():
+                    if not _agree(value, x):
+                        wrong.append(contradiction(name, value, f"{other}, which says the same, is", x))
             elif name in only:
                 if value not in only[name]:
                     why = MEANING.get(name, f"a {self.reader} is opened only with {only[name][0]!r}")

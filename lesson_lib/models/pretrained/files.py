@@ -33,10 +33,10 @@ def open_model(
     """The model of a folder, in eval mode, on the lessons' device.
 
     The folder holds config.json, the weights as model.safetensors or as shards with an index, and, for text,
-    tokenizer.json. `dtype` is what it computes in, whatever the file's is (None: that one). `ignore` names fields of
-    config.json that you know to change nothing. `read=False` looks at names and shapes alone, within a moment
-    whatever the size (and at a table that the file has twice): the model can be described, and computes
-    nothing.
+    tokenizer.json. `dtype` is what it computes in, whatever the file's is (None: that one). `ignore` names
+    fields of config.json that you know to change nothing. `read=False` looks at names and shapes alone,
+    within a moment whatever the size (and at a table that the file has twice): the model can be described,
+    and computes nothing.
     Raises FileNotFoundError where something is missing, ValueError where something does not fit: each names
     the field, the tensor or the file.
     """
