@@ -155,6 +155,11 @@ def apart(ours: Tensor, theirs: Tensor, top: float) -> float:
     return float((ours.cpu() - theirs).abs().max()) / top
 
 
+def beyond_noise(found: dict[str, float]) -> dict[str, float]:
+    """Which rows of `compared` are no noise; token by token, sums are made in quite another order."""
+    return {what: x for what, x in found.items() if x >= NOISE * (2 if what == "one by one" else 1)}
+
+
 def logits_of(output: Any) -> Tensor:
     return output.logits if hasattr(output, "logits") else output.prediction_logits
 

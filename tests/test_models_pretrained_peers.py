@@ -31,7 +31,7 @@ def test_ours_is_theirs(name, tmp_path, capsys):
     place = peers.folder(name, tmp_path)
     assert cli.main(["model", str(place)]) == 0 and " layers, " in capsys.readouterr().out
     found = peers.compared(open_model(place), name)
-    assert max(found.values()) < NOISE, found
+    assert not peers.beyond_noise(found)
     assert ("cached" in found) is (name not in ("bert", "bert, both read-outs", "vit"))
 
 
@@ -49,7 +49,7 @@ def test_files_of_half_precision_are_computed_in_float32(name, dtype, tmp_path):
     """As precisely as from a file of float32: nothing is rounded on the way."""
     place = peers.folder(name, tmp_path, dtype)
     found = peers.compared(open_model(place), name, dtype)
-    assert max(found.values()) < NOISE, found
+    assert not peers.beyond_noise(found)
     lean = open_model(place, dtype=None).state_dict()
     assert {x.dtype for x in lean.values()} == {dtype}
     wide = open_model(place, dtype=torch.float64).state_dict()
@@ -67,7 +67,7 @@ def test_shards(tmp_path):
     place = peers.folder("qwen3, windows", tmp_path, max_shard_size="20KB")
     assert len(list(place.glob("*.safetensors"))) > 3
     found = peers.compared(open_model(place), "qwen3, windows")
-    assert max(found.values()) < NOISE
+    assert not peers.beyond_noise(found)
 
 
 def test_base_models_without_a_read_out(tmp_path):
