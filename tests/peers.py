@@ -6,6 +6,7 @@ is drawn anew, so that scores differ by several units. Nothing is fetched: confi
 
 import json
 import os
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 N_TOKENS, N, WINDOW = 61, 24, 7
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)  # of published files
 LLAMA = {
     "vocab_size": N_TOKENS, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 64,
@@ -95,8 +97,9 @@ def redrawn(model: nn.Module, seed: int = 0) -> nn.Module:
 
 
 @cache
-def reference(name: str) -> nn.Module:
-    """Their model of that name, in eval mode, attention computed by the plain formula."""
+def reference(name: str, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """Their model of that name in float32, in eval mode, attention computed by the plain formula; its weights
+    are numbers of that dtype."""
     quiet()
     import transformers
 
@@ -107,14 +110,18 @@ def reference(name: str) -> nn.Module:
     )
     given._attn_implementation = "eager"
     with torch.device("cpu"):
-        return redrawn(model_class(given)).eval()
+        made = redrawn(model_class(given)).eval()
+    with torch.no_grad():
+        for x in made.parameters():
+            x.copy_(x.to(dtype))
+    return made
 
 
-def folder(name: str, root: Path, **options: Any) -> Path:
-    """A folder with that model, as they save it."""
+def folder(name: str, root: Path, dtype: torch.dtype = torch.float32, **options: Any) -> Path:
+    """A folder with that model, as they save it in that dtype."""
     quiet()
     place = root / name.replace(",", "").replace(" ", "-")
-    reference(name).save_pretrained(place, **options)
+    deepcopy(reference(name, dtype)).to(dtype).save_pretrained(place, **options)
     return place
 
 
@@ -138,6 +145,7 @@ def inputs(name: str, n: int = N, batch: int = 2, seed: int = 1) -> Tensor:
 
 OUTPUTS = ("attn.c_proj", "attention.output.dense", "attention.o_proj", "self_attn.o_proj")
 PIECES = [5, 1, 1, 9, 8]  # of the 24 tokens, for a cache
+ONE_BY_ONE = [1] * N
 NOISE = 4e-6  # of the largest number: two orders of float32 additions differ by about half of that
 
 
@@ -147,14 +155,19 @@ def apart(ours: Tensor, theirs: Tensor, top: float) -> float:
     return float((ours.cpu() - theirs).abs().max()) / top
 
 
+def beyond_noise(found: dict[str, float]) -> dict[str, float]:
+    """Which rows of `compared` are no noise; token by token, sums are made in quite another order."""
+    return {what: x for what, x in found.items() if x >= NOISE * (2 if what == "one by one" else 1)}
+
+
 def logits_of(output: Any) -> Tensor:
     return output.logits if hasattr(output, "logits") else output.prediction_logits
 
 
 @torch.no_grad()
-def answers(name: str) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+def answers(name: str, dtype: torch.dtype = torch.float32) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Their logits, weights and outputs of attention, layer by layer."""
-    model, outputs = reference(name), []
+    model, outputs = reference(name, dtype), []
     hooks = [
         module.register_forward_hook(lambda _module, _given, made: outputs.append(made))
         for at, module in model.named_modules()
@@ -167,10 +180,11 @@ def answers(name: str) -> tuple[Tensor, list[Tensor], list[Tensor]]:
 
 
 @torch.no_grad()
-def compared(model: Any, name: str) -> dict[str, float]:
-    """How far our model is from theirs: logits, weights, and logits with a cache as shares of the largest
-    logit; outputs of attention, whose size has nothing to do with it, of the largest output."""
-    logits, tables, outputs = answers(name)
+def compared(model: Any, name: str, dtype: torch.dtype = torch.float32) -> dict[str, float]:
+    """How far our model is from theirs, whose weights are of that dtype: logits, weights, and logits with a
+    cache, in pieces or token by token, as shares of the largest logit; outputs of attention, whose size has
+    nothing to do with it, of the largest output."""
+    logits, tables, outputs = answers(name, dtype)
     top, made = float(logits.abs().max()), []
     hooks = [
         layer.attention.register_forward_hook(lambda _module, _given, got: made.append(got.output))
@@ -188,9 +202,10 @@ def compared(model: Any, name: str) -> dict[str, float]:
         "logits": apart(read.logits, logits, top),
     }
     if model.options.causal:
-        caches = model.caches()
-        parts = [model(part, caches=caches).logits for part in x.split(PIECES, 1)]
-        rows["cached"] = apart(torch.cat(parts, 1), logits, top)
+        for what, pieces in (("cached", PIECES), ("one by one", ONE_BY_ONE)):
+            caches = model.caches()
+            parts = [model(part, caches=caches).logits for part in x.split(pieces, 1)]
+            rows[what] = apart(torch.cat(parts, 1), logits, top)
     return rows
 
 
@@ -203,10 +218,12 @@ def main() -> None:
     print(
         f"largest difference, as a share of the largest number; {N} tokens, pieces of {PIECES} with a cache"
     )
-    with tempfile.TemporaryDirectory() as root:
-        for name in FOLDERS:
-            found = compared(open_model(folder(name, Path(root))), name)
-            print(f"{name:22}" + "  ".join(f"{what} {value:.1e}" for what, value in found.items()))
+    for name in FOLDERS:
+        for dtype in DTYPES:
+            with tempfile.TemporaryDirectory() as root:
+                found = compared(open_model(folder(name, Path(root), dtype)), name, dtype)
+            told = "  ".join(f"{what} {value:.1e}" for what, value in found.items())
+            print(f"{name:22}{str(dtype).removeprefix('torch.'):10}{told}")
 
 
 if __name__ == "__main__":

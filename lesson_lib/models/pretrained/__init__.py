@@ -9,9 +9,11 @@ Nothing is fetched from a network. Where there is one, the hub's own tool fetche
 `hf download Qwen/Qwen3-0.6B --local-dir a/folder`.
 
 model       Options, Kind and the Model itself: the few ways in which the families differ
-config      a family's config.json as Options; a field that is not known is refused by name
+config      a family's config.json as Options
+fields      what is known of other fields: harmless, of one value, or repeating another; else refused by name
 names       what each family calls its tensors
 files       open_model, save_model, new_model, from_gpt; characters: texts without the tokenizers package
+causes      why a folder is not opened: a pointer in a file's place, an adapter, another head, another format
 described   what a model is, in words
 inside      cut a head, patch a token's row, read layers' states as logits, open a text
 

@@ -1,116 +1,53 @@
-"""config.json as Options: what each family's fields mean, and a sentence for every field that we do not
-know.
+"""config.json as Options: what each family's fields mean. What is known of the others, `fields` says."""
 
-Every field is read, is known to change nothing in a forward pass (`HARMLESS`), or is refused by name: a field
-that is skipped in silence is how a model comes out wrong.
-"""
-
+import re
 from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from lesson_lib import scalings
-from lesson_lib.models.pretrained.model import ACTIVATIONS, Experts, Kind, Options, Turn
+from lesson_lib.models.pretrained.fields import Fields, contradiction, named
+from lesson_lib.models.pretrained.model import Experts, Kind, Options, Turn
 from lesson_lib.positions import frequencies
-
-HARMLESS = set(
-    "model_type architectures transformers_version torch_dtype dtype _name_or_path use_cache bos_token_id"
-    " eos_token_id pad_token_id cls_token_id sep_token_id initializer_range attention_dropout"
-    " hidden_dropout_prob attention_probs_dropout_prob"
-    " classifier_dropout resid_pdrop embd_pdrop attn_pdrop residual_dropout"
-    " embedding_dropout gradient_checkpointing output_hidden_states output_attentions output_router_logits"
-    " return_dict id2label label2id num_labels problem_type task_specific_params chunk_size_feed_forward"
-    " pretraining_tp max_position_embeddings n_ctx n_positions router_aux_loss_coef initial_context_length"
-    " experts_per_token summary_type summary_use_proj summary_activation summary_proj_to_labels"
-    " summary_first_dropout encoder_stride pooler_output_size pooler_act cache_implementation"
-    " _attn_implementation _attn_implementation_autoset finetuning_task torchscript use_bfloat16".split()
-)
-# what may stand there only with these values
-ONLY = {
-    "is_encoder_decoder": (False, None),
-    "is_decoder": (False, None),
-    "add_cross_attention": (False, None),
-    "tie_encoder_decoder": (False, None),
-    "pruned_heads": ({}, None),
-    "quantization_config": (None,),
-    "scale_attn_weights": (True,),
-    "scale_attn_by_inverse_layer_idx": (False,),
-    "reorder_and_upcast_attn": (False,),
-    "position_embedding_type": ("absolute", None),
-    "partial_rotary_factor": (1.0, 1, None),
-    "use_bidirectional_attention": (False, None),
-    "qkv_bias": (True,),
-}
-MEANING = {
-    "quantization_config": "the weights are quantised; take a folder in bfloat16, float16 or float32",
-    "is_decoder": "a BERT that looks back only is not supported",
-    "qkv_bias": "a ViT without biases is not supported",
-}
-
-
-class Fields:
-    """A config.json, or a part of it, that remembers which of its fields were read. `reader` needs them."""
-
-    def __init__(self, given: dict[str, Any], reader: str) -> None:
-        self.given, self.reader, self.read = given, reader, set()
-
-    def __call__(self, name: str, *default: Any) -> Any:
-        """A field's value; `default` where it is missing. Raises ValueError where there is none."""
-        self.read.add(name)
-        if name in self.given:
-            return self.given[name]
-        if not default:
-            raise ValueError(f"config.json has no field {name!r}, which a {self.reader} needs")
-        return default[0]
-
-    def unread(self) -> dict[str, Any]:
-        return {name: value for name, value in self.given.items() if name not in self.read}
-
-    def size(self, name: str, *default: Any) -> int:
-        """A field that must be a whole number of at least 1."""
-        value = self(name, *default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"config.json: {name} must be a whole number >= 1, got {value!r}")
-        return value
-
-    def activation(self, name: str, *default: Any) -> str:
-        """A field that must name a known activation."""
-        value = self(name, *default)
-        if value not in ACTIVATIONS:
-            raise ValueError(f"config.json: {name} is {value!r}; supported are {', '.join(ACTIVATIONS)}")
-        return value
-
-    def rest(self, ignore: tuple[str, ...] = ()) -> None:
-        """Raise ValueError for a field that was not read and is not known to change nothing."""
-        for name, value in self.unread().items():
-            if name in HARMLESS or name in ignore:
-                continue
-            if name not in ONLY:
-                raise ValueError(
-                    f"config.json has the field {name!r} ({value!r}), which is not known here for a"
-                    f" {self.reader}: it may change what the model computes. If you know that it does not,"
-                    f" use open_model(folder, ignore=[{name!r}])"
-                )
-            if value not in ONLY[name]:
-                why = MEANING.get(name, "that is not supported")
-                raise ValueError(f"config.json: {name} is {value!r}; {why}")
 
 
 def options(config: dict[str, Any], *, ignore: tuple[str, ...] = ()) -> Options:
     """The options of a config.json. `ignore` names fields that you know to change nothing.
 
-    Raises ValueError for an unknown family, a missing field, and one whose value or name is not supported.
+    Raises ValueError for an unknown family, another head than those that are opened, a missing field, and one
+    whose value or name is not supported.
     """
     family = config.get("model_type")
     if family not in FAMILIES:
         raise ValueError(
             f"config.json: model_type is {family!r}; families that can be opened: {', '.join(FAMILIES)}"
         )
+    _read_out(config.get("architectures"), family)
     fields = Fields(config, family)
     found = FAMILIES[family](fields)
     fields.rest(ignore)
     return found
+
+
+HEADS = {
+    "gpt2": ("LMHeadModel",),
+    "bert": ("ForMaskedLM", "ForPreTraining"),
+    "vit": ("ForImageClassification",),
+}
+
+
+def _read_out(architectures: list[str] | None, family: str) -> None:
+    """Raise ValueError where a page names another head than those of `HEADS`; all other families have
+    ForCausalLM."""
+    known = HEADS.get(family, ("ForCausalLM",))
+    for name in architectures or []:
+        stem, *other = re.split(r"(?=For[A-Z]|LMHead|DoubleHead)", name, maxsplit=1)
+        if other and not any(head in name for head in known):
+            raise ValueError(
+                f"config.json: architectures has {name!r}, a {family} with a head (its read-out) that is not"
+                f" opened; take the model that it was made from, {', '.join(stem + head for head in known)}"
+            )
 
 
 def _gpt2(f: Fields) -> Options:
@@ -170,19 +107,18 @@ def _llama(
     d_k = f("head_dim", None) or d_k or _of_each(d, h, "hidden_size")
     usual = {
         # a Llama without the field is an old one; the others' defaults are one model's numbers
-        "n_key_heads": f("num_key_value_heads", *((None,) if family == "llama" else ())) or h,
-        "d_inner": f.size("intermediate_size"),
-        "n_tokens": f.size("vocab_size"),
-        "bias": f("attention_bias", False),
-        "inner_bias": f("mlp_bias", False),
-        "tied": f("tie_word_embeddings", False),
+        "n_key_heads": lambda: f("num_key_value_heads", *((None,) if family == "llama" else ())) or h,
+        "d_inner": lambda: f.size("intermediate_size"),
+        "n_tokens": lambda: f.size("vocab_size"),
+        "bias": lambda: f("attention_bias", False),
+        "inner_bias": lambda: f("mlp_bias", False),
+        "tied": lambda: f("tie_word_embeddings", False),
+        "eps": lambda: f("rms_norm_eps", 1e-6),
+        "activation": lambda: f.activation("hidden_act", "silu"),
     }
-    if "eps" not in more:
-        usual["eps"] = f("rms_norm_eps", 1e-6)
-    if "activation" not in more:
-        usual["activation"] = f.activation("hidden_act", "silu")
+    more |= {name: read() for name, read in usual.items() if name not in more}
     kinds = layers(n_layers, d_k) if layers else (Kind(turn=turn(f, d_k)),) * n_layers
-    return Options(family, kinds, d_model=d, n_heads=h, d_k=d_k, **usual | more)
+    return Options(family, kinds, d_model=d, n_heads=h, d_k=d_k, **more)
 
 
 def _mistral(f: Fields) -> Options:
@@ -244,8 +180,8 @@ def _gemma2(f: Fields) -> Options:
 
 
 def _gemma3(f: Fields) -> Options:
-    newer, older = f("_sliding_window_pattern", None), f("sliding_window_pattern", None)
-    return _gemma(f, "gemma3_text", newer or older or 6, (10_000.0, 1_000_000.0), head_norms=True)
+    pattern = f("sliding_window_pattern", None) or f("_sliding_window_pattern", None) or 6
+    return _gemma(f, "gemma3_text", pattern, (10_000.0, 1_000_000.0), head_norms=True)
 
 
 def _gpt_oss(f: Fields) -> Options:
@@ -265,6 +201,7 @@ def _gpt_oss(f: Fields) -> Options:
         sinks=True,
         bias=f("attention_bias", True),
         eps=f("rms_norm_eps", 1e-5),
+        activation="silu",
         experts=Experts(
             count=f.size("num_local_experts"),
             used=f.size("num_experts_per_tok"),
@@ -292,15 +229,20 @@ def turn(f: Fields, d: int, kind: str | None = None, base: float = 10_000.0) -> 
     """Rotary positions of heads of width d, as a config says it: new files have `rope_parameters`, for each
     kind of layer or for all; older ones `rope_theta` and `rope_scaling`, and Gemma 3 `rope_local_base_freq`.
 
-    Raises ValueError for a scaling that is not supported, and for a field of it that is missing or not known.
+    Raises ValueError for a scaling that is not supported, for a field of it that is missing or not known, and
+    where newer and older fields contradict each other.
     """
     newer, theta = f("rope_parameters", None), f("rope_theta", None)
-    given, local = f("rope_scaling", None) or {}, f("rope_local_base_freq", None)
+    older, name_of_theta = f("rope_scaling", None) or {}, "rope_theta"
+    if f.reader == "gemma3_text":
+        local = f("rope_local_base_freq", None)
+        if kind == "sliding_attention":
+            older, theta, name_of_theta = {}, local, "rope_local_base_freq"
+    given = older
     if newer is not None:
         given = newer.get(kind, newer)
-    elif kind == "sliding_attention" and f.reader == "gemma3_text":
-        theta, given = local, {}
-    name = given.get("rope_type") or given.get("type") or "default"
+        _agreed(older | {"rope_theta": theta}, given, {"rope_theta": name_of_theta})
+    name = _rope_type(given)
     if name not in SCALINGS:
         raise ValueError(f"config.json: rope_type is {name!r}; supported are {', '.join(SCALINGS)}")
     s = Fields(given, f"rotary position of the kind {name!r}")
@@ -315,10 +257,23 @@ def turn(f: Fields, d: int, kind: str | None = None, base: float = 10_000.0) -> 
         return Turn(tuple(frequencies(d, base=base).tolist()), told=told)
     found, stretch, factor = SCALINGS[name](s, f, d, base)
     if unknown := s.unread():
-        raise ValueError(
-            f"config.json: {name} positions have the field {next(iter(unknown))!r}, which is not known here"
-        )
+        raise ValueError(f"config.json: {name} positions have {named(unknown)}, not known here")
     return Turn(tuple(found.tolist()), stretch, f"{told}, {name} × {factor:g}")
+
+
+def _rope_type(given: dict[str, Any]) -> str:
+    return given.get("rope_type") or given.get("type") or "default"
+
+
+def _agreed(older: dict[str, Any], newer: dict[str, Any], names: dict[str, str]) -> None:
+    """Raise ValueError where older fields of positions say another thing than newer ones; `names` are what
+    older files call them."""
+    if "rope_type" in older or "type" in older:
+        older, newer = (x | {"rope_type": _rope_type(x)} for x in (older, newer))
+    for key in older.keys() & newer.keys() - {"type"}:
+        if None not in (older[key], newer[key]) and older[key] != newer[key]:
+            name = names.get(key, key)
+            raise ValueError(contradiction(name, older[key], "in rope_parameters it is", newer[key]))
 
 
 def _linear(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, float]:
@@ -327,13 +282,13 @@ def _linear(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, f
 
 
 def _llama3(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, float]:
-    factor, context = s("factor"), s("original_max_position_embeddings")
+    factor, context = s("factor"), _context(s, f)
     ends = {"fast": s("high_freq_factor"), "slow": s("low_freq_factor")}
     return scalings.llama3(d, factor, context, base=base, **ends), 1.0, factor
 
 
 def _yarn(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, float]:
-    context = s("original_max_position_embeddings")
+    context = _context(s, f)
     factor = s("factor", None) or f("max_position_embeddings") / context
     ends = {"fast": s("beta_fast", None) or 32, "slow": s("beta_slow", None) or 1}
     found = scalings.yarn(d, factor, context, base=base, whole=s("truncate", True), **ends)
@@ -343,6 +298,15 @@ def _yarn(s: Fields, f: Fields, d: int, base: float) -> tuple[Tensor, float, flo
         if over and under:
             stretch = scalings.yarn_stretch(factor, over) / scalings.yarn_stretch(factor, under)
     return found, stretch, factor
+
+
+def _context(s: Fields, f: Fields) -> int:
+    """Tokens of a text in the first training, which some files say twice."""
+    context = s("original_max_position_embeddings")
+    for name in ("initial_context_length", "original_max_position_embeddings"):
+        if (said := f(name, None)) not in (None, context):
+            raise ValueError(contradiction(name, said, "in the scaling of positions it is", context))
+    return context
 
 
 SCALINGS = {"default": None, "linear": _linear, "yarn": _yarn, "llama3": _llama3}

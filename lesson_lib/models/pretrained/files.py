@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lesson_lib.device import to_device
 from lesson_lib.models.gpt import GPT
-from lesson_lib.models.pretrained import characters
+from lesson_lib.models.pretrained import causes, characters
 from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.model import Model
 from lesson_lib.models.pretrained.names import FAMILIES, Family, as_it_lies, theirs
@@ -33,9 +33,10 @@ def open_model(
     """The model of a folder, in eval mode, on the lessons' device.
 
     The folder holds config.json, the weights as model.safetensors or as shards with an index, and, for text,
-    tokenizer.json. `dtype` is what it computes in (None: as the file has it). `ignore` names fields of
-    config.json that you know to change nothing. `read=False` looks at names and shapes alone, within a moment
-    whatever the size: the model can be described, and computes nothing.
+    tokenizer.json. `dtype` is what it computes in, whatever the file's is (None: that one). `ignore` names
+    fields of config.json that you know to change nothing. `read=False` looks at names and shapes alone,
+    within a moment whatever the size (and at a table that the file has twice): the model can be described,
+    and computes nothing.
     Raises FileNotFoundError where something is missing, ValueError where something does not fit: each names
     the field, the tensor or the file.
     """
@@ -45,12 +46,10 @@ def open_model(
     family = FAMILIES[wanted.family]
     with torch.device("meta"):
         model = Model(wanted)
-    tensors, left = _collected(model, _Files(folder, read), family)
-    cast = dtype if read else None
-    model.load_state_dict(
-        {name: x if cast is None else x.to(cast) for name, x in tensors.items()}, assign=True
-    )
-    model.config, model.left, model.text = config, left, _tokenizer(folder)
+    model.config = config
+    tensors, left = _collected(model, _Files(folder, read), family, dtype if read else None)
+    model.load_state_dict(tensors, assign=True)
+    model.left, model.text = left, _tokenizer(folder)
     return (to_device(model) if read else model).eval()
 
 
@@ -138,11 +137,13 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not path.exists():
         deeper = sorted(folder.glob("**/config.json"))[:1]
         hint = f"; there is one in {deeper[0].parent}: give that folder" if deeper else ""
+        hint = hint or causes.without_weights(folder)
         raise FileNotFoundError(f"{folder} has no config.json, so it is no published model{hint}")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON ({error}); fetch it again") from None
+        no_json = f"{path} is no JSON ({error}); fetch it again"
+        raise ValueError(causes.in_place_of(path) or no_json) from None
     if not isinstance(config, dict):
         raise ValueError(f"{path} must hold an object with fields, got {type(config).__name__}")
     return config
@@ -160,11 +161,12 @@ class _Files:
             try:
                 names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
             except (ValueError, KeyError, AttributeError) as error:
-                raise ValueError(f"{index} is no index of shards ({error!r}); fetch it again") from None
+                no_index = f"{index} is no index of shards ({error!r}); fetch it again"
+                raise ValueError(causes.in_place_of(index) or no_index) from None
         else:
-            pickled = [p.name for p in sorted(folder.glob("*.bin")) + sorted(folder.glob("*.pt*"))]
-            hint = f"; {pickled[0]} is a pickle, which can run any code, and is not opened" if pickled else ""
-            raise FileNotFoundError(f"{folder} has neither {ONE} nor {INDEX}{hint}")
+            raise FileNotFoundError(f"{folder} has neither {ONE} nor {INDEX}{causes.without_weights(folder)}")
+        if why := causes.beside_weights(folder):
+            raise ValueError(why)
         self.open = {name: self._opened(folder / name) for name in sorted(names)}
         for name, file in self.open.items():
             for tensor in file.keys():
@@ -178,15 +180,22 @@ class _Files:
         try:
             return safe_open(path, framework="pt")
         except SafetensorError as error:
-            raise ValueError(
-                f"{path.name} is cut off or no safetensors file ({error}); fetch it again"
-            ) from None
+            cut_off = f"{path.name} is cut off or no safetensors file ({error}); fetch it again"
+            raise ValueError(causes.in_place_of(path) or cut_off) from None
 
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self._slice(name).get_shape())
 
     def _slice(self, name: str) -> Any:
         return self.open[self.where[name]].get_slice(name)
+
+    def equal(self, name: str, other: str) -> bool:
+        """Whether two tensors are the same, number by number; both are read, a piece at a time."""
+        if self.shape(name) != self.shape(other):
+            return False
+        one, two, rows = self._slice(name), self._slice(other), self.shape(name)[0]
+        pieces = (slice(i, i + 1024) for i in range(0, rows, 1024))
+        return all(torch.equal(one[piece].double(), two[piece].double()) for piece in pieces)
 
     def __getitem__(self, name: str) -> Tensor:
         kind = self._slice(name).get_dtype()
@@ -199,18 +208,25 @@ class _Files:
         return self.open[self.where[name]].get_tensor(name)
 
 
-def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """Our tensors from theirs, and the names of those of other read-outs."""
+def _collected(
+    model: Model, files: _Files, family: Family, dtype: torch.dtype | None
+) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Our tensors from theirs, of that dtype or of the file's, and the names of those of other read-outs."""
+    if why := causes.of_peft(files.where):
+        raise ValueError(why)
     short = {_short(name, family.prefix): name for name in files.where}
     taken, tensors = set(), {}
     for name, wanted in model.state_dict().items():
         made = theirs(name, family.names)
         if made.name not in short:
             where = ONE if len(files.open) == 1 else f"the {len(files.open)} shards"
+            asked = model.config.get("architectures") or []
             raise ValueError(
                 f"{made.name} is missing in {where}: config.json asks for it, shape {tuple(wanted.shape)}"
+                f"{causes.missing(made.name, files.where, family.prefix, asked)}"
             )
-        x = made.how(files[short[made.name]])
+        given = files[short[made.name]]
+        x = made.how(given).to(dtype or given.dtype)
         if x.shape != wanted.shape:
             raise ValueError(
                 f"{short[made.name]} has shape {files.shape(short[made.name])}, and gives"
@@ -225,14 +241,19 @@ def _collected(model: Model, files: _Files, family: Family) -> tuple[dict[str, T
             continue
         if name in family.copies and family.copies[name] in short:
             other = family.copies[name]
-            if files.read and not torch.equal(files[short[name]], files[short[other]]):
-                raise ValueError(f"{name} should be the same as {other} (tie_word_embeddings), and is not")
+            if not files.equal(short[name], short[other]):
+                untie = "; if the file is right, config.json should say tie_word_embeddings: false"
+                raise ValueError(
+                    f"{name} should be the same as {other} (tie_word_embeddings), and is not"
+                    f"{untie if name.endswith('.weight') else ''}"
+                )
         elif name.startswith(family.left):
             left.append(short[name])
         else:
+            own = (theirs(ours, family.names).name for ours in family.names if ours.startswith("read_out."))
             raise ValueError(
-                f"{short[name]} has no place in a {model.options.family} with this config.json; the tensor"
-                " would be lost"
+                f"{short[name]} has no place in a {model.options.family} with this config.json"
+                f"{causes.without_place(name, tuple(own))}; the tensor would be lost"
             )
     return tensors, tuple(left)
 
@@ -248,6 +269,8 @@ def _tokenizer(folder: Path) -> Any:
     """A tokenizer, or the sentence that says why there is none."""
     if not (folder / "tokenizer.json").exists():
         return f"{folder} has no tokenizer.json: give the model numbers of tokens, torch.tensor([[...]])"
+    if why := causes.in_place_of(folder / "tokenizer.json"):
+        return f"{why}; numbers of tokens work without"
     try:
         plain = characters.read(json.loads((folder / "tokenizer.json").read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError, AttributeError):

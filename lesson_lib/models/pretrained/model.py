@@ -24,11 +24,13 @@ from lesson_lib.norms import LayerNorm
 from lesson_lib.positions import rotary
 from lesson_lib.scores import dot, scaled_dot, soft_cap
 
+_gelu_tanh = partial(F.gelu, approximate="tanh")
+# two names of one activation give the same object
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": F.gelu,
-    "gelu_new": partial(F.gelu, approximate="tanh"),
-    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+    "gelu_new": _gelu_tanh,
+    "gelu_pytorch_tanh": _gelu_tanh,
     "silu": F.silu,
 }
 

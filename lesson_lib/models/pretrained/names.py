@@ -1,7 +1,8 @@
 """What each family calls its tensors. Left stands our name, right theirs; `*` is the number of the layer, and
 a pair of modules stands for its weight and its bias.
 
-A `Made` tensor is not ours as it lies in the file: a part of a fused one, transposed, or with 1 added.
+A `Made` tensor is not ours as it lies in the file: a part of a fused one, transposed, or with 1 added. Only
+the last is arithmetic, and it is not done in the file's dtype.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,8 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 def _and_one(x: Tensor) -> Tensor:
-    return x + 1
+    """1 + x in float64, whatever the file's dtype is: bfloat16 has no number between 1 and 1.0078."""
+    return 1 + x.double()
 
 
 GPT2 = {
