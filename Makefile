@@ -82,7 +82,9 @@ bench: $(TEST)  ## time the library and the widgets (reports, never fails on a t
 browser:
 	@if [ "$$LESSON_BROWSER" = skip ] || $(RUN) lesson_lib/cli/chromium.py; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  apt-get update -q && apt-get install -y -q --no-install-recommends chromium || echo 'chromium could not be installed'; \
+	  echo 'Installing Chromium for the browser tests ...'; \
+	  { apt-get update && apt-get install -y --no-install-recommends chromium; } > $(VENV)/chromium.log 2>&1 \
+	  || { tail -n 20 $(VENV)/chromium.log; echo 'chromium could not be installed'; }; \
 	else echo 'No Chromium for the browser tests. On Debian: sudo apt-get install chromium; elsewhere: install Chrome.'; fi
 
 $(LEARN): requirements.txt pyproject.toml
@@ -100,9 +102,8 @@ $(TEACH): requirements-class.txt requirements.txt pyproject.toml class/package.j
 
 # What makes the site needs no torch: Sphinx, and two packages of npm.
 $(SITE): requirements-site.txt site/package.json site/package-lock.json
-	@test -x $(VENV)-site/bin/pip || $(PYTHON) -m venv $(VENV)-site
-	@echo 'Installing requirements-site.txt into $(VENV)-site ...'
-	@$(VENV)-site/bin/python -m pip install -q -r requirements-site.txt
+	@test -x $(VENV)-site/bin/pip || { echo 'Making $(VENV)-site ...' && $(PYTHON) -m venv $(VENV)-site; }
+	@$(VENV)-site/bin/python lesson_lib/cli/preflight.py install requirements-site.txt
 	@cp site/package.json site/package-lock.json $(VENV)-site/
 	@cd $(VENV)-site && PATH="$$PWD/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
@@ -110,11 +111,10 @@ $(SITE): requirements-site.txt site/package.json site/package-lock.json
 # 1. preflight; 2. the environment $(2); 3. the pins (TORCH in the place of ours), whatever fits already is kept. A stamp follows.
 define install
 $(PYTHON) lesson_lib/cli/preflight.py && \
-{ test -x $(2)/bin/pip || $(PYTHON) -m venv $(2); } && \
+{ test -x $(2)/bin/pip || { echo 'Making $(2) ...' && $(PYTHON) -m venv $(2); }; } && \
 $(2)/bin/python lesson_lib/cli/preflight.py torch $(TORCH) && \
 for file in requirements.txt $(1); do \
   sed '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' $$file > $(2)/$$file; done && \
-echo 'Installing $(1) into $(2) ...' && \
-{ $(2)/bin/python -m pip install -r $(2)/$(1) || $(2)/bin/python lesson_lib/cli/preflight.py failed; } && \
+$(2)/bin/python lesson_lib/cli/preflight.py install $(2)/$(1) && \
 rm -f $(2)/.learn* $(2)/.test* $(2)/.class*
 endef

@@ -261,7 +261,9 @@ def verdicts(exercise: Exercise) -> dict[str, str]:
         warnings.simplefilter("ignore")  # a mutant may index by a list
         stack.enter_context(mock.patch.dict(os.environ, LESSON_HOME=home))
         stack.enter_context(mock.patch.dict(engine.exercises(), {exercise.name: exercise}))
-        stack.enter_context(mock.patch.object(trial, "tried", lambda *given: trial.Trial()))  # thousands, harmless
+        stack.enter_context(
+            mock.patch.object(trial, "tried", lambda *given: trial.Trial())
+        )  # thousands, harmless
         stack.enter_context(mock.patch.object(runner, "DEADLINE_S", ENDLESS_S if endless else PATIENCE_S))
         results = {said: check(answer(), exercise.name) for said, answer in answers(exercise).items()}
     return {said: _verdict(result, exercise) for said, result in results.items()}

@@ -45,6 +45,20 @@ def test_a_broken_torch_is_reported(monkeypatch):
     assert not finding.fine and "libtorch.so" in finding.text and "make setup" in finding.repair
 
 
+@pytest.mark.parametrize("number", [126, 1114])
+def test_a_windows_without_torchs_runtime_is_told_what_to_install(number, monkeypatch, capsys):
+    def broken(name):
+        error = OSError(f"[WinError {number}] Error loading c10.dll or one of its dependencies.")
+        error.winerror = number  # Python sets it on Windows only
+        raise error
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    finding = doctor.torch()
+    assert not finding.fine and "c10.dll" in finding.text and "Visual C++ runtime" in finding.repair
+    assert doctor.main(brief=True) == 1
+    assert capsys.readouterr().out.count("c10.dll") == 1  # what needs torch is not looked at
+
+
 def test_an_unknown_device_is_reported(monkeypatch):
     monkeypatch.setenv("LESSON_DEVICE", "toaster")
     finding = doctor.device()

@@ -76,8 +76,43 @@ def test_main_says_the_sentence_and_ends_with_1(monkeypatch, capsys):
     monkeypatch.setattr(preflight, "free_gib", lambda: 0.5)
     assert preflight.main([]) == 1
     assert "0.5 GB" in capsys.readouterr().out
-    assert preflight.main(["failed"]) == 1
-    assert "make command again" in capsys.readouterr().out
+
+
+PIP = """\
+import sys
+print("Collecting torch==2.15.0 (from -r requirements.txt)")
+print("  Downloading https://host/a/torch-2.15.0.whl.metadata (29 kB)")
+print("Requirement already satisfied: numpy")
+sys.exit("--fail" in sys.argv and "no matching distribution")
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_pips_lines_are_shown_where_it_fails(fails, tmp_path, monkeypatch, capsys):
+    (tmp_path / "pip.py").write_text(PIP)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    code = preflight.main(["install", "--fail" if fails else "requirements.txt"])
+    out = capsys.readouterr().out
+    log = (tmp_path / "install.log").read_text()
+    assert code == fails and out.startswith("Installing ") and "already satisfied" in log
+    assert (out.count("\n") == 1) == (not fails)
+    for text in ("already satisfied", "no matching distribution", "make command again"):
+        assert (text in out) == fails
+
+
+def test_on_a_terminal_one_line_says_what_pip_is_at(tmp_path, monkeypatch, capsys):
+    (tmp_path / "pip.py").write_text(PIP)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert preflight.main(["install", "requirements.txt"]) == 0
+    shown = capsys.readouterr().out.split("\r\033[K  ")[1:]
+    assert [text.strip("\r\033[K") for text in shown] == [
+        "Collecting torch==2.15.0",
+        "Downloading torch-2.15.0.whl.metadata (29 kB)",
+    ]
 
 
 def test_an_old_python_is_turned_away(monkeypatch, capsys):

@@ -64,7 +64,7 @@ class Setting:
     @property
     def environment(self) -> dict[str, str]:
         """What a process of this setting is started with."""
-        return {"ATEN_CPU_CAPABILITY": self.capability, **LIBRARIES[self.capability]}
+        return {"ATEN_CPU_CAPABILITY": self.capability, **LIBRARIES.get(self.capability, {})}
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Seen:
     def margin(self) -> float:
         """How far from turning false, as a share of the larger side; negative where it is false.
 
-        >>> Seen("a notebook", "share > 0.9", ">", 0.96, 0.9).margin
-        0.0625
+        >>> Seen("a notebook", "share > 0.75", ">", 1.0, 0.75).margin
+        0.25
         """
         way = 1 if self.sign in (">", ">=") else -1
         largest = max(abs(self.left), abs(self.right))
@@ -139,9 +139,8 @@ def _narrowest(sign: str, left: Any, right: Any) -> Iterable[tuple[float, float]
     try:
         import torch
 
-        pairs = torch.broadcast_tensors(
-            *(torch.as_tensor(side).detach().double().cpu() for side in (left, right))
-        )
+        sides = (torch.as_tensor(side, dtype=torch.float64, device="cpu").detach() for side in (left, right))
+        pairs = torch.broadcast_tensors(*sides)
     except (TypeError, ValueError, RuntimeError):
         return
     gap = (pairs[0] - pairs[1]) * (1 if sign in (">", ">=") else -1)
@@ -227,10 +226,10 @@ def settings(capabilities: Iterable[str] | None = None, threads: Iterable[int] =
     import torch
 
     here = torch.backends.cpu.get_cpu_capability().lower()
-    if here not in LIBRARIES:  # another make of processor knows its own names
-        known = ["default", here]
-    else:
+    if here in LIBRARIES:
         known = list(LIBRARIES)[: list(LIBRARIES).index(here) + 1]
+    else:  # of another make, or older than avx2
+        known = ["default"] if here.startswith(("default", "no")) else ["default", here]
     return [Setting(one, n) for one in capabilities or known if one in known for n in threads]
 
 
@@ -246,7 +245,13 @@ def run(setting: Setting, names: list[str], to: Path, workers: int = 2, select: 
         environment = os.environ | setting.environment
         environment |= {"LESSON_MACHINES_TO": str(to), "LESSON_MACHINES_THREADS": str(setting.threads)}
         environment |= {"PYTHONPYCACHEPREFIX": scratch}  # assertions are rewritten for the hook
-        subprocess.run([*line, *(select or names)], cwd=ROOT, env=environment, check=False)
+        said = Path(f"{to}.txt")  # dots and tracebacks: what failed is named in the end
+        with said.open("a") as file:
+            code = subprocess.run(
+                [*line, *(select or names)], cwd=ROOT, env=environment, stdout=file
+            ).returncode
+    if code not in (0, 1):  # 1: something failed
+        raise RuntimeError(f"pytest ended with {code}:\n{said.read_text()[-2000:]}")
 
 
 def read(file: Path) -> tuple[dict[tuple[str, str], Seen], dict[str, str], list[str]]:
@@ -295,7 +300,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the settings, print and keep the table; 1 where something fails in one of them."""
     parser = argparse.ArgumentParser(prog="python -m tools.machines", description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", help="notebooks, or files of tests (default: all)")
-    parser.add_argument("--capability", nargs="+", choices=[*LIBRARIES], help="default: all that are here")
+    parser.add_argument(
+        "--capability", nargs="+", metavar="SET", help="default avx2 avx512 (all that are here)"
+    )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
     parser.add_argument("--workers", type=int, default=2, help="processes at once (2)")
     parser.add_argument("--below", type=float, default=1.0, help="print margins below this share only (1)")

@@ -2,8 +2,8 @@
 it does.
 
 It runs in a copy of the session (`trial`), where the system can copy one, and what the copy finds is final.
-Where there is no copy, and where the answer may use a GPU, which no copy can, it runs in a daemon thread. When
-the deadline passes, an exception is raised inside that thread, which ends any loop written in Python, on every
+Without a copy, and where the answer may use a GPU, which no copy can, it runs in a daemon thread. When the
+deadline passes, an exception is raised inside that thread, which ends any loop written in Python, on every
 system and also where the caller is not the main thread; a signal does neither. What it cannot end is one call
 into C that never returns: that thread is left behind, and the sentence says so.
 """

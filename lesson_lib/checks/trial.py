@@ -3,16 +3,15 @@
 A call into C that never returns, such as `sum(range(10**12))`, holds the interpreter: no thread of the kernel
 can end it, and with the kernel all of the learner's variables would be lost. So a check runs in a forked copy
 of the process, whose processor time, clock and memory are limited by the system. It has all that the session
-has: closures, variables, what was redefined or patched. What the copy finds is handed back and is final; it is
-judged again, in the session, only where the copy came to no verdict or the answer may use a GPU, which a copy
-cannot.
+has: closures, variables, what was redefined or patched. What the copy finds is handed back and is final. An
+answer is judged in the session only where the copy comes to no verdict, or where the answer may use a GPU,
+which a copy cannot.
 
-A fork copies one thread. A lock that another thread held stays locked in the copy for ever: MKL's, which threads
+A copy has one thread. A lock that another thread of the session held stays locked in it: MKL's, which threads
 of OpenMP also take while they end, would be waited for at full speed, and a right answer would seem to loop.
-So a copy is made only while all other threads of the session sleep (`_asleep`): whoever holds such a lock
-is running.
+So a copy is made only while all other threads of the session sleep (`_asleep`): who holds such a lock runs.
 
-Only Linux can copy a process with torch in it; elsewhere, and while another thread computes, an answer is
+Only Linux can copy a process with torch in it. Elsewhere, and while another thread computes, an answer is
 judged in the session, and a call that holds the interpreter holds the kernel.
 """
 

@@ -13,6 +13,11 @@ from pathlib import Path
 from lesson_lib.cli import lab, preflight
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_RUNTIME = (126, 1114)  # Windows: a library that torch's c10.dll needs is missing, or does not start
+VISUAL_C = (
+    "torch needs Microsoft's Visual C++ runtime, which this Windows lacks or has too old: winget install"
+    " Microsoft.VCRedist.2015+.x64 (or vc_redist.x64.exe from Microsoft's pages), then restart Windows"
+)
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,10 @@ def torch() -> Finding:
         module = importlib.import_module("torch")
         four = float((module.ones(2, 2) @ module.ones(2, 2)).sum()) / 2
     except Exception as error:
-        return Finding(
-            False,
-            f"torch does not work ({type(error).__name__}: {error})",
-            "make setup; if it stays, remove .venv first",
-        )
+        repair = "make setup; if it stays, remove .venv first"
+        if getattr(error, "winerror", None) in NO_RUNTIME:
+            repair = VISUAL_C
+        return Finding(False, f"torch does not work ({type(error).__name__}: {error})", repair)
     return Finding(four == 4, f"torch {module.__version__} computes, with {module.get_num_threads()} threads")
 
 
@@ -159,13 +163,18 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     jupyterlab,
     notebooks,
 )
+WITH_TORCH = (device, home)
 
 
 def main(*, brief: bool = False) -> int:
     """Print one finding after the other, `brief` only those to mend; 0 where all are fine."""
-    findings = []
+    findings, skipped = [], ()
     for look in CHECKS:
+        if look in skipped:
+            continue  # torch's fault would be named once more, with another repair
         findings.append(look())
+        if look is torch and not findings[-1].fine:
+            skipped = WITH_TORCH
         if not (brief and findings[-1].fine):
             print(findings[-1], flush=True)
     bad = sum(not finding.fine for finding in findings)

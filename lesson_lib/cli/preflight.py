@@ -1,7 +1,8 @@
-"""What must hold before anything is installed: `make setup` runs this file with whatever `python3` there is.
+"""What must hold before anything is installed, and the installation itself: `make setup` runs this file with
+whatever `python3` there is.
 
 Only the standard library, and only syntax that old Pythons can read, since its first job is to turn those
-away in one sentence.
+away in one sentence. pip's lines go to a file, and are shown where it fails.
 """
 
 import os
@@ -111,16 +112,64 @@ def free_gib(folder=ROOT):
     return disk_usage(folder).free / 2.0**30
 
 
+def installed(command, log, shown):
+    """pip's exit code. Its lines go to the file `log`; `shown(line)` is told each."""
+    from subprocess import PIPE, STDOUT, Popen
+
+    with open(log, "w") as file:
+        process = Popen(command, stdout=PIPE, stderr=STDOUT, universal_newlines=True)
+        for line in process.stdout:
+            file.write(line)
+            shown(line)
+        return process.wait()
+
+
+def news(line):
+    """What a line of pip's says to somebody who waits, in a few words; '' where it says nothing new."""
+    verb, _, rest = line.strip().partition(" ")
+    if verb in ("Collecting", "Building"):
+        return "%s %s" % (verb, rest.split(" ")[0])
+    if verb == "Downloading":
+        return "%s %s" % (verb, " ".join(rest.split("/")[-1].split(" ")[:3]))
+    return "Unpacking: this takes a while" if line.startswith("Installing collected") else ""
+
+
+def install(file):
+    """Install what the requirements file names into this Python's environment, a line for the step; on a
+    terminal the line says what pip is at. 1 after pip's last lines where it fails."""
+    name, log = os.path.basename(file), os.path.join(sys.prefix, "install.log")
+    live = sys.stdout.isatty() and not os.environ.get("CI")
+
+    def shown(line):
+        text = news(line)
+        if live and text:
+            sys.stdout.write("\r\033[K  %s" % text[:100])
+            sys.stdout.flush()
+
+    print("Installing %s (what is there already is kept; the first time takes some minutes) ..." % name)
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "pip", "install", "--progress-bar", "off", "-r", file]
+    code = installed(command, log, shown)
+    if live:
+        sys.stdout.write("\r\033[K")
+    if code == 0:
+        return 0
+    with open(log) as lines:
+        print("".join(lines.readlines()[-40:]))
+    print(
+        "The installation did not finish (pip's reason stands above, all that it said in %s; %.1f GB are free"
+        " on the disk). Nothing is lost: mend the reason, then type the same make command again."
+        % (os.path.relpath(log, ROOT), free_gib())
+    )
+    return 1
+
+
 def main(arguments):
     """0 where the installation can go on, else 1 after one sentence. Arguments: nothing | torch [VERSION] |
-    failed."""
+    install FILE."""
     step, wanted = (list(arguments) + ["", ""])[:2]
-    if step == "failed":
-        print(
-            "The installation did not finish (pip's reason stands above; %.1f GB are free on the disk)."
-            " Nothing is lost: mend the reason, then type the same make command again." % free_gib()
-        )
-        return 1
+    if step == "install":
+        return install(wanted)
     found = other_pythons() if sys.version_info >= (3, 3) else ()
     problem = python_problem(sys.version_info, found)
     if problem is None:
