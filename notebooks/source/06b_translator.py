@@ -201,9 +201,8 @@ losses = {
     "without the mask": train(other, few, lambda n: None),
     "with the causal mask": train(honest, many, partial(causal, device=device)),
 }
-assert (
-    quick() or losses["without the mask"][-1] < losses["with the causal mask"][149] / 5
-)
+late = {name: sum(loss[130:150]) / 20 for name, loss in losses.items()}
+assert quick() or late["without the mask"] < late["with the causal mask"] / 5
 translator_figures.losses(losses)
 
 # %%
@@ -214,7 +213,7 @@ for name, trained in {"without the mask": other, "with": honest}.items():
     hits = [one.text == pair.target for one, pair in zip(made, pairs, strict=True)]
     text = translate(trained, ["mercredi 3 mars 2021"])[0].text
     right[name] = sum(hits) / len(hits), text
-assert quick() or (right["without the mask"][0] < 0.01 and right["with"][0] > 0.95)
+assert quick() or (right["without the mask"][0] < 0.01 and right["with"][0] > 0.9)
 
 # %% tags=["nbval-ignore-output"]
 for name, (share, text) in right.items():
@@ -222,7 +221,7 @@ for name, (share, text) in right.items():
 
 # %% [markdown]
 r"""
-**"A low loss means a good translator."** At step 150 the machine without the mask has less than a fifth of the other's loss. It does not get a single date right: what it writes is no date at all.
+**"A low loss means a good translator."** Over the steps 131 to 150 the machine without the mask has less than a fifth of the other's loss. It does not get a single date right: what it writes is no date at all.
 
 Can you find out why, from outside? Replace one character of what goes in. Which places *before* it move?
 """
@@ -254,7 +253,7 @@ translator_figures.ahead(moved)
 r"""
 With the mask nothing moves. Without it every later sign moves the places before it. And in stored runs (1,000 steps, a loss near 0, not one date) the prediction follows: put another digit in, and in .86 to .93 of the cases the place before says it. It learned to copy from the future, and when it writes there is no future.
 
-The honest machine gets more than .95 of the dates right, on days that it never saw.
+The honest machine gets more than nine in ten dates right, on days that it never saw.
 
 Look inside. Choose *decoder to encoder*, layer 1 (they count from 1 here), and step through the places with *query*; the row of a sign is where it looks to write the *next* one. Type a date of your own. (In the still picture these maps are called *cross*. Beside the maps: how long the stream's rows are, on average and from shortest to longest.)
 """
