@@ -279,14 +279,20 @@ r"""
 """
 
 # %% tags=["nbval-ignore-output"]
+bits, best = {}, {}
 for text in ("The ", "The statemen"):
     p = next_logits(writer, text).double().softmax(-1).cpu()
-    best = writer.characters[p.argmax()]
-    print(f"{text!r}: {gpt_figures.entropy(p):.1f} bits; {best!r} has {p.max():.2f}")
+    bits[text], best[text] = gpt_figures.entropy(p), p.max()
+    print(f"{text!r}: {bits[text]:.1f} bits, perplexity {2 ** bits[text]:.1f}")
+    print(f"    {writer.characters[p.argmax()]!r} has {best[text]:.2f}")
+
+# %%
+assert quick() or (16 < 2 ** bits["The "] < 30 and best["The "] < 0.2)
+assert quick() or (2 ** bits["The statemen"] < 1.2 and best["The statemen"] > 0.9)
 
 # %% [markdown]
 r"""
-4.4 bits are the entropy of $2^{4.4} = 21$ equally likely characters: a **perplexity** of 21. A quotation mark is likely: *The "while" statement* is typical. Behind *The statemen* the model is nearly sure of *t*.
+2 to the power of the bits is the **perplexity**: among so many equally likely characters one would hesitate as much. Behind *The* the model hesitates among some twenty, and even the likeliest has less than a fifth. Behind *The statemen* it is nearly sure of *t*.
 
 **To remember.** A causal stack that guesses the next token is a writer, and it reads its own prompt.
 
