@@ -177,9 +177,10 @@ def pytest_sessionstart(session) -> None:
     (start / "10-machines.py").write_text("\n".join(lines), encoding="utf-8")
     if "torch" in sys.modules:  # unit tests
         import torch
+        from torch.optim.optimizer import register_optimizer_step_post_hook
 
         torch.set_num_threads(int(threads))
-        torch.optim.optimizer.register_optimizer_step_post_hook(lambda *step: _TRAINED.add(_AT[-1]))
+        register_optimizer_step_post_hook(lambda *step: _TRAINED.add(_AT[-1]))
 
 
 _AT, _TRAINED = [""], set()  # the test that runs; those that have made a step of training
@@ -233,25 +234,29 @@ def settings(capabilities: Iterable[str] | None = None, threads: Iterable[int] =
     return [Setting(one, n) for one in capabilities or known if one in known for n in threads]
 
 
-def run(setting: Setting, names: list[str], to: Path, workers: int = 2, select: Iterable[str] = ()) -> None:
-    """Run notebooks or files of tests in this setting; what is noted is added to the file `to`, a line
-    each."""
-    notebooks = all(name.endswith(".ipynb") or name == "notebooks" for name in names)
-    with tempfile.TemporaryDirectory() as scratch:
-        line = [sys.executable, "-m", "pytest", "-q", "-p", "tools.machines", "-p", "no:cacheprovider"]
-        line += ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=2400"] if notebooks else []
-        line += ["-o", "enable_assertion_pass_hook=true", "-m", "not browser"] if not notebooks else []
-        line += ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
-        environment = os.environ | setting.environment
-        environment |= {"LESSON_MACHINES_TO": str(to), "LESSON_MACHINES_THREADS": str(setting.threads)}
-        environment |= {"PYTHONPYCACHEPREFIX": scratch}  # assertions are rewritten for the hook
-        said = Path(f"{to}.txt")  # dots and tracebacks: what failed is named in the end
-        with said.open("a") as file:
-            code = subprocess.run(
-                [*line, *(select or names)], cwd=ROOT, env=environment, stdout=file
-            ).returncode
+def run(setting: Setting, names: list[str], to: Path, workers: int = 2) -> None:
+    """Run notebooks or tests in this setting; what is noted is added to the file `to`, a line each.
+
+    Raises RuntimeError where pytest itself stumbles.
+    """
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "tools.machines", "-p", "no:cacheprovider"]
+    line += ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else []
+    environment = os.environ | setting.environment
+    environment |= {"LESSON_MACHINES_TO": str(to), "LESSON_MACHINES_THREADS": str(setting.threads)}
+    if _are_notebooks(names):
+        line += ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=2400"]
+    else:
+        line += ["-o", "enable_assertion_pass_hook=true", "-m", "not browser"]
+        environment["PYTHONPYCACHEPREFIX"] = str(to.parent / "compiled")  # assertions are compiled otherwise
+    said = Path(f"{to}.txt")  # dots and tracebacks: what failed is named in the end
+    with said.open("a") as file:
+        code = subprocess.run([*line, *names], cwd=ROOT, env=environment, stdout=file).returncode
     if code not in (0, 1):  # 1: something failed
         raise RuntimeError(f"pytest ended with {code}:\n{said.read_text()[-2000:]}")
+
+
+def _are_notebooks(names: list[str]) -> bool:
+    return all(name.endswith(".ipynb") or name == "notebooks" for name in names)
 
 
 def read(file: Path) -> tuple[dict[tuple[str, str], Seen], dict[str, str], list[str]]:
@@ -307,18 +312,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes at once (2)")
     parser.add_argument("--below", type=float, default=1.0, help="print margins below this share only (1)")
     given = parser.parse_args(arguments)
-    kinds = [[name for name in given.names if name.endswith(".ipynb")], []]
-    kinds[1] = [name for name in given.names if name not in kinds[0]]
-    kinds = kinds if given.names else [["notebooks"], ["tests"]]
-    everything, failures, training = {}, {}, []
+    names = given.names or ["notebooks", "tests"]
+    notebooks = [name for name in names if _are_notebooks([name])]
+    tests = [name for name in names if name not in notebooks]
+    everything, failures = {}, {}
     with tempfile.TemporaryDirectory() as scratch:
         for number, setting in enumerate(settings(given.capability, given.threads)):
             to = Path(scratch, f"{number}.jsonl")
-            for names in filter(None, kinds):
-                print(f"== {setting}: {', '.join(names)}", flush=True)
-                run(setting, names, to, given.workers, training if names == ["tests"] else ())
+            for some in filter(None, (notebooks, tests)):
+                print(f"== {setting}: {some[0]}{f' and {len(some) - 1} more' * (len(some) > 1)}", flush=True)
+                run(setting, some, to, given.workers)
             everything[str(setting)], failures[str(setting)], trains = read(to)
-            training = training or sorted(trains)  # the first setting shows which tests train
+            if tests and not number:  # the first setting shows which of them train; the others run these
+                tests = sorted(set(trains))
+                print(f"   {len(tests)} tests train", flush=True)
     rows = table(everything, all_of_them=True)
     TABLE.parent.mkdir(exist_ok=True)
     TABLE.write_text("\n".join("\t".join(row) for row in rows) + "\n", encoding="utf-8")
