@@ -131,11 +131,7 @@ RIGHT = {
         lambda i, j, r: (j[None, :, None] - i[:, None, None] >= torch.arange(1 - r, r + 1)).sum(-1),
         lambda i, j, r: torch.where((far := j - i[:, None]) > r, 2 * r, torch.where(far < -r, 0, far + r)),
     ),
-    "turned": (
-        _token_by_token,
-        _as_complex_numbers,
-        _even_and_odd,
-    ),
+    "turned": (_token_by_token, _as_complex_numbers, _even_and_odd),
     "wavelength": ("200 * pi", 628.3185, "2 * pi * 10000**(8 / 16)"),
     "shaw_numbers": (544, "2 * (2 * 8 + 1) * 16", "17 * 16 + 17 * 16"),
     "code_products": ("a", "(A)"),

@@ -207,11 +207,7 @@ RIGHT = {
         )[:, 0],
         _one_query,
     ),
-    "shift_weights": (
-        _by_offsets,
-        _by_two_moves,
-        _by_numbers,
-    ),
+    "shift_weights": (_by_offsets, _by_two_moves, _by_numbers),
     "head_vector": (
         lambda centre, sharpness: torch.tensor(
             [-sharpness, *(2 * sharpness * place for place in centre.tolist())]

@@ -164,11 +164,7 @@ def _token_by_token(key: Tensor, value: Tensor, gate: Tensor) -> Tensor:
 
 RIGHT = {
     "trained_near": ("c", "all, or nearly all"),
-    "lstm_step": (
-        _gates_first,
-        _by_lstm_cell,
-        _by_hand,
-    ),
+    "lstm_step": (_gates_first, _by_lstm_cell, _by_hand),
     "way_back": (
         _backwards,
         lambda u, states: u ** (len(states) - 1) * torch.prod(1 - states[1:].square()),
@@ -199,18 +195,10 @@ RIGHT = {
     "fading_attention": (_faded, _as_one_state, _glued),
     "brackets_save": (200_000, "2 * 10 * 1000 * 10", "200,000"),
     "second_output": (5, "20 / 4"),
-    "by_state": (
-        _by_sums,
-        _by_triangle,
-        _state_with_ones,
-    ),
+    "by_state": (_by_sums, _by_triangle, _state_with_ones),
     "fifth_name": ("d", " (D)"),
     "three_numbers": ("b", "B"),
-    "gated_state": (
-        _gated_at_once,
-        _gated_in_place,
-        _token_by_token,
-    ),
+    "gated_state": (_gated_at_once, _gated_in_place, _token_by_token),
     "best_gate": ("b", "b)"),
     "states_at_once": (_doubling, _by_halves, _in_slices),
     "lstm_meets_attention": (288, "6 * 48", "(16 - 4) * 48 / 2"),
