@@ -94,6 +94,16 @@ def test_names_and_spelling_are_no_operation():
     assert one == same != other
 
 
+def test_whole_numbers_in_place_of_real_ones_get_the_repair():
+    def stages(n, d, rows):
+        return torch.tensor([n * rows * d * d] + n * [rows * d * d])
+
+    assert check(stages, "rnn_stages").diagnosis.endswith(
+        "asked for are real numbers; .float() makes them so"
+    )
+    assert check(lambda *given: stages(*given).float(), "rnn_stages").passed
+
+
 @pytest.mark.parametrize("name, slip", SLIPS)
 def test_every_slip_is_named(name, slip):
     exercise = EXERCISES[name]
