@@ -5,7 +5,7 @@ import ast
 import inspect
 import re
 import textwrap
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ from lesson_lib.efficient import attend_part, merge
 from lesson_lib.linear import feature_map
 from lesson_lib.masks import causal, window
 from lesson_lib.positions import rotary
-from tests.right_answers import RIGHT, WRONG
+from tests.right_answers import RIGHT, WRONG, operations, operations_of_answers
 
 EXERCISES, LESSONS = exercises(), lessons()
 
@@ -70,6 +70,38 @@ def test_a_right_answer_passes(name, number):
         assert result.state == "written" and "look again" not in result.after, result
     else:
         assert result.passed, result
+
+
+def test_three_right_answers_or_more_differ_in_an_operation():
+    """From the solution and from each other, for every function to write: names and layout are not enough."""
+    for name, answers in operations_of_answers():
+        if isinstance(EXERCISES[name], Write):
+            ways = [operations(ast.parse(EXERCISES[name].text).body[0]), *answers]
+            assert len(ways) >= 4, f"{name}: {len(ways) - 1} right answers"
+            for one, other in combinations(range(len(ways)), 2):
+                assert ways[one] != ways[other], f"{name}: {one} and {other} of (solution, answers) are one"
+
+
+def test_names_and_spelling_are_no_operation():
+    one, same, other = (
+        operations(ast.parse(f"lambda q, k: {text}"))
+        for text in (
+            "(q @ k.T / 2).softmax(-1)",
+            "torch.softmax(torch.matmul(q, k.transpose(0, 1)).div(2.0), dim=1)",
+            "torch.softmax(torch.einsum('nd,md->nm', q, k) / 2, dim=1)",
+        )
+    )
+    assert one == same != other
+
+
+def test_whole_numbers_in_place_of_real_ones_get_the_repair():
+    def stages(n, d, rows):
+        return torch.tensor([n * rows * d * d] + n * [rows * d * d])
+
+    assert check(stages, "rnn_stages").diagnosis.endswith(
+        "asked for are real numbers; .float() makes them so"
+    )
+    assert check(lambda *given: stages(*given).float(), "rnn_stages").passed
 
 
 @pytest.mark.parametrize("name, slip", SLIPS)

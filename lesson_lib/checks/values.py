@@ -192,7 +192,8 @@ def unfit(value: Any, expected: Tensor) -> str | None:
         )
     held, asked = numbers(value.dtype), numbers(expected.dtype)
     if held != asked:
-        return f"your result holds {held} ({value.dtype}), asked for are {asked}"
+        repair = "; .float() makes them so" if asked == "real numbers" and not value.is_complex() else ""
+        return f"your result holds {held} ({value.dtype}), asked for are {asked}{repair}"
     return None
 
 

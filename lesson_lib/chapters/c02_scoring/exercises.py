@@ -75,8 +75,8 @@ stable = Write(
     minutes=8,
     why="exp(89) is inf in float32, and inf/inf is nan; one line prevents it, and attend has it too",
     asked=(
-        "turn scores (n, m) into weights: each row from 0 up, summing to 1, finite for scores of 1,000 and"
-        " -1,000, too"
+        "turn scores (n, m) into weights: each row from 0 up, summing to 1, finite for scores of 1,000,"
+        " -1,000 and -inf"
     ),
     stages=(
         Stage(

@@ -779,7 +779,7 @@ WHOLE_TABLE = (
 
 UNSEEN = (
     "the numbers are right, but torch does not see how they are made: compute with tensors, without"
-    " .tolist(), .item() or .detach()"
+    " .tolist(), .item(), .detach() or no_grad"
 )
 
 

@@ -1,5 +1,6 @@
 """Right answers to the exercises of lesson 01, in many spellings; wrong ones to the open question."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -22,6 +23,31 @@ def _from_counts(share: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor]
     return lambda seen, tags: share(_counts(seen, tags))
 
 
+def _clipped(canvas: Tensor, row: int, column: int, size: int) -> Tensor:
+    """What lies on the canvas, written into zeros."""
+    patch, half = canvas.new_zeros(size, size), size // 2
+    up, left = row - half, column - half
+    seen = canvas[max(up, 0) : max(up + size, 0), max(left, 0) : max(left + size, 0)]
+    down, right = max(-up, 0), max(-left, 0)
+    patch[down : down + seen.shape[0], right : right + seen.shape[1]] = seen
+    return patch
+
+
+def _moments(p: float, reward_left: float, reward_right: float, baseline: float) -> Tensor:
+    """The variance as the mean square of what is left of the mean."""
+    share = torch.tensor([p, 1 - p])
+    draws = (torch.tensor([reward_left, reward_right]) - baseline) * torch.tensor([1.0, -1.0]) / share
+    mean = (share * draws).sum()
+    return torch.stack([mean, share @ (draws - mean).square()])
+
+
+def _joined(state: Tensor, read: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
+    """One matrix for state and place, side by side."""
+    pairs = torch.cat([state.expand(len(read), -1), read], dim=1)
+    scores = torch.cat([w_query, w_key]).T.matmul(pairs[..., None])[..., 0].tanh().mul(v).sum(-1)
+    return torch.einsum("m,md->d", scores.softmax(0), read)
+
+
 RIGHT = {
     "same_word": ("c", "no"),
     "best_on_cut": ("d", "attention"),
@@ -31,10 +57,15 @@ RIGHT = {
     "most_right": (
         lambda counts: torch.stack([row.max() for row in counts]).sum() / counts.sum(),
         lambda c: (c.sum(-1) / c.sum()) @ (c.max(dim=1).values / c.sum(-1)),
+        lambda counts: counts.gather(1, counts.argmax(1, keepdim=True)).double().sum() / counts.sum(),
     ),
     "window_mask": (
         lambda n, radius: torch.ones(n, n, dtype=torch.bool).tril(radius).triu(-radius),
         lambda n, radius: torch.tensor([[abs(i - j) <= radius for j in range(n)] for i in range(n)]),
+        lambda n, radius: (
+            (torch.arange(n)[:, None] <= torch.arange(n) + radius)
+            & (torch.arange(n) <= torch.arange(n)[:, None] + radius)
+        ),
     ),
     "which_letters": ("b", "märz"),
     "all_the_same": ("b", "are all the same"),
@@ -44,6 +75,7 @@ RIGHT = {
     "one_place": (
         lambda n, m: (torch.arange(m) == m - 1).expand(n, m),
         lambda n, m: torch.tensor([[j + 1 == m for j in range(m)] for _ in range(n)]),
+        lambda n, m: torch.cat([torch.zeros(n, m - 1), torch.ones(n, 1)], dim=1).bool(),
     ),
     "how_often_33": ("a", "never"),
     "estimate_left": (5, "1 / 0.2"),
@@ -55,6 +87,9 @@ RIGHT = {
         lambda place, mean, std, reward, baseline: (
             torch.einsum("b,bk->bk", reward - baseline, place - mean) / (std * std)
         ),
+        lambda place, mean, std, reward, baseline: (
+            ((reward - baseline) * (place.T - mean.T)).T / torch.tensor(std).square()
+        ),
     ),
     "best_share": (
         _from_counts(lambda c: c.amax(1).sum() / c.sum()),
@@ -63,12 +98,20 @@ RIGHT = {
             .float()
             .mean()
         ),
+        lambda seen, tags: (
+            (torch.nn.functional.one_hot(seen).T @ torch.nn.functional.one_hot(tags)).max(1)[0].sum()
+            / len(tags)
+        ),
+        lambda seen, tags: torch.tensor(
+            sum(max(Counter(tags[seen == s].tolist()).values()) for s in set(seen.tolist())) / len(tags)
+        ),
     ),
     "kernel_regression": (
         lambda x, xs, ys, sigma: torch.softmax(-0.5 * ((x[:, None] - xs) / sigma) ** 2, dim=-1) @ ys,
         lambda x, xs, ys, sigma: torch.stack(
             [(w := (-((one - xs) ** 2) / (2 * sigma**2)).exp()) @ ys / w.sum() for one in x]
         ),
+        lambda x, xs, ys, sigma: torch.distributions.Normal(xs, sigma).log_prob(x[:, None]).softmax(1).mv(ys),
     ),
     "crop": (
         _pixel_by_pixel,
@@ -76,6 +119,7 @@ RIGHT = {
             row + size - size // 2 : row + size + size // 2 + 1,
             column + size - size // 2 : column + size + size // 2 + 1,
         ],
+        _clipped,
     ),
     "reinforce": (
         _by_gradient,
@@ -85,6 +129,7 @@ RIGHT = {
                 p * (1 - p) * ((reward_left - baseline) / p + (reward_right - baseline) / (1 - p)) ** 2,
             ]
         ),
+        _moments,
     ),
     "additive_step": (
         _by_the_library,
@@ -92,6 +137,7 @@ RIGHT = {
             torch.stack([torch.tanh(state @ w_query + row @ w_key) @ v for row in read]).softmax(0)[:, None]
             * read
         ).sum(0),
+        _joined,
     ),
     "word_before": (0.84, "21 / 25", "84 %"),
     "read_alignment": ("a", "A)"),

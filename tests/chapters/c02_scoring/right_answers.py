@@ -1,6 +1,17 @@
 """Right answers to the exercises of lesson 02, in many spellings; wrong ones to the open question."""
 
+import math
+
 import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class _Layer(torch.nn.Module):
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        scores = torch.matmul(query, key.transpose(-2, -1)) / torch.sqrt(torch.tensor(query.size(-1)))
+        return F.dropout(F.softmax(scores, dim=-1), 0.0) @ value
+
 
 RIGHT = {
     "ann_share": ("b", "B"),
@@ -10,12 +21,16 @@ RIGHT = {
     "padding_share": ("c", "71 %"),
     "ann_first": ("b", "[1, -1]"),
     "soft_look_up": (
-        lambda query, key, value: torch.softmax(query @ key.T, 1) @ value,
+        lambda query, key, value: (value.T @ torch.softmax(key @ query.T, 0)).T,
         lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0),
+        lambda q, k, v: torch.stack([torch.softmax(k @ row, 0) @ v for row in q]),
+        lambda q, k, v: (e := (q @ k.T).exp()) @ v / e.sum(1, keepdim=True),
     ),
     "without_padding": (
         lambda scores, real: (scores + torch.where(real, 0.0, -torch.inf).unsqueeze(1)).softmax(-1),
         lambda scores, real: torch.softmax(torch.where(real[:, None], scores, float("-inf")), 2),
+        lambda scores, real: (w := scores.softmax(-1) * real[:, None]) / w.sum(-1, keepdim=True),
+        lambda scores, real: F.softmax(scores.masked_fill(real.logical_not().unsqueeze(1), -1e9), dim=2),
     ),
     "who_learns": ("b", "B)"),
     "growth": ("b", "grows to 16 times"),
@@ -25,14 +40,20 @@ RIGHT = {
     "slopes": (
         lambda weights: torch.diag_embed(weights) - torch.outer(weights, weights),
         lambda w: torch.stack([w[i] * (torch.eye(len(w))[i] - w) for i in range(len(w))]),
+        lambda w: torch.eye(len(w)).sub(w).mul(w[:, None]),
     ),
     "scaled_scores": (
         lambda q, k: torch.einsum("nd,md->nm", q, k) * q.shape[1] ** -0.5,
-        lambda query, key: (query / query.shape[-1] ** 0.5) @ key.T,
+        lambda query, key: torch.stack([(key * q).sum(1) for q in query]) / torch.tensor(key.shape[1]).sqrt(),
+        lambda q, k: F.linear(q * q.shape[1] ** -0.25, k * q.shape[1] ** -0.25),
     ),
     "stable_weights": (
         lambda scores: (scores - torch.logsumexp(scores, -1, keepdim=True)).exp(),
         lambda scores: torch.softmax(scores, dim=-1),
+        lambda scores: scores.double().log_softmax(-1).exp(),
+        lambda scores: (e := torch.exp(scores - torch.max(scores, -1, keepdim=True)[0])).div(
+            e.sum(-1)[..., None]
+        ),
     ),
     "scaled_attention": (
         lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v),
@@ -41,12 +62,15 @@ RIGHT = {
             torch.softmax(torch.einsum("...nd,...md->...nm", q / q.shape[-1] ** 0.5, k), -1),
             v,
         ),
+        lambda q, k, v: (v.mT @ (k @ q.mT).div(math.sqrt(k.size(-1))).softmax(-2)).mT,
+        _Layer(),
     ),
     "additive_scores": (
         lambda q, k, wq, wk, v: torch.stack([torch.tanh(row + k @ wk) @ v for row in q @ wq]),
         lambda q, k, wq, wk, v: torch.einsum(
             "nmh,h->nm", torch.tanh((q @ wq).unsqueeze(1) + (k @ wk).unsqueeze(0)), v
         ),
+        lambda q, k, wq, wk, v: F.linear(torch.tanh((q @ wq).unsqueeze(1) + k @ wk), v[None]).squeeze(-1),
     ),
     "score_ratio": (7.389, "e**2", "exp(12) / exp(10)"),
     "unscaled_picture": ("b", " B ) "),

@@ -1,8 +1,19 @@
 """Right answers to the exercises of lesson 03, in many spellings; wrong ones to the open question."""
 
 import torch
+from torch import Tensor
 
 from lesson_lib.chapters.c03_matrix_form.exercises import without_loops
+
+
+def _mixed(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    scores = torch.baddbmm(query.new_zeros(1), query, key.mT, beta=0, alpha=query.shape[-1] ** -0.5)
+    return scores.softmax(-1).bmm(value)
+
+
+def _in_rows(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=1.0)
+
 
 RIGHT = {
     "table_shape": ("b", "(64, 8, 8)"),
@@ -16,25 +27,34 @@ RIGHT = {
         lambda x, w_q, w_k, w_v: (
             torch.einsum("bnd,dk,ek,bme->bnm", x, w_q, w_k, x).div(w_k.shape[1] ** 0.5).softmax(2) @ (x @ w_v)
         ),
+        lambda x, w_q, w_k, w_v: _mixed(
+            *(x @ torch.cat([w_q, w_k, w_v], 1)).split([w.shape[1] for w in (w_q, w_k, w_v)], dim=-1)
+        ),
     ),
     "both_masks": (
         lambda real: torch.ones(real.shape[1], real.shape[1]).tril().bool().logical_and(real.unsqueeze(1)),
         lambda real: (torch.arange(real.shape[1])[:, None] >= torch.arange(real.shape[1])) * real[:, None],
+        lambda real: real.unsqueeze(1).expand(-1, real.shape[1], -1).tril(),
     ),
     "without_loops": (
         lambda query, key, value: torch.nn.functional.scaled_dot_product_attention(
             query, key, value, scale=1.0
         ),
         lambda q, k, v: torch.einsum("nm,md->nd", torch.softmax(torch.einsum("nd,md->nm", q, k), dim=1), v),
+        lambda q, k, v: (e := (q @ k.T - (q @ k.T).max()).exp()) @ v / e.sum(1, keepdim=True),
     ),
     "mix_in_columns": (
         lambda V, A_prime: (A_prime.mT @ V.mT).mT,
         lambda V, A_prime: torch.einsum("dk,kq->dq", V, A_prime),
+        lambda V, A_prime: torch.stack([(V * a).sum(1) for a in A_prime.T], dim=1),
     ),
     "attention_in_columns": (
         lambda I, W_q, W_k, W_v: without_loops((W_q @ I).mT, (W_k @ I).mT, (W_v @ I).mT).mT,  # noqa: E741
         lambda I, W_q, W_k, W_v: torch.einsum(  # noqa: E741
             "vi,iq->vq", W_v @ I, torch.softmax(torch.einsum("kj,ki->ji", W_k @ I, W_q @ I), dim=0)
+        ),
+        lambda I, W_q, W_k, W_v: (  # noqa: E741
+            _in_rows(*(torch.cat([W_q, W_k, W_v]) @ I).T.split((len(W_q), len(W_k), len(W_v)), 1)).T
         ),
     ),
     "learned_numbers": (131072, "512 * (64 + 64 + 128)", "2 * 512 * 64 + 512 * 128"),

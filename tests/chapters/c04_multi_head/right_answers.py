@@ -29,6 +29,14 @@ RIGHT = {
             )
             @ w_output
         ),
+        lambda q, k, v, w_output, h: torch.einsum(
+            "bhnm,bmhd,hdo->bno",
+            (
+                torch.einsum("bnhd,bmhd->bhnm", _blocks(q, h), _blocks(k, h)) / (k.shape[2] // h) ** 0.5
+            ).softmax(-1),
+            _blocks(v, h),
+            w_output.unflatten(0, (h, -1)),
+        ),
     ),
     "heads_apart": (
         lambda x, n_heads: torch.stack(x.chunk(n_heads, dim=-1), dim=-3),
@@ -64,6 +72,7 @@ RIGHT = {
     "silent_head": (
         lambda w, head, h: w * (torch.arange(len(w)) // (len(w) // h) != head)[:, None],
         lambda w, head, h: torch.cat([block * (i != head) for i, block in enumerate(w.chunk(h))]),
+        lambda w, head, h: w.unflatten(0, (h, -1)).index_fill(0, torch.tensor(head), 0.0).flatten(0, 1),
     ),
     "may_look": (
         lambda attn_mask, key_padding_mask: ~attn_mask & ~key_padding_mask[:, None, None, :],

@@ -16,6 +16,35 @@ def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Te
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
+def _in_steps_of_two(positions: Tensor, d: int) -> Tensor:
+    """As in many a tutorial: exp of a logarithm, and even and odd columns are written."""
+    codes = positions.new_zeros(len(positions), d)
+    frequencies = torch.exp(torch.arange(0, d, 2).to(positions) * (-math.log(10000.0) / d))
+    codes[:, 0::2] = torch.sin(positions.unsqueeze(1) * frequencies)
+    codes[:, 1::2] = torch.cos(positions.unsqueeze(1) * frequencies)
+    return codes
+
+
+def _by_diagonals(delta: float, frequencies: Tensor) -> Tensor:
+    angles = (delta * frequencies).repeat_interleave(2)
+    beside = angles.sin() * (torch.arange(len(angles)) % 2 == 0)
+    return torch.diag(angles.cos()) + torch.diag(beside[:-1], 1) - torch.diag(beside[:-1], -1)
+
+
+def _even_and_odd(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    angles = torch.outer(positions, frequencies)
+    a, b, turned = x[..., ::2], x[..., 1::2], torch.empty_like(x)
+    turned[..., ::2] = a * angles.cos() - b * angles.sin()
+    turned[..., 1::2] = a * angles.sin() + b * angles.cos()
+    return turned
+
+
+def _by_assignment(outputs: Tensor, order: Tensor) -> Tensor:
+    back = torch.zeros_like(outputs)
+    back[order] = outputs
+    return back
+
+
 RIGHT = {
     "dog_in_both": ("a", "yes"),
     "shuffled_points": ("a", "stays exactly the same"),
@@ -29,10 +58,16 @@ RIGHT = {
     "one_clock": (
         lambda angle: rotation(angle.item(), 2),
         lambda angle: torch.linalg.matrix_exp(angle * table([[0.0, 1.0], [-1.0, 0.0]])),
+        lambda angle: torch.eye(2) * angle.cos() + table([[0.0, 1.0], [-1.0, 0.0]]) * angle.sin(),
+        lambda angle: torch.stack([angle.cos(), angle.sin(), -angle.sin(), angle.cos()]).view(2, 2),
     ),
     "turn_rows": (
         lambda x, frequency: _as_complex_numbers(x, torch.arange(len(x)), table([frequency])),
         lambda x, frequency: torch.stack([row @ rotation(i * frequency, 2) for i, row in enumerate(x)]),
+        lambda x, frequency: (
+            (t := torch.arange(len(x))[:, None] * frequency).cos() * x
+            + t.sin() * x.flip(-1) * table([-1.0, 1.0])
+        ),
     ),
     "learned_at_128": (0.28, "35 / 125"),
     "striped": ("b", "Shaw, ALiBi, rotary"),
@@ -42,22 +77,31 @@ RIGHT = {
     "alibi_bias": (
         lambda n, slope: slope * alibi(n, 8)[0] / 0.5,
         lambda n, slope: table([[-slope * abs(i - j) for j in range(n)] for i in range(n)]),
+        lambda n, slope: slope * torch.minimum(i := torch.arange(n) - torch.arange(n).unsqueeze(1), -i),
+        lambda n, slope: (
+            -torch.cdist(torch.arange(n).float()[:, None], torch.arange(n).float()[:, None]) * slope
+        ),
     ),
     "squeezed": (
         lambda n, trained: torch.arange(n) / max(1, n / trained),
         lambda n, trained: table([i if n <= trained else i * trained / n for i in range(n)]),
+        lambda n, trained: torch.arange(n).float() if n <= trained else torch.arange(n) * trained / n,
+        lambda n, trained: torch.linspace(0, (n - 1) * min(trained, n) / n, n),
     ),
     "put_back": (
         lambda outputs, order: torch.empty_like(outputs).index_copy(0, order, outputs),
         lambda outputs, order: torch.stack(
             [outputs[(order == t).nonzero()[0, 0]] for t in range(len(order))]
         ),
+        lambda outputs, order: torch.eye(len(order))[order].T @ outputs,
+        _by_assignment,
     ),
     "code_row": (
         lambda position, d: table(
             [(math.sin, math.cos)[c % 2](position / 10000 ** ((c - c % 2) / d)) for c in range(d)]
         ),
         lambda position, d: sinusoidal(int(position) + 1, d)[-1],
+        lambda position, d: _in_steps_of_two(table([position]), d)[0],
     ),
     "waves": (
         lambda positions, d: torch.stack(
@@ -70,23 +114,24 @@ RIGHT = {
                 for i in positions
             ]
         ),
+        _in_steps_of_two,
     ),
     "shift_matrix": (
         _right_blocks,
         lambda delta, frequencies: torch.linalg.matrix_exp(
             delta * torch.block_diag(*(w * table([[0.0, 1.0], [-1.0, 0.0]]) for w in frequencies))
         ),
+        _by_diagonals,
     ),
     "offset_rows": (
         lambda query_positions, key_positions, radius: (
             key_positions - query_positions[:, None] + radius
         ).clamp(0, 2 * radius),
         lambda i, j, r: torch.stack([torch.clamp(j - one, min=-r, max=r) + r for one in i]),
+        lambda i, j, r: (j[None, :, None] - i[:, None, None] >= torch.arange(1 - r, r + 1)).sum(-1),
+        lambda i, j, r: torch.where((far := j - i[:, None]) > r, 2 * r, torch.where(far < -r, 0, far + r)),
     ),
-    "turned": (
-        _token_by_token,
-        _as_complex_numbers,
-    ),
+    "turned": (_token_by_token, _as_complex_numbers, _even_and_odd),
     "wavelength": ("200 * pi", 628.3185, "2 * pi * 10000**(8 / 16)"),
     "shaw_numbers": (544, "2 * (2 * 8 + 1) * 16", "17 * 16 + 17 * 16"),
     "code_products": ("a", "(A)"),

@@ -1,5 +1,6 @@
 """Right answers to the exercises of lesson 06, in many spellings; wrong ones to the open question."""
 
+import math
 from typing import Any
 
 import torch
@@ -93,6 +94,29 @@ def _powers(logits: Tensor, temperature: float) -> Tensor:
     return p / p.sum(-1, keepdim=True)
 
 
+def _in_place(x: Tensor, attention: Sublayer, feed_forward: Sublayer, norms: tuple) -> Tensor:
+    y = x.clone()
+    y += attention(x, x, x)
+    y = norms[0](y)
+    return norms[1](y + feed_forward(y))
+
+
+def _added_up(
+    x: Tensor, memory: Tensor, own: Sublayer, other: Sublayer, last: Sublayer, norms: tuple
+) -> Tensor:
+    x = norms[0](torch.stack([x, own(x, x, x)]).sum(0))
+    x = norms[1](torch.stack([x, other(x, memory, memory)]).sum(0))
+    return norms[2](torch.stack([x, last(x)]).sum(0))
+
+
+def _all_texts_at_once(model: Sublayer, before: Tensor, other: int) -> Tensor:
+    """Text i of the batch is changed at i; changes are counted below the diagonal."""
+    n = before.shape[1]
+    changed = torch.where(torch.eye(n, dtype=torch.bool)[:, None], other, before)  # (n, b, n)
+    change = model(changed.flatten(0, 1)).unflatten(0, (n, -1)) - model(before)
+    return change.abs().sum((1, 3)).tril(-1).sum(1)
+
+
 RIGHT = {
     "alike": ("b", "nearly all the same way"),
     "standard_token": ("-3 / sqrt(5)", -1.34, "-1.3416"),
@@ -103,6 +127,10 @@ RIGHT = {
         lambda x, attention, feed_forward, norms: norms[1](
             feed_forward(norms[0](attention(x, x, x) + x)) + norms[0](attention(x, x, x) + x)
         ),
+        lambda x, attention, feed_forward, norms: _through(
+            x, (lambda y: attention(y, y, y), feed_forward), norms
+        ),
+        _in_place,
     ),
     "decoder_layer": (
         _right_decoder,
@@ -115,6 +143,7 @@ RIGHT = {
             ),
             norms,
         ),
+        _added_up,
     ),
     "who_looks": ("c", "(11, 20)"),
     "padded_loss": ("b", "too low"),
@@ -143,6 +172,7 @@ RIGHT = {
                 for i in range(before.shape[1])
             ]
         ),
+        _all_texts_at_once,
     ),
     "learning_rates": (
         _right_rates,
@@ -152,6 +182,12 @@ RIGHT = {
                 step / warm,
                 0.5 + 0.5 * torch.cos(torch.pi * ((step - warm) / (steps - warm)).clamp(min=0)),
             )
+        ),
+        lambda step, steps, warm, peak: torch.tensor(
+            [
+                peak * (s / warm if s <= warm else math.cos(math.pi / 2 * (s - warm) / (steps - warm)) ** 2)
+                for s in step.tolist()
+            ]
         ),
     ),
     "wrong_start": ("b", "a year that begins with 1, then the right month and day"),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn.exercises import (
@@ -124,6 +125,28 @@ def _by_two_moves(h: int, w: int, down: int, right: int) -> Tensor:
     return torch.kron(*moves)
 
 
+def _by_numbers(h: int, w: int, down: int, right: int) -> Tensor:
+    """The number of the pixel that is looked at, one-hot, where it lies on the picture."""
+    row, column = torch.arange(h * w) // w + down, torch.arange(h * w) % w + right
+    there = (row >= 0) & (row < h) & (column >= 0) & (column < w)
+    place = torch.where(there, row * w + column, 0)
+    return torch.nn.functional.one_hot(place, h * w).float().masked_fill(~there[:, None], 0.0)
+
+
+def _none_but(logits: Tensor, kind: Tensor, query: Tensor) -> Tensor:
+    """As if all said 'no object', and then mended for those that answer."""
+    lost = logits.logsumexp(1) - logits[:, -1]
+    mended = torch.nn.functional.cross_entropy(logits[query], kind, reduction="sum")
+    return (lost.sum() - lost[query].sum() + mended) / len(logits)
+
+
+def _one_query(patches: Tensor, class_token: Tensor) -> Tensor:
+    """Only the class token asks."""
+    tokens = torch.cat([class_token.repeat(len(patches), 1, 1), patches], 1)
+    weights = (tokens @ class_token / len(class_token) ** 0.5).softmax(-1)
+    return torch.einsum("bn,bnd->bd", weights, tokens)
+
+
 RIGHT = {
     "enough_heads": ("c", "no number is enough"),
     "edge_heads": ("b", "two"),
@@ -142,6 +165,7 @@ RIGHT = {
                 *((w @ x.flatten(2)).mT for w in (w_q, w_k, w_v))
             ).mT.view_as(x)
         ),
+        lambda x, w_q, w_k, w_v, gamma: _block_of_columns(x, w_q * len(w_k) ** -0.5, w_k, w_v, gamma),
     ),
     "set_loss_of_kinds": (
         _query_by_query,
@@ -151,6 +175,7 @@ RIGHT = {
                 (torch.zeros(len(logits), dtype=torch.long) + logits.shape[1] - 1).scatter(0, query, kind),
             ].mean()
         ),
+        _none_but,
     ),
     "patch_table": ("c", "65,536"),
     "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
@@ -159,6 +184,10 @@ RIGHT = {
     "cut_patches": (
         lambda picture, side: _unfolded(picture[None, None], side)[0],
         lambda picture, side: patchify(picture[None, None], side)[0],
+        lambda picture, side: picture.unfold(0, side, side).unfold(1, side, side).reshape(-1, side**2),
+        lambda picture, side: (
+            picture.view(len(picture) // side, side, -1, side).permute(0, 2, 1, 3).flatten(2).flatten(0, 1)
+        ),
     ),
     "class_answer": (
         lambda patches, class_token: torch.stack(
@@ -176,13 +205,15 @@ RIGHT = {
             ]
             * 3
         )[:, 0],
+        _one_query,
     ),
-    "shift_weights": (_by_offsets, _by_two_moves),
+    "shift_weights": (_by_offsets, _by_two_moves, _by_numbers),
     "head_vector": (
         lambda centre, sharpness: torch.tensor(
             [-sharpness, *(2 * sharpness * place for place in centre.tolist())]
         ),
         lambda centre, sharpness: sharpness * torch.cat([-torch.ones(1), 2 * centre]),
+        lambda centre, sharpness: pad(2 * sharpness * centre, (1, 0), value=-sharpness),
     ),
     "nine_heads": (_heads(), _as_products, _by_attend),
     "patch_rows": (_unfolded, _slice_by_slice, _by_convolution),

@@ -1,5 +1,7 @@
 """Right answers to the exercises of lesson 08, in many spellings; wrong ones to the open question."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -10,7 +12,7 @@ from lesson_lib.linear import feature_map
 def _gru(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
     (new_r, new_z, new_n), (old_r, old_z, old_n) = (x @ W.T + b).chunk(3, -1), (state @ U.T + c).chunk(3, -1)
     z, n = (new_z + old_z).sigmoid(), (new_n + (new_r + old_r).sigmoid() * old_n).tanh()
-    return (1 - z) * n + z * state
+    return n + z * (state - n)
 
 
 def _gru_by_lerp(x: Tensor, state: Tensor, W: Tensor, U: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -136,12 +138,37 @@ def _backwards(u: float, states: Tensor) -> Tensor:
     return slope
 
 
+def _by_hand(summed: Tensor, cell: Tensor) -> Tensor:
+    d = len(cell)
+    i, f, o = (1 / (1 + torch.exp(-summed[k * d : (k + 1) * d])) for k in (0, 1, 3))
+    new = f * cell + i * torch.tanh(summed[2 * d : 3 * d])
+    return torch.cat([o * new.tanh(), new]).view(2, d)
+
+
+def _state_with_ones(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """z is a last column of S."""
+    state, outputs = key.new_zeros(value.shape[1] + 1, key.shape[1]), []
+    for i, v in enumerate(pad(value, (0, 1), value=1.0)):
+        state = torch.addr(state, v, key[i])
+        outputs.append(state.mv(query[i])[:-1] / state.mv(query[i])[-1])
+    return torch.stack(outputs)
+
+
+def _token_by_token(key: Tensor, value: Tensor, gate: Tensor) -> Tensor:
+    """The first token's own state, then a product of all tokens behind it."""
+    S = torch.einsum("k,v->kv", key[0], value[0])
+    for i in range(1, len(key)):
+        S = torch.addr(S, key[i], value[i], beta=float(gate[i]))
+    return S
+
+
 RIGHT = {
     "trained_near": ("c", "all, or nearly all"),
-    "lstm_step": (_gates_first, _by_lstm_cell),
+    "lstm_step": (_gates_first, _by_lstm_cell, _by_hand),
     "way_back": (
         _backwards,
         lambda u, states: u ** (len(states) - 1) * torch.prod(1 - states[1:].square()),
+        lambda u, states: torch.tensor(math.prod(u * (1 - h**2) for h in states[1:].tolist())),
     ),
     "kept_and_heard": ("c", "less than a billionth"),
     "gates_opened": ("b", "is right"),
@@ -153,10 +180,14 @@ RIGHT = {
         lambda n, d, rows: (rows * d * d * torch.ones(n + 1, dtype=torch.float64)).index_fill_(
             0, torch.tensor([0]), float(n * rows * d * d)
         ),
+        lambda n, d, rows: torch.cat(
+            [torch.full((1,), n * rows * d * d), torch.full((n,), rows * d * d)]
+        ).double(),
     ),
     "time_on": (
         lambda stages, wait, rate: len(stages) * wait + stages.sum() / rate,
         lambda stages, wait, rate: sum(wait + products / rate for products in stages),
+        lambda stages, wait, rate: stages.div(rate).add(wait).cumsum(0)[-1],
     ),
     "faster_products": ("c", "one about 50 times as long"),
     "many_texts": ("a", "about twice"),
@@ -164,10 +195,10 @@ RIGHT = {
     "fading_attention": (_faded, _as_one_state, _glued),
     "brackets_save": (200_000, "2 * 10 * 1000 * 10", "200,000"),
     "second_output": (5, "20 / 4"),
-    "by_state": (_by_sums, _by_triangle),
+    "by_state": (_by_sums, _by_triangle, _state_with_ones),
     "fifth_name": ("d", " (D)"),
     "three_numbers": ("b", "B"),
-    "gated_state": (_gated_at_once, _gated_in_place),
+    "gated_state": (_gated_at_once, _gated_in_place, _token_by_token),
     "best_gate": ("b", "b)"),
     "states_at_once": (_doubling, _by_halves, _in_slices),
     "lstm_meets_attention": (288, "6 * 48", "(16 - 4) * 48 / 2"),

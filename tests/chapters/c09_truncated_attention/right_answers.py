@@ -27,8 +27,8 @@ def _pair_by_pair(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
 
 
 def _dilated(queries: Tensor, keys: Tensor, radius: int, step: int) -> Tensor:
-    far = keys - queries[:, None]
-    return (far.abs() <= radius * step) & (far % step == 0)
+    steps = step * torch.arange(-radius, radius + 1, device=keys.device)
+    return (keys[:, None] == (queries[:, None] + steps)[:, None]).any(-1)
 
 
 def _by_lists(queries: Tensor, keys: Tensor, radius: int, step: int) -> Tensor:
@@ -132,8 +132,29 @@ RIGHT = {
     "who_names_most": ("a", "the one with the radius 5"),
     "far_keys_hidden": ("c", "fewer"),
     "mask_saves": ("c", "all"),
-    "keys_of_blocks": (_pieces, _block_for_block),
-    "who_is_seen": (_band_in_pieces, _by_places),
+    "keys_of_blocks": (
+        _pieces,
+        _block_for_block,
+        lambda x, radius, block: pad(x, (0, 0, radius, radius))[
+            torch.arange(0, len(x), block)[:, None] + torch.arange(block + 2 * radius)
+        ],
+    ),
+    "who_is_seen": (
+        _band_in_pieces,
+        _by_places,
+        lambda n, radius, block: torch.tensor(
+            [
+                [
+                    [
+                        max(0, i - radius) <= first + c - radius <= min(n - 1, i + radius)
+                        for c in range(block + 2 * radius)
+                    ]
+                    for i in range(first, first + block)
+                ]
+                for first in range(0, n, block)
+            ]
+        ),
+    ),
     "beyond_reach": ("b", "one in eight, as by guessing"),
     "layers_until": (_layers, _by_floats, _pair_by_pair),
     "dilated_window": (_dilated, _by_lists, _offset_by_offset),

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c10_graph_attention import real_graph_asked
 from lesson_lib.chapters.c10_graph_attention.exercises import (
     _log_of_weights,
     _messages_by_table,
@@ -161,12 +160,30 @@ def _pooled_by_table(x: Tensor, graph: Tensor, n_graphs: int) -> Tensor:
     return table / table.sum(-1, keepdim=True) @ x
 
 
+def _with_a_slope(z: Tensor, a_query: Tensor, a_key: Tensor, edge_index: Tensor) -> Tensor:
+    """Both numbers of each node in one product; the slope where they are negative."""
+    asks, answers = (z @ torch.stack([a_query, a_key], 1)).unbind(1)
+    scores = asks.index_select(0, edge_index[1]) + answers.index_select(0, edge_index[0])
+    return scores * torch.where(scores < 0, 0.2, 1.0)
+
+
+def _batched_by_place(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> Tensor:
+    """The graph of each edge is found by how many edges are before it."""
+    graph = torch.bucketize(torch.arange(edge_index.shape[1]), n_edges.cumsum(0), right=True)
+    return edge_index + torch.nn.functional.pad(n_nodes.cumsum(0)[:-1], (1, 0))[graph]
+
+
+def _batched_by_parts(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> Tensor:
+    parts = edge_index.split(n_edges.tolist(), dim=1)
+    return torch.cat([part + n_nodes[:g].sum() for g, part in enumerate(parts)], dim=1)
+
+
 RIGHT = {
     "strangers_share": ("c", "C"),
     "scores_left": (190, "2 * 78 + 34"),
     "along_edges": (_target_by_target, _divided_last, _with_the_library),
     "without_the_bend": ("a", "A"),
-    "gat_scores": (_bent_by_hand, _one_product),
+    "gat_scores": (_bent_by_hand, _one_product, _with_a_slope),
     "two_labels": ("c", "c)"),
     "sum_of_messages": (_summed(), _messages_by_loop, _messages_by_table),
     "attend_to_known": (
@@ -191,8 +208,14 @@ RIGHT = {
     "dealt_by_lot": ("b", "(B)"),
     "even_or_learned": ("b", "nobody, by 10 points"),
     "wrong_edges": ("c", "less than 35 %"),
-    "batch_graphs": (real_graph_asked.batch_graphs, _batched_by_loop),
-    "pool_mean": (real_graph_asked.pool_mean, _pooled_by_table),
+    "batch_graphs": (_batched_by_place, _batched_by_loop, _batched_by_parts),
+    "pool_mean": (
+        lambda x, graph, n_graphs: torch.stack([x[graph == g].mean(0) for g in range(n_graphs)]),
+        _pooled_by_table,
+        lambda x, graph, n_graphs: torch.zeros(n_graphs, x.shape[1]).scatter_reduce(
+            0, graph[:, None].expand_as(x), x, "mean", include_self=False
+        ),
+    ),
     "three_neighbours": (
         16,
         "96 / 6",

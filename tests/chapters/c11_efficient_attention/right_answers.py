@@ -17,6 +17,7 @@ from lesson_lib.chapters.c11_efficient_attention.exercises import (
     _head_by_head,
 )
 from lesson_lib.efficient import Partial, attend_part, merge
+from lesson_lib.masks import window
 
 
 def _low(
@@ -252,23 +253,72 @@ def _the_other_way_round(query: Tensor, key: Tensor, value: Tensor, machines: in
     return torch.cat([a / b for a, b in zip(above, below, strict=True)])
 
 
+def _side_by_side(top: Tensor, total: Tensor, mixed: Tensor, scores: Tensor, value: Tensor) -> Any:
+    """What was kept stands as a first column of the tile."""
+    both = torch.cat([top, scores], dim=1)
+    new = both.max(dim=1, keepdim=True).values
+    old, weights = (both - new).exp().tensor_split([1], dim=1)
+    return new, total * old + weights.sum(1)[:, None], torch.addmm(mixed * old, weights, value)
+
+
+def _by_torch(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, n_heads: int) -> Tensor:
+    """One product for all three, and torch's own sharing."""
+    width, cuts = w_query.shape[1] // n_heads, [w.shape[1] for w in (w_query, w_key, w_value)]
+    tables = torch.cat([w_query, w_key, w_value], dim=1)
+    q, k, v = (table.view(1, len(x), -1, width).transpose(1, 2) for table in (x @ tables).split(cuts, dim=1))
+    made = torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    return made.transpose(1, 2).reshape(len(x), -1)
+
+
+def _rolled(query: Tensor, key: Tensor, value: Tensor, machines: int) -> Tensor:
+    """All machines at once: a block each, as a batch; the keys move on by a block."""
+    size = len(query) // machines
+    q, k, v = (x.unflatten(0, (machines, size)) for x in (query, key, value))
+    whole = attend_part(q, k, v)
+    for turn in range(1, machines):
+        whole = merge(whole, attend_part(q, k.roll(turn, 0), v.roll(turn, 0)))
+    return whole.output.flatten(0, 1)
+
+
 RIGHT = {
     "who_can_win": ("c", "seven"),
-    "with_global": (_by_distance, _by_rows),
+    "with_global": (
+        _by_distance,
+        _by_rows,
+        lambda n, radius, n_global: torch.where(
+            torch.minimum(torch.arange(n)[:, None], torch.arange(n)) < n_global, True, window(n, radius)
+        ),
+    ),
     "through_one_token": ("c", "c)"),
     "mixed_keys": (25, "(15 + 35) / 2", "0.5 * 15 + 0.5 * 35"),
-    "random_features": (_with_powers, _inside_the_exponent),
+    "random_features": (
+        _with_powers,
+        _inside_the_exponent,
+        lambda x, directions: (
+            torch.exp((directions**2).sum(1) / 2 - torch.cdist(x / x.shape[1] ** 0.25, directions) ** 2 / 2)
+            / math.sqrt(len(directions))
+        ),
+    ),
     "right_on_average": ("b", "about 40 %"),
     "enough_to_keep": ("b", "the output, and the sum of the exponentials, 4"),
-    "one_tile": (exact_and_fast.one_tile, exact_and_fast._by_sums, _key_after_key),
+    "one_tile": (_side_by_side, exact_and_fast._by_sums, _key_after_key),
     "twice_as_long": ("a", "A)"),
     "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),
-    "with_shared_keys": (exact_and_fast.with_shared_keys, exact_and_fast._head_by_head, _own_groups),
+    "with_shared_keys": (_by_torch, exact_and_fast._head_by_head, _own_groups),
     "wrong_neighbours": ("c", "no error, other outputs"),
     "merged_of_two": ("b", "34.375"),
-    "merge_outputs": (_shares_by_division, _query_by_query),
+    "merge_outputs": (
+        _shares_by_division,
+        _query_by_query,
+        lambda output_a, sum_a, output_b, sum_b: torch.lerp(
+            output_b, output_a, sum_a.div(sum_a + sum_b).unsqueeze(1)
+        ),
+        lambda output_a, sum_a, output_b, sum_b: torch.einsum(
+            "pn,pnd->nd", torch.stack([sum_a, sum_b]).log().softmax(0), torch.stack([output_a, output_b])
+        ),
+    ),
     "hand_overs": ("b", "3"),
-    "in_a_ring": (_by_lists, _the_other_way_round),
+    "in_a_ring": (_by_lists, _the_other_way_round, _rolled),
     "smallest_ring": ("b", "4"),
     "billion_time": ("c", "months"),
     "merge_two": (
@@ -282,7 +332,9 @@ RIGHT = {
     "low_rank": (
         _low(),
         lambda query, key, value, E, F: attend(query, E @ key, F @ value).output,
-        lambda query, key, value, E, F: attend(query, E @ key, F @ value, weights=False).output,
+        lambda query, key, value, E, F: torch.nn.functional.scaled_dot_product_attention(
+            query, E @ key, F @ value
+        ),
         lambda query, key, value, E, F: (
             (torch.einsum("nd,rm,md->nr", query, E, key) / key.shape[1] ** 0.5).softmax(1)
             @ torch.einsum("rn,nd->rd", F, value)

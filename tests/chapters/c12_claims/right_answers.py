@@ -26,13 +26,31 @@ def _one_by_one(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
     return torch.tensor(sum(own) / len(own), device=x.device)
 
 
+def _by_shares(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    """exp(0) is 1."""
+    shares = torch.where(mask, (query @ key.T / query.shape[1] ** 0.5).exp(), 1.0)
+    return shares @ value / shares.sum(1, keepdim=True)
+
+
+def _assigned(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+    scores = torch.matmul(query, key.transpose(0, 1)) / query.size(-1) ** 0.5
+    scores[~mask] = 0
+    return torch.nn.functional.softmax(scores, dim=-1) @ value
+
+
+def _regrouped(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
+    """Both matrices are one; the place of each largest score, by topk."""
+    scores = x @ (w_query @ w_key.T) @ x.T
+    return (scores.topk(1).indices[:, 0] == torch.arange(len(x))).sum() / len(x)
+
+
 RIGHT = {
     "strangers_weight": ("b", "0.155"),
-    "to_the_letter": (_times_the_mask, _by_where),
+    "to_the_letter": (_times_the_mask, _by_where, _by_shares, _assigned),
     "square_errors": ("a", "none"),
     "how_many_hold": ("a", "two"),
     "infinite_value": ("c", "nan"),
     "output_two": ("2 + 8 + 0", 10),
     "output_three": (10.1, "2 + 7.8 + 0.3", "1.9997 + 7.7599 + 0.3584"),
-    "share_on_itself": (_by_largest, _one_by_one),
+    "share_on_itself": (_by_largest, _one_by_one, _regrouped),
 }

@@ -1,5 +1,7 @@
 """Right answers to what the parts of chapter 13 ask, in several spellings."""
 
+import heapq
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -17,10 +19,6 @@ def _normed_by_norm(x: Tensor, gain: Tensor) -> Tensor:
 
 def _normed_by_torch(x: Tensor, gain: Tensor) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), gain, eps=1e-6)
-
-
-def _capped_by_hand(scores: Tensor, cap: float) -> Tensor:
-    return torch.tanh(scores / cap) * cap
 
 
 def _capped_by_exp(scores: Tensor, cap: float) -> Tensor:
@@ -178,36 +176,179 @@ def _sink_behind(query: Tensor, key: Tensor, value: Tensor, sink: float, tile: i
     return shares @ value
 
 
+def _normed_by_length(x: Tensor, gain: Tensor) -> Tensor:
+    length = torch.linalg.vector_norm(x.double(), dim=-1, keepdim=True)
+    return (x / (length**2 / x.shape[-1] + 1e-6) ** 0.5 * gain).to(x.dtype)
+
+
+def _sink_by_cat(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sink: float) -> Tensor:
+    seen = torch.cat((mask, torch.ones(len(q), 1, dtype=torch.bool)), dim=1)
+    bias = F.pad(torch.zeros(mask.shape), (0, 1), value=sink)
+    keys, values = (
+        torch.vstack((k, torch.zeros(1, k.shape[1]))),
+        torch.vstack((v, torch.zeros(1, v.shape[1]))),
+    )
+    return attend(q, keys, values, mask=seen, score_bias=bias)[0]
+
+
+def _by_diagonal(x: Tensor, sharp: float) -> Tensor:
+    before = torch.diag(torch.ones(len(x) - 1), -1).bool()
+    copied = attend(x, x, x, mask=before).output
+    return attend(sharp * x, copied, x, mask=causal(len(x))).output
+
+
+def _head_by_hand(x: Tensor, w_query: Tensor, w_key: Tensor, head: int, d_k: int) -> Tensor:
+    """All heads are cut, one of each is used; the mask is added."""
+    queries, keys = (w.view(-1, d_k, w.shape[1]) for w in (w_query, w_key))
+    q = torch.einsum("nd,kd->nk", x, queries[head])
+    k = torch.einsum("nd,kd->nk", x, keys[head * len(keys) // len(queries)])
+    scores = rotary(q, pairing="half-split") @ rotary(k, pairing="half-split").T / d_k**0.5
+    return (scores + torch.full_like(scores, -torch.inf).triu(1)).softmax(-1)
+
+
+def _layer_by_torch(
+    tokens: Tensor, table: Tensor, gains: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor,
+    w_output: Tensor, head_gains: Tensor, window: int,
+) -> Tensor:  # fmt: skip
+    """One product for queries, keys and values, torch's sharing, a mask of two triangles."""
+    d_k, n = head_gains.shape[1], len(tokens)
+    x = table[tokens] * table.shape[1] ** 0.5
+    inner = F.rms_norm(x, x.shape[1:]) * (1 + gains[0])
+    q, k, v = (
+        part.view(n, -1, d_k).transpose(0, 1)
+        for part in (inner @ torch.cat((w_query, w_key, w_value)).T).split(
+            [len(w) for w in (w_query, w_key, w_value)], dim=1
+        )
+    )
+    q, k = (
+        rotary(F.rms_norm(part, (d_k,)) * (1 + gain), pairing="half-split")
+        for part, gain in zip((q, k), head_gains, strict=True)
+    )
+    seen = torch.ones(n, n, dtype=torch.bool).tril().triu(1 - window)
+    out = F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=seen, enable_gqa=True)[0]
+    x = x + F.linear(out.transpose(0, 1).reshape(n, -1), w_output)
+    return F.linear(F.rms_norm(x, x.shape[1:]) * (1 + gains[1]), table)
+
+
+def _prompt_in_chunks(x: Tensor, w_qkv: Tensor, w_out: Tensor, n_heads: int, chunk: int) -> Tensor:
+    """Chunk by chunk, with keys and values in lists."""
+    keys, values, rows, read = [], [], [], 0
+    for part in x.split(chunk):
+        q, k, v = (part @ w_qkv.T).view(len(part), 3, n_heads, -1).permute(1, 2, 0, 3)
+        keys.append(rotary(k, read, pairing="half-split"))
+        values.append(v)
+        read += len(part)
+        asked = rotary(q, read - len(part), pairing="half-split")
+        mask = causal(read, queries=len(part))
+        rows.append(
+            F.linear(
+                merge_heads(attend(asked, torch.cat(keys, 1), torch.cat(values, 1), mask=mask).output), w_out
+            )
+        )
+    return torch.cat(rows)
+
+
+def _window_with_a_short_cache(
+    x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor, window: int, chunk: int
+) -> Tensor:
+    """One token at a time; of the cache the last `window` tokens stay."""
+    keys, values, rows = x.new_zeros(0, len(w_key)), x.new_zeros(0, len(w_value)), []
+    for i, token in enumerate(x.split(1)):
+        keys = torch.cat((keys, rotary(token @ w_key.T, i, pairing="half-split")))[-window:]
+        values = torch.cat((values, token @ w_value.T))[-window:]
+        shares = (rotary(token @ w_query.T, i, pairing="half-split") @ keys.T / len(w_key) ** 0.5).softmax(-1)
+        rows.append(shares @ values)
+    return torch.vstack(rows)
+
+
+def _padding_hidden(tokens: Tensor, table: Tensor, weights: Tensor, pad: int) -> Tensor:
+    """The whole batch: distances are those of columns, so only the padding is to be hidden."""
+    real, n = tokens != pad, tokens.shape[1]
+    x = table[tokens]
+    for w in weights:
+        q, k, v = torch.einsum("bnd,ted->tbne", x, w[:3])
+        scores = rotary(q, pairing="half-split") @ rotary(k, pairing="half-split").mT / k.shape[-1] ** 0.5
+        scores = scores.masked_fill(~real[:, None] | torch.ones(n, n).triu(1).bool(), -1e9)
+        x = x + scores.softmax(-1) @ v @ w[3].T
+    return F.linear(x[:, -1], table)
+
+
+def _all_texts_at_the_end(start: int, table: Tensor, weights: Tensor, width: int, length: int) -> Tensor:
+    """A heap of texts, each with what it has cost."""
+    texts = [(0.0, [start])]
+    for _ in range(length):
+        longer = []
+        for cost, text in texts:
+            x = table[torch.tensor(text)]
+            q, k, v = (F.linear(x, w) for w in weights)
+            out = (F.softmax(k @ q[-1] / k.shape[1] ** 0.5, 0)[:, None] * v).sum(0)
+            costs = -F.log_softmax(table @ (x[-1] + out), dim=0)
+            longer += [(cost + more, [*text, token]) for token, more in enumerate(costs.tolist())]
+        texts = heapq.nsmallest(width, longer)
+    return torch.tensor(texts[0][1][1:])
+
+
+def _windowed_by_unfold(query: Tensor, key: Tensor, value: Tensor, window: int, block: int) -> Tensor:
+    """Each query has its own `window` keys; those before the text are hidden."""
+    keys, values = (F.pad(x, (0, 0, window - 1, 0)).unfold(0, window, 1) for x in (key, value))
+    scores = torch.einsum("nd,ndw->nw", query, keys) / query.shape[1] ** 0.5
+    missing = torch.arange(len(query))[:, None] + torch.arange(window) < window - 1
+    return torch.einsum("nw,ndw->nd", scores.masked_fill(missing, -torch.inf).softmax(1), values)
+
+
+def _less_than_all(query: Tensor, key: Tensor, value: Tensor, sink: float, tile: int) -> Tensor:
+    """What the sink takes is a factor at the end."""
+    output, log_sum = torch.zeros(len(query), value.shape[1]), torch.full((len(query), 1), -torch.inf)
+    for k, v in zip(key.split(tile), value.split(tile), strict=True):
+        scores = torch.einsum("nd,md->nm", query, k) / k.shape[1] ** 0.5
+        more = torch.logaddexp(log_sum, scores.logsumexp(1, keepdim=True))
+        output = output * (log_sum - more).exp() + (scores - more).exp() @ v
+        log_sum = more
+    return output * torch.sigmoid(log_sum - sink)
+
+
 RIGHT = {
     "window_of_128": ("b", "127"),
     "cache_with_windows": ("3.003", "12 * (131072 + 128) * 2048 / 2^30"),
     "ten_times_longer": ("b", "a hundred times as large"),
-    "normed": (_normed_by_norm, _normed_by_torch),
-    "capped": (_capped_by_hand, _capped_by_exp),
+    "normed": (_normed_by_norm, _normed_by_torch, _normed_by_length),
+    "capped": (
+        lambda scores, cap: cap * (2 * torch.sigmoid(2 * scores / cap) - 1),
+        _capped_by_exp,
+        lambda scores, cap: scores.double().div(cap).tanh().mul(cap).to(scores.dtype),
+    ),
     "loud_start": ("c", "the one with QK-norm alone"),
     "five_and_a_sink": ("b", "5/6, about .83"),
-    "with_sink": (_sink_by_pad, _sink_in_the_bias),
+    "with_sink": (_sink_by_pad, _sink_in_the_bias, _sink_by_cat),
     "what_follows": ("c", "a, after the first w"),
     "one_layer_copies": ("b", "no: it can find the first w, but that token's own row holds w, not a"),
-    "two_looks": (_shifted, _by_triangles),
-    "prefix_matching": (_by_index, _by_adding),
+    "two_looks": (_shifted, _by_triangles, _by_diagonal),
+    "prefix_matching": (
+        _by_index,
+        _by_adding,
+        lambda table, length: table[length:, 1 : length + 1].trace() / length,
+    ),
     "which_head_is_needed": ("c", "fewer than 10"),
     "longer_pieces": ("c", "fewer than 10"),
     "one_length_only": ("c", "fewer than 10"),
-    "head_weights": (_one_slice, open_a_model._all_heads),
+    "head_weights": (_one_slice, open_a_model._all_heads, _head_by_hand),
     "never_seen_name": ("c", "over .9"),
-    "read_early": (_read_with_linear, open_a_model._read_by_hand),
+    "read_early": (
+        _read_with_linear,
+        open_a_model._read_by_hand,
+        lambda x, gain, table: torch.rsqrt(x.pow(2).mean(1, True) + 1e-6) * (x @ (table * gain).T),
+    ),
     "which_layer": ("d", "behind layer 2"),
     "cut_the_brightest": ("c", "nearly .9"),
     "how_many_cuts": ("a", "two"),
     "row_to_carry": ("b", "that of the o"),
-    "logits_of": (_layer_by_einsum, traps._head_by_head),
-    "read_prompt": (_prompt_token_by_token, wild_caches._prompt_at_once),
-    "read_window": (_window_token_by_token, _window_in_chunks),
-    "next_logits": (_padding_moved_away, wild_caches._text_by_text),
-    "best_beam": (_all_beams_anew, wild_beams._without_cache),
-    "windowed": (_windowed_token_by_token, _windowed_in_halves),
-    "tiles_with_sink": (_sink_behind, wild_tiles._with_a_key_of_its_own),
+    "logits_of": (_layer_by_einsum, traps._head_by_head, _layer_by_torch),
+    "read_prompt": (_prompt_token_by_token, wild_caches._prompt_at_once, _prompt_in_chunks),
+    "read_window": (_window_token_by_token, _window_in_chunks, _window_with_a_short_cache),
+    "next_logits": (_padding_moved_away, wild_caches._text_by_text, _padding_hidden),
+    "best_beam": (_all_beams_anew, wild_beams._without_cache, _all_texts_at_the_end),
+    "windowed": (_windowed_token_by_token, _windowed_in_halves, _windowed_by_unfold),
+    "tiles_with_sink": (_sink_behind, wild_tiles._with_a_key_of_its_own, _less_than_all),
     "where_it_turns_wrong": (
         {"x": torch.tensor([[0.0, 2.0], [1.0, 1.0]], device="cpu"), "start": 256},
         (torch.ones(1, 4, device="cpu"), 100_003),
