@@ -239,6 +239,14 @@ def test_a_part_goes_on_with_what_passed_else_with_the_solution(monkeypatch, cap
     assert yours("shift_weights") is asked.solution
 
 
+def test_a_part_calls_an_answer_by_the_names_of_the_exercise(monkeypatch, capsys):
+    """Its own parameters may be called anything: a check calls by position, a part may write `down=1`."""
+    monkeypatch.setattr(engine, "_PASSED", {})
+    asked = EXERCISES["shift_weights"].solution
+    assert check(lambda rows, columns, y, x: asked(rows, columns, y, x), "shift_weights").passed
+    assert torch.equal(yours("shift_weights")(3, 5, right=2, down=1), asked(3, 5, 1, 2))
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
