@@ -206,7 +206,9 @@ class Write(Exercise):
         """The slip that gives what the answer gives: on the failing inputs, and on most of those that the
         answer gets wrong. Where both stop, each with an error of its own, the other inputs decide."""
         wanted = call(answer, failing)
-        alike = [slip for slip in self.slips if self._alike(wanted, call(self.wrong(slip), failing)) is not False]
+        alike = [
+            slip for slip in self.slips if self._alike(wanted, call(self.wrong(slip), failing)) is not False
+        ]
         if not alike:
             return None
         given = [(call(answer, case), case) for case in cases]

@@ -279,9 +279,7 @@ def _polarity(probe: Probe, scale: bool) -> None:
             " masked_fill(~mask, -inf) in place of a product"
         )
         if every.isfinite().all():
-            sentence = (
-                "a row that hides a key is nan: a hidden score of +inf, since inf - inf is nan; hide with -inf"
-            )
+            sentence = "a row that hides a key is nan: a hidden score of +inf, since inf - inf is nan; hide with -inf"
     elif _is(masked[..., mask], 0) and _is((masked - hidden)[..., ~mask], 0):
         sentence = (
             "hidden keys take all the weight, in equal parts: their scores are a large number where -inf is"
