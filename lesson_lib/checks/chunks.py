@@ -107,8 +107,8 @@ def _mixed(steps: Steps, x: Tensor, whole: Tensor) -> str:
     if all(values.close(a, b, NEAR) for a, b in kept):
         return ""
     return (
-        "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis of the"
-        " batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
+        "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis of"
+        " the batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
     )
 
 
@@ -175,8 +175,8 @@ def _ahead(steps: Steps, x: Tensor, first: int, pieces: list[int]) -> str:
     if not early:
         return ""
     return (
-        f"it sees token {last}, which comes after it in its piece: the future leaks, since later pieces have no"
-        " triangle of their own; causal(m, queries=n)"
+        f"it sees token {last}, which comes after it in its piece: the future leaks, since later pieces have"
+        " no triangle of their own; causal(m, queries=n)"
     )
 
 

@@ -26,8 +26,8 @@ Draw = Callable[..., Tensor]  # inputs.drawn
 Edit = tuple[str, ...]  # what to replace in a solution's text, and by what: old, new, old, new ...
 
 WOBBLES = (
-    "your function gives two different results for the same inputs: is dropout left on, is something random, or"
-    " remembered from call to call?"
+    "your function gives two different results for the same inputs: is dropout left on, is something random,"
+    " or remembered from call to call?"
 )
 
 

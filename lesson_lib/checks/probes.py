@@ -138,8 +138,8 @@ def _apart(probe: Probe, scale: bool) -> None:
     kept = (probe.call(*others)[0][0], output[0]), (probe.call(*firsts)[0][1], output[1])
     if not all(values.close(x, y, NEAR) for x, y in kept):
         sentence = (
-            "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis of"
-            " the batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
+            "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis"
+            " of the batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
         )
         if _is(probe.weights(q, k).sum(0), 1):
             sentence = "the softmax runs over the batch (dim=0): rows do not sum to 1; use dim=-1, the keys"
@@ -279,7 +279,9 @@ def _polarity(probe: Probe, scale: bool) -> None:
             " masked_fill(~mask, -inf) in place of a product"
         )
         if every.isfinite().all():
-            sentence = "a row that hides a key is nan: a hidden score of +inf, since inf - inf is nan; hide with -inf"
+            sentence = (
+                "rows that hide a key are nan: hidden scores are +inf, and inf - inf is nan; hide with -inf"
+            )
     elif _is(masked[..., mask], 0) and _is((masked - hidden)[..., ~mask], 0):
         sentence = (
             "hidden keys take all the weight, in equal parts: their scores are a large number where -inf is"
@@ -326,8 +328,8 @@ def _shared_out_again(probe: Probe) -> str:
     if not _is(alike[..., mask], 0.25) or _is(probe.weights(q, k, mask)[..., mask], 0.25):
         return ""
     return (
-        "hidden keys are taken out after the softmax, and the rest renormalised; where they had all the weight,"
-        " that is 0/0 (nan): set the hidden SCORES to -inf before the softmax"
+        "hidden keys are taken out after the softmax, and the rest renormalised; where they had all the"
+        " weight, that is 0/0 (nan): set the hidden SCORES to -inf before the softmax"
     )
 
 

@@ -264,7 +264,7 @@ write_without_padding = Write(
             "real[:, :, None]",
         ),
         "a hidden score of +inf: inf - inf is nan; write -inf": ("-torch.inf", "torch.inf"),
-        "a hidden score is a large number here, so it takes all the weight: the minus is missing, write -inf": (
+        "hidden scores are large, so they take all the weight: the minus is missing; write -inf": (
             "-torch.inf",
             "1e9",
         ),
