@@ -204,28 +204,24 @@ class Write(Exercise):
 
     def _recognised(self, answer: Callable, failing: Case, cases: list[Case]) -> str | None:
         """The slip that gives what the answer gives: on the failing inputs, and on most of those that the
-        answer gets wrong. Where both stop, each with an error of its own, the other inputs decide."""
+        answer gets wrong. Where that is open, the other inputs decide."""
         wanted = call(answer, failing)
-        alike = [
-            slip for slip in self.slips if self._alike(wanted, call(self.wrong(slip), failing)) is not False
-        ]
+        alike = [slip for slip in self.slips if self._alike(wanted, slip, failing) != 0]
         if not alike:
             return None
         given = [(call(answer, case), case) for case in cases]
-        agreed = {
-            slip: [self._alike(own, call(self.wrong(slip), case)) for own, case in given] for slip in alike
-        }
+        agreed = {slip: [self._alike(own, slip, case) for own, case in given] for slip in alike}
         first = next(iter(self.slips))
-        if self.repair and first in agreed and not all(agreed[first]):
+        if self.repair and first in agreed and set(agreed[first]) != {1}:
             del agreed[first]  # no longer the function as it was given
         if not agreed:
             return None
-        best = max(agreed, key=lambda slip: agreed[slip].count(True) - agreed[slip].count(False))
+        best = max(agreed, key=lambda slip: sum(same or 0 for same in agreed[slip]) - agreed[slip].count(0))
         right = [self._right(own, case) for own, case in given]
         wrong = [same for same, good in zip(agreed[best], right, strict=True) if not good]
         # A slip that fails where the answer is right is not its mistake: they agree by chance.
         by_chance = any(good and not same for same, good in zip(agreed[best], right, strict=True))
-        return best if wrong.count(True) > wrong.count(False) and not by_chance else None
+        return best if sum(map(bool, wrong)) > wrong.count(0) and not by_chance else None
 
     def _right(self, outcome: Call, case: Case) -> bool:
         expected = self.expected(case)
@@ -235,15 +231,29 @@ class Write(Exercise):
             and values.close(outcome.value, expected, self.tolerance)
         )
 
-    def _alike(self, one: Call, other: Call) -> bool | None:
-        """Whether two calls gave the same: numbers, nan and inf in the same places, in whatever shape, or the
-        same error; None where both stop, but not with the same words."""
-        if one.trouble and other.trouble:
-            return one.error == other.error or None
+    def _alike(self, one: Call, slip: str, case: Case) -> float | None:
+        """1 where the slip gives what the answer gave: numbers, nan and inf in the same places, in whatever
+        shape, or the same error; 1/2 where only one of them holds nan, and what is left is alike and wrong (a
+        row that is hidden by -inf is nan, one hidden by -1e9 is not); else 0.
+
+        None where that is open: the slip stops, and the answer does not (einsum repeats what `@` refuses) or
+        says it in words of its own; or nan is all that is wrong.
+        """
+        other = call(self.wrong(slip), case)
+        if other.trouble:
+            return 1 if one.error == other.error else None
         x, y = one.value, other.value
-        if one.trouble or other.trouble or not (values.is_a(y, Tensor) and _shaped(x, y)):
-            return False
-        return values.numbers(x.dtype) == values.numbers(y.dtype) and values.close(x, y, self.tolerance)
+        if one.trouble or not (values.is_a(y, Tensor) and _shaped(x, y)):
+            return 0
+        if values.numbers(x.dtype) != values.numbers(y.dtype):
+            return 0
+        x, y = values.plain(x), values.plain(y)
+        left = x.isnan() == y.isnan()
+        if left.all() or not values.close(x[left], y[left], self.tolerance):
+            return int(values.close(x, y, self.tolerance))
+        expected = values.plain(self.expected(case))
+        right = x.shape == expected.shape and values.close(x[left], expected[left], self.tolerance)
+        return None if right or not left.any() else 0.5
 
 
 @cache

@@ -762,6 +762,12 @@ near = Write(
             "abs() <= radius + 1",
         ),
         **exchanged("n = len(query)"),
+        "each frame sees one key more on each side than the window has, beyond its three blocks, too: |i - j| <= radius": (
+            "    return attend(q, k, v, mask=seen",
+            "    far = (torch.arange(n)[:, None] - torch.arange(n)).abs()\n"
+            "    return attend(query, key, value, mask=far <= radius + 1).output\n"
+            "    return attend(q, k, v, mask=seen",
+        ),
     },
     hidden=_more_near_blocks,
 )
