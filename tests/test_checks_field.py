@@ -12,7 +12,7 @@ from lesson_lib.checks import check, properties, store
 from lesson_lib.efficient import attend_part, merge
 
 pytestmark = [pytest.mark.on_cpu, pytest.mark.usefixtures("untried")]
-FIELD, SUITE = [], []
+FIELD, SUITE, KEPT = [], [], {}
 SWAPPED = r"keys? and values? have changed places"
 ALL_THREE = r"all three have changed places"
 
@@ -764,6 +764,37 @@ def a_triangle_at_the_beginning_only(query, key, value):
 def causal_tokens_first(query, key, value):
     q, k, v = (x.movedim(0, 1) for x in (query, key, value))
     return F.scaled_dot_product_attention(q, k[-len(q) :], v[-len(q) :], is_causal=True).movedim(0, 1)
+
+
+def _step(x, cache, query_at, key_at):
+    """One head that looks back, with a list as its cache."""
+    n, seen = x.shape[1], sum(key.shape[1] for key, _ in cache)
+    q, k, v = x.split(4, -1)
+    cache.append((_turned(k, key_at(seen, n)), v))
+    keys, values = (torch.cat(part, 1) for part in zip(*cache, strict=True))
+    mask = torch.ones(n, seen + n, dtype=torch.bool).tril(seen)
+    return F.scaled_dot_product_attention(_turned(q, query_at(seen, n)), keys, values, attn_mask=mask)
+
+
+@told("properties", r"kept by a piece's length", cache=list)
+def a_kept_table(x, cache):
+    if not cache:
+        KEPT.clear()
+
+    def places(seen, n):
+        return KEPT.setdefault(n, seen + torch.arange(n))
+
+    return _step(x, cache, places, places)
+
+
+@told("properties", r"not once, for query and key alike", cache=list)
+def a_query_at_zero(x, cache):
+    return _step(x, cache, lambda seen, n: torch.arange(n), _behind)
+
+
+@told("properties", r"not once, for query and key alike", cache=list)
+def twice_as_far(x, cache):
+    return _step(x, cache, *[lambda seen, n: 2 * seen + torch.arange(n)] * 2)
 
 
 @pytest.mark.parametrize("function, words, options", SUITE)

@@ -150,10 +150,24 @@ def _differs(steps: Steps, x: Tensor, whole: Tensor, pieces: list[int]) -> str:
             f"{where}, as soon as the cache has let a token go: its position is counted by what the cache"
             " holds; count what it has seen (cache.seen, not len(cache))"
         )
-    starts = _starts(x.shape[1], pieces)
-    if first in starts:
-        return f"{where}: the first of a piece, whose position or mask does not count the tokens before it"
+    if _by_length(steps, x, whole):
+        return (
+            f"{where}, but pieces of unequal lengths are right: something, such as the table of angles, is"
+            " kept by a piece's length; keep it by the place where the piece begins"
+        )
+    if first in _starts(x.shape[1], pieces):
+        return (
+            f"{where}: the first of a piece, whose position or mask does not count the tokens before it, or"
+            " not once, for query and key alike"
+        )
     return where
+
+
+def _by_length(steps: Steps, x: Tensor, whole: Tensor) -> bool:
+    """True where the text is right in pieces no two of which are equally long."""
+    n = x.shape[1]
+    sizes = list(range(2, math.isqrt(n) + 1))
+    return values.close(steps.text(x, [*sizes, n - sum(sizes)]), whole, NEAR)
 
 
 def _blind_to_itself(steps: Steps, x: Tensor, first: int, pieces: list[int]) -> str:

@@ -184,6 +184,10 @@ shares = Write(
             "len(tags)",
             "len(seen.unique())",
         ),
+        "you take the RAREST tag of each sight; the most frequent one is right most often": (
+            ".max()",
+            ".min()",
+        ),
     },
     hidden=_more_best_share,
 )
@@ -319,6 +323,10 @@ regression = Write(
             "xs, ys = ys, xs\n    scores = ",
         ),
         "one sum for the whole table; each x divides by a sum of its own": ("sum(-1, keepdim=True)", "sum()"),
+        "x and xs have changed places: each x asks, so a row of weights belongs to an x": (
+            "scores = ",
+            "x, xs = xs, x\n    scores = ",
+        ),
     },
     hidden=_more_kernel_regression,
 )

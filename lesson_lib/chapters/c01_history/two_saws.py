@@ -166,6 +166,7 @@ write_most_right = Write(
             "counts.amax(-1).sum() / counts.sum()",
             "counts.amax(-1) / counts.sum(-1)",
         ),
+        "you take each sight's RAREST tag; its most frequent one is the best": ("amax(-1)", "amin(-1)"),
     },
 )
 

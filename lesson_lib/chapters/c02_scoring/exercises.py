@@ -291,8 +291,9 @@ attention = Write(
             "torch.softmax(scores, dim=-1)",
             "scores.exp()",
         ),
-        "`/ d_k * 0.5` halves; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "`/ d_k * 0.5` halves, and so does `/ d_k ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
         **exchanged("scores = query"),
+        "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
     hidden=_more_scaled_attention,
 )

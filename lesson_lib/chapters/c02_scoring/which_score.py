@@ -227,7 +227,8 @@ write_scaled_scores = Write(
             "query @ key.mT",
             "key @ query.mT",
         ),
-        "`/ d * 0.5` halves; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "`/ d * 0.5` halves, and so does `/ d ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "(d ** 1 / 2) is d / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
 )
 

@@ -203,12 +203,13 @@ write_self_attention = Write(
             ".flatten(1).softmax(-1).view(len(x), x.shape[1], -1)",
         ),
         "you multiply the scores by the root of d_k; divide by it": ("/ query.shape", "* query.shape"),
-        "`/ d_k * 0.5` halves; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "`/ d_k * 0.5` halves, and so does `/ d_k ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
         "x itself stands in for queries and keys; they are x @ w_q and x @ w_k": (
             "x @ w_q, x @ w_k",
             "x, x",
         ),
         **exchanged("scores = query", without="kqv"),
+        "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
 )
 

@@ -355,7 +355,7 @@ whole = Write(
             "query.shape[-1] ** 0.5",
             "n_heads**0.5",
         ),
-        "`/ d_k * 0.5` halves; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "`/ d_k * 0.5` halves, and so does `/ d_k ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
         "you multiply by sqrt(d_k); divide by it": ("/ query.shape[-1]", "* query.shape[-1]"),
         "softmax is missing: you mix the values with the raw scores": (
             "torch.softmax(scores, dim=-1)",
@@ -374,6 +374,7 @@ whole = Write(
             "return (mixed.transpose(-2, -3).flatten(-2) @ w_output).relu()",
         ),
         **exchanged("scores = query", without="kqv"),
+        "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
     hidden=_more_many_heads,
 )

@@ -588,6 +588,10 @@ relative = Write(
             "key_positions[None, :] - query_positions[:, None]",
             "key_positions.clamp(max=radius)[None, :] - query_positions.clamp(max=radius)[:, None]",
         ),
+        "one row too many on each side: the table has 2 * radius + 1 rows": (
+            "clamp(-radius, radius) + radius",
+            "clamp(-radius - 1, radius + 1) + radius + 1",
+        ),
     },
     hidden=_more_offset_rows,
 )

@@ -716,6 +716,12 @@ forced = Write(
             "target[real])",
             "before[real])",
         ),
+        "a second shift goes back: each place is asked for the word that it has just read": (
+            "decode(before)",
+            "decode(before)[:, 1:]",
+            "real = target",
+            "target = target[:, :-1]\n    real = target",
+        ),
     },
     hidden=_more_forced_loss,
 )
@@ -880,6 +886,7 @@ narrowed = Write(
             "logits < smallest",
             "logits >= smallest",
         ),
+        "a word that is out has +inf here, and inf - inf is nan; give it -inf": ("-torch.inf", "torch.inf"),
     },
     hidden=_more_k_best_probabilities,
 )

@@ -185,6 +185,10 @@ write_next_loss = Write(
             "logits[:, :-1].flatten",
             "logits[:, :-1].softmax(-1).flatten",
         ),
+        "token 0 is left out, as if it were padding; here it is a character as any other": (
+            "1:].flatten())",
+            "1:].flatten(), ignore_index=0)",
+        ),
     },
 )
 

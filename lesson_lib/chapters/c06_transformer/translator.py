@@ -262,6 +262,12 @@ write_next_character_loss = Write(
             "target[:, 1:].flatten()",
             "target.flatten()[1:]",
         ),
+        "a second shift goes back: each place is asked for the character that it has just read": (
+            "target[:, :-1]).flatten(0, 1)",
+            "target[:, :-1])[:, 1:].flatten(0, 1)",
+            "target[:, 1:].flatten()",
+            "target[:, 1:-1].flatten()",
+        ),
     },
 )
 
@@ -377,6 +383,10 @@ write_learning_rates = Write(
         "your cosine runs from the first step, times the rise; it begins at `warm`, where the rise ends": (
             "return torch.where(step <= warm, rise, fall)",
             "return rise.clamp(max=peak) * (1 + torch.cos(torch.pi * step / steps)) / 2",
+        ),
+        "brackets are missing: peak times (1 + cos), and all of it halved": (
+            "peak * (1 + torch.cos(torch.pi * done)) / 2",
+            "peak * 1 + torch.cos(torch.pi * done) / 2",
         ),
     },
 )

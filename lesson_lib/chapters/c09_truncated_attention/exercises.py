@@ -768,6 +768,7 @@ near = Write(
             "    return attend(query, key, value, mask=far <= radius + 1).output\n"
             "    return attend(q, k, v, mask=seen",
         ),
+        "your mask is the other way round: True means may look": ("mask=seen", "mask=~seen"),
     },
     hidden=_more_near_blocks,
 )
@@ -995,6 +996,7 @@ by_block = Write(
             "<= radius + 1",
         ),
         **exchanged("n, outputs = len"),
+        "your mask is the other way round: True means may look": ("mask=seen", "mask=~seen"),
     },
     hidden=_more_block_by_block,
 )

@@ -310,6 +310,10 @@ write_random_features = Write(
         ),
         "you multiply by the root of m; divide by it": ("/ len(directions)", "* len(directions)"),
         "2 to the exponents; a feature takes e": ("exponents.exp()", "exponents.exp2()"),
+        "`/ d ** 1 / 4` is x / d, and a quarter of it: the power comes first; `** 0.25`": (
+            "x.shape[-1] ** 0.25",
+            "x.shape[-1] / 4",
+        ),
     },
 )
 

@@ -120,6 +120,10 @@ write_head = Write(
             "mask=causal(len(x)).mT",
         ),
         "the scores are not divided by the root of d_k": ("attend(q, k, k", "attend(q * d_k**0.5, k, k"),
+        "a head owns neighbouring rows; you take every h-th one": (
+            "w_query[own : own + d_k]",
+            "w_query[head :: len(w_query) // d_k]",
+        ),
     },
 )  # fmt: skip
 

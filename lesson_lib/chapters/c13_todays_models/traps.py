@@ -169,5 +169,13 @@ five_traps = Write(
         "all five are mended, but tokens see those behind them": ("(back >= 0) & ", ""),
         "all five are mended, but the mask is turned round: True = may look": ("mask=seen", "mask=~seen"),
         **exchanged("inner = norm", "w_query w_key w_value"),
+        "all five are mended, but the keys are not turned": (
+            "turn(norm(k, head_gains[1]))",
+            "norm(k, head_gains[1])",
+        ),
+        "all five are mended, but the queries are not turned": (
+            "turn(norm(q, head_gains[0]))",
+            "norm(q, head_gains[0])",
+        ),
     },
 )  # fmt: skip

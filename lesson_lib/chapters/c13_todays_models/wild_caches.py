@@ -367,6 +367,7 @@ rolling = Write(
             "apply_rotary(part @ w_key.mT, position)",
             "apply_rotary(part @ w_key.mT, len(cache.key) + torch.arange(len(part)))",
         ),
+        "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
     },
 )  # fmt: skip
 
