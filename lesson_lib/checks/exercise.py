@@ -233,7 +233,7 @@ class Write(Exercise):
 
     def _alike(self, one: Call, slip: str, case: Case) -> float | None:
         """1 where the slip gives what the answer gave: numbers, nan and inf in the same places, in whatever
-        shape, or the same error; 1/2 where only one of them holds nan, and what is left is alike and wrong (a
+        shape, or the same error; 1/2 where only the slip holds nan, and what is left is alike and wrong (a
         row that is hidden by -inf is nan, one hidden by -1e9 is not); else 0.
 
         None where that is open: the slip stops, and the answer does not (einsum repeats what `@` refuses) or
@@ -249,7 +249,7 @@ class Write(Exercise):
             return 0
         x, y = values.plain(x), values.plain(y)
         left = x.isnan() == y.isnan()
-        if left.all() or not values.close(x[left], y[left], self.tolerance):
+        if left.all() or x[~left].isnan().any() or not values.close(x[left], y[left], self.tolerance):
             return int(values.close(x, y, self.tolerance))
         expected = values.plain(self.expected(case))
         right = x.shape == expected.shape and values.close(x[left], expected[left], self.tolerance)

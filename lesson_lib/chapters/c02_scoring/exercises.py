@@ -219,15 +219,15 @@ attention = Write(
             lambda: [
                 _qkv(drawn(1, 1, 5), drawn(2, 2, 5), primes(2, 3)),
                 _qkv(drawn(1, 2, 5), drawn(2, 3, 5), primes(3, 7)),
+                _qkv(drawn(6, 3, 5), drawn(7, 3, 5), drawn(8, 3, 5)),
             ],
             "With width 1 it is right, with width 5 it is not: by what do you divide?",
         ),
         Stage(
             "a batch of two sequences",
             lambda: [
-                _qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9.0)),
-                _qkv(drawn(6, 3, 3), drawn(7, 3, 3), drawn(8, 3, 3)),
                 _qkv(drawn(6, 2, 5, 3), drawn(7, 2, 5, 3), drawn(8, 2, 5, 3)),
+                _qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9.0)),
             ],
             "One sequence is right, a batch is not: .T and dim=0 or 1 count axes from the left; .mT and"
             " dim=-1 from the right.",
