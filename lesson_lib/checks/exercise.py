@@ -221,7 +221,9 @@ class Write(Exercise):
         wrong = [same for same, good in zip(agreed[best], right, strict=True) if not good]
         # A slip that fails where the answer is right is not its mistake: they agree by chance.
         by_chance = any(good and not same for same, good in zip(agreed[best], right, strict=True))
-        return best if sum(map(bool, wrong)) > wrong.count(0) and not by_chance else None
+        if by_chance or (0 in wrong and all(_holds_nothing(own) for own, _ in given)):
+            return None
+        return best if sum(map(bool, wrong)) > wrong.count(0) else None
 
     def _right(self, outcome: Call, case: Case) -> bool:
         expected = self.expected(case)
@@ -321,6 +323,13 @@ def _wobbles(answer: Callable, case: Case, once: Call | None = None) -> bool:
     x, y = (once or call(answer, case)).value, call(answer, case).value
     there = values.is_a(x, Tensor) and not x.is_meta
     return there and _shaped(y, x) and not values.close(x, y, 1e-6)
+
+
+def _holds_nothing(outcome: Call) -> bool:
+    """True for a tensor of nothing but nan, which is what many mistakes come to."""
+    x = outcome.value
+    there = values.is_a(x, Tensor) and not x.is_meta and _shaped(x, x)
+    return there and bool(values.plain(x).isnan().all())
 
 
 def _size(case: Case) -> int:

@@ -305,10 +305,6 @@ sink_repair = Write(
             "self.mixed * self.total",
         ),
         "the sink's sign is turned round": ("(len(query), 1), sink)", "(len(query), 1), -sink)"),
-        "the factor is turned round: exp(old - new) is at most 1": (
-            "(self.largest - largest).exp()",
-            "(largest - self.largest).exp()",
-        ),
         **exchanged("scale = query.shape"),
     },
 )  # fmt: skip
