@@ -52,7 +52,7 @@ def test_what_is_right_passes(window, options):
     options = {name: part.cpu() for name, part in options.items()}  # they are made before a test's device is
     result = properties(Step(window, **options), cache=partial(Cache, window), window=window)
     assert result.passed, result
-    assert len(result.findings) == 6
+    assert len(result.findings) == 7
 
 
 @pytest.mark.parametrize("absorbed", [False, True])

@@ -820,3 +820,14 @@ def test_a_mistake_that_fails_where_the_answer_is_right_is_not_named():
 
     result = check(softmax_over_edges)
     assert not result.passed and "your softmax runs over all edges" not in result.diagnosis, result
+
+
+def test_a_mistake_that_is_made_once_is_not_named():
+    """One of the inputs shows it; but it would show on others, too, where the answer is right."""
+    unscaled = EXERCISES["scaled_attention"].wrong("you forgot to divide by sqrt(d_k)")
+
+    def answer(query, key, value):
+        return unscaled(query, key, value) if len(query) == 1 else attend(query, key, value).output
+
+    result = check(answer, "scaled_attention")
+    assert not result.passed and result.diagnosis not in EXERCISES["scaled_attention"].slips, result

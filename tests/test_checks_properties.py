@@ -68,7 +68,7 @@ def by_hand(query, key, value, mask=None):
 def test_what_is_right_passes(function):
     result = properties(function)
     assert result.passed, result
-    assert result.diagnosis == "all 13 properties hold" and not result.warnings
+    assert result.diagnosis == "all 15 properties hold" and not result.warnings
 
 
 def test_a_function_for_one_sequence_passes_with_a_warning():

@@ -11,6 +11,7 @@ records      the verbs about what was done: progress, export_progress, reset
 exercise     what every exercise has, and functions to write; short: numbers, letters, words, sentences
 card         a question in a notebook, or where no kernel runs
 alike        exercises about exact whole numbers, and other classes that two chapters share
+exchanged    slips of many exercises: queries, keys and values that have changed places
 expose       exercises that ask for the inputs on which a wrong function is caught
 suite        properties(): what must hold for every attention function, whoever wrote it; its probes in
 probes, and

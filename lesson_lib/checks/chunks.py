@@ -22,6 +22,7 @@ BATCH, SHORTEST, LONG = 2, 23, 384  # tokens: at least, and behind the one that 
 CUTS = ([1], [4, 1, 2, 6], [9, 3])  # repeated until the text is at its end
 NAMES = (
     "runs",
+    "sequences stay apart",
     "causality",
     "window",
     "one by one = all at once",
@@ -79,6 +80,9 @@ def examine(steps: Steps) -> None:
     if not values.close(steps.text(x), whole, 1e-5):
         found["runs"] = "two calls with the same inputs differ: dropout left on, or something random"
         return
+    found["sequences stay apart"] = _mixed(steps, x, whole)
+    if any(found.values()):
+        return
     early = [i for i in steps.reached(x, n // 2) if i < n // 2]
     found["causality"] = ""
     if early:
@@ -88,12 +92,24 @@ def examine(steps: Steps) -> None:
     found["window"] = _reach(steps, x, None)
     if any(found.values()):
         return
-    for name, cuts in zip(NAMES[3:5], (CUTS[:1], CUTS[1:]), strict=True):
+    for name, cuts in zip(NAMES[4:6], (CUTS[:1], CUTS[1:]), strict=True):
         found[name] = ""
         for pieces in cuts:
             if not found[name]:
                 found[name] = _differs(steps, x, whole, pieces)
-    found[NAMES[5]] = _weighed(steps)
+    found[NAMES[6]] = _weighed(steps)
+
+
+def _mixed(steps: Steps, x: Tensor, whole: Tensor) -> str:
+    """A sentence where one sequence of the batch changes the outputs of another."""
+    others, firsts = torch.cat([x[:1], 1 - x[1:]]), torch.cat([1 - x[:1], x[1:]])
+    kept = (steps.text(others)[0], whole[0]), (steps.text(firsts)[1], whole[1])
+    if all(values.close(a, b, NEAR) for a, b in kept):
+        return ""
+    return (
+        "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis of"
+        " the batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
+    )
 
 
 def _reach(steps: Steps, x: Tensor, pieces: Iterable[int] | None) -> str:
@@ -125,6 +141,8 @@ def _differs(steps: Steps, x: Tensor, whole: Tensor, pieces: list[int]) -> str:
     )
     if own := _blind_to_itself(steps, x, first, pieces):
         return f"{where}: {own}"
+    if said := _ahead(steps, x, first, pieces):
+        return f"{where}: {said}"
     if said := _reach(steps, x, pieces):
         return f"{where}: with a cache, {said}"
     if steps.window is not None and first >= steps.window:
@@ -132,10 +150,24 @@ def _differs(steps: Steps, x: Tensor, whole: Tensor, pieces: list[int]) -> str:
             f"{where}, as soon as the cache has let a token go: its position is counted by what the cache"
             " holds; count what it has seen (cache.seen, not len(cache))"
         )
-    starts = _starts(x.shape[1], pieces)
-    if first in starts:
-        return f"{where}: the first of a piece, whose position or mask does not count the tokens before it"
+    if _by_length(steps, x, whole):
+        return (
+            f"{where}, but pieces of unequal lengths are right: something, such as the table of angles, is"
+            " kept by a piece's length; keep it by the place where the piece begins"
+        )
+    if first in _starts(x.shape[1], pieces):
+        return (
+            f"{where}: the first of a piece, whose position or mask does not count the tokens before it, or"
+            " not once, for query and key alike"
+        )
     return where
+
+
+def _by_length(steps: Steps, x: Tensor, whole: Tensor) -> bool:
+    """True where the text is right in pieces no two of which are equally long."""
+    n = x.shape[1]
+    sizes = list(range(2, math.isqrt(n) + 1))
+    return values.close(steps.text(x, [*sizes, n - sum(sizes)]), whole, NEAR)
 
 
 def _blind_to_itself(steps: Steps, x: Tensor, first: int, pieces: list[int]) -> str:
@@ -147,6 +179,19 @@ def _blind_to_itself(steps: Steps, x: Tensor, first: int, pieces: list[int]) -> 
             " and must end at the last: causal(m, queries=n)"
         )
     return ""
+
+
+def _ahead(steps: Steps, x: Tensor, first: int, pieces: list[int]) -> str:
+    """A mask that is left out, or open, in later pieces lets a token see those behind it in its piece."""
+    starts = [*_starts(x.shape[1], pieces), x.shape[1]]
+    last = min(i for i in starts if i > first) - 1
+    early = [i for i in steps.reached(x, last, pieces) if i < last]
+    if not early:
+        return ""
+    return (
+        f"it sees token {last}, which comes after it in its piece: the future leaks, since later pieces have"
+        " no triangle of their own; causal(m, queries=n)"
+    )
 
 
 def _weighed(steps: Steps) -> str:

@@ -18,8 +18,16 @@ from lesson_lib.checks import runner, values
 from lesson_lib.checks.inputs import drawn, table
 
 N, M, D, BATCH = 3, 7, 5, 2  # queries, keys, width, sequences: distinct primes
+MANY = 97  # keys, so that one weight that is dropped shows
 NEAR = 1e-4
 POISON = 1e6
+
+
+EXCHANGED = {  # which of the two is compared with the query, and which is mixed
+    "vk": "keys and values have changed places: the second argument is compared, the third is mixed",
+    "kk": "the keys are mixed in place of the values: the third argument is not used",
+    "vv": "the values are compared in place of the keys: the second argument is not used",
+}
 
 
 class Stop(Exception):
@@ -112,11 +120,43 @@ def start(probe: Probe) -> None:
 
 
 def _repeats(probe: Probe, scale: bool) -> None:
-    q, k, v = probe.drawn(4, N, D), probe.drawn(5, M, D), probe.drawn(6, M, D)
+    q, k, v = probe.drawn(4, N, D), probe.drawn(5, MANY, D), probe.drawn(6, MANY, D)
     once, twice = probe.call(q, k, v)[0], probe.call(q, k, v)[0]
     alike = values.close(once, twice, 1e-6)
     sentence = "" if alike else "two calls with the same inputs differ: dropout left on, or something random"
     probe.found("same inputs, same output", sentence)
+
+
+def _apart(probe: Probe, scale: bool) -> None:
+    """What one sequence holds must not reach the outputs of another."""
+    if not probe.batch:
+        return
+    q, k, v = probe.drawn(25, N, D), probe.drawn(26, M, D), probe.drawn(27, M, D)
+    output, sentence = probe.call(q, k, v)[0], ""
+    others = [torch.cat([x[:1], 1 - x[1:]]) for x in (q, k, v)]
+    firsts = [torch.cat([1 - x[:1], x[1:]]) for x in (q, k, v)]
+    kept = (probe.call(*others)[0][0], output[0]), (probe.call(*firsts)[0][1], output[1])
+    if not all(values.close(x, y, NEAR) for x, y in kept):
+        sentence = (
+            "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis"
+            " of the batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
+        )
+        if _is(probe.weights(q, k).sum(0), 1):
+            sentence = "the softmax runs over the batch (dim=0): rows do not sum to 1; use dim=-1, the keys"
+    probe.found("sequences stay apart", sentence)
+
+
+def _roles(probe: Probe, scale: bool) -> None:
+    """Queries ask, keys are compared, values are mixed."""
+    q, k, v = probe.drawn(7, N, D), probe.drawn(8, M, D), probe.drawn(9, M, D)
+    output, sentence = probe.call(q, k, v)[0], ""
+    for roles, said in EXCHANGED.items():
+        compared, mixed = ({"k": k, "v": v}[role] for role in roles)
+        for factor in (D**-0.5, 1.0):
+            weights = (factor * q @ compared.mT).softmax(-1)
+            if values.close(output, weights @ mixed, 1e-3):
+                sentence = said
+    probe.found("query, key and value", sentence)
 
 
 def _rows_and_scale(probe: Probe, scale: bool) -> None:
@@ -209,7 +249,10 @@ def _permutes(probe: Probe, scale: bool) -> None:
 def _polarity(probe: Probe, scale: bool) -> None:
     q, k = probe.drawn(15, N, D), probe.drawn(16, M, D)
     mask = table([[1, 1, 0, 1, 0, 0, 1], [0, 1, 0, 0, 0, 1, 0], [1, 0, 1, 0, 1, 1, 1]]).bool()
-    free, masked = probe.weights(q, k), probe.weights(q, k, mask)
+    try:
+        free, masked = probe.weights(q, k), probe.weights(q, k, mask)
+    except Stop as reason:
+        raise Stop(_turned(probe) or str(reason)) from None
     names = ("mask polarity", "mask before softmax")
     probe.findings |= dict.fromkeys(names, "")
     if _is(masked[..., ~mask], 0):
@@ -225,8 +268,26 @@ def _polarity(probe: Probe, scale: bool) -> None:
                     "set the hidden SCORES to -inf before the softmax"
                 )
             probe.found(names[1], sentence)
+        elif said := _shared_out_again(probe):
+            probe.found(names[1], said)
         return
-    if _is(masked[..., mask], 0):
+    hidden = masked.masked_fill(mask, 0.0).sum(-1, keepdim=True) / (~mask).sum(-1, keepdim=True)
+    if not masked.isfinite().all():
+        every = probe.weights(q, k, torch.ones_like(mask))
+        sentence = (
+            "with a mask that hides nothing, the weights are nan already: 0 * inf is nan; write"
+            " masked_fill(~mask, -inf) in place of a product"
+        )
+        if every.isfinite().all():
+            sentence = (
+                "rows that hide a key are nan: hidden scores are +inf, and inf - inf is nan; hide with -inf"
+            )
+    elif _is(masked[..., mask], 0) and _is((masked - hidden)[..., ~mask], 0):
+        sentence = (
+            "hidden keys take all the weight, in equal parts: their scores are a large number where -inf is"
+            " meant, the minus is missing"
+        )
+    elif _is(masked[..., mask], 0):
         sentence = (
             "the mask has the opposite polarity: your function hides what is True; here True = may look. "
             "Invert it once, inside (~mask)"
@@ -240,6 +301,36 @@ def _polarity(probe: Probe, scale: bool) -> None:
     else:
         sentence = "hidden keys still have weight: the mask does not block what it hides"
     probe.found(names[0], sentence)
+
+
+def _turned(probe: Probe) -> str:
+    """A sentence where a mask that fits no table turns out to be transposed, on a square one."""
+    q, k = probe.drawn(15, M, D), probe.drawn(16, M, D)
+    mask = torch.ones(M, M).tril().bool()
+    try:
+        masked = probe.weights(q, k, mask)
+    except Stop:
+        return ""
+    if not _is(masked[..., ~mask.mT], 0):
+        return ""
+    return "the mask is transposed: its rows are queries, its columns keys, as those of the scores are"
+
+
+def _shared_out_again(probe: Probe) -> str:
+    """A sentence where weights are hidden after the softmax and the rest is divided by its sum: that is right
+    unless the hidden keys had all the weight."""
+    q, k = 0 * probe.drawn(22, N, D), 0 * probe.drawn(23, M, D)
+    mask = torch.ones(N, M).bool()
+    mask[:, 2:5] = False
+    q[..., 0], k[..., 0] = 20.0, -20.0  # scores of about -179
+    alike = probe.weights(q, k, mask)
+    k[..., 2:5, 0] = 0.0
+    if not _is(alike[..., mask], 0.25) or _is(probe.weights(q, k, mask)[..., mask], 0.25):
+        return ""
+    return (
+        "hidden keys are taken out after the softmax, and the rest renormalised; where they had all the"
+        " weight, that is 0/0 (nan): set the hidden SCORES to -inf before the softmax"
+    )
 
 
 def _data_dependence(probe: Probe, scale: bool) -> None:
@@ -343,6 +434,8 @@ def _is(x: Tensor, number: float | int) -> bool:
 
 PROBES = (
     _repeats,
+    _apart,
+    _roles,
     _rows_and_scale,
     _shift,
     _permutes,

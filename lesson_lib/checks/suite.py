@@ -60,6 +60,8 @@ TELLING = (
     "no in-place writes",
     "runs",
     "same inputs, same output",
+    "sequences stay apart",
+    "query, key and value",
     "mask depends on nothing else",
     "mask polarity",
     "rows sum to 1",

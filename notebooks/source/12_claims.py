@@ -138,7 +138,7 @@ assert hears_hidden(lambda *given: by_attend(*given).output, *irregular) == 0
 
 # %% [markdown]
 r"""
-The first is caught: it hears what is hidden. No right answer was needed. (The last two need other tests.) `properties`, from this course's checks, asks thirteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
+The first is caught: it hears what is hidden. No right answer was needed. (The last two need other tests.) `properties`, from this course's checks, asks fifteen such questions of any function: do weights sum to 1, does the order of the keys matter, are scores of $-10^{30}$ survived ...
 """
 
 # %%
@@ -150,7 +150,7 @@ assert properties(by_attend).passed
 
 # %% [markdown]
 r"""
-All four are found; `attend` passes. (It finds weights by changing single values; where those make the weights, the sum is off.)
+All four are found; `attend` passes. (The second never reads its keys, and is told so.)
 
 ## 3 · The ledger
 

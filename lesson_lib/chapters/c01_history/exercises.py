@@ -184,6 +184,10 @@ shares = Write(
             "len(tags)",
             "len(seen.unique())",
         ),
+        "you take the RAREST tag of each sight; the most frequent one is right most often": (
+            ".max()",
+            ".min()",
+        ),
     },
     hidden=_more_best_share,
 )
@@ -310,6 +314,19 @@ regression = Write(
         ),
         "that is the plain mean of ys: x does not count": ("weights @ ys", "ys.mean().expand(len(x))"),
         "you mix the places xs; the values are ys": ("@ ys", "@ xs"),
+        "you multiply by the sum of the exponentials; divide by it, so that the weights of an x sum to 1": (
+            "exponentials / exponentials",
+            "exponentials * exponentials",
+        ),
+        "xs and ys have changed places: x is compared with the places xs, and the values ys are mixed": (
+            "scores = ",
+            "xs, ys = ys, xs\n    scores = ",
+        ),
+        "one sum for the whole table; each x divides by a sum of its own": ("sum(-1, keepdim=True)", "sum()"),
+        "x and xs have changed places: each x asks, so a row of weights belongs to an x": (
+            "scores = ",
+            "x, xs = xs, x\n    scores = ",
+        ),
     },
     hidden=_more_kernel_regression,
 )

@@ -279,6 +279,18 @@ write_additive_step = Write(
             "torch.softmax(scores, dim=-1)",
             "torch.softmax(scores, dim=-1) @ v",
         ),
+        "relu in place of tanh: what is negative is lost, and what is large is not held": (
+            "torch.tanh(state",
+            "torch.relu(state",
+        ),
+        "a sigmoid in place of tanh: it is never negative; tanh goes from -1 to 1": (
+            "torch.tanh(state",
+            "torch.sigmoid(state",
+        ),
+        "exp is missing: you divide the scores by their sum; softmax takes e to each score first": (
+            "torch.softmax(scores, dim=-1)",
+            "scores / scores.sum()",
+        ),
     },
     hidden=_more_additive_step,
 )

@@ -166,6 +166,7 @@ write_most_right = Write(
             "counts.amax(-1).sum() / counts.sum()",
             "counts.amax(-1) / counts.sum(-1)",
         ),
+        "you take each sight's RAREST tag; its most frequent one is the best": ("amax(-1)", "amin(-1)"),
     },
 )
 
@@ -220,6 +221,19 @@ write_window_mask = Write(
             "(i[:, None] - i[None, :]).abs() <= radius",
             "i[:, None] - i[None, :] >= 0",
         ),
+        "your window looks ahead only: take the distance, whichever word comes first": (
+            "(i[:, None] - i[None, :]).abs() <= radius",
+            "(i[:, None] <= i[None, :]) & (i[None, :] - i[:, None] <= radius)",
+        ),
+        "words before have no limit in yours: take the distance, whichever word comes first": (
+            "(i[:, None] - i[None, :]).abs()",
+            "i[None, :] - i[:, None]",
+        ),
+        "your window is one word too wide on each side: at most `radius` words away": (
+            "<= radius",
+            "<= radius + 1",
+        ),
+        "radius counts the words on ONE side; you give each side half of it": ("<= radius", "<= radius // 2"),
     },
 )
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c02_scoring import seconds, soft_look_up, which_score
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -151,6 +152,14 @@ stable = Write(
             "(scores - largest)",
             "scores.clamp(-80, 80)",
         ),
+        "you multiply by the row's sum; divide by it": (
+            "exponentials / exponentials",
+            "exponentials * exponentials",
+        ),
+        "one sum for the whole table: each row divides by a sum of its own": (
+            "sum(-1, keepdim=True)",
+            "sum()",
+        ),
     },
     hidden=_more_stable_weights,
 )
@@ -210,12 +219,16 @@ attention = Write(
             lambda: [
                 _qkv(drawn(1, 1, 5), drawn(2, 2, 5), primes(2, 3)),
                 _qkv(drawn(1, 2, 5), drawn(2, 3, 5), primes(3, 7)),
+                _qkv(drawn(6, 3, 5), drawn(7, 3, 5), drawn(8, 3, 5)),
             ],
             "With width 1 it is right, with width 5 it is not: by what do you divide?",
         ),
         Stage(
             "a batch of two sequences",
-            lambda: [_qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9.0))],
+            lambda: [
+                _qkv(drawn(6, 2, 5, 3), drawn(7, 2, 5, 3), drawn(8, 2, 5, 3)),
+                _qkv(drawn(3, 2, 3, 5), drawn(4, 2, 7, 5), drawn(5, 2, 7, 2, spread=9.0)),
+            ],
             "One sequence is right, a batch is not: .T and dim=0 or 1 count axes from the left; .mT and"
             " dim=-1 from the right.",
         ),
@@ -262,6 +275,25 @@ attention = Write(
             "torch.softmax(scores, dim=-1)",
             "(scores == scores.amax(-1, keepdim=True)).float()",
         ),
+        "you divide by the root of the number of queries; d_k is the width of query and key": (
+            "query.shape[-1]",
+            "query.shape[-2]",
+        ),
+        "your softmax runs over the first axis (dim=0), in a batch over the sequences; it must run over keys (dim=-1)": (
+            "dim=-1",
+            "dim=0",
+        ),
+        "one softmax over the whole table: each query needs its own": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.flatten(-2).softmax(-1).view_as(scores)",
+        ),
+        "exp is there, but it is not divided by its sum over the row: a row of weights sums to 1": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.exp()",
+        ),
+        "`/ d_k * 0.5` halves, and so does `/ d_k ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        **exchanged("scores = query"),
+        "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
     hidden=_more_scaled_attention,
 )
@@ -384,6 +416,12 @@ repair = Write(
         "these are weights; asked are the scores, before softmax": (
             "torch.tanh(pairs) @ v",
             "(torch.tanh(pairs) @ v).softmax(-1)",
+        ),
+        "relu in place of tanh: what is negative is lost": ("torch.tanh(pairs)", "torch.relu(pairs)"),
+        "a sigmoid in place of tanh: it is never negative": ("torch.tanh(pairs)", "torch.sigmoid(pairs)"),
+        "the matrices are exchanged: w_query belongs to the queries, w_key to the keys": (
+            "query @ w_query, key @ w_key",
+            "query @ w_key, key @ w_query",
         ),
     },
     hidden=_more_additive_scores,

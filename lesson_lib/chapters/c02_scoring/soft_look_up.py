@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.chapters.c02_scoring import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number
@@ -136,7 +137,10 @@ write_soft_look_up = Write(
         ),
         Stage(
             "two queries at once, values of width 3",
-            lambda: [_asks(drawn(1, 2, 5), drawn(2, 7, 5), primes(7, 3))],
+            lambda: [
+                _asks(drawn(1, 2, 5), drawn(2, 7, 5), primes(7, 3)),
+                _asks(drawn(4, 3, 3), drawn(5, 3, 3), drawn(6, 3, 3)),
+            ],
             "One query is right, two are not: each row needs a softmax of its own.",
         ),
     ),
@@ -176,6 +180,15 @@ write_soft_look_up = Write(
             "query @ key.mT",
             "query @ key.mT / query.shape[-1] ** 0.5",
         ),
+        "one softmax over the whole table: each query needs its own": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.flatten().softmax(0).view_as(scores)",
+        ),
+        "e to each score is there, but it is not divided by its sum over the row": (
+            "torch.softmax(scores, dim=-1)",
+            "scores.exp()",
+        ),
+        **exchanged("scores = query"),
     },
 )
 
@@ -246,6 +259,16 @@ write_without_padding = Write(
             "torch.softmax(scores",
         ),
         "softmax runs over the queries (dim=-2); it must run over the keys (dim=-1)": ("dim=-1", "dim=-2"),
+        "you hide rows, the queries; padding hides keys, which are the columns: real[:, None, :]": (
+            "real[:, None, :]",
+            "real[:, :, None]",
+        ),
+        "a hidden score of +inf: inf - inf is nan; write -inf": ("-torch.inf", "torch.inf"),
+        "hidden scores are large, so they take all the weight: the minus is missing; write -inf": (
+            "-torch.inf",
+            "1e9",
+        ),
+        "softmax runs over the batch (dim=0); it must run over the keys (dim=-1)": ("dim=-1", "dim=0"),
     },
 )
 

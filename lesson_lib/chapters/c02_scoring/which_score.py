@@ -223,6 +223,12 @@ write_scaled_scores = Write(
             "query @ key.mT / query.shape[-1] ** 0.5",
             "(query @ key.mT / query.shape[-1] ** 0.5).softmax(-1)",
         ),
+        "queries and keys have changed places: your table is (m, n), and a row must be a query's": (
+            "query @ key.mT",
+            "key @ query.mT",
+        ),
+        "`/ d * 0.5` halves, and so does `/ d ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "(d ** 1 / 2) is d / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
 )
 

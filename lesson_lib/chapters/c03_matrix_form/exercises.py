@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend, attend_columns
 from lesson_lib.chapters.c03_matrix_form import matrix_form, seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -181,6 +182,11 @@ product = Write(
             ("torch.softmax(scores, dim=-1) @ value", "value.mean(0, keepdim=True).expand(len(query), -1)")
         ),
         STILL_LOOPS: _looped,
+        "you divide the scores by their sum; softmax takes e to each score first": (
+            "torch.softmax(scores, dim=-1)",
+            "(scores / scores.sum(-1, keepdim=True))",
+        ),
+        **exchanged("scores = query"),
     },
     hidden=_more_without_loops,
 )
@@ -325,7 +331,7 @@ columns = Write(
         ),
         Stage(
             "seven tokens",
-            lambda: [_lecture(31, 5, 7, 2, 3)],
+            lambda: [_lecture(31, 5, 7, 2, 3), _lecture(41, 3, 5, 3, 3)],
             "Compare the shape of every matrix with the lecture's.",
         ),
     ),
@@ -367,6 +373,15 @@ columns = Write(
             "return V",
             "return K",
         ),
+        "one softmax over the whole table: each query needs its own, down its column": (
+            "torch.softmax(A, dim=-2)",
+            "A.flatten().softmax(0).view_as(A)",
+        ),
+        "you divide the scores by their sum; softmax takes e to each score first": (
+            "torch.softmax(A, dim=-2)",
+            "(A / A.sum(-2, keepdim=True))",
+        ),
+        **exchanged("A = K", "Q K V", without="kqv qkk"),
     },
     hidden=_more_attention_in_columns,
 )

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.chapters.c03_matrix_form import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice
@@ -154,7 +155,7 @@ write_self_attention = Write(
         ),
         Stage(
             "two lists at once",
-            lambda: [_tokens(31, 2, 5, 7, 3, 2)],
+            lambda: [_tokens(31, 2, 5, 7, 3, 2), _tokens(41, 2, 5, 3, 3, 3)],
             "`.T` turns all axes round; `.mT` swaps the last two and leaves the batch alone.",
         ),
     ),
@@ -193,6 +194,22 @@ write_self_attention = Write(
         "you mix x itself; mix the values, x @ w_v": ("@ value", "@ x"),
         "keys are made with w_q: they have a matrix of their own": ("x @ w_k", "x @ w_q"),
         "you give back the weights; mix the values with them": (" @ value", ""),
+        "your softmax runs over queries and over the batch axis at once; a row must sum to 1": (
+            ".softmax(-1)",
+            ".flatten(0, 1).softmax(0).view(len(x), x.shape[1], -1)",
+        ),
+        "one softmax over a whole table: each query needs its own, over the keys": (
+            ".softmax(-1)",
+            ".flatten(1).softmax(-1).view(len(x), x.shape[1], -1)",
+        ),
+        "you multiply the scores by the root of d_k; divide by it": ("/ query.shape", "* query.shape"),
+        "`/ d_k * 0.5` halves, and so does `/ d_k ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "x itself stands in for queries and keys; they are x @ w_q and x @ w_k": (
+            "x @ w_q, x @ w_k",
+            "x, x",
+        ),
+        **exchanged("scores = query", without="kqv"),
+        "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
 )
 
@@ -268,6 +285,14 @@ write_both_masks = Write(
         "both rows and columns of padding are closed; only keys must be real, a padded query harms nobody": (
             "real[:, None, :] & earlier",
             "real[:, None, :] & real[:, :, None] & earlier",
+        ),
+        "your triangle reaches one word too far: each word sees the next one, which it must guess": (
+            ".tril()",
+            ".tril(1)",
+        ),
+        "padding is seen, and the real words are hidden: turn `real` round, by ~": (
+            "real[:, None, :] &",
+            "~real[:, None, :] &",
         ),
     },
 )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c04_multi_head import multi_head, seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.short import Choice, Number, Open
@@ -256,7 +257,7 @@ whole = Write(
         ),
         Stage(
             "a batch of two sequences, d_v = 5 and d_k = 3",
-            lambda: [_layer(51, 3, 7, 2, 3, 5, (2,))],
+            lambda: [_layer(51, 3, 7, 2, 3, 5, (2,)), _layer(61, 4, 7, 2, 3, 3, (2,))],
             "One sequence is right, a batch is not: count axes from the right.",
         ),
     ),
@@ -350,6 +351,30 @@ whole = Write(
             "torch.softmax(scores, dim=-1).mean(-3, keepdim=True)",
         ),
         "you add x; the residual belongs to the layer around attention": ("return mixed", "return x + mixed"),
+        "you divide by the root of n_heads, the number of heads; it is the root of a head's width, d_k": (
+            "query.shape[-1] ** 0.5",
+            "n_heads**0.5",
+        ),
+        "`/ d_k * 0.5` halves, and so does `/ d_k ** 1 / 2`; the root is `** 0.5`": ("** 0.5", "* 0.5"),
+        "you multiply by sqrt(d_k); divide by it": ("/ query.shape[-1]", "* query.shape[-1]"),
+        "softmax is missing: you mix the values with the raw scores": (
+            "torch.softmax(scores, dim=-1)",
+            "scores",
+        ),
+        "the last head comes first; W_o expects head 1, then head 2": (
+            "return mixed",
+            "return mixed.flip(-3)",
+        ),
+        "each head gets every h-th column; its columns are neighbours: unflatten(-1, (n_heads, -1))": (
+            "(n_heads, -1)).transpose(-2, -3)",
+            "(-1, n_heads)).movedim(-1, -3)",
+        ),
+        "a relu follows W_o: what is negative is lost": (
+            "return mixed.transpose(-2, -3).flatten(-2) @ w_output",
+            "return (mixed.transpose(-2, -3).flatten(-2) @ w_output).relu()",
+        ),
+        **exchanged("scores = query", without="kqv"),
+        "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
     },
     hidden=_more_many_heads,
 )

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c04_multi_head import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes
 from lesson_lib.checks.short import Choice
@@ -330,6 +331,28 @@ write_several_heads = Write(
             "@ w_output",
             "@ w_output.mT",
         ),
+        "the last head comes first; w_output expects head 0 first": (
+            "mixed.transpose(1, 2)",
+            "mixed.flip(1).transpose(1, 2)",
+        ),
+        "your scores are divided by the root of n_heads; take the root of a head's width, d": (
+            "attend(split(query)",
+            "attend(split(query) * (query.shape[-1] // n_heads / n_heads) ** 0.5",
+        ),
+        "your scores are not divided by the root of a head's width": (
+            "attend(split(query)",
+            "attend(split(query) * (query.shape[-1] // n_heads) ** 0.5",
+        ),
+        "your softmax runs over the queries (dim=-2); it must run over the keys (dim=-1)": (
+            "attend(split(query), split(key), split(value)).output",
+            "((split(query) @ split(key).mT / (query.shape[-1] // n_heads) ** 0.5).softmax(-2)"
+            " @ split(value))",
+        ),
+        "a relu follows w_output: what is negative is lost": (
+            "return mixed.transpose(1, 2).flatten(2) @ w_output",
+            "return (mixed.transpose(1, 2).flatten(2) @ w_output).relu()",
+        ),
+        **exchanged("mixed = attend", without="kqv"),
     },
 )
 

@@ -169,6 +169,10 @@ write_alibi_bias = Write(
             ".abs()",
             ".clamp(min=0)",
         ),
+        "keys before the query are rewarded in yours: a distance has no sign, take its size": (
+            "(place[:, None] - place).abs()",
+            "(place - place[:, None])",
+        ),
     },
 )
 
@@ -201,7 +205,7 @@ write_squeezed = Write(
         ),
         Stage(
             "twice as many: 0, 0.5, 1, 1.5 ...",
-            lambda: [{"n": 8, "trained": 4}],
+            lambda: [{"n": 8, "trained": 4}, {"n": 6, "trained": 4}],
             "n / trained is 2, and every place is divided by 2.",
         ),
         Stage(
@@ -241,6 +245,11 @@ write_squeezed = Write(
             "torch.arange(n) * min(1.0, trained / n)",
             "(torch.arange(n) * min(1.0, trained / n)).floor()",
         ),
+        "n // trained rounds down: a text half as long again is not squeezed; divide by /": (
+            "min(1.0, trained / n)",
+            "1.0 / max(1, n // trained)",
+        ),
+        "trained // n is 0, so every token stands at place 0; divide by /": ("trained / n", "trained // n"),
     },
 )
 

@@ -181,6 +181,19 @@ table_of_waves = Write(
             "(-two_j / d)",
             "(-two_j / max(d - 2, 1))",
         ),
+        "// rounds your exponent down to a whole number, 0 or -1; divide by /": ("-two_j / d", "-two_j // d"),
+        "your exponent is 0 for every pair: 2j // d is a whole number, rounded down; divide by /": (
+            "-two_j / d",
+            "-(two_j // d)",
+        ),
+        "the power comes before the division (precedence): put -2j / d in brackets": (
+            "(-two_j / d)",
+            "-two_j / d",
+        ),
+        "// rounds -log(10000) / d to a whole number before it meets j (precedence); divide by /, and by no 2": (
+            "10000.0 ** (-two_j / d)",
+            "torch.exp(two_j * (-9.210340371976184 / d // 2))",
+        ),
     },
     hidden=_more_waves,
 )
@@ -575,6 +588,10 @@ relative = Write(
             "key_positions[None, :] - query_positions[:, None]",
             "key_positions.clamp(max=radius)[None, :] - query_positions.clamp(max=radius)[:, None]",
         ),
+        "one row too many on each side: the table has 2 * radius + 1 rows": (
+            "clamp(-radius, radius) + radius",
+            "clamp(-radius - 1, radius + 1) + radius + 1",
+        ),
     },
     hidden=_more_offset_rows,
 )
@@ -722,6 +739,22 @@ turn = Write(
         "the second number of a pair is made from the first one as it is AFTER the turn; both are made from the old pair": (
             "return x * angles.cos() + partner * angles.sin()",
             "a = (x * angles.cos() + partner * angles.sin())[..., 0::2]\n    b = a * angles.sin()[..., 0::2] + x[..., 1::2] * angles.cos()[..., 0::2]\n    return torch.stack([a, b], dim=-1).flatten(-2)",
+        ),
+        "you start one position late: take the positions as they are given": (
+            "positions[:, None]",
+            "(positions[:, None] + 1)",
+        ),
+        "the positions count twice: t is position times frequency, once": (
+            "positions[:, None]",
+            "2 * positions[:, None]",
+        ),
+        "all tokens turn by the first position; each has its own": (
+            "positions[:, None]",
+            "positions[:1].expand(len(positions))[:, None]",
+        ),
+        "you put in frequencies of your own; take those that are given": (
+            "* frequencies",
+            "* 10000.0 ** (-torch.arange(len(frequencies)) / len(frequencies))",
         ),
     },
     hidden=_more_turned,

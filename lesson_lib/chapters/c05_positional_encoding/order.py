@@ -257,6 +257,26 @@ write_code_row = Write(
             "(position + 1) * frequencies",
         ),
         "the base is 10000; you took 1000": ("10000.0", "1000.0"),
+        "// rounds your exponent down to a whole number, 0 or -1; divide by /": (
+            "torch.arange(0, d, 2) / d",
+            "torch.arange(0, d, 2) // d",
+        ),
+        "your exponent is 0 for every clock: 2j // d is a whole number, rounded down; divide by /": (
+            "(-torch.arange(0, d, 2) / d)",
+            "(-(torch.arange(0, d, 2) // d))",
+        ),
+        "the power comes before the division: put -2j / d in brackets": (
+            "10000.0 ** (-torch.arange(0, d, 2) / d)",
+            "10000.0 ** -torch.arange(0, d, 2) / d",
+        ),
+        "// rounds -log(10000) / d to a whole number before it meets j; divide by /": (
+            "10000.0 ** (-torch.arange(0, d, 2) / d)",
+            "torch.exp(torch.arange(0, d, 2) * (-9.210340371976184 / d // 2))",
+        ),
+        "your exponent is -2j without the division by d": (
+            "-torch.arange(0, d, 2) / d",
+            "-1.0 * torch.arange(0, d, 2)",
+        ),
     },
 )
 

@@ -247,6 +247,14 @@ write_turn_rows = Write(
             "a * angles.cos() - b",
             "a * angles.cos() + b",
         ),
+        "sine and cosine have changed places: row 0, with the angle 0, must stay": (
+            "a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()",
+            "a * angles.sin() - b * angles.cos(), a * angles.cos() + b * angles.sin()",
+        ),
+        "you turn twice: row i turns by i times the frequency, once": (
+            "torch.arange(len(x)) * frequency",
+            "2 * torch.arange(len(x)) * frequency",
+        ),
     },
 )
 

@@ -224,6 +224,17 @@ normed = Write(
             "torch.sqrt(variance + eps)",
             "torch.sqrt(variance.sqrt() + eps)",
         ),
+        "you take the root of the standard deviation, and std() divides by d - 1; one root, around variance + eps": (
+            "torch.sqrt(variance + eps)",
+            "torch.sqrt(x.std(dim=-1, keepdim=True) + eps)",
+        ),
+        "you multiply by the root; divide by it": ("/ torch.sqrt", "* torch.sqrt"),
+        "you take the mean over the first axis (dim=0), in a batch over the sequences; each token has a mean of its own (dim=-1)": (
+            "x.mean(dim=-1",
+            "x.mean(dim=0",
+            "square().mean(dim=-1",
+            "square().mean(dim=0",
+        ),
     },
     hidden=_more_norm_of_tokens,
 )
@@ -697,6 +708,20 @@ forced = Write(
             "target != filler",
             "target != 0",
         ),
+        "what the decoder reads is shifted twice: it misses the word right before the one it must guess": (
+            "    logits = decode(before)",
+            "    before = torch.cat([first, before[:, :-1]], dim=1)\n    logits = decode(before)",
+        ),
+        "you compare with the words that the decoder has read; compare with the target itself": (
+            "target[real])",
+            "before[real])",
+        ),
+        "a second shift goes back: each place is asked for the word that it has just read": (
+            "decode(before)",
+            "decode(before)[:, 1:]",
+            "real = target",
+            "target = target[:, :-1]\n    real = target",
+        ),
     },
     hidden=_more_forced_loss,
 )
@@ -857,6 +882,11 @@ narrowed = Write(
             "kept / temperature",
             "kept",
         ),
+        "it is turned round: the k best are hidden, and all others keep their chance; hide what is smaller": (
+            "logits < smallest",
+            "logits >= smallest",
+        ),
+        "a word that is out has +inf here, and inf - inf is nan; give it -inf": ("-torch.inf", "torch.inf"),
     },
     hidden=_more_k_best_probabilities,
 )

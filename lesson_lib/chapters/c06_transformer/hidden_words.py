@@ -253,6 +253,18 @@ write_hidden_loss = Write(
             "logits[chosen],",
             "logits[chosen].softmax(-1),",
         ),
+        "you shift, as for the next word; here a place is asked for its own word, so nothing is shifted": (
+            "logits[chosen], words[chosen]",
+            "logits[:, :-1][chosen[:, 1:]], words[:, 1:][chosen[:, 1:]]",
+        ),
+        "the place before is asked for the chosen word: logits and words belong to one place": (
+            "logits[chosen], ",
+            "logits.roll(1, 1)[chosen], ",
+        ),
+        "the place behind is asked for the chosen word: logits and words belong to one place": (
+            "logits[chosen], ",
+            "logits.roll(-1, 1)[chosen], ",
+        ),
     },
 )
 

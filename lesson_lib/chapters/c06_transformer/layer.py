@@ -340,7 +340,10 @@ write_decoder_layer = Write(
         ),
         Stage(
             "three tokens, a memory of five; query, key and value leave different traces",
-            lambda: [_decoder_case(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (standard, shifted, third))],
+            lambda: [
+                _decoder_case(drawn(1, 1, 3, 4), drawn(2, 1, 5, 4), (standard, shifted, third)),
+                _decoder_case(drawn(3, 1, 3, 4), drawn(4, 1, 3, 4), (standard, shifted, third)),
+            ],
             "Who asks stands in x; what is looked at, keys and values, is the memory.",
         ),
         Stage(
@@ -429,6 +432,18 @@ write_decoder_layer = Write(
             "own = norms[0](",
             "norms[1](x +",
             "norms[1](own +",
+        ),
+        "the memory asks itself; the decoder asks, the memory answers": (
+            "cross_attention(x, memory, memory)",
+            "cross_attention(memory, memory, memory)",
+        ),
+        "the memory asks and is compared, the values come from x: queries come from x alone": (
+            "cross_attention(x, memory, memory)",
+            "cross_attention(memory, memory, x)",
+        ),
+        "query and keys have changed places: x asks, the memory gives keys and values": (
+            "cross_attention(x, memory, memory)",
+            "cross_attention(memory, x, memory)",
         ),
     },
 )

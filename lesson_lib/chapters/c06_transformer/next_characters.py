@@ -161,6 +161,34 @@ write_next_loss = Write(
         ),
         "you sum; the loss is a mean": ("1:].flatten())", '1:].flatten(), reduction="sum")'),
         "your loss has the wrong sign: it is minus the logarithm of a probability": ("return F", "return -F"),
+        "shifted twice: place i is asked for token i + 2, the next but one; once is enough": (
+            "logits[:, :-1].flatten(0, 1), tokens[:, 1:]",
+            "logits[:, :-2].flatten(0, 1), tokens[:, 2:]",
+        ),
+        "both are cut at their end, so nothing is shifted: tokens lose their FIRST": (
+            "tokens[:, 1:]",
+            "tokens[:, :-1]",
+        ),
+        "both are cut at their beginning, so nothing is shifted: logits lose their LAST place": (
+            "logits[:, :-1]",
+            "logits[:, 1:]",
+        ),
+        "roll goes round: the last place is asked for the first token, and has no next one": (
+            "logits[:, :-1].flatten(0, 1), tokens[:, 1:]",
+            "logits.flatten(0, 1), tokens.roll(-1, 1)",
+        ),
+        "you shift between passages: axis 0 counts passages, axis 1 tokens": (
+            "logits[:, :-1].flatten(0, 1), tokens[:, 1:]",
+            "logits[:-1].flatten(0, 1), tokens[1:]",
+        ),
+        "the softmax is done twice in yours: F.cross_entropy takes logits, and does it itself": (
+            "logits[:, :-1].flatten",
+            "logits[:, :-1].softmax(-1).flatten",
+        ),
+        "token 0 is left out, as if it were padding; here it is a character as any other": (
+            "1:].flatten())",
+            "1:].flatten(), ignore_index=0)",
+        ),
     },
 )
 
@@ -240,6 +268,8 @@ write_tempered = Write(
             "F.one_hot(logits.argmax(-1), logits.shape[-1])",
             "F.one_hot(logits.argmax(), logits.numel()).view(logits.shape)",
         ),
+        "at temperature 0 you give 1 to the UNlikeliest character": ("argmax", "argmin"),
+        "these are logarithms of probabilities (log_softmax)": (".softmax(-1)", ".log_softmax(-1)"),
     },
 )
 

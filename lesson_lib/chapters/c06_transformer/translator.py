@@ -238,6 +238,36 @@ write_next_character_loss = Write(
             "    real = target[:, :-1].flatten() != 0\n"
             "    return torch.nn.functional.cross_entropy(logits[real], wanted[real])",
         ),
+        "shifted twice: the places are one apart already, and yours ask for the next character but one": (
+            "target[:, :-1]).flatten(0, 1)",
+            "target[:, :-1])[:, :-1].flatten(0, 1)",
+            "target[:, 1:].flatten()",
+            "target[:, 2:].flatten()",
+        ),
+        "nothing is shifted: each place is asked for the character that it has just read": (
+            "target[:, :-1])",
+            "target)",
+            "target[:, 1:].flatten()",
+            "target.flatten()",
+        ),
+        "you shift the wrong way: the model reads what comes after, and is asked for what came before": (
+            "target[:, :-1])",
+            "target[:, 1:])",
+            "target[:, 1:].flatten()",
+            "target[:, :-1].flatten()",
+        ),
+        "you flatten before you shift: the end of one text is asked for the start of the next": (
+            "target[:, :-1]).flatten(0, 1)",
+            "target).flatten(0, 1)[:-1]",
+            "target[:, 1:].flatten()",
+            "target.flatten()[1:]",
+        ),
+        "a second shift goes back: each place is asked for the character that it has just read": (
+            "target[:, :-1]).flatten(0, 1)",
+            "target[:, :-1])[:, 1:].flatten(0, 1)",
+            "target[:, 1:].flatten()",
+            "target[:, 1:-1].flatten()",
+        ),
     },
 )
 
@@ -353,6 +383,10 @@ write_learning_rates = Write(
         "your cosine runs from the first step, times the rise; it begins at `warm`, where the rise ends": (
             "return torch.where(step <= warm, rise, fall)",
             "return rise.clamp(max=peak) * (1 + torch.cos(torch.pi * step / steps)) / 2",
+        ),
+        "brackets are missing: peak times (1 + cos), and all of it halved": (
+            "peak * (1 + torch.cos(torch.pi * done)) / 2",
+            "peak * 1 + torch.cos(torch.pi * done) / 2",
         ),
     },
 )

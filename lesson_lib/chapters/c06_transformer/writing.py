@@ -369,6 +369,10 @@ write_best_continuations = Write(
             "[best // logs.shape[1], best % logs.shape[1]]",
             "[best // len(total), best % len(total)]",
         ),
+        "each sign gets a beginning's total: total[:, None] adds it to a row": (
+            "total[:, None] + logs",
+            "total + logs",
+        ),
     },
 )
 

@@ -15,6 +15,7 @@ from torch.nn.functional import conv2d, interpolate
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn import convolution, data_or_prior, reach, seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -628,7 +629,7 @@ sagan = Write(
         ),
         Stage(
             "two pictures",
-            lambda: [_features(5, 2, 3, 2, 2, d_k=2, gamma=1.5)],
+            lambda: [_features(5, 2, 3, 2, 2, d_k=2, gamma=1.5), _features(9, 2, 3, 2, 3, d_k=3, gamma=0.8)],
             "Each picture attends to itself alone.",
         ),
     ),
@@ -711,6 +712,7 @@ sagan = Write(
                 "attended.mT.reshape(x.shape)",
             )
         ),
+        **exchanged("weights = torch", without="kqv"),
     },
     hidden=_more_sagan_block,
 )

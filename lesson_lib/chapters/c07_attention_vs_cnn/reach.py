@@ -6,6 +6,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, primes, table
 from lesson_lib.checks.short import Choice
@@ -75,7 +76,7 @@ write_place_attention = Write(
         ),
         Stage(
             "two maps, and a negative gamma",
-            lambda: [_map(41, 2, 3, 3, 2, 2, -0.4)],
+            lambda: [_map(41, 2, 3, 3, 2, 2, -0.4), _map(51, 2, 3, 2, 3, 3, 0.6)],
             "Each map attends to itself alone; gamma may have either sign.",
         ),
     ),
@@ -115,6 +116,12 @@ write_place_attention = Write(
             "places = x.flatten(2).mT\n"
             "    found = attend(places.mT, places.mT, (places @ w_v.T).mT).output.mT",
         ),
+        "your softmax runs over the places that ask; it must run over those that are looked at": (
+            "found = attend(places @ w_q.T, places @ w_k.T, places @ w_v.T).output",
+            "scores = places @ w_q.T @ (places @ w_k.T).mT / len(w_q) ** 0.5\n"
+            "    found = scores.softmax(-2) @ (places @ w_v.T)",
+        ),
+        **exchanged("found = attend", "w_q w_k w_v", without="kqv"),
     },
 )
 

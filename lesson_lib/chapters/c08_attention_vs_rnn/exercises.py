@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c08_attention_vs_rnn import costs, linear, remembering, seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -403,6 +404,24 @@ gru = Write(
         "both shares are z; they must sum to 1": ("(1 - z)", "z"),
         "the bias b is missing": (" + b", ""),
         "the bias c is missing": (" + c", ""),
+        "z mixes rightly, but r and n are read from each other's rows: the blocks are r, z, n": (
+            "new_r, new_z, new_n",
+            "new_n, new_z, new_r",
+            "old_r, old_z, old_n",
+            "old_n, old_z, old_r",
+        ),
+        "z mixes rightly, but the blocks are r, z, n, and you read z, n, r": (
+            "new_r, new_z, new_n",
+            "new_z, new_n, new_r",
+            "old_r, old_z, old_n",
+            "old_z, old_n, old_r",
+        ),
+        "z mixes rightly, but the blocks are r, z, n, and you read n, r, z": (
+            "new_r, new_z, new_n",
+            "new_n, new_r, new_z",
+            "old_r, old_z, old_n",
+            "old_n, old_r, old_z",
+        ),
     },
     hidden=_more_gru_step,
 )
@@ -568,7 +587,12 @@ fading = Write(
         ),
         Stage(
             "five tokens with keys of three numbers, values of two; then seven; then one",
-            lambda: [_tokens(11, 5, 3, 2, 1.0), _tokens(21, 7, 3, 2, 0.8), _tokens(1, 1, 2, 2, 0.5)],
+            lambda: [
+                _tokens(11, 5, 3, 2, 1.0),
+                _tokens(21, 7, 3, 2, 0.8),
+                _tokens(1, 1, 2, 2, 0.5),
+                _tokens(31, 6, 2, 2, 0.7),
+            ],
             "The weight of token j for token i is decay^(i - j) phi(q_i) . phi(k_j), for j up to i, divided"
             " by their sum.",
         ),
@@ -687,6 +711,8 @@ fading = Write(
             "    q = feature_map(query)\n    return q @ S / (q @ z)[:, None]",
         ),
         STATE_GROWS: _fading_table,
+        "you multiply by phi(q) . z; divide by it, so that the weights sum to 1": ("/ (q @ z)", "* (q @ z)"),
+        **exchanged("S, z, outputs"),
     },
     hidden=_more_fading_attention,
 )

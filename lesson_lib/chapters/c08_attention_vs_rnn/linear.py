@@ -6,6 +6,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c08_attention_vs_rnn import linear_seconds as seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -119,7 +120,7 @@ write_by_state = Write(
         ),
         Stage(
             "five tokens, keys of three numbers, values of two",
-            lambda: [_features(21, 5, 3, 2)],
+            lambda: [_features(21, 5, 3, 2), _features(31, 4, 2, 2)],
             "`torch.outer(k, v)` is k v^T: a row for each entry of k, (d_k, d_v).",
         ),
     ),
@@ -170,6 +171,8 @@ write_by_state = Write(
             "    S, z, outputs",
             "    query, key = query + 1, key + 1\n    S, z, outputs",
         ),
+        "you multiply by q . z; divide by it, so that the weights q . k sum to 1": ("/ (q @ z)", "* (q @ z)"),
+        **exchanged("S, z, outputs"),
     },
 )
 

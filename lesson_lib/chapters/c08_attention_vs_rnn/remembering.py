@@ -128,6 +128,23 @@ write_lstm_step = Write(
         "the state is o tanh(c): the tanh is missing": ("o.sigmoid() * cell.tanh()", "o.sigmoid() * cell"),
         "h comes first, then c": ("[o.sigmoid() * cell.tanh(), cell]", "[cell, o.sigmoid() * cell.tanh()]"),
         "nothing is forgotten: f multiplies the old cell": ("f.sigmoid() * cell", "cell"),
+        "that is ONNX's order, i, o, f, g; here the rows are i, f, g, o": ("i, f, g, o", "i, o, f, g"),
+        "g and f have changed places, as in TensorFlow's order i, g, f, o; here it is i, f, g, o": (
+            "i, f, g, o",
+            "i, g, f, o",
+        ),
+        "f and o have changed places: the order is i, f, g, o": ("i, f, g, o", "i, o, g, f"),
+        "i and o have changed places: the order is i, f, g, o": ("i, f, g, o", "o, f, g, i"),
+        "i and g have changed places: the order is i, f, g, o": ("i, f, g, o", "g, f, i, o"),
+        "the order of the rows is i, f, g, o; you read f, o, i, g": ("i, f, g, o", "f, o, i, g"),
+        "you add 1 to the forget gate, as some libraries do; here b holds all that is added": (
+            "f.sigmoid()",
+            "(f + 1).sigmoid()",
+        ),
+        "what is forgotten is turned round: f is what is KEPT, not 1 - f": (
+            "f.sigmoid()",
+            "(1 - f.sigmoid())",
+        ),
     },
 )
 

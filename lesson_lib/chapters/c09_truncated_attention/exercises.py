@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c09_truncated_attention import long_input, seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -562,6 +563,10 @@ dilated = Write(
             "(away % step == 0) & (away.abs() <= radius * step)",
             "(away // step).abs() <= radius",
         ),
+        "one step too many on each side: i - radius * step is the first": (
+            "radius * step",
+            "(radius + 1) * step",
+        ),
     },
     hidden=_more_dilated_window,
 )
@@ -752,6 +757,18 @@ near = Write(
             "[:n] * (2 * radius + 1) / real.view(-1, 1)[:n]",
         ),
         TABLE: _by_mask,
+        "the filler is hidden, but each frame now sees one key more on each side: |i - j| <= radius": (
+            "abs() <= radius",
+            "abs() <= radius + 1",
+        ),
+        **exchanged("n = len(query)"),
+        "each frame sees one key more on each side than the window has, beyond its three blocks, too: |i - j| <= radius": (
+            "    return attend(q, k, v, mask=seen",
+            "    far = (torch.arange(n)[:, None] - torch.arange(n)).abs()\n"
+            "    return attend(query, key, value, mask=far <= radius + 1).output\n"
+            "    return attend(q, k, v, mask=seen",
+        ),
+        "your mask is the other way round: True means may look": ("mask=seen", "mask=~seen"),
     },
     hidden=_more_near_blocks,
 )
@@ -856,7 +873,11 @@ by_block = Write(
         ),
         Stage(
             "eleven frames with drawn numbers, blocks of four; a block for all",
-            lambda: [_in_blocks(31, 11, 3, 2, 3, 4), _in_blocks(41, 5, 3, 2, 2, 16)],
+            lambda: [
+                _in_blocks(31, 11, 3, 2, 3, 4),
+                _in_blocks(41, 5, 3, 2, 2, 16),
+                _in_blocks(51, 8, 3, 3, 2, 3),
+            ],
             "The result must be attend's with the mask window(n, radius), at the ends and where blocks meet.",
         ),
     ),
@@ -962,6 +983,20 @@ by_block = Write(
         ),
         TABLE: ("max(0, start - radius), min(n, end + radius)", "0, n"),
         ONE_BY_ONE: ("range(0, n, block)", "range(n)", "start + block", "start + 1"),
+        "your window is one frame too wide on each side, slices and mask: |i - j| <= radius": (
+            "start - radius",
+            "start - radius - 1",
+            "end + radius",
+            "end + radius + 1",
+            "<= radius",
+            "<= radius + 1",
+        ),
+        "the mask lets in one frame more on each side, where the slice has it: |i - j| <= radius": (
+            "<= radius",
+            "<= radius + 1",
+        ),
+        **exchanged("n, outputs = len"),
+        "your mask is the other way round: True means may look": ("mask=seen", "mask=~seen"),
     },
     hidden=_more_block_by_block,
 )

@@ -171,6 +171,22 @@ write_keys_of_blocks = Write(
             "(0, 0, radius, radius)",
             "(0, 0, 2 * radius, 0)",
         ),
+        "one row too many: a block has its own and `radius` on each side": (
+            "block + 2 * radius]",
+            "block + 2 * radius + 1]",
+        ),
+        "one row too few: the farthest on the right is missing": (
+            "block + 2 * radius]",
+            "block + 2 * radius - 1]",
+        ),
+        "each block begins one row too early: `radius` rows stand before it": (
+            "(0, 0, radius, radius)",
+            "(0, 0, radius + 1, radius - 1)",
+        ),
+        "each block begins one row too late: `radius` rows stand before it": (
+            "(0, 0, radius, radius)",
+            "(0, 0, radius - 1, radius + 1)",
+        ),
     },
 )
 
@@ -278,6 +294,10 @@ write_who_is_seen = Write(
         "the mask is the other way round: True means may look": (
             "((i - j).abs() <= radius) & (j >= 0) & (j < n)",
             "~(((i - j).abs() <= radius) & (j >= 0) & (j < n))",
+        ),
+        "your window is one frame too wide on each side: at most `radius` away": (
+            "<= radius)",
+            "<= radius + 1)",
         ),
     },
 )

@@ -17,6 +17,7 @@ from lesson_lib.chapters.c10_graph_attention import messages as part_10a
 from lesson_lib.chapters.c10_graph_attention import real_graph_asked as part_10b
 from lesson_lib.chapters.c10_graph_attention import seconds
 from lesson_lib.checks.alike import Alike
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.short import Choice, Number, Open
@@ -393,7 +394,7 @@ known = Write(
         ),
         Stage(
             "a member who does not know anybody, not even itself",
-            lambda: [_members(21, ["x.x", "...", ".xx"], 3, 2)],
+            lambda: [_members(21, ["x.x", "...", ".xx"], 3, 2), _members(31, FIVE, 3, 3)],
             "Nobody to look at: the output is exactly 0.",
         ),
     ),
@@ -445,7 +446,10 @@ known = Write(
             "scores.masked_fill(~knows, -torch.inf)",
             "scores + ~knows * -torch.inf",
         ),
-        "who knows nobody gets nan now: keep nan_to_num(0.0) behind the softmax": (".nan_to_num(0.0)", ""),
+        "who knows nobody gets nan, 0/0, now: keep nan_to_num(0.0) behind the softmax, or behind what you renormalise": (
+            ".nan_to_num(0.0)",
+            "",
+        ),
         "each sees itself, too; only knows decides that": (
             "~knows",
             "~(knows | torch.eye(len(knows), dtype=torch.bool))",
@@ -459,6 +463,15 @@ known = Write(
             "scores.masked_fill",
             "(0 * scores).masked_fill",
         ),
+        "a hidden score of +inf: inf - inf is nan, and nan_to_num makes 0 of the whole row; write -torch.inf": (
+            "-torch.inf",
+            "torch.inf",
+        ),
+        "a hidden score is a large number here, so strangers take all the weight: the minus is missing": (
+            "-torch.inf",
+            "1e9",
+        ),
+        **exchanged("scores = query"),
     },
     hidden=_more_attend_to_known,
 )
@@ -877,6 +890,10 @@ segments = Write(
         ),
         "you take 2 to the power of the score; softmax takes e": (".exp()", ".exp2()"),
         NODE_TABLE: _by_node_table,
+        "you multiply by the sum over the edges to the same target; divide by it": (
+            "weights / total",
+            "weights * total",
+        ),
     },
     hidden=_more_softmax_over_edges,
 )

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c10_graph_attention import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -130,7 +131,7 @@ write_along_edges = Write(
         ),
         Stage(
             "six nodes, queries and keys of three numbers, values of two",
-            lambda: [_nodes(21, 6, 3, 2, MIXED)],
+            lambda: [_nodes(21, 6, 3, 2, MIXED), _nodes(31, 6, 2, 2, MIXED)],
             "query[target] and key[source] have a row for each edge.",
         ),
     ),
@@ -175,6 +176,12 @@ write_along_edges = Write(
             "(query[source] * key[target])",
         ),
         "that is attention over all pairs; only edges count": _of_all,
+        "you multiply by the sum over the edges with the same target; divide by it": (
+            "shares / total",
+            "shares * total",
+        ),
+        "you divide by d_k; divide by its root": (" ** 0.5", ""),
+        **exchanged("source, target = edge_index", indent=4, without="kqv"),
     },
 )
 

@@ -400,6 +400,7 @@ write_pool_mean = Write(
             "index_add(0, graph, x)",
             "index_put((graph,), x)",
         ),
+        "you multiply by the number of nodes; divide by it": ("total / size", "total * size"),
     },
 )
 

@@ -190,6 +190,10 @@ write_with_global = Write(
             "",
         ),
         "the mask is the other way round: True means may look": ("return mask", "return ~mask"),
+        "your window is one step too wide: a token `radius` away is the farthest": (
+            "window(n, radius)",
+            "window(n, radius + 1)",
+        ),
     },
 )
 
@@ -303,6 +307,12 @@ write_random_features = Write(
         "rows are tokens, columns are directions": (
             "return exponents.exp() / len(directions) ** 0.5",
             "return (exponents.exp() / len(directions) ** 0.5).mT",
+        ),
+        "you multiply by the root of m; divide by it": ("/ len(directions)", "* len(directions)"),
+        "2 to the exponents; a feature takes e": ("exponents.exp()", "exponents.exp2()"),
+        "`/ d ** 1 / 4` is x / d, and a quarter of it: the power comes first; `** 0.25`": (
+            "x.shape[-1] ** 0.25",
+            "x.shape[-1] / 4",
         ),
     },
 )

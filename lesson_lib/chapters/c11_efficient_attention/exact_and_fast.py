@@ -10,6 +10,7 @@ from torch import Tensor
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c11_efficient_attention import seconds
 from lesson_lib.checks.alike import Alike
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.runner import Call
@@ -411,6 +412,23 @@ write_with_shared_keys = Write(
             "attend(q, k, v)",
             "attend(q, k, v, mask=torch.ones(len(x), len(x), dtype=torch.bool).tril())",
         ),
+        "you divide the scores by the root of the number of heads; each has its own: the root of `width`": (
+            "attend(q, k, v).output",
+            "((q @ k.mT / n_heads**0.5).softmax(-1) @ v)",
+        ),
+        "the scores are not divided by the root of `width`": (
+            "attend(q, k, v).output",
+            "((q @ k.mT).softmax(-1) @ v)",
+        ),
+        "your softmax runs over the queries; each query shares its weight out over the keys": (
+            "attend(q, k, v).output",
+            "((q @ k.mT / width**0.5).softmax(-2) @ v)",
+        ),
+        "the query heads of a group are summed; each query head has scores and an output of its own": (
+            "k, v = k.repeat_interleave(shared, 0), v.repeat_interleave(shared, 0)",
+            "q = q.unflatten(0, (len(k), shared)).sum(1)",
+        ),
+        **exchanged("tables = (x @ w", "w_query w_key w_value", without="qkk qvv"),
     },
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c11_efficient_attention import cheaper, exact_and_fast, many_machines, seconds
 from lesson_lib.checks.alike import Alike
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Edit, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.runner import Call, call
@@ -651,6 +652,7 @@ running = Write(
             )
         ),
         ALL_AT_ONCE: ("for start", "tile = len(value)\n    for start"),
+        "you multiply by the sum of all weights; divide by it at the end": ("mixed / total", "mixed * total"),
     },
     hidden=_more_one_pass,
 )
@@ -720,7 +722,12 @@ grouped = Write(
         ),
         Stage(
             "one key head for all; as many as queries",
-            lambda: [_group_case(11, 3, 1, 2, 3, 3, 2), _group_case(21, 3, 3, 2, 3, 3, 2)],
+            lambda: [
+                _group_case(11, 3, 1, 2, 3, 3, 2),
+                _group_case(21, 3, 3, 2, 3, 3, 2),
+                _group_case(31, 4, 2, 3, 3, 3, 3),
+                _group_case(41, 2, 2, 3, 3, 3, 3),
+            ],
             "With g = 1 all share (multi-query attention), with g = h nobody does: attention of lesson 04.",
         ),
     ),
@@ -783,6 +790,27 @@ grouped = Write(
             "x.repeat_interleave(shared, 0)",
             "torch.cat([x, *[x[-1:]] * (len(query) - len(x))])",
         ),
+        "scores are summed over the query heads of a group, so g heads are left; each query head has its own": (
+            "key, value = (x.repeat_interleave(shared, 0) for x in (key, value))",
+            "query = query.unflatten(0, (len(key), shared)).sum(1)",
+        ),
+        "the mean is taken over the query heads of a group, so g heads are left; each query head has its own": (
+            "key, value = (x.repeat_interleave(shared, 0) for x in (key, value))",
+            "query = query.unflatten(0, (len(key), shared)).mean(1)",
+        ),
+        "scores are summed over a group, and its query heads share one row of weights; each query head has its own": (
+            "    return attend",
+            "    query = query.unflatten(0, (-1, shared)).sum(1).repeat_interleave(shared, 0)\n    return attend",
+        ),
+        "outputs are summed over the query heads of a group, so g heads are left; each query head keeps its own": (
+            "weights=False).output",
+            "weights=False).output.unflatten(0, (-1, shared)).sum(1)",
+        ),
+        "the heads are right; the scores must be divided by the root of d_k": (
+            "attend(query,",
+            "attend(query * query.shape[-1] ** 0.5,",
+        ),
+        **exchanged("shared = len(query)"),
     },
     hidden=_more_grouped_query,
 )
@@ -943,6 +971,8 @@ mixtures = Write(
             ("E @ key", "key", "softmax(-1)", "softmax(-1) @ E.mT")
         ),
         SAVES_NOTHING: ("query @ keys.mT", "query @ key.mT @ E.mT"),
+        "softmax is missing: you mix the values with the raw scores": ("scores.softmax(-1)", "scores"),
+        **exchanged("keys, values = E"),
     },
     hidden=_more_low_rank,
 )

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c11_efficient_attention import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice
@@ -150,6 +151,12 @@ write_merge_outputs = Write(
             "sum_a / (sum_a + sum_b)",
             "(sum_a > sum_b).float()",
         ),
+        "you multiply by the sum of both; divide by it, so that the shares sum to 1": (
+            "sum_a / (sum_a + sum_b)",
+            "sum_a * (sum_a + sum_b)",
+            "(1 - share_a)",
+            "(sum_b * (sum_a + sum_b))[:, None]",
+        ),
     },
 )
 
@@ -265,7 +272,7 @@ write_in_a_ring = Write(
         ),
         Stage(
             "eight tokens on four machines",
-            lambda: [_ring(27, 8, 2, 3, 4)],
+            lambda: [_ring(27, 8, 2, 3, 4), _ring(30, 6, 3, 3, 2)],
             "Three hand-overs; the first tokens' outputs come first.",
         ),
     ),
@@ -326,6 +333,7 @@ write_in_a_ring = Write(
             "have = [attend_part(*own)",
             "return torch.cat([attend_part(x, key, value).output for x in q])\n    have = [attend_part(*own)",
         ),
+        **exchanged("q, k, v = (x.chunk"),
     },
 )
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c12_claims import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -93,7 +94,7 @@ write_to_the_letter = Write(
         ),
         Stage(
             "four queries, six keys, values of width 3",
-            lambda: [_graph(21, 4, 6, 2, 3)],
+            lambda: [_graph(21, 4, 6, 2, 3), _graph(31, 4, 4, 3, 3)],
             "Divide by the root of the width of a query.",
         ),
     ),
@@ -126,6 +127,10 @@ write_to_the_letter = Write(
         "the scores are not divided by the root of d": (" / query.shape[-1] ** 0.5", ""),
         "softmax runs over the keys, the last axis": ("softmax(-1)", "softmax(0)"),
         "you divide by d; it is its root": ("** 0.5", "** 1.0"),
+        "your mask is transposed: its rows are queries, its columns keys": ("~mask", "~mask.mT"),
+        "you multiply the scores by the root of d; divide by it": ("/ query.shape", "* query.shape"),
+        "softmax is missing: you mix the values with the raw scores": ("scores.softmax(-1)", "scores"),
+        **exchanged("scores = query"),
     },
 )
 

@@ -156,6 +156,18 @@ write_two_looks = Write(
         "that is what the first look gave; a second one follows": (
             "return attend(sharp * x, before, x, mask=i[:, None] >= i).output", "return before",
         ),
+        "the first look fetches the token two before; i - j == 1 is the one before": (
+            "i[:, None] - i == 1",
+            "i[:, None] - i == 2",
+        ),
+        "the second look leaves the token itself out: mask=i[:, None] >= i": (
+            "mask=i[:, None] >= i",
+            "mask=i[:, None] > i",
+        ),
+        "the second look sees only what is ahead: mask=i[:, None] >= i": (
+            "mask=i[:, None] >= i",
+            "mask=i[:, None] <= i",
+        ),
     },
 )  # fmt: skip
 
@@ -232,6 +244,10 @@ write_score = Write(
         ),
         "that is the token before each one": ("diagonal(1 - length)[1:]", "diagonal(-1)"),
         "the mean, not the sum": (".mean()", ".sum()"),
+        "that is the second token after the first copy; asked for is the one after it": (
+            "diagonal(1 - length)[1:]",
+            "diagonal(2 - length)[2:]",
+        ),
     },
 )  # fmt: skip
 

@@ -109,6 +109,21 @@ write_head = Write(
         "your mask leaves the token itself out; it sees itself and all before it: causal(len(x))": (
             "causal(len(x))", "causal(len(x)).tril(-1)",
         ),
+        "the queries are turned, the keys are not": (', rotary(k, pairing="half-split")', ", k"),
+        "the keys are turned, the queries are not": ('rotary(q, pairing="half-split"), ', "q, "),
+        "the mask is the other way round: True means may look": (
+            "mask=causal(len(x))",
+            "mask=~causal(len(x))",
+        ),
+        "a token sees those behind it only: the triangle is the upper one": (
+            "mask=causal(len(x))",
+            "mask=causal(len(x)).mT",
+        ),
+        "the scores are not divided by the root of d_k": ("attend(q, k, k", "attend(q * d_k**0.5, k, k"),
+        "a head owns neighbouring rows; you take every h-th one": (
+            "w_query[own : own + d_k]",
+            "w_query[head :: len(w_query) // d_k]",
+        ),
     },
 )  # fmt: skip
 
@@ -199,6 +214,7 @@ write_lens = Write(
         "the gain is added; it multiplies": (
             "F.rms_norm(x, x.shape[-1:], gain, eps=1e-6)", "(F.rms_norm(x, x.shape[-1:], eps=1e-6) + gain)",
         ),
+        "you multiply by 1 + gain; here the gain itself is the factor": ("gain, eps", "1 + gain, eps"),
     },
 )  # fmt: skip
 

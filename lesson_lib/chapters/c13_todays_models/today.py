@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c13_todays_models import seconds
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.short import Choice, Number
@@ -145,6 +146,11 @@ write_normed = Write(
             "gain * x",
             "(1 + gain) * x",
         ),
+        "you multiply by the root; divide by it": ("x / (", "x * ("),
+        "1e-6 stands outside the root: it joins the mean of the squares": (
+            "+ 1e-6).sqrt()",
+            ").sqrt() + 1e-6",
+        ),
     },
 )  # fmt: skip
 
@@ -205,6 +211,14 @@ write_capped = Write(
         "that is a sigmoid, from 0 to 1; tanh goes from -1 to 1, so a score of 0 stays 0": (
             ".tanh()",
             ".sigmoid()",
+        ),
+        "the score itself stands in front of tanh; it is the cap that multiplies": (
+            "cap * (scores",
+            "scores * (scores",
+        ),
+        "you divide by the cap once more in the end: multiply by it": (
+            "cap * (scores / cap).tanh()",
+            "(scores / cap).tanh() / cap",
         ),
     },
 )  # fmt: skip
@@ -308,7 +322,7 @@ write_sink = Write(
         ),
         Stage(
             "any numbers",
-            lambda: [_sunk(6, 2, 5, 3, 1.5), _sunk(9, 4, 2, 8, -0.5)],
+            lambda: [_sunk(6, 2, 5, 3, 1.5), _sunk(9, 4, 2, 8, -0.5), _sunk(13, 4, 4, 3, 0.5)],
             "A key of zeros scores 0 with any query; the bias makes it `sink`.",
         ),
     ),
@@ -344,6 +358,9 @@ write_sink = Write(
         "the bias is added to the score as it is, without exp or log": (
             "= sink", "= torch.tensor(sink).exp()",
         ),
+        "the mask has the opposite polarity: True = may look": ("F.pad(mask,", "F.pad(~mask,"),
+        "the sink's sign is turned round: a larger `sink` must take more": ("= sink", "= -sink"),
+        **exchanged("keys = torch.cat", "q k v"),
     },
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn
 from lesson_lib.masks import causal
@@ -161,5 +162,20 @@ five_traps = Write(
             *TURN, *ORDER, *WINDOW,
         ),
         "only the norm is right so far; then come the heads that share": (*TURN, *GROUPS, *ORDER, *WINDOW),
+        "four lines are right; the window is one token too narrow: `window` tokens, the own one among them": (
+            "back < window",
+            "back < window - 1",
+        ),
+        "all five are mended, but tokens see those behind them": ("(back >= 0) & ", ""),
+        "all five are mended, but the mask is turned round: True = may look": ("mask=seen", "mask=~seen"),
+        **exchanged("inner = norm", "w_query w_key w_value"),
+        "all five are mended, but the keys are not turned": (
+            "turn(norm(k, head_gains[1]))",
+            "norm(k, head_gains[1])",
+        ),
+        "all five are mended, but the queries are not turned": (
+            "turn(norm(q, head_gains[0]))",
+            "norm(q, head_gains[0])",
+        ),
     },
 )  # fmt: skip

@@ -138,5 +138,25 @@ beams = Write(
         "logits are added up; only the logs of shares can be": (
             "return logits - logits.logsumexp(-1, keepdim=True)", "return logits",
         ),
+        "the WORST texts go on: topk takes the largest": ("topk(width)", "topk(width, largest=False)"),
+        "keys and values have changed places: weights holds w_query, w_key, w_value": (
+            "beams.key, x @ weights[1]",
+            "beams.key, x @ weights[2]",
+            "beams.value, x @ weights[2]",
+            "beams.value, x @ weights[1]",
+        ),
+        "queries and keys have changed places: weights holds w_query, w_key, w_value": (
+            "beams.key, x @ weights[1]",
+            "beams.key, x @ weights[0]",
+            "query = x @ weights[0]",
+            "query = x @ weights[1]",
+        ),
+        "queries and values have changed places: weights holds w_query, w_key, w_value": (
+            "beams.value, x @ weights[2]",
+            "beams.value, x @ weights[0]",
+            "query = x @ weights[0]",
+            "query = x @ weights[2]",
+        ),
+        "the keys are kept as values, too: values are made with weights[2]": ("weights[2]", "weights[1]"),
     },
 )  # fmt: skip

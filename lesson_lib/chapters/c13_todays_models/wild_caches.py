@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.inputs import drawn, numbers_made
 from lesson_lib.masks import causal
@@ -149,6 +150,38 @@ prompt = Write(
             "mask = torch.ones(n, m, dtype=torch.bool).tril(m - n)",
             "mask = torch.ones(n, m, dtype=torch.bool).tril(m - n if n == m else m)",
         ),
+        "new keys stand at their places; the queries of a chunk start again at place 0": (
+            "apply_rotary(query, offset)",
+            "apply_rotary(query, 0)",
+        ),
+        "the offset is counted twice: a chunk begins behind what is kept": (
+            "offset = cache.length",
+            "offset = 2 * cache.length",
+        ),
+        "the offset counts the chunk's own tokens, too: it begins behind what was kept BEFORE it": (
+            "offset = cache.length",
+            "offset = cache.length + len(part)",
+        ),
+        "the offset counts chunks; it must count their tokens": (
+            "offset = cache.length",
+            "offset = cache.length // chunk",
+        ),
+        "the table of angles is kept by its length: later chunks of that length get the first one's places": (
+            "    def apply_rotary(t, offset):",
+            "    tables = {}\n\n    def apply_rotary(t, offset):",
+            "angle = (offset + torch.arange(t.shape[-2]))[:, None] * speed",
+            "angle = tables.setdefault(t.shape[-2], (offset + torch.arange(t.shape[-2]))[:, None] * speed)",
+        ),
+        "keys are turned when they come, and all of them once more: kept keys are turned already": (
+            "key, value = cache.update(key, value)",
+            "key, value = cache.update(key, value)\n        key = apply_rotary(key, 0)",
+        ),
+        "a token sees the one behind it: the triangle is one too wide, tril(m - n)": (
+            "tril(m - n)",
+            "tril(m - n + 1)",
+        ),
+        "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
+        **exchanged("query, key = apply_rotary", indent=8),
     },
 )  # fmt: skip
 
@@ -266,7 +299,10 @@ rolling = Write(
         ),
         Stage(
             "chunks of two, three and four",
-            lambda: [_windowed(41, 9, 4, 2), _windowed(51, 10, 3, 4), _windowed(61, 8, 5, 3)],
+            lambda: [
+                _windowed(41, 9, 4, 2), _windowed(51, 10, 3, 4), _windowed(61, 8, 5, 3),
+                {**_windowed(71, 9, 4, 3), "w_value": drawn(79, 4, 4)},
+            ],
             "The first token of a chunk needs what is kept; the last one decides what to keep.",
         ),
     ),
@@ -295,6 +331,43 @@ rolling = Write(
             "(distance >= 0) & (distance < window)",
             "distance >= 0",
         ),
+        "one fault is left: the queries of a chunk start again at place 0": (
+            "apply_rotary(part @ w_query.mT, position)",
+            "apply_rotary(part @ w_query.mT, torch.arange(len(part)))",
+        ),
+        "one fault is left: the keys of a chunk start again at place 0": (
+            "apply_rotary(part @ w_key.mT, position)",
+            "apply_rotary(part @ w_key.mT, torch.arange(len(part)))",
+        ),
+        "one fault is left: what was seen before is counted twice in the places": (
+            "apply_rotary(part @ w_query.mT, position)",
+            "apply_rotary(part @ w_query.mT, position + cache.seen)",
+            "apply_rotary(part @ w_key.mT, position)",
+            "apply_rotary(part @ w_key.mT, position + cache.seen)",
+        ),
+        "one fault is left: the mask numbers kept keys from 0; the first of them has a place of its own": (
+            "cache.seen - len(key) + torch",
+            "torch",
+        ),
+        "one token too few is seen: distances 0 to window - 1 are `window` tokens": (
+            "distance < window",
+            "distance < window - 1",
+        ),
+        "one token too many is kept, and seen: a window of 3 is the own token and two before it": (
+            "(window - 1)",
+            "window",
+            "distance < window",
+            "distance <= window",
+        ),
+        "later tokens of a chunk are seen": ("(distance >= 0) & ", ""),
+        **exchanged("cache = RollingCache()", "w_query w_key w_value"),
+        "one fault is left: what turns queries and keys counts what is kept, and that stops growing": (
+            "apply_rotary(part @ w_query.mT, position)",
+            "apply_rotary(part @ w_query.mT, len(cache.key) + torch.arange(len(part)))",
+            "apply_rotary(part @ w_key.mT, position)",
+            "apply_rotary(part @ w_key.mT, len(cache.key) + torch.arange(len(part)))",
+        ),
+        "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
     },
 )  # fmt: skip
 
@@ -419,6 +492,15 @@ padded = Write(
         "the padding is looked at": ("past & real[:, None, :]", "past.expand(len(tokens), n, n)"),
         "hide the padding as keys; queries are the rows": ("real[:, None, :]", "real[:, :, None]"),
         "the keys are not turned, the queries are": ("apply_rotary(key, position)", "key"),
+        "the queries are not turned, the keys are": ("apply_rotary(query, position)", "query"),
+        "the mask is the other way round: True = may look": (
+            "past & real[:, None, :]",
+            "~(past & real[:, None, :])",
+        ),
+        "a token sees those behind it only: the triangle is the lower one, .tril()": (".tril()", ".triu()"),
+        "a token does not see itself: keep the diagonal": (".tril()", ".tril(-1)"),
+        "the places are counted twice": ("return position, past", "return 2 * position, past"),
+        **exchanged("query, key = apply_rotary", indent=8),
     },
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
+from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Stage, Write
 from lesson_lib.checks.expose import Expose
 from lesson_lib.checks.inputs import drawn, numbers_made, table
@@ -124,7 +125,10 @@ window_repair = Write(
         ),
         Stage(
             "windows and blocks of all sizes",
-            lambda: [_row(21, 9, 3, 4), _row(31, 8, 1, 3), _row(41, 10, 6, 1)],
+            lambda: [
+                _row(21, 9, 3, 4), _row(31, 8, 1, 3), _row(41, 10, 6, 1),
+                {**_row(51, 8, 3, 3), "value": drawn(53, 8, 4)},
+            ],
             "Which keys can the first query of a block see, and which the last?",
         ),
     ),
@@ -154,6 +158,18 @@ window_repair = Write(
             "max(0, rows.start - self.size + 1)",
             "max(0, rows.stop - self.size)",
         ),
+        "one key too many is fetched, and seen: the distance equal to the window is outside": (
+            "- self.size + 1",
+            "- self.size",
+            "i - j < self.size",
+            "i - j <= self.size",
+        ),
+        "one key too few is seen: the own token is one of the window": (
+            "i - j < self.size",
+            "i - j < self.size - 1",
+        ),
+        "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
+        **exchanged("sight, n = Sliding"),
     },
 )  # fmt: skip
 
@@ -244,7 +260,10 @@ sink_repair = Write(
         ),
         Stage(
             "three tiles and a sink",
-            lambda: [_tiled(21, 3, 6, 2, 1.0), _tiled(31, 4, 7, 3, 2.5), _tiled(41, 2, 5, 1, -0.5)],
+            lambda: [
+                _tiled(21, 3, 6, 2, 1.0), _tiled(31, 4, 7, 3, 2.5), _tiled(41, 2, 5, 1, -0.5),
+                {**_tiled(71, 5, 5, 2, 0.5), "value": drawn(73, 5, 4)},
+            ],
             "However many tiles there are: the sink counts once.",
         ),
         Stage(
@@ -281,6 +300,12 @@ sink_repair = Write(
             "self.mixed / self.total",
             "self.mixed / (self.total + torch.tensor(float(sink)).exp())",
         ),
+        "you multiply by the sum; divide by it in the end": (
+            "self.mixed / self.total",
+            "self.mixed * self.total",
+        ),
+        "the sink's sign is turned round": ("(len(query), 1), sink)", "(len(query), 1), -sink)"),
+        **exchanged("scale = query.shape"),
     },
 )  # fmt: skip
 
