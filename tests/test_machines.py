@@ -73,6 +73,7 @@ def test_the_narrowest_of_a_place_is_kept_and_comes_first(tmp_path):
 def test_a_setting_holds_all_three_libraries():
     assert Setting("avx2", 2).environment == {
         "ATEN_CPU_CAPABILITY": "avx2",
+        "OMP_WAIT_POLICY": "passive",
         "ONEDNN_MAX_CPU_ISA": "AVX2",
         "MKL_ENABLE_INSTRUCTIONS": "AVX2",
     }

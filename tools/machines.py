@@ -64,7 +64,9 @@ class Setting:
     @property
     def environment(self) -> dict[str, str]:
         """What a process of this setting is started with."""
-        return {"ATEN_CPU_CAPABILITY": self.capability, **LIBRARIES.get(self.capability, {})}
+        libraries = LIBRARIES.get(self.capability, {})
+        # threads that wait for each other must not burn a core that another process needs
+        return {"ATEN_CPU_CAPABILITY": self.capability, "OMP_WAIT_POLICY": "passive", **libraries}
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--capability", nargs="+", metavar="SET", help="default avx2 avx512 (all that are here)"
     )
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
-    parser.add_argument("--workers", type=int, default=2, help="processes at once (2)")
+    parser.add_argument("--workers", type=int, default=2, help="cores to use (2)")
     parser.add_argument("--below", type=float, default=1.0, help="print margins below this share only (1)")
     given = parser.parse_args(arguments)
     names = given.names or ["notebooks", "tests"]
@@ -321,7 +323,7 @@ def main(arguments: list[str] | None = None) -> int:
             to = Path(scratch, f"{number}.jsonl")
             for some in filter(None, (notebooks, tests)):
                 print(f"== {setting}: {some[0]}{f' and {len(some) - 1} more' * (len(some) > 1)}", flush=True)
-                run(setting, some, to, given.workers)
+                run(setting, some, to, max(1, given.workers // setting.threads))
             everything[str(setting)], failures[str(setting)], trains = read(to)
             if tests and not number:  # the first setting shows which of them train; the others run these
                 tests = sorted(set(trains))
