@@ -530,6 +530,33 @@ def places_from_one(x, positions, frequencies):
     return torch.view_as_real(z * turns).flatten(-2)
 
 
+@told("read_window", r"start again at place 0 in each chunk")
+def every_chunk_at_zero(*given):
+    return _rolling(*given, lambda seen, kept, n: torch.arange(n), _in_sight)
+
+
+@told("best_beam", r"WORST")
+def a_search_for_the_worst(start, table, weights, width, length):
+    texts = [([start], 0.0)]
+    for _ in range(length):
+        children = []
+        for text, score in texts:
+            x = table[torch.tensor(text)]
+            q, k, v = (x @ w.T for w in weights)
+            out = F.scaled_dot_product_attention(q[None, -1:], k[None], v[None])[0, 0]
+            logs = ((x[-1] + out) @ table.T).log_softmax(-1).tolist()
+            children += [([*text, token], score + log) for token, log in enumerate(logs)]
+        texts = sorted(children, key=lambda child: child[1])[:width]
+    return torch.tensor(max(texts, key=lambda text: text[1])[0][1:])
+
+
+@told("sagan_block", r"keys are mixed")
+def keys_of_pixels(x, w_q, w_k, w_v, gamma):
+    pixels = x.flatten(2).mT
+    q, k = pixels @ w_q.T, pixels @ w_k.T
+    return x + gamma * ((q @ k.mT).softmax(-1) @ k).mT.reshape(x.shape)
+
+
 # --- codes ---
 
 

@@ -238,14 +238,14 @@ class Write(Exercise):
         shape, or the same error; 1/2 where only the slip holds nan, and what is left is alike and wrong (a
         row that is hidden by -inf is nan, one hidden by -1e9 is not); else 0.
 
-        None where that is open: the slip stops, and the answer does not (einsum repeats what `@` refuses) or
-        says it in words of its own; or nan is all that is wrong.
+        None where that is open: one of them stops and the other does not (einsum repeats what `@` refuses), or
+        both do, each in its own words; or nan is all that is wrong.
         """
         other = call(self.wrong(slip), case)
-        if other.trouble:
+        if one.trouble or other.trouble:
             return 1 if one.error == other.error else None
         x, y = one.value, other.value
-        if one.trouble or not (values.is_a(y, Tensor) and _shaped(x, y)):
+        if not (values.is_a(y, Tensor) and _shaped(x, y)):
             return 0
         if values.numbers(x.dtype) != values.numbers(y.dtype):
             return 0

@@ -210,6 +210,10 @@ write_self_attention = Write(
         ),
         **exchanged("scores = query", without="kqv"),
         "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
+        "a relu follows the projections: queries, keys and values may be negative": (
+            "x @ w_q, x @ w_k, x @ w_v",
+            "(x @ w_q).relu(), (x @ w_k).relu(), (x @ w_v).relu()",
+        ),
     },
 )
 

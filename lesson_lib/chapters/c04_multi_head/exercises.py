@@ -375,6 +375,10 @@ whole = Write(
         ),
         **exchanged("scores = query", without="kqv"),
         "(d_k ** 1 / 2) is d_k / 2, since the power comes first; the root is `** 0.5`": ("** 0.5", "* 2"),
+        "a relu follows the three projections: queries, keys and values may be negative": (
+            "return y.unflatten",
+            "return y.relu().unflatten",
+        ),
     },
     hidden=_more_many_heads,
 )

@@ -713,6 +713,12 @@ fading = Write(
         STATE_GROWS: _fading_table,
         "you multiply by phi(q) . z; divide by it, so that the weights sum to 1": ("/ (q @ z)", "* (q @ z)"),
         **exchanged("S, z, outputs"),
+        "you keep 1 - decay and let decay in; decay is what is kept, and the new token is added whole": (
+            "decay * S + k[:, None]",
+            "(1 - decay) * S + decay * k[:, None]",
+            "decay * z + k",
+            "(1 - decay) * z + decay * k",
+        ),
     },
     hidden=_more_fading_attention,
 )

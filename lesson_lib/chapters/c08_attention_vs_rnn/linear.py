@@ -312,6 +312,10 @@ write_gated_state = Write(
             "    return S",
             "    weight = gate.cumprod(0)\n    return (key * weight[:, None]).mT @ value",
         ),
+        "the gate is turned round: you keep 1 - g and let g in; keep g, and let all of it in": (
+            "g * S + torch",
+            "(1 - g) * S + g * torch",
+        ),
     },
 )
 

@@ -429,6 +429,10 @@ write_with_shared_keys = Write(
             "q = q.unflatten(0, (len(k), shared)).sum(1)",
         ),
         **exchanged("tables = (x @ w", "w_query w_key w_value", without="qkk qvv"),
+        "the heads of keys come in the opposite order: query head 0 belongs to key head 0": (
+            "k.repeat_interleave(shared, 0), v.repeat_interleave(shared, 0)",
+            "k.flip(0).repeat_interleave(shared, 0), v.flip(0).repeat_interleave(shared, 0)",
+        ),
     },
 )  # fmt: skip
 

@@ -124,6 +124,10 @@ write_head = Write(
             "w_query[own : own + d_k]",
             "w_query[head :: len(w_query) // d_k]",
         ),
+        "the scores are divided by the root of the number of heads; it is the root of d_k": (
+            "attend(q, k, k",
+            "attend(q * (d_k / (len(w_query) // d_k)) ** 0.5, k, k",
+        ),
     },
 )  # fmt: skip
 

@@ -361,6 +361,10 @@ write_sink = Write(
         "the mask has the opposite polarity: True = may look": ("F.pad(mask,", "F.pad(~mask,"),
         "the sink's sign is turned round: a larger `sink` must take more": ("= sink", "= -sink"),
         **exchanged("keys = torch.cat", "q k v"),
+        "the sink is a score already: do not divide it by the root of the width": (
+            "= sink",
+            "= sink / q.shape[-1] ** 0.5",
+        ),
     },
 )  # fmt: skip
 

@@ -138,7 +138,12 @@ beams = Write(
         "logits are added up; only the logs of shares can be": (
             "return logits - logits.logsumexp(-1, keepdim=True)", "return logits",
         ),
-        "the WORST texts go on: topk takes the largest": ("topk(width)", "topk(width, largest=False)"),
+        "the WORST texts go on: topk takes the largest": (
+            "torch.full((width,), -torch.inf)",
+            "torch.full((width,), torch.inf)",
+            "topk(width)",
+            "topk(width, largest=False)",
+        ),
         "keys and values have changed places: weights holds w_query, w_key, w_value": (
             "beams.key, x @ weights[1]",
             "beams.key, x @ weights[2]",

@@ -182,6 +182,22 @@ prompt = Write(
         ),
         "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
         **exchanged("query, key = apply_rotary", indent=8),
+        "queries and keys are not turned": (
+            "        query, key = apply_rotary(query, offset), apply_rotary(key, offset)\n",
+            "",
+        ),
+        "the queries count the offset twice, the keys once": (
+            "apply_rotary(query, offset)",
+            "apply_rotary(query, 2 * offset)",
+        ),
+        "the keys count the offset twice, the queries once": (
+            "apply_rotary(key, offset)",
+            "apply_rotary(key, 2 * offset)",
+        ),
+        "the queries stand one place behind their own keys": (
+            "apply_rotary(query, offset)",
+            "apply_rotary(query, offset + 1)",
+        ),
     },
 )  # fmt: skip
 
@@ -368,6 +384,22 @@ rolling = Write(
             "apply_rotary(part @ w_key.mT, len(cache.key) + torch.arange(len(part)))",
         ),
         "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
+        "one fault is left: queries and keys start again at place 0 in each chunk": (
+            "apply_rotary(part @ w_query.mT, position)",
+            "apply_rotary(part @ w_query.mT, torch.arange(len(part)))",
+            "apply_rotary(part @ w_key.mT, position)",
+            "apply_rotary(part @ w_key.mT, torch.arange(len(part)))",
+        ),
+        "queries and keys are not turned": (
+            "apply_rotary(part @ w_query.mT, position)",
+            "part @ w_query.mT",
+            "apply_rotary(part @ w_key.mT, position)",
+            "part @ w_key.mT",
+        ),
+        "the queries stand one place behind their own keys": (
+            "apply_rotary(part @ w_query.mT, position)",
+            "apply_rotary(part @ w_query.mT, position + 1)",
+        ),
     },
 )  # fmt: skip
 
@@ -501,6 +533,10 @@ padded = Write(
         "a token does not see itself: keep the diagonal": (".tril()", ".tril(-1)"),
         "the places are counted twice": ("return position, past", "return 2 * position, past"),
         **exchanged("query, key = apply_rotary", indent=8),
+        "queries and keys are not turned": (
+            "        query, key = apply_rotary(query, position), apply_rotary(key, position)\n",
+            "",
+        ),
     },
 )  # fmt: skip
 

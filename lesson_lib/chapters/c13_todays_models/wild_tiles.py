@@ -170,6 +170,18 @@ window_repair = Write(
         ),
         "the mask is the other way round: True = may look": ("attn_mask=mask", "attn_mask=~mask"),
         **exchanged("sight, n = Sliding"),
+        "the mask is the other way round, and over all keys: True = may look": (
+            "columns = sight.columns(rows)",
+            "columns = range(n)",
+            "attn_mask=mask",
+            "attn_mask=~mask",
+        ),
+        "the window reaches to both sides; a token looks at itself and at earlier ones": (
+            "(j <= i) & (i - j < self.size)",
+            "(i - j).abs() < self.size",
+            "columns = sight.columns(rows)",
+            "columns = range(n)",
+        ),
     },
 )  # fmt: skip
 
