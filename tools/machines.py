@@ -331,16 +331,11 @@ def main(arguments: list[str] | None = None) -> int:
     rows = table(everything, all_of_them=True)
     TABLE.parent.mkdir(exist_ok=True)
     TABLE.write_text("\n".join("\t".join(row) for row in rows) + "\n", encoding="utf-8")
-    head, *differing = table(everything)
-    for row in [head, *(row for row in differing if float(row[2]) < given.below)]:
-        print(
-            "\n".join(
-                [
-                    f"{row[2]:>7}  {row[0]}: {row[1]}",
-                    *(f"{'':9}{s}: {x}" for s, x in zip(head[3:], row[3:], strict=True) if row is not head),
-                ]
-            )
-        )
+    _, *differing = table(everything)
+    for where, text, margin, *sides in differing:
+        if float(margin) < given.below:
+            print(f"{margin:>7}  {where}: {text}")
+            print("\n".join(f"{'':9}{name}: {side}" for name, side in zip(everything, sides, strict=True)))
     for setting, failed in failures.items():
         print(f"== {setting}: {len(everything[setting])} quantities, {len(failed)} failures")
         for where, why in failed.items():
