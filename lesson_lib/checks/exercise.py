@@ -238,8 +238,8 @@ class Write(Exercise):
         shape, or the same error; 1/2 where only the slip holds nan, and what is left is alike and wrong (a
         row that is hidden by -inf is nan, one hidden by -1e9 is not); else 0.
 
-        None where that is open: one of them stops and the other does not (einsum repeats what `@` refuses), or
-        both do, each in its own words; or nan is all that is wrong.
+        None where that is open: one of them stops and the other does not (einsum repeats what `@` refuses),
+        or both do, each in its own words; or nan is all that is wrong.
         """
         other = call(self.wrong(slip), case)
         if one.trouble or other.trouble:
