@@ -666,7 +666,7 @@ def made(power):
 weights, statistics.seen = lambda scores: scores.softmax(0), lambda value: value
 scaled_attention = made(0.5)
 check(scaled_attention)
-""": "your softmax runs over queries",
+""": "it must run over keys (dim=-1)",
     "weights = lambda scores: scores.softmax(-1); check(scaled_attention)": "all 5 steps are right",
     "statistics.seen = lambda value: value + 1; check(scaled_attention)": "NOT YET",
     'check("\\ud800", "unscaled_picture")': 'you wrote "?"',

@@ -283,8 +283,7 @@ bits, best = {}, {}
 for text in ("The ", "The statemen"):
     p = next_logits(writer, text).double().softmax(-1).cpu()
     bits[text], best[text] = gpt_figures.entropy(p), p.max()
-    print(f"{text!r}: {bits[text]:.1f} bits, perplexity {2 ** bits[text]:.1f}")
-    print(f"    {writer.characters[p.argmax()]!r} has {best[text]:.2f}")
+    print(f"{text!r}: {bits[text]:.1f} bits; {writer.characters[p.argmax()]!r} has {best[text]:.2f}")
 
 # %%
 assert quick() or (16 < 2 ** bits["The "] < 30 and best["The "] < 0.2)
@@ -292,7 +291,7 @@ assert quick() or (2 ** bits["The statemen"] < 1.2 and best["The statemen"] > 0.
 
 # %% [markdown]
 r"""
-2 to the power of the bits is the **perplexity**: among so many equally likely characters one would hesitate as much. Behind *The* the model hesitates among some twenty, and even the likeliest has less than a fifth. Behind *The statemen* it is nearly sure of *t*.
+2 to the power of the bits is the **perplexity**: behind *The* a guess as among some twenty characters. Behind *The statemen* *t* is nearly sure.
 
 **To remember.** A causal stack that guesses the next token is a writer, and it reads its own prompt.
 

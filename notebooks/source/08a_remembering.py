@@ -228,18 +228,18 @@ predict("gates_opened")
 
 # %% tags=["nbval-ignore-output"]
 heard_open = gradients(open_gates(start("LSTM")), 50)[0]
-print(f"heard of the symbol before training: {heard_open:.2f}")
+print(f"heard before training: {heard_open:.2f}")
 right = {}
 for system in ("LSTM", "LSTM, gates open"):
     right[system] = accuracy(train(system, 50, lr=3e-3, steps=600), 50)
-    print(f"{system}, trained at 50, asked at 50: {right[system]:.3f}")
+    print(f"{system}, at 50: {right[system]:.3f}")
 
 # %%
 assert quick() or right["LSTM"] < 0.2 < 0.95 < right["LSTM, gates open"]
 
 # %% [markdown]
 r"""
-Before training 0.08 of the symbol is heard, and 600 steps at the rate 0.003 make the open network right. The usual start, trained in the same way, guesses. (After 400 steps at 0.01, as above, the open network still takes one letter for another in some runs.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
+Open, it hears 0.08, and learns; the usual start, trained alike, guesses. (400 steps are too few in some runs.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
 
 ## 4 · One head of attention
 
@@ -310,7 +310,7 @@ r"""
 
 - An RNN hands on a state; an LSTM also a cell, $c_t = f \odot c_{t-1} + i \odot g$.
 - Over $n$ tokens the gradient is a product of $n - 1$ factors; unless they balance, it vanishes or explodes.
-- With open forget gates the same training learns at 50; without, it does not.
+- With open forget gates the same training learns at 50.
 - Attention reaches every token in one step.
 
 **Sources.** Bengio et al. 1994; Hochreiter & Schmidhuber 1997; Gers et al. 2000 (the forget gate); Pascanu et al. 2013 (clipping); Jozefowicz et al. 2015 (the bias). More: [evidence](evidence/08_attention_vs_rnn_evidence.ipynb).
