@@ -7,8 +7,8 @@ has: closures, variables, what was redefined or patched. What the copy finds is 
 answer is judged in the session only where the copy comes to no verdict, or where the answer may use a GPU,
 which a copy cannot.
 
-A copy has one thread. A lock that another thread of the session held stays locked in it: MKL's, which threads
-of OpenMP also take while they end, would be waited for at full speed, and a right answer would seem to loop.
+A copy has one thread. A lock that another thread of the session held stays locked in it. Copies were seen to
+spin in MKL's memory manager, which threads of OpenMP use: a right answer seemed to loop.
 So a copy is made only while all other threads of the session sleep (`_asleep`): who holds such a lock runs.
 
 Only Linux can copy a process with torch in it. Elsewhere, and while another thread computes, an answer is
