@@ -291,7 +291,7 @@ assert quick() or (2 ** bits["The statemen"] < 1.2 and best["The statemen"] > 0.
 
 # %% [markdown]
 r"""
-2 to the power of the bits is the **perplexity**: behind *The* a guess as among some twenty characters. Behind *The statemen* *t* is nearly sure.
+2 to the power of the bits is the **perplexity**: behind *The* the model guesses as among some twenty characters. Behind *The statemen* it is nearly sure of *t*.
 
 **To remember.** A causal stack that guesses the next token is a writer, and it reads its own prompt.
 

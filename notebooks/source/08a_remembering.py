@@ -239,7 +239,7 @@ assert quick() or right["LSTM"] < 0.2 < 0.95 < right["LSTM, gates open"]
 
 # %% [markdown]
 r"""
-Open, it hears 0.08, and learns; the usual start, trained alike, guesses. (400 steps are too few in some runs.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
+The open network hears 0.08 and learns; the usual start, trained alike, guesses. (400 steps are too few in some runs.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
 
 ## 4 · One head of attention
 
