@@ -25,9 +25,10 @@ data, models, checks and experiments.
 
 from typing import Any
 
-from lesson_lib import moved
+from lesson_lib import desk, moved
 
 FLOORS = {
+    "desk": 0,
     "moved": 0,
     "require": 0,
     "summary": 0,
@@ -68,6 +69,7 @@ FLOORS = {
 __version__ = "0.1.0"
 
 moved.install()
+desk.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ drawn. What asks (predict, warm_up, second ...) is in asking, what was done (pro
 import difflib
 import inspect
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -23,10 +24,12 @@ from lesson_lib.checks.values import copies
 
 SECOND = "_2"  # at the end of a name: its second problem
 LONGEST = 20_000  # characters of a text, ten times a long answer
+AT_HAND = "the exercise at hand"  # what a verb without a name means
 PLAIN = (str, int, float, complex, bool, bytes, torch.Tensor)  # in these nothing of the learner's runs
 
 _CHAPTERS = Path(__file__).parents[1] / "chapters"
 _PASSED: dict[str, Callable[..., Any]] = {}  # functions that passed in this session, by their exercise
+_LATEST: list[str] = []  # the exercise that was checked, or asked about, last
 
 
 @cache
@@ -63,20 +66,23 @@ def second_of(exercise: Exercise, n: int) -> Exercise:
     return replace(made, name=exercise.name + SECOND, stars=exercise.stars, minutes=exercise.minutes)
 
 
-def check(answer: Any, name: Any = None) -> Result:
+def check(answer: Any = AT_HAND, name: Any = None) -> Result:
     """The verdict on an answer: `.passed`, `.diagnosis` (one sentence), `.counterexample` (the smallest
     found, or None).
 
     `answer` may be a function, a number, an expression in quotes, a letter, a text. `name` is the exercise;
-    for a function it defaults to the function's own name, for anything else to that of the variable. An
-    empty stub is "not attempted yet". Nothing that an answer does raises here. Functions are tried in a copy
-    of the session, then run in a thread of their own, and are ended after `runner.DEADLINE_S` seconds; what
-    they change in the session is put back.
+    for a function it defaults to the function's own name, for anything else to that of the variable.
+    `check()` judges the exercise at hand again, the one that was checked or asked about last. An empty stub
+    is "not attempted yet". Nothing that an answer does raises here. Functions are tried in a copy of the
+    session, then run in a thread of their own, and are ended after `runner.DEADLINE_S` seconds; what they
+    change in the session is put back.
 
     >>> check("exp(12) / exp(10)", "score_ratio").passed
     True
     """
     exercise, said = find(answer if name is None else name)
+    if answer is AT_HAND and exercise is not None:
+        answer = answer_to(exercise)
     if exercise is None and name is None and (called := _called(answer)):
         exercise, said = find(called)
     if exercise is None:
@@ -186,9 +192,9 @@ def judged(exercise: Open, yes: int, points: int) -> Result:
     return result
 
 
-def hint(name: Any) -> Note:
-    """The next of the hints for an exercise, each a question; first the one nearest to your last mistake,
-    after the last one the last again."""
+def hint(name: Any = AT_HAND) -> Note:
+    """The next of the hints for an exercise (without a name for the one at hand), each a question; first the
+    one nearest to your last mistake, after the last one the last again."""
     exercise, said = find(name)
     if exercise is None:
         return Note("No hint", {"diagnosis": said})
@@ -210,8 +216,8 @@ def hint(name: Any) -> Note:
     )
 
 
-def solution(name: Any) -> Note:
-    """A right answer to an exercise, and what you should remember."""
+def solution(name: Any = AT_HAND) -> Note:
+    """A right answer to an exercise (without a name to the one at hand), and what you should remember."""
     exercise, said = find(name)
     if exercise is None:
         return Note("No solution", {"diagnosis": said})
@@ -294,32 +300,68 @@ def _stumbled(answer: Any, error: BaseException) -> tuple[str, str]:
     )
 
 
+def answer_to(exercise: Exercise) -> Any:
+    """What the session holds under the exercise's name: its answer as it stands now; None where it holds
+    nothing."""
+    return _session().get(exercise.name)
+
+
+def _session() -> dict[str, Any]:
+    shell = trial.notebook()
+    return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+
+
 def _called(answer: Any) -> str | None:
     """The function to write in whose place the session holds this answer, a lambda or a result; None where
     there is not exactly one."""
-    shell = trial.notebook()
-    session = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+    session = _session()
     known = {name: e for name, e in exercises().items() if isinstance(e, Write)}
     known |= {name + SECOND: e for name, e in known.items() if e.second is not None}
     found = [name for name in known if name in session and session[name] is answer]
     return found[0] if len(found) == 1 else None
 
 
+def lesson_at_hand() -> str | None:
+    """The notebook that the learner is in, as `lessons` has it: Jupyter tells its kernel, else the exercise
+    at hand does; None where neither is known."""
+    opened = os.environ.get("JPY_SESSION_NAME", "").replace("\\", "/").removesuffix(".ipynb")
+    inside = [place for place in lessons() if f"/{opened}".endswith(f"/{place}")]
+    inside += [
+        place for place, asked in lessons().items() if _LATEST and _LATEST[-1] in {e.name for e in asked}
+    ]
+    return inside[0] if inside else None
+
+
 def find(name: Any) -> tuple[Exercise | None, str]:
     """The exercise of that name (or of the function with that name), or None and a sentence. NAME_2 is the
     second problem of NAME, as it was posed last."""
+    if name is AT_HAND:
+        if not _LATEST:
+            return None, f"say which exercise you mean: {_choice()}"
+        name = _LATEST[-1]
     if not values.is_a(name, str):
         name = values.own_name(name)
     if name is None or "<" in name:  # a lambda is called "<lambda>"
-        return None, 'say which exercise this answers: check(answer, "name"); progress() lists the names'
+        return None, f'say which exercise this answers: check(answer, "name"); {_choice()}'
     name = str.__str__(name)
     if name in exercises():
+        if not exercises()[name].prediction:
+            _LATEST[:] = [name]
         return exercises()[name], ""
     first = exercises().get(name.removesuffix(SECOND))
     if name.endswith(SECOND) and first is not None and first.second is not None:
+        _LATEST[:] = [name]
         entry, _ = store.entry_of(first.name)
         return second_of(first, max(1, entry.get("posed", 0))), ""
     short = name if len(name) <= 60 else name[:57] + "..."
-    near = difflib.get_close_matches(short, exercises(), n=1)
-    guess = f'; did you mean "{near[0]}"?' if near else ""
-    return None, f'no exercise is called "{short}"{guess}; progress() lists the names'
+    here = lesson_at_hand()
+    near = difflib.get_close_matches(short, [e.name for e in lessons()[here]] if here else exercises(), n=1)
+    guess = f'did you mean "{near[0]}"?' if near else _choice()
+    return None, f'no exercise is called "{short}"; {guess}'
+
+
+def _choice() -> str:
+    """The names that a learner can choose from, as the end of a sentence."""
+    here = lesson_at_hand()
+    names = [e.name for e in lessons()[here] if not e.prediction] if here else []
+    return f"this notebook asks {', '.join(names)}" if names else "progress() lists the names"

@@ -75,7 +75,10 @@ def reset(name: Any = None, sure: Any = False) -> Note:
     engine.forget(exercise.name)
     if forgotten := _told(gone):
         place = next(place for place, asked in engine.lessons().items() if exercise in asked)
-        rows = {"forgotten": forgotten, "next": f"empty your answer in {place}.ipynb, and do it again"}
+        again = f"empty your answer in {place}.ipynb, and do it again"
+        if exercise.prediction:
+            again = f"run its card in {place}.ipynb once more, and it asks you again"
+        rows = {"forgotten": forgotten, "next": again}
     else:
         rows = {"diagnosis": "there is nothing to forget: no attempt, no hint"}
     title = f"{exercise.name}: " + ("as if never tried" if forgotten else "nothing was reset")
