@@ -29,6 +29,7 @@ from lesson_lib import desk, moved
 
 FLOORS = {
     "desk": 0,
+    "live": 0,
     "moved": 0,
     "require": 0,
     "summary": 0,

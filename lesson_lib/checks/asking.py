@@ -30,8 +30,24 @@ def predict(name: Any) -> Any:
         return Note(f"{exercise.name}: write it", {"next": f"check({exercise.name}) answers"})
     entry, _ = store.entry_of(exercise.name)
     committed = entry.get("answer") if exercise.prediction else None
-    keep = partial(_kept, exercise)
-    return Card(exercise, keep, committed=committed, asks_sure=exercise.prediction)
+    keep, again = partial(_kept, exercise), None
+    if exercise.second is not None and isinstance(engine.second_of(exercise, 1), RETURNING):
+        again = partial(_practice, exercise)
+    return Card(exercise, keep, committed=committed, asks_sure=exercise.prediction, again=again)
+
+
+def _practice(exercise: Exercise) -> Any:
+    """A card with a second problem, whose answer is not kept: the first answer was."""
+    from lesson_lib.checks.card import Card
+
+    posed = engine.second_of(exercise, store.entry_of(exercise.name)[0].get("posed", 0) + 1)
+    store.record(store.Event(exercise.name, "posed"))
+    return Card(
+        posed,
+        lambda answer, _: posed.judge(answer, lambda *_: None),
+        head="Once more",
+        again=partial(_practice, exercise),
+    )
 
 
 def warm_up() -> Any:

@@ -11,14 +11,18 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from typing import Any
 
 import ipywidgets
+from IPython.display import display
 
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
 from lesson_lib.checks.short import Choice, Number
+from lesson_lib.live import CSS as LIVE_CSS
+from lesson_lib.live import LEFT, Live, watched
 
 CSS = """
 .ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0}
@@ -26,21 +30,55 @@ CSS = """
 .ll-ask details {margin:.3em 0} .ll-ask summary {cursor:pointer}
 """
 CARD_CSS = """
+.ll-card {padding-left:.8em; overflow:visible} .ll-card .widget-checkbox, .ll-card .widget-checkbox label {padding:0}
+.ll-card.ll-question {border-left:.3em solid var(--jp-brand-color1, #1565c0)}
 .ll-card .widget-html-content {line-height:1.5; white-space:normal; overflow-wrap:break-word; font-size:var(--jp-content-font-size1, 14px);
   color:var(--jp-content-font-color1, inherit)}
-.ll-card .ll-option {height:auto; width:auto; max-width:100%; text-align:left; white-space:normal; line-height:1.5; padding:.35em .8em; margin:.15em 0 .15em 1.1em;
-  font-size:var(--jp-content-font-size1, 14px); overflow:visible; text-overflow:clip}
-.ll-card .ll-option:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
+.ll-card .ll-options, .ll-card .ll-options > div {display:block; width:auto; height:auto; max-width:100%; overflow:visible}
+.ll-card .ll-options button {display:block; height:auto; width:fit-content; min-width:10em; max-width:100%; text-align:left; white-space:normal;
+  line-height:1.5; padding:.35em .8em; margin:.25em 0; font-size:var(--jp-content-font-size1, 14px); overflow:visible; text-overflow:clip}
+.ll-card button:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
+.ll-card .ll-options:has(.mod-active) button {pointer-events:none}
+.ll-card .ll-options:has(.mod-active) button:not(.mod-active) {opacity:.5}
+.ll-card .ll-verb {width:auto; padding:0 1em}
+.ll-card .ll-options:has(.mod-active)::after, .ll-card .ll-verbs:has(.ll-verb.mod-active)::after {
+  content:"Noted. It is answered as soon as the kernel is free."; opacity:0; animation:ll-noted 0s .4s forwards; padding:.2em .8em}
+@keyframes ll-noted {to {opacity:1}}
 """  # noqa: E501
 SURE = "I am sure (say so before you choose)"
 FOLD = "Commit to an answer; then unfold"
 
 
-class _Shown(ipywidgets.VBox):
-    """A widget for a kernel, and constant words and HTML for wherever none runs."""
+class Verb(ipywidgets.ToggleButton):
+    """A button that does something. The browser marks it at once, even while the kernel is busy; it is let go
+    when the thing is done."""
+
+    def __init__(self, label: str, do: Callable[[], Any]) -> None:
+        super().__init__(description=label, tooltip="")
+        self.add_class("ll-verb")
+        self.do = do
+        self.observe(self._pressed, names="value")
+
+    def _pressed(self, change: Mapping) -> None:
+        if change["new"]:
+            try:
+                self.do()
+            finally:
+                self.value = False
+
+
+def verbs(*buttons: ipywidgets.Widget) -> ipywidgets.HBox:
+    """A row of buttons, with a line for what was pressed while the kernel is busy."""
+    row = ipywidgets.HBox(list(buttons), layout=ipywidgets.Layout(flex_flow="row wrap"))
+    row.add_class("ll-verbs")
+    return row
+
+
+class _Shown(Live):
+    """A card: a widget for a kernel, and constant words and HTML for wherever none runs."""
 
     words: str
-    page: str
+    fold: str
 
     def __init__(self, children: Sequence[ipywidgets.Widget]) -> None:
         super().__init__([ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), *children])
@@ -49,10 +87,13 @@ class _Shown(ipywidgets.VBox):
     def __repr__(self) -> str:
         return self.words
 
-    def _repr_mimebundle_(self, **options):
-        bundle = super()._repr_mimebundle_(**options)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        return {**data, "text/plain": self.words, "text/html": self.page}, metadata
+    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The question as text, and as HTML with its answer in a fold."""
+        return {"text/plain": self.words, "text/html": self.fold}, {}
+
+    def page(self) -> str:
+        """The card as it stands: asked, or answered."""
+        return self.fold
 
 
 class Card(_Shown):
@@ -60,7 +101,7 @@ class Card(_Shown):
 
     `keep` gives the result of an answer, and of whether its writer is sure of it, and a sentence where it
     could not be saved; `committed` is the answer that was given on an earlier day. With `asks_sure` there is
-    a box for being sure.
+    a box for being sure. `again` makes the card of a second problem, for a button below the answer.
     """
 
     def __init__(
@@ -71,15 +112,17 @@ class Card(_Shown):
         head: str = "Predict",
         committed: str | None = None,
         asks_sure: bool = False,
+        again: Callable[[], "Card"] | None = None,
     ) -> None:
-        self.exercise, self.keep, self.head = exercise, keep, head
+        self.exercise, self.keep, self.head, self.again = exercise, keep, head, again
         self.result: Result | None = None
-        self.words, self.page = question_text(exercise, head), question_page(exercise, head)
+        self.words, self.fold = question_text(exercise, head), question_page(exercise, head)
         self.sure = ipywidgets.Checkbox(description=SURE, indent=False)
-        self.asking = ipywidgets.VBox(self._controls())
+        self.asking = ipywidgets.VBox(self._controls(), layout=ipywidgets.Layout(overflow="visible"))
         self.said = ipywidgets.HTML()
         doubt = [self.sure] if asks_sure else []
-        super().__init__([ipywidgets.HTML(_framed(_asked(exercise, head))), *doubt, self.asking, self.said])
+        super().__init__([ipywidgets.HTML(_asked(exercise, head)), *doubt, self.asking, self.said])
+        self.add_class("ll-question")
         if committed is not None:
             self._tell(exercise.judge(committed, lambda *_: None), committed)
 
@@ -90,36 +133,83 @@ class Card(_Shown):
         result = self.keep(answer, self.sure.value)
         if result.state in ("passed", "failed"):
             self._tell(result, str(answer))
+            self.renew()
         else:
             self.said.value = _status(f"<div>{escape(result.diagnosis)}</div>")
         return result
 
+    def page(self) -> str:
+        """The question, and once it is answered what came of it."""
+        if self.result is not None:
+            return _framed(_asked(self.exercise, self.head)) + self.said.value
+        return f"<style>{CSS}</style>{_framed(_asked(self.exercise, self.head) + _options(self.exercise))}"
+
     def _controls(self) -> list[ipywidgets.Widget]:
         if isinstance(self.exercise, Choice):
-            made = []
-            for letter, option in self.exercise.options.items():
-                button = ipywidgets.Button(description=f"{letter}) {_plain(option)}", tooltip="")
-                button.add_class("ll-option")
-                button.on_click(lambda _, letter=letter: self.commit(letter))
-                made.append(button)
-            return made
+            pairs = [(f"{letter}) {_plain(text)}", letter) for letter, text in self.exercise.options.items()]
+            options = ipywidgets.ToggleButtons(options=pairs, value=None, style={"button_width": "auto"})
+            options.add_class("ll-options")
+            options.observe(lambda change: change["new"] and self.commit(change["new"]), names="value")
+            return [options]
         field = ipywidgets.Text(placeholder="your answer", layout=ipywidgets.Layout(width="16em"))
         field.tooltip = _plain(self.exercise.asked)
-        button = ipywidgets.Button(description="Commit")
 
         def commit(*_: Any) -> None:
             soon(lambda: self.commit(field.value))
 
-        button.on_click(commit)
         # Enter; leaving the field commits nothing
         field.on_msg(lambda _, said, __: said.get("event") == "submit" and commit())
-        return [ipywidgets.HBox([field, button])]
+        return [verbs(field, Verb("Commit", commit))]
 
     def _tell(self, result: Result, answer: str) -> None:
         self.result = result
         self.asking.children = ()
         self.children = [child for child in self.children if child is not self.sure]
         self.said.value = _status(_verdict(self.exercise, result, answer), COLOURS[result.state])
+        if self.again is not None:
+            self.children = [*self.children, verbs(Verb("Once more, with something else", self._once_more))]
+
+    def _once_more(self) -> None:
+        assert self.again is not None
+        self.children = [*self.children[:-1], self.again()]
+
+
+class Offers(ipywidgets.VBox):
+    """A result with buttons below it: what a button gives shows there, another result in its place."""
+
+    def __init__(self, result: Result) -> None:
+        self.result, self.said = result, ipywidgets.HTML()
+        super().__init__()
+        self.add_class("ll-card")
+        self._table: Any = None
+        self._offer()
+
+    def show(self) -> None:
+        """The output of a cell. Raises NotImplementedError where nobody can press a button."""
+        if not watched():
+            raise NotImplementedError
+        self._table = display(self._page(), raw=True, display_id=True)
+        display(self._repr_mimebundle_(), raw=True)
+
+    def _page(self) -> dict[str, str]:
+        page = f"<style>{LIVE_CSS}</style><div class='{LEFT}'>{self.result._repr_html_()}</div>"
+        return {"text/html": page, "text/plain": repr(self.result)}
+
+    def _offer(self) -> None:
+        row = verbs(*(Verb(label, partial(self._give, do)) for label, do in self.result.offers.items()))
+        self.children = [ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), row, self.said]
+
+    def _give(self, do: Callable[[], Any]) -> None:
+        given = do()
+        if isinstance(given, Result):
+            self.result, self.said.value = given, ""
+            self._table.update(self._page(), raw=True)
+            self._offer()
+        elif isinstance(given, ipywidgets.Widget):
+            self.children = [*self.children[:2], given]
+        else:
+            self.said.value = f"<div role='status'>{given._repr_html_()}</div>"
+            self.children = [*self.children[:2], self.said]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,8 +220,11 @@ class Written(Result):
     points: tuple[str, ...] = ()
     keep: Callable[..., Result] | None = None
 
+    def _ipython_display_(self) -> None:
+        Rubric(self, self.points, self.keep)._ipython_display_()
+
     def _repr_mimebundle_(self, **options):
-        return Rubric(self, self.points, self.keep)._repr_mimebundle_(**options)
+        return Rubric(self, self.points, self.keep).bundle()
 
 
 class Rubric(_Shown):
@@ -139,7 +232,7 @@ class Rubric(_Shown):
     given."""
 
     def __init__(self, result: Result, points: Sequence[str], keep: Callable[..., Any]) -> None:
-        self.words, self.page = repr(result), result._repr_html_()
+        self.words, self.fold = repr(result), result._repr_html_()
         self.choices = [
             ipywidgets.ToggleButtons(options=["yes", "no"], value=None, tooltips=[point, point])
             for point in points
@@ -161,6 +254,11 @@ class Rubric(_Shown):
         answers = [choice.value for choice in self.choices]
         if None not in answers:
             self.said.value = _status(f"<div>{escape(self.keep(*answers).diagnosis)}</div>")
+            self.renew()
+
+    def page(self) -> str:
+        """The answer beside the model answer, and how it was judged."""
+        return self.fold + self.said.value
 
 
 class Stack(_Shown):
@@ -169,8 +267,15 @@ class Stack(_Shown):
     def __init__(self, title: str, cards: Sequence[Card]) -> None:
         self.cards = tuple(cards)
         self.words = "\n\n".join([title, *(card.words for card in cards)])
-        self.page = f"<div><b>{escape(title)}</b></div>" + "".join(card.page for card in cards)
-        super().__init__([ipywidgets.HTML(f"<b>{escape(title)}</b>"), *cards])
+        self.title = f"<div><b>{escape(title)}</b></div>"
+        self.fold = self.title + "".join(card.fold for card in cards)
+        super().__init__([ipywidgets.HTML(self.title), *cards])
+        for card in cards:
+            card.renew = self.renew
+
+    def page(self) -> str:
+        """The cards as they stand."""
+        return self.title + "".join(card.page() for card in self.cards)
 
 
 def soon(do: Callable[[], Any]) -> None:
@@ -192,13 +297,6 @@ def question_text(exercise: Exercise, head: str) -> str:
 def question_page(exercise: Exercise, head: str) -> str:
     """The question as HTML with a fold: the right answer and why, and what each wrong one would mean."""
     kind, answer = _kind(exercise), getattr(exercise, "answer", "")
-    options = ""
-    if isinstance(exercise, Choice):
-        items = (
-            f"<li data-option='{escape(letter)}'>{escape(letter)}) {marked(option)}</li>"
-            for letter, option in exercise.options.items()
-        )
-        options = f"<ol>{''.join(items)}</ol>"
     mistakes = "".join(
         f"<li data-wrong='{escape(str(wrong), quote=True)}'>{escape(_wrong(wrong))}: {marked(slip)}</li>"
         for slip, wrong in exercise.slips.items()
@@ -206,7 +304,7 @@ def question_page(exercise: Exercise, head: str) -> str:
     return (
         f"<style>{CSS}</style>"
         f"<div class='ll-ask' data-question='{escape(exercise.name)}' data-kind='{kind}'"
-        f" data-answer='{escape(answer, quote=True)}'>{_asked(exercise, head)}{options}"
+        f" data-answer='{escape(answer, quote=True)}'>{_asked(exercise, head)}{_options(exercise)}"
         f"<details><summary>{FOLD}</summary><div><b>{marked(exercise.right)}</b>: {marked(exercise.remember)}"
         f"</div><ul>{mistakes}</ul></details></div>"
     )
@@ -219,6 +317,17 @@ def marked(text: str) -> str:
 
 def _asked(exercise: Exercise, head: str) -> str:
     return f"<div><b>{escape(head)}.</b> {marked(exercise.asked)}</div>"
+
+
+def _options(exercise: Exercise) -> str:
+    """The options of a choice as a list; '' for a question that has none."""
+    if not isinstance(exercise, Choice):
+        return ""
+    items = (
+        f"<li data-option='{escape(letter)}'>{escape(letter)}) {marked(option)}</li>"
+        for letter, option in exercise.options.items()
+    )
+    return f"<ol>{''.join(items)}</ol>"
 
 
 def _framed(page: str) -> str:

@@ -88,13 +88,46 @@ def check(answer: Any = AT_HAND, name: Any = None) -> Result:
     if exercise is None:
         return Result("?", "unjudged", said)
     if answer is None or answer is ...:
-        return exercise.result("open", NOTHING_YET)
+        return _offering(exercise, exercise.result("open", NOTHING_YET))
     result = verdict(exercise, answer)
     if isinstance(exercise, Open) and result.state == "written":
         return _to_judge(exercise, result)
     if result.passed and isinstance(exercise, Write):
         _PASSED[exercise.name] = answer
-    return keep(exercise, result, answer)
+    return _offering(exercise, keep(exercise, result, answer))
+
+
+def _offering(exercise: Exercise, result: Result) -> Result:
+    """The result with what a learner may want next, as buttons: other words for what can be typed."""
+    from lesson_lib.checks.asking import second
+
+    name, offers = exercise.name, dict[str, Callable[[], Any]]()
+    if result.state in ("failed", "open"):
+        offers |= {"Hint": lambda: hint(name)} if exercise.hints else {}
+        offers |= {"Solution": lambda: solution(name)} if exercise.text else {}
+        if answer_to(exercise) is not None:
+            offers["Try again"] = lambda: check(answer_to(exercise), name)
+    if result.passed and exercise.second is not None:
+        offers["A second problem"] = lambda: second(name)
+    if result.passed and name in exercises():
+        offers["What is next?"] = lambda: _next(exercise)
+    return replace(result, offers=offers)
+
+
+def _next(exercise: Exercise) -> Note:
+    """What comes after an exercise: the next one in its notebook that has not been passed, else the next
+    notebook."""
+    entries, _ = store.read()
+    places = list(lessons())
+    place = next(place for place, asked in lessons().items() if exercise in asked)
+    asked = [e for e in lessons()[place] if not e.prediction]
+    later = [*asked[asked.index(exercise) + 1 :], *asked]
+    left = [e for e in later if not entries.get(e.name, {}).get("first_pass")]
+    if left:
+        return Note(f"{left[0].name}: next", {"in this notebook": left[0].asked})
+    after = [other for other in places[places.index(place) + 1 :] if other.count("/") == place.count("/")]
+    done = {"here": "every exercise of this notebook is passed"}
+    return Note("Next", done | ({"then": f"{after[0]}.ipynb"} if after else {}))
 
 
 def yours(name: Any) -> Callable[..., Any]:

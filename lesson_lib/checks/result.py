@@ -2,6 +2,7 @@
 any theme."""
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
@@ -30,6 +31,8 @@ COLOURS = {  # JupyterLab's own, which follow its theme; the second is for other
 }
 
 
+SHORT = 12  # lines of inputs and results that stand open; more are folded
+FOLDED = "asked for, inputs, expected, yours"
 WIDTH = 110  # columns of text in a terminal
 NOTHING_YET = "not attempted yet"
 NO_RESULT = "no result"
@@ -50,7 +53,8 @@ class Result:
 
     `state` is passed, failed, open (not attempted yet), unjudged (the check could not judge: the sentence
     says why), or of an open question written and judged (its writer judges). `diagnosis` is one sentence;
-    `counterexample` is None where there is nothing to show.
+    `counterexample` is None where there is nothing to show. `offers` are buttons below it in a notebook: what
+    stands on them, and what shows when they are pressed.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Result:
     step: str = ""
     counterexample: Counterexample | None = None
     after: dict[str, str] = field(default_factory=dict)
+    offers: dict[str, Callable[[], Any]] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -71,7 +76,13 @@ class Result:
 
     @property
     def rows(self) -> dict[str, str]:
-        """What is shown, in order: label and text."""
+        """What is shown, in order: label and text. A mistake is named first."""
+        said = {"diagnosis": self.diagnosis} if self.diagnosis != NOTHING_YET else {}  # the heading says that
+        rows = said | self._data if self.state == "failed" else self._data | said
+        return {label: text for label, text in (rows | self.after).items() if text}
+
+    @property
+    def _data(self) -> dict[str, str]:
         rows = {"asked": self.asked, "step": self.step}
         if self.counterexample is not None:
             rows |= {name: written(value) for name, value in self.counterexample.arguments.items()}
@@ -79,18 +90,27 @@ class Result:
                 rows["expected"] = written(self.counterexample.expected)
             yours = self.counterexample.yours
             rows["yours"] = yours if type(yours) is str and yours == NO_RESULT else written(yours)
-        if self.diagnosis != NOTHING_YET:  # the heading says it already
-            rows["diagnosis"] = self.diagnosis
-        return {label: text for label, text in (rows | self.after).items() if text}
+        return rows
 
     def __repr__(self) -> str:
         return table_text(f"{WORDS[self.state]}  {self.name}", self.rows)
 
     def _repr_html_(self) -> str:
-        head = f"{SIGNS[self.state]} {WORDS[self.state]}"
-        return table_html(
-            f"<b>{head}</b> &nbsp;<code>{escape(self.name)}</code>", self.rows, COLOURS[self.state]
-        )
+        head = f"<b>{SIGNS[self.state]} {WORDS[self.state]}</b> &nbsp;<code>{escape(self.name)}</code>"
+        data = {label: text for label, text in self._data.items() if text}
+        lines = sum(1 + text.count("\n") for text in data.values())
+        if self.state != "failed" or lines <= SHORT:
+            return table_html(head, self.rows, COLOURS[self.state])
+        rest = {label: text for label, text in self.rows.items() if label not in data}
+        fold = f"<details><summary>{FOLDED}</summary>{_table(data)}</details>"
+        return table_html(head, rest, COLOURS[self.state], fold)
+
+    def _ipython_display_(self) -> None:
+        if not self.offers:
+            raise NotImplementedError  # IPython then takes text and HTML
+        from lesson_lib.checks.card import Offers
+
+        Offers(self).show()
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,16 +150,20 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 def table_html(title: str, rows: dict[str, str], colour: str, below: str = "") -> str:
     """Title and rows as a small HTML table: no asset, no script; text keeps the colour of the page."""
+    return (
+        f"<div style='border-left:.3em solid {colour};padding:.2em .8em;color:inherit'><div>{title}</div>"
+        f"{_table(rows)}{below}</div>"
+    )
+
+
+def _table(rows: dict[str, str]) -> str:
     lines = "".join(
         "<tr style='background:none'><td style='text-align:left;vertical-align:top;padding:.1em 1em .1em"
         f" 0;opacity:.75'>{escape(label)}</td><td style='text-align:left;vertical-align:top;padding:.1em"
         f" 0;white-space:pre-wrap{_font(text)}'>{escape(_encodable(text))}</td></tr>"
         for label, text in rows.items()
     )
-    return (
-        f"<div style='border-left:.3em solid {colour};padding:.2em .8em;color:inherit'><div>{title}</div>"
-        f"<table style='border:none;margin:.2em 0 0 0;color:inherit'>{lines}</table>{below}</div>"
-    )
+    return f"<table style='border:none;margin:.2em 0 0 0;color:inherit'>{lines}</table>"
 
 
 def _encodable(text: str) -> str:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import ipywidgets
 from matplotlib import colormaps
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lesson_lib.charts.basic import ink
 from lesson_lib.charts.picture import HEAT, Picture
+from lesson_lib.live import Live
 
 _numbers = count(1)
 
@@ -37,7 +38,7 @@ CSS = """
 """  # noqa: E501
 
 
-class Explorer(ipywidgets.VBox):
+class Explorer(Live):
     """Controls above a drawing. A subclass sets its controls, `draw() -> html` and `still() -> Picture`.
 
     Where a kernel runs, the widget shows; where none does (a page, a printed notebook), the still picture
@@ -75,11 +76,15 @@ class Explorer(ipywidgets.VBox):
         """A picture of the widget as it starts."""
         raise TypeError(f"{type(self).__name__} must define still() -> Picture")
 
-    def _repr_mimebundle_(self, **options):
-        bundle = super()._repr_mimebundle_(**options)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        still, still_metadata = self.still().bundle()
-        return {**data, **still}, {**metadata, **still_metadata}
+    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The still picture, for wherever no kernel runs."""
+        return self.still().bundle()
+
+    def page(self) -> str:
+        """The still picture, for whoever opens the saved notebook again."""
+        data, metadata = self.bundle()
+        alt, width = html.escape(metadata["image/png"]["alt"], quote=True), metadata["image/png"]["width"]
+        return f'<img alt="{alt}" width="{width}" src="data:image/png;base64,{data["image/png"]}">'
 
 
 def table(

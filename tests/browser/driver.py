@@ -75,6 +75,7 @@ def server(folder: Path, scratch: Path, *, steps: str | None = "quick", theme: s
     own += ("JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR", "LESSON_HOME")
     environment = lab.environment() | {name: str(scratch / name.lower()) for name in own}
     environment |= {"OMP_NUM_THREADS": "1", "LESSON_DEVICE": os.environ.get("LESSON_DEVICE", "cpu")}
+    environment.pop("LESSON_PROGRESS", None)  # a learner has bars and buttons
     environment |= {"LESSON_STEPS": steps} if steps else {}
     if not steps:
         environment.pop("LESSON_STEPS", None)
