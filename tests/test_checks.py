@@ -479,16 +479,24 @@ def test_a_result_reads_in_a_terminal_and_in_a_notebook():
     )
     assert repr(result).splitlines() == [
         "NOT YET  name",
+        "  diagnosis  a < b & c",
         "  asked      the question",
         "  x          [1.0, 1.0]",
         "  expected   0.5000",
         '  yours      "<b>"',
-        "  diagnosis  a < b & c",
     ]
     html = result._repr_html_()
     assert "a &lt; b &amp; c" in html and "&lt;b&gt;" in html and "✗ NOT YET" in html
     for forbidden in ("http", "<script", "<img", "url("):
         assert forbidden not in html
+
+
+def test_long_data_are_folded_below_the_diagnosis():
+    long = Counterexample({"x": torch.ones(5, 2)}, 0.5, "no")
+    html = Result("name", "failed", "a sentence", "asked", counterexample=long)._repr_html_()
+    assert html.index("a sentence") < html.index("<details>") < html.index("[1.0, 1.0]")
+    short = Counterexample({"x": torch.ones(2)}, 0.5, "no")
+    assert "<details>" not in Result("name", "failed", "a sentence", counterexample=short)._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -197,12 +197,13 @@ class Offers(ipywidgets.VBox):
 
     def _offer(self) -> None:
         row = verbs(*(Verb(label, partial(self._give, do)) for label, do in self.result.offers.items()))
+        self.said.value = self.result.following
         self.children = [ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), row, self.said]
 
     def _give(self, do: Callable[[], Any]) -> None:
         given = do()
         if isinstance(given, Result):
-            self.result, self.said.value = given, ""
+            self.result = given
             self._table.update(self._page(), raw=True)
             self._offer()
         elif isinstance(given, ipywidgets.Widget):

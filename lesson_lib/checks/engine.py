@@ -109,25 +109,25 @@ def _offering(exercise: Exercise, result: Result) -> Result:
             offers["Try again"] = lambda: check(answer_to(exercise), name)
     if result.passed and exercise.second is not None:
         offers["A second problem"] = lambda: second(name)
-    if result.passed and name in exercises():
-        offers["What is next?"] = lambda: _next(exercise)
-    return replace(result, offers=offers)
+    following = _following(exercise) if result.passed and name in exercises() else ""
+    return replace(result, offers=offers, following=following)
 
 
-def _next(exercise: Exercise) -> Note:
-    """What comes after an exercise: the next one in its notebook that has not been passed, else the next
-    notebook."""
+def _following(exercise: Exercise) -> str:
+    """What comes after an exercise, as HTML: the next one in its notebook that has not been passed, else the
+    next notebook."""
     entries, _ = store.read()
     places = list(lessons())
     place = next(place for place, asked in lessons().items() if exercise in asked)
     asked = [e for e in lessons()[place] if not e.prediction]
-    later = [*asked[asked.index(exercise) + 1 :], *asked]
-    left = [e for e in later if not entries.get(e.name, {}).get("first_pass")]
-    if left:
-        return Note(f"{left[0].name}: next", {"in this notebook": left[0].asked})
+    for other in (*asked[asked.index(exercise) + 1 :], *asked):
+        if other is not exercise and not entries.get(other.name, {}).get("first_pass"):
+            return f"Next here: <code>{other.name}</code>"
     after = [other for other in places[places.index(place) + 1 :] if other.count("/") == place.count("/")]
-    done = {"here": "every exercise of this notebook is passed"}
-    return Note("Next", done | ({"then": f"{after[0]}.ipynb"} if after else {}))
+    if not after:
+        return "Every exercise of this notebook is passed."
+    name = after[0].rpartition("/")[2]
+    return f"Every exercise of this notebook is passed. Next: <a href='{name}.ipynb'>{name}.ipynb</a>"
 
 
 def yours(name: Any) -> Callable[..., Any]:
@@ -355,14 +355,10 @@ def _called(answer: Any) -> str | None:
 
 
 def lesson_at_hand() -> str | None:
-    """The notebook that the learner is in, as `lessons` has it: Jupyter tells its kernel, else the exercise
-    at hand does; None where neither is known."""
+    """The notebook that the learner is in, which Jupyter tells its kernel, as `lessons` has it; None where
+    none is known."""
     opened = os.environ.get("JPY_SESSION_NAME", "").replace("\\", "/").removesuffix(".ipynb")
-    inside = [place for place in lessons() if f"/{opened}".endswith(f"/{place}")]
-    inside += [
-        place for place, asked in lessons().items() if _LATEST and _LATEST[-1] in {e.name for e in asked}
-    ]
-    return inside[0] if inside else None
+    return next((place for place in lessons() if f"/{opened}".endswith(f"/{place}")), None)
 
 
 def find(name: Any) -> tuple[Exercise | None, str]:

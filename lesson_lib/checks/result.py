@@ -31,7 +31,7 @@ COLOURS = {  # JupyterLab's own, which follow its theme; the second is for other
 }
 
 
-SHORT = 12  # lines of inputs and results that stand open; more are folded
+SHORT = 6  # lines of inputs and results that stand open; more are folded
 FOLDED = "asked for, inputs, expected, yours"
 WIDTH = 110  # columns of text in a terminal
 NOTHING_YET = "not attempted yet"
@@ -54,7 +54,7 @@ class Result:
     `state` is passed, failed, open (not attempted yet), unjudged (the check could not judge: the sentence
     says why), or of an open question written and judged (its writer judges). `diagnosis` is one sentence;
     `counterexample` is None where there is nothing to show. `offers` are buttons below it in a notebook: what
-    stands on them, and what shows when they are pressed.
+    stands on them, and what shows when they are pressed; `following` is HTML, what to do after a pass.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Result:
     counterexample: Counterexample | None = None
     after: dict[str, str] = field(default_factory=dict)
     offers: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    following: str = ""
 
     @property
     def passed(self) -> bool:
@@ -106,7 +107,7 @@ class Result:
         return table_html(head, rest, COLOURS[self.state], fold)
 
     def _ipython_display_(self) -> None:
-        if not self.offers:
+        if not (self.offers or self.following):
             raise NotImplementedError  # IPython then takes text and HTML
         from lesson_lib.checks.card import Offers
 
