@@ -72,6 +72,29 @@ def test_new_outputs_are_no_newer_version(course):
     assert lab.copy_missing(course) == lab.Copies()
 
 
+def test_what_asks_comes_blank_and_what_tells_as_it_is(course):
+    """A stored output below a card would answer it."""
+    asks, tells = course / "notebooks" / "02a_soft_look_up.ipynb", course / "notebooks" / "glossary.ipynb"
+    write(asks, "predict('share')", "print(0.016)", outputs=1)
+    write(tells, "print(0.016)", outputs=1)
+    lab.copy_missing(course)
+    copies = [json.loads((course / "work" / path.name).read_text(encoding="utf-8")) for path in (asks, tells)]
+    assert [[len(cell["outputs"]) for cell in copy["cells"]] for copy in copies] == [[0, 0], [1]]
+    assert [cell["source"] for cell in copies[0]["cells"]] == [["predict('share')"], ["print(0.016)"]]
+    asks.write_bytes(b"no notebook")
+    assert lab.blank(asks.read_bytes()) == b"no notebook"
+
+
+def test_no_prediction_of_the_course_is_answered_in_a_learner_s_copy():
+    for name in lab.lessons():
+        path = lab.ROOT / "notebooks" / name
+        stored, copy = json.loads(path.read_bytes()), json.loads(lab.blank(path.read_bytes()))
+        code = [cell for cell in copy["cells"] if cell["cell_type"] == "code"]
+        asks = any("predict(" in "".join(cell["source"]) for cell in code)
+        assert not asks or not any(cell["outputs"] or cell["execution_count"] for cell in code)
+        assert [cell["source"] for cell in copy["cells"]] == [cell["source"] for cell in stored["cells"]]
+
+
 def test_a_lesson_that_was_removed_comes_back(course):
     lab.copy_missing(course)
     (course / "work" / "00_start_here.ipynb").unlink()

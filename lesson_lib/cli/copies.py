@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lesson_lib.cli.lab import ASIDE, RECORD, lessons, set_aside
+from lesson_lib.cli.lab import ASIDE, RECORD, blank, lessons, set_aside
 
 ASSIGNMENTS = "assignments"  # a folder beside the original's notebooks, and in a student's work/
 LOG = ".server.log"  # in the student's home: what the student's server says
@@ -50,7 +50,7 @@ def pull(original: Path, work: Path) -> Pulled:
     record, done = _record(work), Pulled()
     try:
         for name in lessons(original):
-            content = (original / "notebooks" / name).read_bytes()
+            content = blank((original / "notebooks" / name).read_bytes())
             newest = digest(content)
             copy, known = work / name, record.get(name, {})
             if _place(content, copy):

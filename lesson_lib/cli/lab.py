@@ -1,15 +1,16 @@
 """The learner's side: copies of parts, pages, evidence and exercises in work/, and a JupyterLab on this
 machine only.
 
-A copy is made where none is. What a learner wrote is safe from updates: only a copy whose cells are as they
-were copied is brought up to date (it may have been run; outputs come back with a run). Where a notebook
+A copy is made where none is; it comes blank where it asks questions, since a stored output would answer them.
+What a learner wrote is safe from updates: only a copy whose cells are as they were copied is brought up to
+date (it may have been run; outputs come back with a run). Where a notebook
 leaves the course, its copy moves to work/first_edition/ if nobody has changed it, and else stays.
 """
 
 import hashlib
 import json
 import os
-import shutil
+import re
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
 ASIDE = "first_edition"  # where untouched copies go of notebooks that the course no longer has
+ASKS = r"\b(predict|warm_up|check)\("
 QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
 
 
@@ -54,14 +56,14 @@ def copy_missing(root: Path = ROOT) -> Copies:
         version = _version(source)
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)
+            copy.write_bytes(blank(source.read_bytes()))
             versions[name] = version
             done.copied.append(name)
         elif versions.setdefault(name, version) == version:
             continue
         elif _version(copy) == versions[name]:
             fresh = copy.with_name(f".{copy.name}.part")
-            shutil.copyfile(source, fresh)
+            fresh.write_bytes(blank(source.read_bytes()))
             os.replace(fresh, copy)
             versions[name] = version
             done.updated.append(name)
@@ -80,6 +82,20 @@ def copy_missing(root: Path = ROOT) -> Copies:
     part.write_text(json.dumps(versions, indent=1, sort_keys=True), encoding="utf-8")
     os.replace(part, work / RECORD)
     return done
+
+
+def blank(notebook: bytes) -> bytes:
+    """A notebook as a learner gets it: without outputs, where it asks something. Any other is as it was."""
+    try:
+        content = json.loads(notebook)
+        code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+        if not any(re.search(ASKS, "".join(cell["source"])) for cell in code):
+            return notebook
+        for cell in code:
+            cell |= {"outputs": [], "execution_count": None}
+    except (ValueError, KeyError, TypeError, RecursionError):  # no notebook
+        return notebook
+    return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
 def set_aside(work: Path, name: str) -> bool:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -405,7 +404,7 @@ def copies(scratch: Path, root: Path = ROOT) -> Path:
     folder = scratch / "work"
     for name in lab.lessons(root):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(root / "notebooks" / name, folder / name)
+        (folder / name).write_bytes(lab.blank((root / "notebooks" / name).read_bytes()))
     folder.mkdir(exist_ok=True)
     return folder
 
