@@ -21,7 +21,7 @@ from lesson_lib.live import Live
 _numbers = count(1)
 
 CSS = """
-.ll-box {background:#fff; color:#111; padding:8px; font:13px/1.35 system-ui, sans-serif; overflow-x:auto}
+.ll-box {background:#fff; color:#111; padding:8px; width:fit-content; max-width:100%; box-sizing:border-box; font:13px/1.35 system-ui, sans-serif; overflow-x:auto}
 .ll-row {display:flex; flex-wrap:wrap; gap:14px; align-items:flex-start; margin-bottom:10px}
 .ll-box table {border-collapse:collapse; margin:2px 0}
 .ll-box td {padding:3px 6px; text-align:right; min-width:30px; position:relative; border:1px solid #fff; font-variant-numeric:tabular-nums}
