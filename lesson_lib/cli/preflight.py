@@ -21,8 +21,8 @@ SELECTOR = """\
 Where the CPU build lies is said by PyTorch's installation selector: open pytorch.org, "Get started", choose
 Linux, Pip, Python and CPU, and paste here the command that it shows (Enter alone: the CUDA build)."""
 PLAIN = (
-    "torch comes next: pip's plain one for Linux is the CUDA build, which makes .venv {cuda} GB large."
-    " PIP_EXTRA_INDEX_URL=ADDRESS make lab takes the CPU build, {cpu} GB (README says which address)."
+    "torch comes next: its CUDA build (.venv is {cuda} GB large then), or its CPU build ({cpu} GB) where"
+    " PIP_EXTRA_INDEX_URL is set to the address of that (README says how)."
 ).format
 
 
