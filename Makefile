@@ -8,13 +8,19 @@ TEST := $(VENV)/.test$(TORCH)
 TEACH := $(VENV)-class/.class$(TORCH)
 TEACHER := $(VENV)-class/bin/python
 SITE := $(VENV)-site/.site
+# Help and copies need no package: any Python that fits gives them, and nothing is installed.
+ASKED := $(filter -h --help --copy-only,$(ARGS))
+FIRST := $(if $(ASKED),,$(LEARN))
+ANY := $(if $(ASKED),$(PYTHON) lesson_lib/cli/preflight.py python && $(PYTHON),$(RUN))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {own = $$1 ~ /^(lab|capstone|doctor|ring)$$/; \
+	  list[own] = list[own] sprintf("  make %-12s %s\n", $$1, $$2)} \
+	  END {print "A learner needs:\n" list[1] "\nThe rest:\n" list[0]}' $(MAKEFILE_LIST)
 	@echo '  PYTHON=python3.12 chooses the Python, TORCH=2.11.0 another torch than the pinned one'
 
 setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside this folder)
@@ -22,11 +28,11 @@ setup: $(LEARN)  ## make .venv and install what a learner needs (nothing outside
 setup-test: $(TEST)
 setup-class: $(TEACH)  ## make .venv-class for instructors: slides, grading, a server for a class (Linux, macOS)
 
-lab: $(LEARN)  ## open the lessons in JupyterLab, in your own copies (folder work/)
-	@$(RUN) -m lesson_lib lab $(ARGS)
+lab: $(FIRST)  ## open the lessons in JupyterLab, in your own copies (folder work/)
+	@$(ANY) -m lesson_lib lab $(ARGS)
 
-capstone: $(LEARN)  ## your own Transformer, in work/capstone.py: make the file, then judge it (one stage: ARGS='--stage 1')
-	@$(RUN) -m lesson_lib capstone $(ARGS)
+capstone: $(FIRST)  ## your own Transformer, in work/capstone.py: make the file, then judge it (one stage: ARGS='--stage 1')
+	@$(ANY) -m lesson_lib capstone $(ARGS)
 
 doctor: $(LEARN)  ## look at the machine and the installation, and say what to mend
 	@$(RUN) -m lesson_lib doctor

@@ -143,7 +143,7 @@ def missing(notebook: NotebookNode) -> list[str]:
     said = re.search(r"\*\*Time\*\* about (\d+) minutes", first)
     wanted = {
         "a title that asks": bool(re.match(r"# \d\d[a-z]? · .*\?$", first, flags=re.MULTILINE)),
-        "a summary in Chinese, folded, at its top": "<summary>中文摘要</summary>" in first,
+        "a summary in Chinese, folded, at its top": "<summary>中文摘要 · Chinese</summary>" in first,
         "what the reader can do afterwards": "**Afterwards you can**" in first,
         "what it needs": "**You need**" in first,
         "four predictions": predictions(notebook) >= 4,

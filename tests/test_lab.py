@@ -2,8 +2,12 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -197,7 +201,7 @@ def test_a_work_that_is_a_file_gets_a_sentence(course, capsys):
     assert "cannot be written" in capsys.readouterr().out
 
 
-class Server:
+class Server(subprocess.Popen):
     """Stands in for JupyterLab: the learner presses Ctrl+C once, and it ends at the second wait."""
 
     started: ClassVar[list] = []
@@ -212,21 +216,55 @@ class Server:
             raise KeyboardInterrupt
         return 0
 
+    def poll(self):
+        return 0
 
-def test_main_opens_the_notebook_that_is_named(course, capsys, monkeypatch):
-    started = []
-    monkeypatch.setattr(Server, "started", started)
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands of the servers that a terminal has started."""
+    monkeypatch.setattr(Server, "started", [])
     monkeypatch.setattr(subprocess, "Popen", Server)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    return Server.started
+
+
+def test_main_opens_the_notebook_that_is_named(course, capsys, started):
     assert lab.main(root=course, first="02") == 0
     assert started == [lab.command(course / "work", first="exercises/02_scoring.ipynb")]
     assert lab.main(root=course, first="nowhere") == 1 and len(started) == 1
-    assert "no notebook 'nowhere'; there are 00_start_here, exercises/02_scoring" in capsys.readouterr().out
+    assert "no notebook 'nowhere'" in capsys.readouterr().out
 
 
-def test_main_copies_says_so_and_starts_the_server(course, capsys, monkeypatch):
-    started = []
-    monkeypatch.setattr(Server, "started", started)
-    monkeypatch.setattr(subprocess, "Popen", Server)
+NAMES = ["00_start_here", "02a_soft_look_up", "12_claims", "glossary", "sources"]
+NAMES += ["evidence/02_scoring_evidence", "exercises/02_scoring"]
+
+
+@pytest.mark.parametrize(
+    "asked, meant",
+    [
+        ("2a", "02a"),
+        ("2", "02"),
+        ("02A", "02a"),
+        ("source", "sources"),
+        ("Glosary", "glossary"),
+        ("2a_soft_look_up", "02a_soft_look_up"),
+        ("exercises/2_scoring", "exercises/02_scoring"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_answered_by_the_right_one(asked, meant):
+    assert lab.unknown(asked, NAMES) == f"There is no notebook {asked!r}; did you mean {meant}?"
+
+
+@pytest.mark.parametrize("asked", ["nonsense", "", "99", "../x"])
+def test_another_name_is_answered_by_what_is_accepted(asked):
+    sentence = lab.unknown(asked, NAMES)
+    for accepted in ("02 ", "02a", "sources", "exercises/02_scoring", "notebooks/"):
+        assert accepted in sentence
+    assert "\n" not in sentence and len(sentence) < 200 and "did you mean" not in sentence
+
+
+def test_main_copies_says_so_and_starts_the_server(course, capsys, started):
     assert lab.main(root=course) == 0
     assert "2 new" in capsys.readouterr().out and started == [lab.command(course / "work")]
     write(course / "work" / "00_start_here.ipynb", "my own words")
@@ -236,3 +274,58 @@ def test_main_copies_says_so_and_starts_the_server(course, capsys, monkeypatch):
     said = capsys.readouterr().out
     assert "00_start_here.ipynb: you changed it, and the course has a newer version" in said
     assert "0 new, 1 brought up to date" in said and len(started) == 1
+
+
+# Stands in for JupyterLab: a kernel in a session of its own, which ends when told to, or when its parent has.
+SERVER = """
+import os, signal, subprocess, sys, time
+watch = "import os, time\\nwhile os.getppid() == {0}: time.sleep(.1)".format(os.getpid())
+kernel = subprocess.Popen([sys.executable, "-c", watch], start_new_session=True)
+def stop(*_):
+    kernel.kill(), kernel.wait(), sys.exit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN if "hung" in sys.argv else stop)
+print(os.getpid(), kernel.pid, flush=True)
+while True:
+    time.sleep(1)
+"""
+LAB = """
+import sys
+from pathlib import Path
+from lesson_lib import cli
+from lesson_lib.cli import lab
+lab.ROOT, lab.DEADLINE_S = Path(sys.argv[1]), 0.5 if "hung" in sys.argv else 30
+lab.main.__kwdefaults__["root"] = lab.ROOT
+lab.command = lambda *_, **__: [sys.executable, "-c", *sys.argv[2:]]
+sys.exit(cli.main(["lab"]))
+"""
+
+
+def lives(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")  # in a container nobody may collect what has ended
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no signals: kernels watch their server there")
+@pytest.mark.parametrize("way", ["SIGTERM", "SIGHUP", "SIGINT", "SIGTERM hung", "SIGHUP of the terminal"])
+def test_whatever_ends_the_lab_ends_its_server_and_kernels(course, way):
+    words = [sys.executable, "-c", LAB, str(course), SERVER, *way.split()[1:2]]
+    number = getattr(signal, way.split()[0])
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        line = next(line for line in started.stdout if line.split()[0].isdigit())
+        processes = [started.pid, *map(int, line.split())]
+        try:
+            (os.killpg if "terminal" in way else os.kill)(started.pid, number)
+            assert started.wait(timeout=20) == 128 + number
+            end = time.monotonic() + 10  # a kernel looks for its parent now and then
+            while any(map(lives, processes)) and time.monotonic() < end:
+                time.sleep(0.1)
+            assert not any(map(lives, processes))
+        finally:
+            for process in filter(lives, processes):
+                os.kill(process, signal.SIGKILL)

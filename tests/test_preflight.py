@@ -1,5 +1,6 @@
 """Before anything is installed: one sentence for what is missing, and nothing for what is fine."""
 
+import os
 import subprocess
 import sys
 from collections import namedtuple
@@ -34,7 +35,7 @@ def test_a_mac_with_an_intel_processor_gets_one_sentence(monkeypatch, capsys):
 
 def test_a_full_disk_gets_one_sentence():
     assert "1.2 GB" in preflight.disk_problem(1.2)
-    assert preflight.disk_problem(preflight.CPU_GIB) is None
+    assert preflight.disk_problem(preflight.ROOM_GIB) is None
 
 
 def test_a_python_without_venv_gets_one_sentence():
@@ -42,27 +43,111 @@ def test_a_python_without_venv_gets_one_sentence():
     assert preflight.venv_problem(["venv", "ensurepip"]) is None
 
 
+SELECTOR = "pip3 install torch torchvision --index-url https://there/cpu"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The step before torch's download, on a Linux without torch and without an NVIDIA GPU, where somebody
+    types these lines; what pip is then told to install, and what was asked."""
+
+    def ask(*lines, gpu=False, platform="linux", have=None, terminal=True, extra=None):
+        told, typed = [], iter(lines)
+
+        def answer(prompt):
+            print(prompt)
+            return next(typed)
+
+        monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.setattr("platform.machine", lambda: "arm64")
+        monkeypatch.setattr(preflight, "installed_torch", lambda: have)
+        monkeypatch.setattr(preflight, "nvidia", lambda: gpu)
+        monkeypatch.setattr(preflight, "pip", lambda name, *words: told.append(words) or 0)
+        monkeypatch.setattr("builtins.input", answer)
+        monkeypatch.delenv("CI", raising=False)
+        monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+        if extra:
+            monkeypatch.setenv("PIP_EXTRA_INDEX_URL", extra)
+        for stream in (sys.stdin, sys.stdout):
+            monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+        assert preflight.main(["torch", "2.13.0"]) == 0 and list(typed) == [], "every line was asked for"
+        return told
+
+    return ask
+
+
+CPU = [("--index-url", "https://there/cpu", "torch==2.13.0")]
+
+
+@pytest.mark.parametrize("yes", ["", "y", "Yes "])
+def test_without_a_gpu_the_cpu_build_is_asked_for_and_taken(yes, asked, capsys):
+    assert asked(yes, SELECTOR) == CPU
+    out = capsys.readouterr().out
+    assert "No NVIDIA GPU" in out and "[Y/n]" in out and "pytorch.org" in out
+    for size in (preflight.CPU_GB, preflight.CUDA_GB, preflight.WHEEL_GB):
+        assert f"{size} GB" in out
+
+
+@pytest.mark.parametrize("lines", [["n"], ["No"], ["y", ""]])
+def test_the_plain_build_is_one_answer_away(lines, asked):
+    assert asked(*lines) == []
+
+
+def test_a_command_that_cannot_be_read_is_asked_for_again(asked, capsys):
+    assert asked("y", "pip3 install torch torchvision", "no idea", SELECTOR) == CPU
+    assert capsys.readouterr().out.count("names no --index-url") == 2
+
+
 @pytest.mark.parametrize(
-    "platform, have, warned",
+    "command, address",
     [
-        ("linux", None, True),
-        ("linux", "2.12.0", True),
-        ("linux", "2.13.0+cpu", False),
-        ("linux", "2.13.0", False),
-        ("darwin", None, False),
-        ("win32", None, False),
+        (SELECTOR, "https://there/cpu"),
+        ("pip install 'torch' --extra-index-url='https://there/cpu'", "https://there/cpu"),
+        ("  --index-url https://there/cpu ", "https://there/cpu"),
+        ("pip3 install torch", None),
+        ("https://there/get-started", None),
+        ("pip3 install torch --index-url cpu; rm x", None),
     ],
 )
-def test_the_big_download_is_announced_where_it_comes(platform, have, warned):
-    text = preflight.torch_warning(platform, have, "2.13.0", free_gib=50.0)
-    assert (text is not None) == warned
-    if warned:
-        assert (
-            "several GB" in text
-            and "selector" in text
-            and ".venv/bin/pip" in text
-            and "torch==2.13.0" in text
-        )
+def test_of_a_command_the_address_alone_is_taken(command, address):
+    assert preflight.address(command) == address
+
+
+@pytest.mark.parametrize(
+    "here",
+    [{"have": "2.13.0+cpu"}, {"have": "2.13.0"}, {"platform": "darwin"}, {"platform": "win32"}],
+)
+def test_nothing_is_said_where_there_is_one_build_or_torch_is_there(here, asked, capsys):
+    assert asked(**here) == [] and capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "here", [{"terminal": False}, {"gpu": True}, {"have": "2.12.0", "gpu": True}, {"extra": "https://there"}]
+)
+def test_nothing_is_asked_of_a_script_or_where_a_gpu_is(here, asked, capsys):
+    assert asked(**here) == []
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1 and "PIP_EXTRA_INDEX_URL" in out and f"{preflight.CUDA_GB} GB" in out
+
+
+def test_an_input_that_ends_stops_before_the_download(tmp_path):
+    """A terminal that is closed at the question is no yes and no no."""
+    code = "import sys, runpy; from lesson_lib.cli import preflight; f = preflight.__file__\n"
+    code += "sys.stdin.isatty = sys.stdout.isatty = lambda: True; sys.platform = 'linux'\n"
+    code += "sys.argv = [f, 'torch', '0.0']; runpy.run_path(f, run_name='__main__')"
+    environment = {name: text for name, text in os.environ.items() if name not in ("CI", "PATH")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="", capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert done.returncode == 1 and "Stopped. Nothing is lost" in done.stderr, done
+
+
+@pytest.mark.parametrize("page", ["README.md", "notebooks/instructor/README.md", "site/index.md"])
+def test_the_pages_say_the_sizes_that_the_preflight_says(page):
+    with open(os.path.join(preflight.ROOT, page), encoding="utf-8") as file:
+        text = file.read()
+    for size in (preflight.CPU_GB, preflight.CUDA_GB):
+        assert f"{size} GB" in text
 
 
 def test_the_pin_is_read_from_the_requirements(tmp_path):

@@ -78,7 +78,7 @@ def whole_part():
     top = (
         "# 99a · Is it so?\n\n**Afterwards you can** add.\n\n"
         "**Time** about 13 minutes. **You need** nothing.\n\n"
-        "<details><summary>中文摘要</summary>\n加法。\n</details>"
+        "<details><summary>中文摘要 · Chinese</summary>\n加法。\n</details>"
     )
     code = "from lesson_lib.checks import predict\nwarm_up()\n" + "".join(f'predict("{n}")\n' for n in "abcd")
     end = (
@@ -105,6 +105,23 @@ def test_what_a_part_misses_is_named(what):
         cell.source = cell.source.replace(old, new, 1)
     told = reading.missing(notebook)
     assert len(told) == 1 and what in told[0], told
+
+
+def labels(text: str) -> list[str]:
+    """What stands outside of a text's Chinese, but names it: labels of folds, and of lines in 〔 〕."""
+    return re.findall(r"<summary>.*?</summary>|〔[^〕]*〕", text)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+def test_no_label_is_in_chinese_alone(target):
+    """Where no font has the signs, or nobody reads them, a word says what is there."""
+    for label in labels(target.source.read_text(encoding="utf-8")):
+        assert reading.count(reading.plain(label)) >= 1, label
+
+
+def test_a_label_in_chinese_alone_is_seen():
+    found = labels("<summary>中文</summary> 〔[路](sources.ipynb):开头〕 〔Sources · [路](a.ipynb)〕")
+    assert [reading.count(reading.plain(label)) for label in found] == [0, 0, 1]
 
 
 def test_the_first_page_takes_ten_minutes():

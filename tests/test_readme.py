@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lesson_lib.cli import preflight, sources
+from lesson_lib.cli import sources
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md"]
@@ -107,10 +107,6 @@ def test_a_part_that_does_not_say_how_long_it_is_is_named(course):
 
 def test_contributing_is_short():
     assert len(read("CONTRIBUTING.md").splitlines()) <= 80
-
-
-def test_the_torch_that_is_named_is_the_pinned_one():
-    assert f"torch=={preflight.pinned_torch()}" in read("README.md")
 
 
 def test_every_make_target_is_explained_by_make_help():

@@ -146,12 +146,12 @@ def test_every_exercise_has_its_place_in_a_page(source):
 
 
 def test_the_line_to_the_sources_goes_into_the_chinese_fold(source):
-    text = "# T\n\n<details><summary>中文摘要</summary>\n摘要。\n</details>\n\n"
-    text += "〔[五篇](sources.ipynb):1〕\n\nGo on."
+    text = "# T\n\n<details><summary>中文摘要 · Chinese</summary>\n摘要。\n</details>\n\n"
+    text += "〔[Sources · 五篇](sources.ipynb):1〕\n\nGo on."
     made = site.of_notebook(
         new_notebook(cells=[new_markdown_cell(text)]), "03_matrix_form", set(), source, site.Laid()
     ).cells[0]
-    assert made.source.endswith("〔[五篇](sources.ipynb):1〕\n\n</details>\n\nGo on.")
+    assert made.source.endswith("〔[Sources · 五篇](sources.ipynb):1〕\n\n</details>\n\nGo on.")
 
 
 def test_exercises_lead_back_to_their_parts(source):

@@ -52,7 +52,7 @@ a cell, run it, then run the cell with `check`. Of a function it says what is wr
 sentences only how they were read. Where `mine` stands, the numbers are your own.
 """
 TO_COURSE = re.compile(r"\[([^\]]+)\]\(\.\./\w+\.ipynb\)")  # a link: an assignment lies elsewhere
-SUMMARY = """<details><summary>中文摘要</summary>
+SUMMARY = """<details><summary>中文摘要 · Chinese</summary>
 
 独立完成：没有提示，也没有答案。有些题的数值因人而异。
 

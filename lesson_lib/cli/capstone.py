@@ -15,22 +15,37 @@ def main(file: Path | None = None, *, only: int | None = None, trains: bool = Tr
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         made = judge.begin(path)
-        print(made)
-        if path.exists():
-            print(f"Write in {path}, stage by stage; the same command judges it.")
-        return 0 if path.exists() else 1
-    reports = [judge.stage(n, path) for n in ([only] if only else range(1, len(judge.STAGES) + 1))]
-    for report in reports:
-        print(report, end="\n\n")
-    if not all(isinstance(report, judge.Report) for report in reports):
+        if not path.exists():
+            print(made)
+            return 1
+        shown = path if file else path.relative_to(lab.ROOT)
+        print(f"{shown} is made. Open it in an editor and write stage 1; this judges it: {_judges(1, file)}")
+        return 0
+    stages = [only] if only else range(1, len(judge.STAGES) + 1)
+    reports = {number: judge.stage(number, path) for number in stages}
+    unread = next((report for report in reports.values() if not isinstance(report, judge.Report)), None)
+    if unread:
+        print(unread)
         return 1
+    first = next((number for number, report in reports.items() if not report), None)
+    for number, report in reports.items():
+        print(report if number in (only, first) else report.head)
     if only:
         return 0
-    if not all(reports):
+    if first:
+        print(f"\nStage {first} is next; this judges it alone: {_judges(first, file)}")
         print("The training, and the page, come once all five stages pass.")
         return 0
+    print()
     trained = judge.train(path) if trains else False
     if trains:
         print(trained, end="\n\n")
     print(judge.page(path, to=path.with_suffix(".html"), trained=trained))
     return 0
+
+
+def _judges(number: int, file: Path | None) -> str:
+    """The command that judges one stage."""
+    if file is None:
+        return f"make capstone ARGS='--stage {number}'"
+    return f"python -m lesson_lib capstone {file} --stage {number}"

@@ -11,10 +11,12 @@ import hashlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from lesson_lib.cli import kinds
@@ -25,6 +27,8 @@ RECORD = ".copied.json"  # which version of a lesson each copy was made from
 ASIDE = "first_edition"  # where untouched copies go of notebooks that the course no longer has
 ASKS = r"\b(predict|warm_up|check)\("
 QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+DEADLINE_S = 15.0  # JupyterLab gives its kernels 5 seconds, then kills them
 
 
 def lessons(root: Path = ROOT) -> list[str]:
@@ -167,7 +171,7 @@ def main(
     fitting = [FIRST] if first is None else [f"{name}.ipynb" for name in kinds.fitting(first, names)]
     opened = next(iter(fitting), None)
     if opened is None:
-        print(f"There is no notebook {first!r}; there are {', '.join(names)}.")
+        print(unknown(first, names))
         return 1
     problem = port_problem(port) if port is not None else None
     if problem:
@@ -200,13 +204,62 @@ def main(
     if copy_only:
         return 0
     print("JupyterLab runs on this machine only. To stop it: Ctrl+C, twice.", flush=True)
-    started = command(root / "work", port=port, browser=browser, first=opened)
-    server = subprocess.Popen(started, env=environment())
-    while True:
-        try:
-            return server.wait()
-        except KeyboardInterrupt:  # JupyterLab has heard it too, and asks whether to stop
-            continue
+    return served(command(root / "work", port=port, browser=browser, first=opened))
+
+
+def unknown(asked: str, names: list[str]) -> str:
+    """A sentence for a name that fits no notebook: the name that was meant, or what is accepted."""
+    meant = re.sub(r"(^|/)(?=\d(\D|$))", r"\g<1>0", asked.lower())  # 2a is 02a
+    if not kinds.fitting(meant, names):
+        known = {*names, *(name.rpartition("/")[2] for name in names), *map(kinds.number_of, names)}
+        meant = next(iter(get_close_matches(meant, sorted(known), 1, 0.7)), "")
+    if meant:
+        return f"There is no notebook {asked!r}; did you mean {meant}?"
+    return (
+        f"There is no notebook {asked!r}. Accepted are 02 or 02a, sources, exercises/02_scoring; all names"
+        " stand in the folder notebooks/."
+    )
+
+
+def served(words: list[str]) -> int:
+    """The exit code of the server that `words` start. Whatever ends this program ends the server, too."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    if hasattr(signal, "SIGHUP"):  # the server inherits this: a closed terminal would end it, not its kernels
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    server = subprocess.Popen(words, env=environment())
+    for number in ENDING:
+        if before[number] is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, end)
+    try:
+        while True:
+            try:
+                return server.wait()
+            except KeyboardInterrupt:
+                if not (sys.stdin and sys.stdin.isatty()):
+                    raise  # a terminal's JupyterLab has heard it too, and asks whether to stop
+    finally:
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)  # once is enough
+        ended(server)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ended(server: subprocess.Popen) -> None:
+    """End a server that runs, which ends its kernels; if it is not done in time it is killed, and a kernel
+    that has lost its server ends by itself."""
+    if server.poll() is not None:
+        return
+    server.terminate()
+    try:
+        server.wait(DEADLINE_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        server.kill()
+        server.wait()
 
 
 def _version(notebook: Path) -> str:

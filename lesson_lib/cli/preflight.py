@@ -9,15 +9,21 @@ import os
 import sys
 
 OLDEST, NEWEST = (3, 11), (3, 14)
-CPU_GIB, CUDA_GIB = 3, 10  # room for everything with torch's CPU build, and with its CUDA build
+CPU_GB, CUDA_GB = 1.5, 5.9  # .venv with torch's CPU build, with its CUDA build (measured on Linux by du -sh)
+WHEEL_GB = 0.2  # to download: torch's CPU build
+ROOM_GIB = 3  # the smaller .venv, and what pip unpacks and keeps meanwhile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-CPU_BUILD = """\
-torch comes next. On Linux the plain torch is the CUDA build: several GB to download, about {cuda} GB on the disk
-({free:.0f} GB are free). No NVIDIA GPU, a small disk or a slow line? Then stop here (Ctrl+C) and take the CPU build
-(about 0.2 GB): open PyTorch's installation selector (pytorch.org, "Get started"), choose Pip, Python and CPU, run the
-command that it shows with {venv}/bin/pip in place of pip3 and with {torch} in place of torch, and type your make
-command again. A torch that fits is kept."""  # noqa: E501
+BUILDS = """\
+torch comes next. Its CUDA build, for NVIDIA GPUs, makes .venv {cuda} GB large; its CPU build {cpu} GB, with
+{wheel} GB to download. No NVIDIA GPU is found here, and {free:.0f} GB are free on the disk.""".format
+SELECTOR = """\
+Where the CPU build lies is said by PyTorch's installation selector: open pytorch.org, "Get started", choose
+Linux, Pip, Python and CPU, and paste here the command that it shows (Enter alone: the CUDA build)."""
+PLAIN = (
+    "torch comes next: its CUDA build (.venv is {cuda} GB large then), or its CPU build ({cpu} GB) where"
+    " PIP_EXTRA_INDEX_URL is set to the address of that (README says how)."
+).format
 
 
 def python_problem(version, found=()):
@@ -44,7 +50,7 @@ def mac_problem(platform, processor):
     )
 
 
-def disk_problem(free_gib, need_gib=CPU_GIB):
+def disk_problem(free_gib, need_gib=ROOM_GIB):
     """A sentence where the disk has too little room, else None."""
     if free_gib >= need_gib:
         return None
@@ -69,13 +75,47 @@ def venv_problem(modules):
     )
 
 
-def torch_warning(platform, torch_version, wanted, free_gib):
-    """The lines to show before torch's big download, or None where the installed torch fits or the build is
-    small."""
-    if not platform.startswith("linux") or (torch_version or "").split("+")[0] == wanted:
-        return None
-    venv = os.path.relpath(sys.prefix, ROOT) if sys.prefix.startswith(ROOT) else ".venv"
-    return CPU_BUILD.format(cuda=CUDA_GIB, free=free_gib, torch="torch==" + wanted, venv=venv)
+def torch(wanted):
+    """0 where the rest may be installed: torch is there, its CPU build now is, or the plain one is to come.
+    1 where the CPU build could not be installed."""
+    if not sys.platform.startswith("linux") or (installed_torch() or "").split("+")[0] == wanted:
+        return 0
+    index = cpu_index(free_gib())
+    return pip("torch's CPU build", "--index-url", index, "torch==" + wanted) if index else 0
+
+
+def cpu_index(free):
+    """The address of torch's CPU builds, as it is pasted at the terminal; '' where the plain build is to
+    come: no terminal, an NVIDIA GPU, an index that pip is told of already, or an answer that says so."""
+    live = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
+    if not live or nvidia() or os.environ.get("PIP_EXTRA_INDEX_URL"):
+        print(PLAIN(cpu=CPU_GB, cuda=CUDA_GB))
+        return ""
+    print(BUILDS(cpu=CPU_GB, cuda=CUDA_GB, wheel=WHEEL_GB, free=free))
+    if input("Take the CPU build? [Y/n] ").strip().lower().startswith("n"):
+        return ""
+    print(SELECTOR)
+    while True:
+        command = input("> ").strip()
+        found = address(command)
+        if found or not command:
+            return found or ""
+        print("That names no --index-url and address; paste the whole command, or press Enter alone.")
+
+
+def address(command):
+    """The address behind --index-url in a command of the selector's, else None."""
+    from re import search
+
+    found = search("index-url[ =]+[\"']?(https?://[^\\s\"']+)", command)
+    return found.group(1) if found else None
+
+
+def nvidia():
+    """True where the driver of an NVIDIA GPU is."""
+    from shutil import which
+
+    return os.path.exists("/proc/driver/nvidia/version") or bool(which("nvidia-smi"))
 
 
 def other_pythons():
@@ -134,10 +174,10 @@ def news(line):
     return "Unpacking: this takes a while" if line.startswith("Installing collected") else ""
 
 
-def install(file):
-    """Install what the requirements file names into this Python's environment, a line for the step; on a
-    terminal the line says what pip is at. 1 after pip's last lines where it fails."""
-    name, log = os.path.basename(file), os.path.join(sys.prefix, "install.log")
+def pip(name, *words):
+    """Install with pip, into this Python's environment, what `words` ask for: a line for the step, which on a
+    terminal says what pip is at. 1 after pip's last lines where it fails."""
+    log = os.path.join(sys.prefix, "install.log")
     live = sys.stdout.isatty() and not os.environ.get("CI")
 
     def shown(line):
@@ -148,7 +188,7 @@ def install(file):
 
     print("Installing %s (what is there already is kept; the first time takes some minutes) ..." % name)
     sys.stdout.flush()
-    command = [sys.executable, "-m", "pip", "install", "--progress-bar", "off", "-r", file]
+    command = [sys.executable, "-m", "pip", "install", "--progress-bar", "off"] + list(words)
     code = installed(command, log, shown)
     if live:
         sys.stdout.write("\r\033[K")
@@ -165,27 +205,19 @@ def install(file):
 
 
 def main(arguments):
-    """0 where the installation can go on, else 1 after one sentence. Arguments: nothing | torch [VERSION] |
-    install FILE."""
+    """0 where the installation can go on, else 1 after one sentence. Arguments: nothing | python |
+    torch [VERSION] | install FILE."""
     step, wanted = (list(arguments) + ["", ""])[:2]
     if step == "install":
-        return install(wanted)
+        return pip(os.path.basename(wanted), "-r", wanted)
     found = other_pythons() if sys.version_info >= (3, 3) else ()
     problem = python_problem(sys.version_info, found)
     if problem is None:
         import platform
 
         problem = mac_problem(sys.platform, platform.machine())
-    if problem is None and step == "torch":
-        warning = torch_warning(sys.platform, installed_torch(), wanted or pinned_torch(), free_gib())
-        if warning:
-            print(warning)
-            if sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI"):
-                print("Going on in 10 seconds ...")
-                import time
-
-                time.sleep(10)
-        return 0
+    if problem is None and step in ("python", "torch"):
+        return torch(wanted or pinned_torch()) if step == "torch" else 0
     if problem is None:
         from importlib.util import find_spec
 
@@ -201,5 +233,5 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit("\nStopped before torch was downloaded.")
+    except (KeyboardInterrupt, EOFError):
+        sys.exit("\nStopped. Nothing is lost: the same make command goes on.")

@@ -9,14 +9,14 @@ to know it, too?
 intervention which words a trained network uses.
 
 **Time** about 45 minutes. **You need** page [00](00_start_here.ipynb). **Exercises**:
-[exercises/01_history](exercises/01_history.ipynb).
+[01_history](exercises/01_history.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 看到的信息相同,输出就相同:只看单个词的网络无法区分句中的两个 saw。一个标注器能达到的最好成绩由它能看到什么决定,可以精确计算。
 窗口大小难以选定,自注意力让每个词一步就能看到全句。要知道训练好的网络用了哪个词,应做干预实验并设对照,而不是只看权重图。
 </details>
 
-〔[五篇文章之路](sources.ipynb):开头〕
+〔[Sources · 五篇文章之路](sources.ipynb):开头〕
 """
 
 # %%

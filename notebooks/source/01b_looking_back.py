@@ -6,9 +6,9 @@ A machine reads *3. märz 2021* and writes *2021-03-03*. It reads once. When it 
 
 **Afterwards you can** draw both machines of 2014; write one step of a decoder that looks back; tell "cannot" from "has not learned it yet".
 
-**Time** about 45 minutes. **You need** part [01a](01a_two_saws.ipynb). **Exercises**: [exercises/01_history](exercises/01_history.ipynb).
+**Time** about 45 minutes. **You need** [01a](01a_two_saws.ipynb). **Exercises**: [01_history](exercises/01_history.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 2014年的编码器-解码器把整个输入压缩成一个向量;Bahdanau 的注意力在写每个字符之前都回看全部编码器状态。400 步训练后,回看几乎全对,单个向量几乎全错;
 但训练四千步后,单个向量连三个日期也能学会大半。所以单个向量不是太小,而是学得慢。论文中处理的是单词,这里是字符。
 </details>

@@ -7,9 +7,9 @@ learn from that where to look?
 
 **Afterwards you can** tell hard from soft attention; derive the estimate that trains a choice; say when learned looking is worth its trouble, and when it is worse than random looks.
 
-**Time** about 45 minutes. **You need** part [01a](01a_two_saws.ipynb). **Exercises**: [exercises/01_history](exercises/01_history.ipynb).
+**Time** about 45 minutes. **You need** [01a](01a_two_saws.ipynb). **Exercises**: [01_history](exercises/01_history.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 硬注意力每次只看一个位置,位置的选择没有梯度,只能从奖励学习:用对数概率的导数乘以奖励来估计梯度(REINFORCE),均值正确但噪声很大,基线可以降噪。
 循环注意力模型(RAM)由此学会看哪里;但训练太短时,学到的位置比随机位置还差;一眼能看全时,学习也没有收益。
 </details>

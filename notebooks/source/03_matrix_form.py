@@ -8,15 +8,15 @@ somebody else.) The model only hears what the right cards were. Where will it wr
 **Afterwards you can** write self-attention for a batch; read out of the matrices what it learned; hide future and padding, and test
 that they are hidden.
 
-**Time** about 45 minutes. **You need** parts [02a](02a_soft_look_up.ipynb) and [02b](02b_which_score.ipynb). **Exercises**:
-[exercises/03_matrix_form](exercises/03_matrix_form.ipynb).
+**Time** about 45 minutes. **You need** [02a](02a_soft_look_up.ipynb) and [02b](02b_which_score.ipynb). **Exercises**:
+[03_matrix_form](exercises/03_matrix_form.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 自注意力是五次矩阵乘法加一次 softmax,前面可以有任意多个批次维。学到的只有三个矩阵,权重表对每个输入重新计算;两两关系就写在 W_q 与 W_k 转置的乘积里。
 要隐藏的位置必须在 softmax 之前设为负无穷,而不是事后置零;扰动未来、比较过去,就能检验掩码是否泄漏。
 </details>
 
-〔[五篇文章之路](sources.ipynb):第 1、2 节〕
+〔[Sources · 五篇文章之路](sources.ipynb):第 1、2 节〕
 """
 
 # %%

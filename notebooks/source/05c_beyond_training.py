@@ -6,10 +6,10 @@ A layer has learned to name the symbol three places back, from lists of 32 symbo
 
 **Afterwards you can** predict where a table of positions ends; write ALiBi and position interpolation; choose positions for a model, and know what stretching costs.
 
-**Time** about 45 minutes. **You need** part [05b](05b_rotation.ipynb). **Exercises**:
-[exercises/05_positional_encoding](exercises/05_positional_encoding.ipynb).
+**Time** about 45 minutes. **You need** [05b](05b_rotation.ipynb). **Exercises**:
+[05_positional_encoding](exercises/05_positional_encoding.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 可学习的位置表只在训练过的位置上正确,准确率可以事先用算术算出:0.67、0.51、0.28。能算到更长,不等于在更长处仍然正确。
 把位置按比例压缩(位置插值)救活了只需远处先后的任务,却毁掉了需要精确近距离的任务;今天的模型多用旋转编码,只让走得慢的时钟更慢,并在新长度上再训练。
 </details>

@@ -6,9 +6,9 @@ In training the machine read the right characters and never its own. Now it tran
 
 **Afterwards you can** write the loop by which all such models write, and one step of a beam; say what a cache saves, and find the mask that breaks it.
 
-**Time** about 45 minutes. **You need** parts [01b](01b_looking_back.ipynb), [05c](05c_beyond_training.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+**Time** about 45 minutes. **You need** [01b](01b_looking_back.ipynb), [05c](05c_beyond_training.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 写的时候没有正确答案可读:模型读自己写过的字符,一个接一个。本课写出这个循环,看它如何对待自己的错误,再用缓存避免重复计算,
 用束搜索寻找更可能的文本,最后与 01b 的循环网络相比。
 </details>

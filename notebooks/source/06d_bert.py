@@ -6,9 +6,9 @@ r"""
 
 **Afterwards you can** turn any text into questions; train an encoder on them; test whether a head that looks right matters.
 
-**Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb), [06a](06a_layer.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [06a](06a_layer.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 只用编码器,遮住一些词,让它从两边的词猜出来:这就是 BERT,不需要任何标注。在我们生成的句子里,动词的单复数由主语决定,中间的名词会误导。
 本课写出遮词和损失,用它们训练模型;再遮住一个头的一次注视,看答案是否改变,并换两个种子重做。注意力图只是线索,干预才是检验。
 </details>

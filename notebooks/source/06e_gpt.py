@@ -6,9 +6,9 @@ r"""
 
 **Afterwards you can** write the loss that makes a stack a writer; say what positions are worth; explain the temperature; choose between encoder, decoder and both.
 
-**Time** about 45 minutes. **You need** parts [05b](05b_rotation.ipynb), [06b](06b_translator.ipynb) and [06d](06d_bert.ipynb). **Exercises**: [exercises/06_transformer](exercises/06_transformer.ipynb).
+**Time** about 45 minutes. **You need** [05b](05b_rotation.ipynb), [06b](06b_translator.ipynb) and [06d](06d_bert.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 只用解码器:一叠带因果掩码的层,在每个位置猜下一个字符,就能写文章。位置编码很值钱:旋转位置 2.19 比特,学习的位置表 2.34,没有位置 3.52。
 温度只改变概率的形状,不改变字符的先后次序:温度高,就更常抽到少见的字符,写出的真词变少。提示由同一叠层来读,不需要编码器。
 </details>

@@ -6,9 +6,9 @@ Somebody says *B*, babbles for a while, and asks: which letter came first? You r
 
 **Afterwards you can** write a step of an LSTM; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
 
-**Time** about 45 minutes. **You need** part [02a](02a_soft_look_up.ipynb). **Exercises**: [exercises/08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
+**Time** about 45 minutes. **You need** [02a](02a_soft_look_up.ipynb). **Exercises**: [08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 循环网络真的会忘记吗?这一课训练两个一样的 LSTM,只有训练时的距离不同;再亲手写出它的一步和梯度的乘积,找出原因,最后与一个注意力头相比。
 </details>
 """

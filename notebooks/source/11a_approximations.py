@@ -6,14 +6,14 @@ In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long
 
 **Afterwards you can** read such a ranking with care; say what a cheaper attention gives up; imitate three of them, each by another argument of `attend`.
 
-**Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb), [08c](08c_linear.ipynb) and [09](09_truncated_attention.ipynb). **Exercises**: [exercises/11_efficient_attention](exercises/11_efficient_attention.ipynb).
+**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [08c](08c_linear.ipynb) and [09](09_truncated_attention.ipynb). **Exercises**: [11_efficient_attention](exercises/11_efficient_attention.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 2021 年有人让十一种注意力在五个任务上比赛:换一换任务,赢家就变。这一课亲手做三种更便宜的注意力(全局词元、低秩、随机特征),各自说出它放弃了什么。
 最后在我们自己的小赛场上再看一次:谁选任务,谁就选了赢家。
 </details>
 
-〔[五篇文章之路](sources.ipynb):开头〕
+〔[Sources · 五篇文章之路](sources.ipynb):开头〕
 """
 
 # %%

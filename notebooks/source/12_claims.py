@@ -12,9 +12,9 @@ You code it. Would you notice what you have done?
 
 **Afterwards you can** code a sentence to the letter and see what it does; test a function without knowing its right answer; turn a claim into a number.
 
-**Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb) and [03](03_matrix_form.ipynb). **Exercises**: the two here.
+**Time** about 45 minutes. **You need** [02b](02b_which_score.ipynb) and [03](03_matrix_form.ipynb). **Exercises**: the two here.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 五篇中文文章里的论断,逐一查证,写成九十五行。这一课先把其中几句话逐字写成代码:程序不报错,结果却可能悄悄错了。
 然后学习不知道正确答案时怎样检验一个函数,怎样把下一篇文章里的一句话变成一个数。
 </details>

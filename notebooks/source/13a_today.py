@@ -13,9 +13,9 @@ Each layer has 64 numbers more, called `sinks`.
 
 **Afterwards you can** read the attention of such a page entry by entry, write three changes in a few lines each, and say what a text costs.
 
-**Time** about 45 minutes. **You need** parts [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb) and [11b](11b_exact_and_fast.ipynb).
+**Time** about 45 minutes. **You need** [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb) and [11b](11b_exact_and_fast.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 今天的模型改了注意力的什么?六个公开模型的配置文件:多个查询头共用键,窗口,QK 归一化(先把查询和键归一,再旋转),分数的软上限,以及"汇"(一个没有人写过的键)。
 每一处改动只有几行,函数还是同一个 attend。查询和键的起点长 4 倍时,只有归一化的模型学得会(三个种子 1.00、.84、1.00);长 16 倍时它慢,但不是学不会。
 </details>

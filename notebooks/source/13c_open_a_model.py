@@ -8,9 +8,9 @@ Give it *A Wibkat is a class. The Wibk*. Nobody wrote *Wibkat*. Which of its num
 
 **Afterwards you can** compute a head's weights from a file, read out any layer, and find what an answer depends on; also in a folder of your own.
 
-**Time** about 45 minutes. **You need** parts [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb), [06e](06e_gpt.ipynb), [11b](11b_exact_and_fast.ipynb) and [13a](13a_today.ipynb). **Exercises**: [exercises/13_todays_models](exercises/13_todays_models.ipynb).
+**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb), [06e](06e_gpt.ipynb), [11b](11b_exact_and_fast.ipynb) and [13a](13a_today.ipynb). **Exercises**: [13_todays_models](exercises/13_todays_models.ipynb).
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 打开磁盘上的一个模型:先从文件里的张量自己算出一个头的权重;再在每一层之后提前读出它想说什么(logit lens);
 然后切掉头,或把另一段文字的一行换进来。几种工具讲同一个故事:谁找到答案,答案在哪里。同样的代码可以打开你自己的模型。
 </details>

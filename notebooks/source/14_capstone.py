@@ -8,7 +8,7 @@ You get names, shapes and a few constructors. In a file of your own you write at
 
 **Time** about 300 minutes, in five sittings. **You need** the core path (● in the README: 11b, 13a and 13c are in it), and nothing else. All of torch is allowed but its attention (`F.scaled_dot_product_attention`, `nn.MultiheadAttention`, `nn.Transformer...`): softmax, `nn.Linear`, norms and embeddings are yours to use.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 在自己的文件 capstone.py 里,从零写出注意力、多头、位置编码、一层和整个 Transformer。每一关都由性质测试和与 torch 的比较来判定;
 最后用 06b 的日期训练它,并打开 13c 的模型。通过的内容写成一页,给你自己,也给老师。
 </details>

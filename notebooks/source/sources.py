@@ -4,7 +4,7 @@ r"""
 
 This course follows five texts in Chinese. If you have read one of them, start here: where each of its sections is, what its letters are called, its code beside ours, and a path of three hours through the cells that follow the texts. If you have not, you need none of this.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 如果你读过这五篇文章中的任何一篇,可以从这一页开始:每一节在课程的什么地方,记号怎样对应,原文的代码和我们的代码并排运行,还有一条三小时的路。
 最后是全部九十五个论断:原文、英译、结论和理由。各课开头写有“五篇文章之路”,注明哪几节属于这条路。
 </details>
@@ -142,7 +142,7 @@ S4's plain Python gives the same nine numbers to twelve decimals: [evidence 02](
 
 ## 5 · A path of three hours
 
-These sections follow the texts, in an order that builds up. In a part, click on the section and choose *Run → Run All Above Selected Cell*. Each of these parts names its sections at its top: 五篇文章之路. `make lab ARGS=sources` opens this page.
+These sections follow the texts, in an order that builds up. In a part, click on the section and choose *Run → Run All Above Selected Cell*. Each of these parts names its sections at its top: Sources · 五篇文章之路. `make lab ARGS=sources` opens this page.
 """
 
 # %%

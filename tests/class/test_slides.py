@@ -32,7 +32,7 @@ Eight guests meet in random order.
 
 **Time** about 45 minutes. **You need** part 02a.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 摘要。
 </details>"""
 

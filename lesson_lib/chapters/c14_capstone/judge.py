@@ -72,17 +72,18 @@ class Report:
         return {name: f"{signs[name]} {said or 'holds'}" for name, said in self.found.items()} | self.more
 
     def __repr__(self) -> str:
-        return table_text(self._head, self.rows)
+        return table_text(self.head, self.rows)
 
     def _repr_html_(self) -> str:
-        return table_html(f"<b>{escape(self._head)}</b>", self.rows, COLOURS[self._state])
+        return table_html(f"<b>{escape(self.head)}</b>", self.rows, COLOURS[self._state])
 
     @property
     def _state(self) -> Any:
         return "passed" if self.passed else "failed"
 
     @property
-    def _head(self) -> str:
+    def head(self) -> str:
+        """The verdict in one line."""
         return f"{SIGNS[self._state]} {self.title}: {'passed' if self.passed else 'not yet'}"
 
 

@@ -5,7 +5,7 @@ r"""
 What parts [01a](../01a_two_saws.ipynb), [01b](../01b_looking_back.ipynb) and [01c](../01c_where_to_look.ipynb) say in a sentence, with protocol, seeds and numbers; Chinese dates; the timeline; and what S0, an overview
 of self-attention, claims of history. ✓ holds. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 1 章各个结论的依据:语法、训练方案、三个随机种子、各种窗口大小的极限;日期翻译的逐项结果,包括作为第十六种语言的中文日期;循环注意力模型的各项改动;
 注意力发展的时间线;以及原文关于历史、词性标注与窗口的原句与判定。
 </details>

@@ -7,7 +7,7 @@ course's sources claim of scores and of the worked example, each with its own se
 code, S3 lecture notes, S4 a worked example with code. ✓ holds, ◐ holds with a condition, ✗ is corrected, – claims nothing. Each finding is computed in its cell or above it; were
 it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 2 章各个结论的依据:训练方案、三个随机种子、六个学习率、用时与内存;核回归是注意力的前身;以及各篇原文关于打分函数和七步例子的原句与判定。
 </details>
 """

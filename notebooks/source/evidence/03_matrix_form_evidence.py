@@ -6,7 +6,7 @@ What part [03](../03_matrix_form.ipynb) says in a sentence, with protocol, seeds
 masks, each with its own sentence. S0 is an overview, S2 a text on the Transformer with code, S3 lecture notes. ✓ holds, ◐ holds with a condition. Each
 finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 3 章各个结论的依据:三个随机种子的结果、循环与矩阵乘法的用时,以及各篇原文关于矩阵形式和掩码的原句与判定。
 </details>
 """

@@ -6,7 +6,7 @@ What part [04](../04_multi_head.ipynb) says in a sentence, with protocol, seeds 
 own sentence. S0 is an overview, S2 a text on the Transformer with code, S3 lecture notes. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding
 is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 4 章各个结论的依据:三个随机种子的结果、一个“作弊”的单头、it 自己提问时为何只有一半正确、八个头逐一静音的代价,以及各篇原文关于多头注意力的原句与判定。
 </details>
 """

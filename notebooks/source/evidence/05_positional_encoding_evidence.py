@@ -7,7 +7,7 @@ numbers; and what the course's sources claim of positions, each with its own sen
 Transformer with code, S3 lecture notes. (S0 opens with point clouds, which part 05a takes up; of their order it says nothing.) ✓ holds, ◐ holds with a
 condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 5 章各个结论的依据:点集、三步之前、拉伸旋转编码三组实验的协议与随机种子,FLOATER 的结果,以及各篇原文关于位置编码的原句与判定。
 </details>
 """

@@ -7,7 +7,7 @@ numbers; and what the course's sources claim of the Transformer, each with its o
 ✓ holds, ◐ holds with a condition, ✗ corrected, – unsaid (code that claims nothing). Each finding is computed in its cell or above it; were it not true, the cell
 would end in an error. Nothing is trained here: what needed a training was stored, and every section names its experiment.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 6 章各个结论的依据:残差、归一化、学习率曲线、翻译(三个随机种子、各语言的错误、逐个静音的头)、BERT 与 GPT 的协议与数字;原文 S2 的五个类按原样与本课程的代码并排运行;以及各篇原文的原句与判定。
 </details>
 """

@@ -6,7 +6,7 @@ What parts [07a](../07a_convolution.ipynb), [07b](../07b_data_or_prior.ipynb) an
 sources claim of pictures, each with its own sentence. S0 is an overview of self-attention, S3 are notes on a lecture. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding
 is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 7 章各个结论的依据:九个头需要什么条件、位置也可以用正弦编码给出、头的宽度与秩、五个随机种子的搜索实验、ViT 与 CNN 的完整学习曲线、SAGAN 与 DETR 的对照实验,以及各篇原文关于图像的原句与判定。
 </details>
 """

@@ -6,7 +6,7 @@ What parts [08a](../08a_remembering.ipynb), [08b](../08b_costs.ipynb) and [08c](
 sources claim of recurrent networks, each with its own sentence. S0 is an overview of self-attention, S1 notes on position and complexity, S2 the Transformer with code, S3 notes on a lecture. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding
 is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 8 章各个结论的依据:记忆实验的完整协议(五种网络、六个距离、三个种子,以及更长训练、更好的初始值、由近及远的课程),计算次数、时间与内存的测量,线性注意力状态的容量、门与 delta 规则的对照,
 LSTM 与自注意力的组合,以及各篇原文关于循环网络的原句与判定。
 </details>

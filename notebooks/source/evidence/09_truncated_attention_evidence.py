@@ -5,7 +5,7 @@ r"""
 What part [09](../09_truncated_attention.ipynb) says in a sentence, with protocol, seeds and numbers; and what the course's source S3, notes on a lecture, claims of long inputs, in its own words. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding
 is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 9 章各个结论的依据:语音数据与标签的来历,不同窗口半径、卷积与整句注意力的完整比较(三个种子,十四个声音轮流留出),计算与内存的测量,分块实现的正确性,窗口的可达范围,以及原文关于截断注意力的原句与判定。
 </details>
 """

@@ -4,7 +4,7 @@ r"""
 
 What part [10a](../10a_graph.ipynb) says in a sentence, with protocol, seeds and numbers; what was cut from it; and what the course's sources claim of graphs, with their own sentences. S3 are notes on Hung-yi Lee's lecture on self-attention (2021). ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 10 章各个结论的依据:两个标签的实验(四种网络、三个种子、学习率的选择),“分数设为 0”训练后的结果,沿边计算与整张表的等价和开销,GAT 与 GATv2 的差别,掩码与图的对应,十个种子的更大实验,边会误导的情形,以及原文的句子与判定。
 </details>
 """

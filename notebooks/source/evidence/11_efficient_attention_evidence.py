@@ -4,7 +4,7 @@ r"""
 
 What parts [11a](../11a_approximations.ipynb), [11b](../11b_exact_and_fast.ipynb) and [11c](../11c_many_machines.ipynb) say in a sentence, with protocol, seeds and numbers; and what the course's sources claim of the cost of attention, in their own words. ✓ holds, ◐ holds with a condition, ✗ corrected. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 11 章各个结论的依据:公开的 Long Range Arena 成绩与我们的小赛场对照,三个种子的完整成绩、学习率与开销,一个全局词元能传过多少,低秩与随机特征的误差(按初始化和宽度),分块计算的内存与缓存的代价,环上各进程的内存,内存与时间随长度的规律,以及原文关于注意力开销的原句与判定。
 </details>
 """

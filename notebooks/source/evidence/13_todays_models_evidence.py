@@ -4,7 +4,7 @@ r"""
 
 What parts [13a](../13a_today.ipynb), [13b](../13b_induction.ipynb) and [13c](../13c_open_a_model.ipynb) say in a sentence, with protocol, seeds and numbers; and, at the end, a ledger of its own for what papers say of the models that came after the sources. Each finding is computed in its cell or above it; were it not true, the cell would end in an error.
 
-<details><summary>中文摘要</summary>
+<details><summary>中文摘要 · Chinese</summary>
 本页给出第 13 章结论的依据:查询和键起点太长时谁还学得会(三个种子),以及为什么 QK 归一化到 16 倍也会失败;抄写两遍的文本,三个种子在各种长度上的正确率,每个头的两种分数,切掉各个头之后还剩多少,以及只用一种长度训练时分数为何会骗人。最后是随课程附带的小模型(怎样训练、每字符比特数、每个头的作用),以及一张"这五篇文章之后"的结论表。
 </details>
 """

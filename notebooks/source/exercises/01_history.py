@@ -3,7 +3,7 @@
 #
 # Six exercises, about 35 minutes. They follow the parts [01a · two saws](../01a_two_saws.ipynb), [01b · looking back](../01b_looking_back.ipynb) and [01c · where to look](../01c_where_to_look.ipynb); best in this order.
 #
-# <details><summary>中文摘要</summary>
+# <details><summary>中文摘要 · Chinese</summary>
 #
 # 六道练习:用计数求任何标注器的最好成绩;手写核回归与 REINFORCE 的均值和方差;读一张对齐表;说出窗口、循环网络和注意力各看不到什么。
 # 每题都有检查、三个提示和答案;答错时会指出错在哪里。

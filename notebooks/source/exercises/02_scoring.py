@@ -3,7 +3,7 @@
 #
 # Seven exercises, about 50 minutes. They follow the parts [02a · soft look up](../02a_soft_look_up.ipynb) and [02b · which score](../02b_which_score.ipynb); best in this order.
 #
-# <details><summary>中文摘要</summary>
+# <details><summary>中文摘要 · Chinese</summary>
 #
 # 七道练习:手算权重之比、写出数值稳定的 softmax 与缩放点积注意力、修复加性打分、看图判断是否缩放,并解释为什么要除以根号 d。
 # 每题都有检查、三个提示和答案;答错时会指出错在哪里。

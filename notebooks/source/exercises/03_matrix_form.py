@@ -3,7 +3,7 @@
 #
 # Seven exercises, about 45 minutes. They follow the part [03 · matrix form](../03_matrix_form.ipynb); best in this order.
 #
-# <details><summary>中文摘要</summary>
+# <details><summary>中文摘要 · Chinese</summary>
 #
 # 七道练习:数一数学到的参数、不用循环写出自注意力、按列书写同样的公式、读权重图、计算重新结合后的乘法次数,并解释 softmax 为什么不允许重新结合。
 # 每题都有检查、三个提示和答案;答错时会指出错在哪里。

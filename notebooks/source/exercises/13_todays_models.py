@@ -8,7 +8,7 @@
 # have done. Each program stands in one function, so that a check can run it.
 # The stars: ★ short, ★★ some lines or some thinking, ★★★ an idea that has to be found.
 #
-# <details><summary>中文摘要</summary>
+# <details><summary>中文摘要 · Chinese</summary>
 #
 # 九道题。第一题:一个模型的输出不对,有五行写错了,请找出来。其余八题取自别人真实报告过的错误:缓存、窗口、左填充、集束搜索、分块计算、半精度的位置、用 -10000 当遮罩。
 # 有几处错,没有人告诉你。其中两题不用改程序,而是写出能让错误暴露的输入。

@@ -1,5 +1,6 @@
 """The judge of the capstone: files that cannot be read, the report, the training, the page, the command."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -126,11 +127,39 @@ def test_the_page_says_what_passed_and_no_name(trained, monkeypatch):
     assert "cannot be written" in repr(judge.page(to="missing/capstone.html", trained=False))
 
 
+def test_in_a_terminal_the_command_speaks_of_a_terminal(capsys, monkeypatch, folder):
+    monkeypatch.setattr("lesson_lib.cli.lab.ROOT", folder)
+    assert cli.main(["capstone"]) == 0
+    made = capsys.readouterr().out
+    assert cli.main(["capstone"]) == 0
+    told = capsys.readouterr().out
+    for said in (made, told):
+        assert "make capstone ARGS='--stage 1'" in said and "notebook" not in said and "stage(1)" not in said
+    assert made.startswith(f"work{os.sep}capstone.py is made") and "editor" in made
+
+
+def test_the_first_unfinished_stage_alone_is_told_in_full(capsys, folder):
+    path = folder / "mine.py"
+    text = REFERENCE.replace("def sinusoids", "def sines")
+    path.write_text(text, encoding="utf-8")
+    assert cli.main(["capstone", str(path)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    heads = [line for line in told if line.startswith(("✓ Stage", "✗ Stage"))]
+    assert len(heads) == 5 and [line.split(": ")[1] for line in heads[:3]] == ["passed", "passed", "not yet"]
+    place = told.index(heads[2])
+    assert "is missing in your file" in told[place + 1] and told[:place] == heads[:2]
+    assert f"capstone {path} --stage 3" in told[-2] and "come once all five stages pass" in told[-1]
+    path.write_text(text.replace("class Heads", "class Head"), encoding="utf-8")
+    assert cli.main(["capstone", str(path)]) == 0
+    again = capsys.readouterr().out
+    assert again.count("is missing in your file") == 1 and "✗ Stage 3, positions: not yet\n✗ Stage 4" in again
+
+
 def test_the_command_makes_judges_and_writes_the_page(capsys, monkeypatch, folder):
     monkeypatch.setenv("LESSON_STEPS", "quick")
     path = folder / "mine" / "capstone.py"
     assert cli.main(["capstone", str(path)]) == 0 and path.exists()
-    assert "the same command judges it" in capsys.readouterr().out
+    assert "judges it" in capsys.readouterr().out
     assert cli.main(["capstone", str(path), "--stage", "1"]) == 0
     assert "Stage 1, attention: not yet" in capsys.readouterr().out
     assert cli.main(["capstone", str(path)]) == 0
