@@ -40,8 +40,8 @@ pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-con
 
 nb_execution_mode = "off"
 nb_output_stderr = "show"
-nb_code_prompt_show = "Show what is imported"
-nb_code_prompt_hide = "Hide what is imported"
+nb_code_prompt_show = "Show this code"
+nb_code_prompt_hide = "Hide this code"
 nb_mime_priority_overrides = [("html", "text/html", 0), ("html", "text/plain", 10)]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3

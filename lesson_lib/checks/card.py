@@ -140,9 +140,10 @@ class Card(_Shown):
 
     def page(self) -> str:
         """The question, and once it is answered what came of it."""
-        if self.result is not None:
-            return _framed(_asked(self.exercise, self.head)) + self.said.value
-        return f"<style>{CSS}</style>{_framed(_asked(self.exercise, self.head) + _options(self.exercise))}"
+        asked = _asked(self.exercise, self.head)
+        if self.result is None:
+            return f"<style>{CSS}</style>{_framed(asked + _options(self.exercise))}"
+        return f"<style>{CSS}</style>{_framed(asked)}{self.said.value}"
 
     def _controls(self) -> list[ipywidgets.Widget]:
         if isinstance(self.exercise, Choice):

@@ -6,9 +6,9 @@ with answers (notebooks/solutions). In such a source,
     ### BEGIN SOLUTION ... ### END SOLUTION    stands in the solution only, without the two marker lines
     ### STUB: code                             stands in the learner's notebook only, as `code`
 
-Normal form: kernelspec python3; a cell's metadata are its tags; its id is a hash of its source (and of how
-many equal ones stand before it); execution counts 1..n; no widget state, no standard error; a stored output
-that nbval finds equal to the new one is kept.
+Normal form: kernelspec python3; a cell's metadata are its tags, and what folds a `proof`; its id is a hash of
+its source (and of how many equal ones stand before it); execution counts 1..n; no widget state, no standard
+error; a stored output that nbval finds equal to the new one is kept.
 """
 
 import ast

@@ -14,6 +14,7 @@ from lesson_lib.cli import kinds
 from lesson_lib.cli.cards import BEGIN, END, STUB, written_out
 
 ROOT = Path(__file__).resolve().parents[2]
+PROOF = "proof"  # a cell in which the build asserts what the text says: folded for a learner
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -144,8 +145,11 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
         key = f"{cell.cell_type}\n{cell.source}"
         number = hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:12]
         seen[key] += 1
-        tags = cell.metadata.get("tags")
-        made.append(make(source=cell.source, id=number, metadata={"tags": list(tags)} if tags else {}))
+        tags = list(cell.metadata.get("tags", ()))
+        metadata: dict = {"tags": tags} if tags else {}
+        if PROOF in tags:
+            metadata["jupyter"] = {"source_hidden": True}
+        made.append(make(source=cell.source, id=number, metadata=metadata))
     if not made:
         raise BuildError(f"{name} has no cells; a cell starts with a line '# %%'")
     return made

@@ -17,6 +17,7 @@ from lesson_lib.cli.slides import outputs
 from lesson_lib.cli.slides.outputs import HEIGHT, WIDTH, Piece
 from lesson_lib.cli.slides.slide import Deck, Section, Slide
 from lesson_lib.cli.slides.text import Block, Words, lines_of, width_of
+from lesson_lib.cli.sources import PROOF
 
 SHOWN = (
     "formula",
@@ -196,7 +197,9 @@ class _Maker:
         return [Piece("lead", made, lines_of(letters, 26, WIDTH) * 36 + 14)] if block.text else []
 
     def code(self, source: str, tags: Iterable[str], found: list[NotebookNode]) -> None:
-        """Show what a code cell asks, or what it shows."""
+        """Show what a code cell asks, or what it shows; a proof of the build's is no slide."""
+        if PROOF in tags:
+            return
         if any(tag.startswith("turn:") for tag in tags):
             self.stub = source
             return
