@@ -34,6 +34,13 @@ CSS = """
 .ll-box .ll-under .ll-tip {left:0; width:max-content; max-width:min(560px, 100%); white-space:normal; box-sizing:border-box}
 .ll-box td:hover, .ll-box td:focus {outline:3px solid #D55E00; z-index:8}
 .ll-now {outline:3px solid #D55E00; outline-offset:2px}
+.ll-controls {gap:2px 18px; align-items:center; overflow:visible}
+.ll-controls > * {margin:2px 0; flex:none; max-width:100%}
+.ll-controls .widget-label {width:auto; min-width:max-content}
+.ll-controls > .widget-slider {width:auto} .ll-controls .slider-container {width:150px; flex:1 1 150px}
+.ll-controls > .widget-toggle-buttons {display:flex; flex-wrap:nowrap; align-items:center; height:auto}
+.ll-controls > .widget-toggle-buttons > div {width:auto; flex:0 1 auto}
+.ll-controls > .widget-play, .ll-controls > .widget-play button {height:28px}
 .widget-toggle-buttons .widget-toggle-button.mod-active {box-shadow:inset 0 -3px var(--jp-ui-font-color1, #111)}
 """  # noqa: E501
 
@@ -53,6 +60,7 @@ class Explorer(Live):
         self.name = f"ll{next(_numbers)}"
         self.drawing = ipywidgets.HTML()
         box = ipywidgets.HBox(list(controls), layout=ipywidgets.Layout(flex_flow="row wrap"))
+        box.add_class("ll-controls")
         super().__init__([box, self.drawing])
         self.refresh()
 

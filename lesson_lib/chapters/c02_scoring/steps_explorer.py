@@ -14,6 +14,12 @@ from lesson_lib.widgets.explorer import Explorer, number, table
 BY_HAND = [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.9, 0.1]]  # the sources' hand-made weights
 
 
+LATER = """
+.ll-later td {visibility:hidden} .ll-later table {outline:1px dashed #bbb}
+.ll-box .ll-later caption {font-weight:400; color:#666}
+"""  # what comes has its room already: the film keeps its height
+
+
 class SevenStepsExplorer(Explorer):
     """The worked example step by step. Hover over a cell, or move to it with Tab, to read how its number came
     about."""
@@ -72,17 +78,19 @@ class SevenStepsExplorer(Explorer):
         ]  # fmt: skip
         shown = [
             "".join(
-                table(t.tolist(), f"{step} {name}", key=name.split()[0], tips=tips, now=step == upto)
-                for step, name, t, tips in row
+                (table(t.tolist(), f"{step} {name}", key=name.split()[0], tips=tips, now=step == upto))
                 if step <= upto
+                else f"<div class='ll-later' aria-hidden='true'>{table(t.tolist(), f'{step} {name}')}</div>"
+                for step, name, t, tips in row
             )
             for row in rows
         ]
         text = matrices.STEP_TEXTS[upto].format(query=i + 1)
         if upto == 5 and self.kind.index:
             text = f"5. weights: {self.kind.value}"
-        body = "".join(f'<div class="ll-row ll-under">{row}</div>' for row in shown if row)
+        body = "".join(f'<div class="ll-row ll-under">{row}</div>' for row in shown)
         room = f".{self.name} .ll-row:last-child {{margin-bottom:3.4em}}"  # for the formula below it
+        room += LATER
         return f"<style>{room} {_origins(self.name, i)}</style><p><b>{text}</b></p>{body}"
 
     def still(self) -> Picture:
