@@ -108,13 +108,15 @@ def lines(
     height: float = 3.0,
     points: bool = True,
     known: Sequence[str] = (),
+    levels: Mapping[str, float] | None = None,
 ) -> Picture:
     """Curves in panels side by side: {panel title: {curve: (xs, ys)}} or (xs, lows, medians, highs) with a
     band.
 
     The panel's title is its y axis' name. `log` holds "x", "y" or both; `y_limits` may leave the upper one
     open, as None. Curves differ by colour, marker and dash; `dots` are grey measurements in every panel,
-    {name: (xs, ys)}. `known`: the curves of an earlier picture, so that a name keeps its colour.
+    {name: (xs, ys)}, `levels` grey lines across. `known`: the curves of an earlier picture, so that a name
+    keeps its colour.
     Raises ValueError where xs and ys differ in length.
     """
     width = min(8.0, 2.2 + 3.0 * len(panels))
@@ -140,6 +142,8 @@ def lines(
                 axes.fill_between(xs, ys[0], ys[2], color=color(i), alpha=0.15, linewidth=0)
         for name, (xs, ys) in (dots or {}).items():
             axes.scatter(xs, ys, s=12, color="0.6", label=name, zorder=1)
+        for name, level in (levels or {}).items():
+            axes.axhline(level, color="0.4", linestyle=":", linewidth=1.5, label=name, zorder=1)
         _x_ticks(axes, sorted({x for curve in curves.values() for x in curve[0]}), "x" in log)
         if "y" in log:
             axes.set_yscale("log")
@@ -147,7 +151,7 @@ def lines(
             axes.set_ylim(y_limits)
         axes.set_title(title, loc="left")
         axes.set_xlabel(x_axis)
-    if len(names) > 1 or dots:
+    if len(names) > 1 or dots or levels:
         _legend(figure, grid[0], width)
     return Picture(figure, alt, caption)
 

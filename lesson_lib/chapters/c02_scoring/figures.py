@@ -78,14 +78,11 @@ def learning(histories: Mapping[str, object], commonest: float) -> Picture:
     """Validation accuracy over training steps, a curve per history, with the share of right answers of
     whoever names the commonest one."""
     curves = {name: (h.column("step"), h.column("score")) for name, h in histories.items()}
-    start, end = min(steps[0] for steps, _ in curves.values()), max(steps[-1] for steps, _ in curves.values())
     there = [name for name, h in histories.items() if h.column("score")[-1] >= look_up.RECIPE["stop_at"]]
     said = " and ".join(there) or "none"
     return lines(
-        {
-            "right answers on validation lists": curves
-            | {"commonest answer": ([start, end], [commonest, commonest])}
-        },
+        {"right answers on validation lists": curves},
+        levels={"commonest answer": commonest},
         alt=(
             f"Accuracy over training steps, log scale: {', '.join(curves)}. Steep, and stopped at the target:"
             f" {said}. The others climb slowly and stay below it."
