@@ -75,7 +75,7 @@ def seconds_in_turn(
 
 def peak_mib(call: Callable[[], Any]) -> float:
     """MiB that torch allocates, at the peak, during one call, beyond what was there before. Deterministic on
-    the CPU.
+    the CPU, where one thread computes: torch's fused kernel keeps a buffer for each of them.
 
     Read from the allocator of `device()`: on the CPU from the profiler's memory events, on a GPU from its
     statistics. There the kernels' own workspaces count as well (but what the first call leaves behind: there
@@ -92,9 +92,13 @@ def peak_mib(call: Callable[[], Any]) -> float:
         call()
         gpu.synchronize()
         return (gpu.max_memory_allocated() - before) / 2**20
-    cpu = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=cpu, profile_memory=True, acc_events=True) as profile:
-        kept = call()
+    cpu, threads = [torch.profiler.ProfilerActivity.CPU], torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.profiler.profile(activities=cpu, profile_memory=True, acc_events=True) as profile:
+            kept = call()
+    finally:
+        torch.set_num_threads(threads)
     del kept
     changes = [
         (event.start_ns(), event.nbytes())

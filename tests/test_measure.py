@@ -38,6 +38,20 @@ def test_peak_counts_what_is_held_at_once():
     assert peak_mib(one_after_the_other) == pytest.approx(2, abs=0.01)
 
 
+def test_the_peak_is_that_of_one_thread_however_many_compute():
+    """torch's fused kernel keeps a buffer for each of its threads."""
+    q, before = torch.randn(1, 4, 1024, 32), torch.get_num_threads()
+    peaks = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            peaks.append(peak_mib(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q)))
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(before)
+    assert peaks[0] == peaks[1]
+
+
 def test_peak_leaves_out_what_was_there_before():
     kept = torch.empty(2**20)
     assert peak_mib(lambda: torch.empty(2**18)) == pytest.approx(1, abs=0.01)
