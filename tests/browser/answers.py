@@ -53,11 +53,11 @@ def commit(notebook: Notebook, index: int, exercise: Exercise, answer: str) -> N
     """Commit an answer in the card below a cell."""
     card = notebook.output(index)
     if isinstance(exercise, Choice):
-        card.locator("button.ll-option").nth(list(exercise.options).index(answer)).click()
+        card.locator(".ll-options button").nth(list(exercise.options).index(answer)).click()
     else:
         card.locator("input[type=text]").fill(answer)
         card.get_by_role("button", name="Commit").click()
-    card.get_by_text(re.compile(f"{RIGHT}|{WRONG}")).first.wait_for()
+    card.get_by_text(re.compile(f"{RIGHT}|{WRONG}")).filter(visible=True).first.wait_for()
 
 
 def plain(text: str) -> str:

@@ -123,11 +123,15 @@ class Notebook:
 
     def __init__(self, page, address: str, name: str):
         self.page, self.name, self.ran = page, name, False
+        self.address = f"{address}/lab/tree/{name}?token={TOKEN}&reset"
         page.set_default_timeout(60_000)
-        page.goto(f"{address}/lab/tree/{name}?token={TOKEN}&reset")
-        page.wait_for_function("() => window.jupyterapp")
-        page.evaluate(READY, name)
-        page.evaluate(f"() => {{ {PANEL} = {CURRENT} }}")
+        self._open()
+
+    def _open(self) -> None:
+        self.page.goto(self.address)
+        self.page.wait_for_function("() => window.jupyterapp")
+        self.page.evaluate(READY, self.name)
+        self.page.evaluate(f"() => {{ {PANEL} = {CURRENT} }}")
 
     def show(self) -> None:
         """Bring it to the front, 1,400 pixels wide; other views are closed."""
@@ -234,6 +238,19 @@ class Notebook:
             }}""",
             index,
         )
+        self.settle()
+
+    def start_here(self, index: int) -> None:
+        """Run one cell, and do not wait for its end."""
+        self.select(index)
+        self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell') }")
+
+    def save_and_open_again(self) -> None:
+        """Save it, end its kernel, and open it in a page that is loaded anew, where no cell has run."""
+        self.page.evaluate(
+            f"async () => {{ await {PANEL}.context.save(); await {PANEL}.sessionContext.shutdown() }}"
+        )
+        self._open()
         self.settle()
 
     def select(self, index: int) -> None:

@@ -10,6 +10,9 @@ CELLS = [
     "predict('score_ratio')",
     "check('twelve words are enough to be compared with a model answer, they say', 'why_the_root')",
     "predict('plus_or_times')",
+    "import time; time.sleep(4)",
+    "check(3, 'score_ratio')",
+    "from lesson_lib.chapters.c02_scoring.softmax_explorer import SoftmaxExplorer; SoftmaxExplorer((1, 2))",
 ]
 WIDTHS = (1400, 800)
 
@@ -35,23 +38,23 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     choice.locator("button").first.focus()
     cards.page.keyboard.press("Tab")
     cards.page.keyboard.press("Enter")
-    choice.get_by_text("✓ Right").wait_for()
+    choice.get_by_text("✓ Right").filter(visible=True).wait_for()
     assert choice.get_by_role("alert").count() == 1 and choice.locator("button").count() == 0
     field = number.locator("input[type=text]")
     field.focus()
     cards.page.keyboard.type("7,5")
     cards.page.keyboard.press("Enter")
-    number.get_by_text("thousands or decimals").wait_for()
+    number.get_by_text("thousands or decimals").filter(visible=True).wait_for()
     field.fill("exp(-2)")
     cards.page.keyboard.press("Tab")
     cards.page.keyboard.press("Enter")
-    number.get_by_text("✗ Not so").wait_for()
-    number.get_by_text("upside down").wait_for()
+    number.get_by_text("✗ Not so").filter(visible=True).wait_for()
+    number.get_by_text("upside down").filter(visible=True).wait_for()
     points = written.locator(".widget-toggle-buttons")
     for i in range(points.count()):
         points.nth(i).locator("button").first.focus()
         cards.page.keyboard.press("Enter")
-    written.get_by_text(f"you judged: {points.count()} of {points.count()}").wait_for()
+    written.get_by_text(f"you judged: {points.count()} of {points.count()}").filter(visible=True).wait_for()
     prediction = cards.output(4)
     sure = prediction.get_by_role("checkbox", name="I am sure")
     sure.focus()
@@ -59,6 +62,35 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     assert sure.is_checked()
     for key in ("Tab", "Tab", "Tab", "Enter"):  # to the third option
         cards.page.keyboard.press(key)
-    prediction.get_by_text("✓ Right").wait_for()
+    prediction.get_by_text("✓ Right").filter(visible=True).wait_for()
     assert sure.count() == 0 and prediction.locator("button").count() == 0
     assert cards.troubles() == []
+
+
+def test_a_click_is_noted_while_the_kernel_computes(cards):
+    cards.run_here(1)
+    cards.start_here(5)
+    options = cards.output(1).locator(".ll-options")
+    options.locator("button").nth(1).click()
+    noted = "e => getComputedStyle(e, '::after').content"
+    assert "as soon as the kernel is free" in options.evaluate(noted)
+    assert options.locator("button").nth(0).evaluate("e => getComputedStyle(e).pointerEvents") == "none"
+    cards.output(1).get_by_text("✓ Right").filter(visible=True).wait_for()
+    assert cards.troubles() == []
+
+
+def test_the_buttons_below_a_check_say_what_can_be_typed(cards):
+    below = cards.output(6)
+    below.get_by_role("button", name="Hint").press("Enter")
+    below.get_by_text("hint 1 of 3").filter(visible=True).wait_for()
+    below.get_by_role("button", name="Solution").press("Enter")
+    below.get_by_text("a solution").filter(visible=True).wait_for()
+
+
+def test_day_two_shows_what_was_asked_and_answered(cards):
+    """Saved, shut down and opened again, a card is its still form, and no line is about a lost model."""
+    cards.save_and_open_again()
+    text = cards.page.locator(".jp-Notebook").inner_text()
+    assert "model not found" not in text
+    assert text.count("Run this cell to go on.") == 5 and "NOT YET" in text and "✓ Right" in text
+    assert cards.output(7).locator("img").count() == 1
