@@ -164,7 +164,7 @@ def train(model, steps, mask_of, planned=850, peak=6e-3):
     draw = Batches(model.vocabulary, translation.single, batch=48, pool=8)
     generator, losses = torch.Generator("cpu").manual_seed(0), []
     optimizer = torch.optim.Adam(model.parameters())
-    for step in counted(range(1, steps + 1), model, losses):
+    for step in counted(range(1, steps + 1), model, losses):  # under a bar
         source, lengths, target = to_device(draw(generator))
         mask = mask_of(target.shape[1] - 1)
         machine = partial(scores, model, mask=mask)
@@ -180,7 +180,7 @@ def train(model, steps, mask_of, planned=850, peak=6e-3):
 
 # %% [markdown]
 r"""
-`Batches` draws pairs, 48 at a time; `counted` gives the steps, under a bar.
+`Batches` draws pairs, 48 at a time.
 
 ## 3 · Two machines
 
