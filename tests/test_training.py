@@ -420,12 +420,14 @@ def test_a_stopped_loop_by_hand_ends_its_cell_in_a_sentence(shell, capsys, monke
     assert ("Stopped in step 7 of 50" in told) == (error is not None)
 
 
-def test_any_other_error_in_a_loop_by_hand_is_shown_as_ever(shell, capsys, monkeypatch):
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt()])
+def test_what_is_no_stop_of_a_loop_by_hand_is_shown_as_ever(shell, capsys, monkeypatch, error):
     monkeypatch.setattr(training.sys.modules["IPython"], "get_ipython", lambda: shell)
-    shell.push({"stop": 7, "error": ZeroDivisionError()})
+    within = isinstance(error, ZeroDivisionError)  # the other is raised after the loop, in the same cell
+    shell.push({"stop": 7 if within else 51, "error": error})
     before = shell.custom_exceptions, shell.CustomTB
-    shell.run_cell(LOOP)
-    assert "ZeroDivisionError" in "".join(shell.shown) and "Stopped" not in capsys.readouterr().out
+    shell.run_cell(LOOP + "raise error")
+    assert type(error).__name__ in "".join(shell.shown) and "Stopped" not in capsys.readouterr().out
     assert (shell.custom_exceptions, shell.CustomTB) == before
 
 
