@@ -19,7 +19,8 @@ os.environ |= {
     "LESSON_HOME": os.path.join(_EMPTY.name, "home"),
     "IPYTHONDIR": os.path.join(_EMPTY.name, "ipython"),
 }
-os.environ.pop("LESSON_STEPS", None)  # the stored outputs come from full trainings
+for shortened in ("LESSON_STEPS", "LESSON_STORED"):  # the stored outputs come from full trainings
+    os.environ.pop(shortened, None)
 os.environ.pop("MPLBACKEND", None)  # kernels choose their own
 
 ROOT = Path(__file__).parent

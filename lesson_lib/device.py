@@ -1,7 +1,7 @@
 """The machine under the lessons: which device computes, which seeds, where a learner's files lie.
 
 Environment variables: LESSON_DEVICE=auto|cpu|cuda|mps, LESSON_HOME=folder, LESSON_STEPS=quick,
-LESSON_PROGRESS=off.
+LESSON_STORED=1|anew (training.stored), LESSON_PROGRESS=off.
 """
 
 import os

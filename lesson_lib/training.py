@@ -1,12 +1,16 @@
 """One loop that trains every model of the course."""
 
 import copy
+import hashlib
 import itertools
+import json
 import math
 import os
+import re
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,51 +23,150 @@ from torch.optim.adam import adam
 from lesson_lib.device import quick, seed, to_device
 
 QUICK_STEPS = 20
+LONG_S = 2  # a laptop of ten years ago takes several times as long
 WEIGHTS = Path(__file__).parent / "experiments" / "results" / "weights"
-_stored: ContextVar[tuple[Path, bool] | None] = ContextVar("stored", default=None)
+Rows = list[dict[str, float]]
+_asked: ContextVar[bool] = ContextVar("asked", default=False)
+_written: set[Path] = set()
+_undo = ExitStack()  # gives IPython its own way with KeyboardInterrupt back
 
 
 @contextmanager
-def stored(name: str, *, anew: bool = False) -> Iterator[None]:
-    """Inside, `fit` does not train: it reads the weights that this very training left before.
+def stored() -> Iterator[None]:
+    """Inside, nothing is trained: the weights that this very training left before are read.
 
-    They lie in WEIGHTS, in float16, with `fit`'s name, steps, rate and seed: a call with others is refused,
-    and so is a model of another form. Data and batch are not recorded: whoever changes them trains `anew`,
-    which writes the weights again. Raises ValueError where there are none.
+    They lie in WEIGHTS, in float16, with the history. A file is found by `fit`'s name, steps, rate and seed
+    and by the model's shapes, and refused where the first batch is another; the loss is not recorded. With
+    LESSON_STORED=anew trainings write their weights: those that stand inside, those that have a file, and
+    those of more than LONG_S seconds. Raises ValueError where nothing is stored.
     """
-    token = _stored.set((WEIGHTS / f"{name}.safetensors", anew))
+    token = _asked.set(True)
     try:
         yield
     finally:
-        _stored.reset(token)
+        _asked.reset(token)
 
 
-def _read(model: nn.Module, path: Path, recipe: dict[str, str]) -> None:
+def no_time() -> None:
+    """Nothing comes back. From here on the trainings of this session read their weights where some are
+    stored, and say so; the others train. LESSON_STORED=1 does the same from the start."""
+    os.environ["LESSON_STORED"] = "1"
+    print("From here on, a training whose model is stored takes that model, and trains nothing.")
+
+
+def _file(model: nn.Module, name: str, steps: int, lr: float | None = None, seed: int | None = None) -> Path:
+    """Where the weights of this training lie, or would lie."""
+    shapes = [(key, list(x.shape)) for key, x in model.state_dict().items()]
+    digest = hashlib.sha256(json.dumps([name, steps, lr, seed, shapes]).encode()).hexdigest()[:8]
+    return WEIGHTS / f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}-{digest}.safetensors"
+
+
+def _taken(model: nn.Module, path: Path, name: str, data: Callable[[], float]) -> Rows | None:
+    """The history of a stored training, whose weights the model now has; None where it is to be trained."""
+    wish, asked = os.environ.get("LESSON_STORED"), _asked.get()
+    if wish == "anew" and quick():
+        raise ValueError("LESSON_STEPS=quick trains too little to be stored; take it out of the environment")
+    if wish == "anew" or not (asked or wish == "1"):
+        return None
+    rows = _read(model, path, data) if path.exists() else None
+    if rows is None and asked:
+        raise ValueError(
+            f"no weights are stored for this training, {name!r}: its name, steps, rate, seed, data or model"
+            " are others; train without stored()"
+        )
+    if rows is not None and not asked:
+        print(f"{name}: the lesson's stored weights; nothing is trained here")
+    return rows
+
+
+def _read(model: nn.Module, path: Path, data: Callable[[], float]) -> Rows | None:
     from safetensors import safe_open  # here, since most lessons read none
 
-    if not path.exists():
-        raise ValueError(f"there are no weights {path.stem!r}; train without stored(), or give it anew=True")
     with safe_open(path, "pt") as file:
-        others = {key: value for key, value in file.metadata().items() if value != recipe.get(key)}
-        if others:
-            told = ", ".join(f"{key}={value}" for key, value in sorted(others.items()))
-            raise ValueError(f"the weights {path.stem!r} were trained with {told}; train without stored()")
+        told = file.metadata()
+        if not math.isclose(float(told["data"]), data(), rel_tol=1e-3):
+            return None
         model.load_state_dict({key: file.get_tensor(key).float() for key in file.keys()})
+    model.eval()
+    return json.loads(told["rows"])
 
 
-def _write(model: nn.Module, path: Path, recipe: dict[str, str]) -> None:
+def _leave(model: nn.Module, path: Path, rows: Rows, seconds: float, data: float) -> None:
+    """Write a training's weights and history, where LESSON_STORED=anew asks for them."""
+    if os.environ.get("LESSON_STORED") != "anew":
+        return
+    if not (_asked.get() or path.exists() or seconds > LONG_S):
+        return
+    if path in _written:
+        raise ValueError(f"{path.name} would be written twice; one of the trainings needs another name")
     from safetensors.torch import save_file
 
+    _written.add(path)
     path.parent.mkdir(exist_ok=True)
     halves = {key: x.half().cpu().contiguous() for key, x in model.state_dict().items()}
-    save_file(halves, path, metadata=recipe)
+    rounded = [{key: round(value, 6) for key, value in row.items()} for row in rows]
+    save_file(halves, path, metadata={"rows": json.dumps(rounded), "data": f"{data:.6g}"})
+
+
+def _size(batch: Any) -> float:
+    """The sum of all numbers of a batch, without their signs: other data have another."""
+    if isinstance(batch, Tensor):
+        return batch.cpu().double().abs().sum().item()
+    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
+    return sum(map(_size, parts))
+
+
+def counted(steps: range, model: nn.Module, losses: list[float]) -> Iterator[int]:
+    """The steps, one after the other, under a bar: for a loop that is written out, which trains `model` and
+    appends each step's loss to `losses`.
+
+    Stopping the kernel (the ■ button) ends the cell in a sentence. Where a stored model is read (see
+    `no_time`), `losses` is filled from its history, and there is no step.
+    """
+    name = type(model).__name__
+    path = _file(model, name, len(steps))
+    if (rows := _taken(model, path, name, float)) is not None:
+        losses += [row["loss"] for row in rows]
+        return
+    number, start = 0, time.process_time()
+    lack = "This cell did not end, so the cells below lack what it makes."
+    _when_stopped(lambda: _stopped(number, len(steps), lack, path))
+    with progress_bar(len(steps), name) as bar:
+        for step in steps:
+            number += 1
+            yield step
+            bar.update()
+    _undo.close()
+    _leave(model, path, [{"loss": x} for x in losses], time.process_time() - start, 0.0)
+
+
+def _stopped(number: int, steps: int, effect: str, path: Path) -> str:
+    other = ", or type no_time() before: then it takes a stored model." if path.exists() else "."
+    return f"Stopped in step {number} of {steps}. {effect} To train to the end, run this cell again{other}"
+
+
+def _when_stopped(sentence: Callable[[], str]) -> None:
+    """In a notebook, ■ ends the running cell in this sentence, and no traceback is shown."""
+    _undo.close()
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None:
+        return
+
+    def over(_: Any) -> None:
+        _undo.close()
+
+    for what in ("custom_exceptions", "CustomTB"):
+        _undo.callback(setattr, shell, what, getattr(shell, what))
+    _undo.callback(shell.events.unregister, "post_run_cell", over)
+    shell.events.register("post_run_cell", over)  # the loop itself does not hear how it was left
+    shell.set_custom_exc((KeyboardInterrupt,), lambda *_, **__: print(sentence()))
 
 
 @dataclass
 class History:
     """What a training leaves behind: one row per report, and how it ended. Shows as a table in a notebook."""
 
-    rows: list[dict[str, float]] = field(default_factory=list)
+    rows: Rows = field(default_factory=list)
     ended: str = "all steps done"
     cpu_s: float = 0.0
 
@@ -105,7 +208,7 @@ def fit(
     patience: int | None = None,
     stop_at: float | None = None,
     seed_number: int = 0,
-    name: str = "training",
+    name: str | None = None,
 ) -> History:
     """Train `model` in place with Adam and return its history, a row every `every` steps (default: ten rows).
 
@@ -115,32 +218,30 @@ def fit(
     `lr`, such as a partial of `warmup` with lr=1. `clip` bounds the norm of the gradient. `validate(model)`
     is the score on a VALIDATION split, higher is better: it is a column of the history, training ends once it
     has not risen for `patience` reports or has reached `stop_at`, and the best weights seen are put back.
-    Stopping the kernel (the ■ button) ends training the same way, with the history so far. A bar shows
-    progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps. Inside `stored` weights are
-    read, and nothing is trained.
+    Stopping the kernel (the ■ button) ends training the same way, with the history so far and a sentence. A
+    bar shows progress unless LESSON_PROGRESS=off. LESSON_STEPS=quick does at most 20 steps. Inside `stored`,
+    and after `no_time`, weights are read, and nothing is trained.
     Raises ValueError for settings that do not fit, and where the loss is not finite.
     """
     _check(steps, lr, schedule, clip, validate, patience, stop_at)
-    recipe = {"name": name, "steps": f"{steps}", "lr": f"{lr:g}", "seed": f"{seed_number}"}
-    kept = _stored.get()
-    if kept and kept[1] and quick():
-        raise ValueError("LESSON_STEPS=quick trains too little to be stored; take it out of the environment")
-    if kept and not kept[1]:
-        seed(seed_number)
-        _read(to_device(model), kept[0], recipe)
-        model.eval()
-        return History(ended="not trained here: these weights were stored")
+    name = name or type(model).__name__
+    path = _file(to_device(model), name, steps, lr, seed_number)
+    generator = seed(seed_number)
+    if (rows := _taken(model, path, name, lambda: _size(draw(generator)))) is not None:
+        return History(rows, ended="not trained here: these weights were stored")
+    generator = seed(seed_number)
     steps = min(steps, QUICK_STEPS) if quick() else steps
     every = every or max(1, steps // 10)
-    generator = seed(seed_number)
-    to_device(model).train()
+    model.train()
     optimize = _optimizer(model, lr, schedule, clip, steps)
-    history, best, reported = History(), _Best(stop_at, patience), 0
+    history, best, data, step, reported = History(), _Best(stop_at, patience), 0.0, 0, 0
     start, total = time.process_time(), 0.0
     with progress_bar(steps, name) as bar:
         try:
             for step in range(1, steps + 1):
-                total += optimize(loss(model, to_device(draw(generator))))
+                batch = draw(generator)
+                data = _size(batch) if step == 1 else data
+                total += optimize(loss(model, to_device(batch)))
                 bar.update()
                 if step % every and step != steps:
                     continue
@@ -148,18 +249,21 @@ def fit(
                 if validate is not None:
                     row["score"] = _score(model, validate)
                 history.rows.append(row | {"cpu_s": time.process_time() - start})
-                bar.set_postfix({k: _cell(v) for k, v in row.items() if k != "step"})
+                bar.set_postfix({k: _cell(v) for k, v in row.items() if k != "step"}, refresh=False)
                 total, reported = 0.0, step
                 if validate is not None and (reason := best.after(model, row["score"])):
                     history.ended = f"stopped at step {step}: {reason}"
                     break
         except KeyboardInterrupt:
-            history.ended = f"interrupted at step {reported}; the model keeps what it learned"
+            history.ended = f"interrupted in step {step} of {steps}"
+            kept = "The model keeps what it has learned, and the cells below see that."
+            print(_stopped(step, steps, kept, path))
     best.put_back(model)
     model.eval()
-    if kept:
-        _write(model, kept[0], recipe)
     history.cpu_s = time.process_time() - start
+    if history.ended.startswith("interrupted"):
+        return history
+    _leave(model, path, history.rows, history.cpu_s, data)
     return history
 
 
@@ -291,15 +395,29 @@ def _score(model: nn.Module, validate: Callable[[nn.Module], float]) -> float:
 
 @contextmanager
 def progress_bar(steps: int, name: str) -> Iterator[Any]:
-    """A bar of so many steps, which goes in the end; LESSON_PROGRESS=off hides it."""
+    """A bar of so many steps, which says how long they take here in all and what is left, and goes in the
+    end; LESSON_PROGRESS=off hides it. What is over within a second has none."""
     from tqdm.auto import tqdm
 
-    bar = tqdm(total=steps, desc=name, leave=False, disable=os.environ.get("LESSON_PROGRESS") == "off")
+    class Bar(tqdm):
+        @property
+        def format_dict(self) -> dict[str, Any]:
+            known = super().format_dict
+            left = (known["total"] - known["n"]) / known["rate"] if known.get("rate") else 0
+            return known | {"whole": _seconds(known["elapsed"] + left), "left": _seconds(left)}
+
+    says = "{desc}: {percentage:3.0f}%|{bar}| about {whole} on this machine, {left} left{postfix}"
+    hidden = os.environ.get("LESSON_PROGRESS") == "off"
+    bar = Bar(total=steps, desc=name, leave=False, disable=hidden, delay=1, bar_format=says, smoothing=0.1)
     try:
         yield bar
     finally:
         bar.total = bar.n  # else a bar that ended early stays on the page, in red
         bar.close()
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"
 
 
 def _cell(value: float) -> str:

@@ -6,17 +6,22 @@ import os
 import re
 import subprocess
 import sys
+import time
+import tomllib
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell
 from torch import nn
 from torch.optim.adam import adam
 
 from lesson_lib import training
+from lesson_lib.cli import build, sources
 from lesson_lib.device import to_device
-from lesson_lib.training import History, fit, stored, warmup
+from lesson_lib.training import History, counted, fit, no_time, stored, warmup
 
 
 def line():
@@ -73,7 +78,7 @@ def test_patience_and_target_end_the_training():
     assert history.column("step")[-1] < 2000 and "reached -0.1" in history.ended
 
 
-def test_interrupting_keeps_the_history_and_the_model():
+def test_interrupting_keeps_the_history_and_the_model_and_says_so(capsys):
     calls = 0
 
     def stop_at_seven(model, batch):
@@ -86,7 +91,9 @@ def test_interrupting_keeps_the_history_and_the_model():
     model = line()
     before = model.weight.item()
     history = fit(model, draw, stop_at_seven, steps=50, every=5)
-    assert history.column("step") == [5] and "interrupted at step 5" in history.ended
+    assert history.column("step") == [5] and history.ended == "interrupted in step 7 of 50"
+    told = capsys.readouterr().out
+    assert "Stopped in step 7 of 50" in told and "cells below" in told and "no_time" not in told
     assert model.weight.item() != before
 
 
@@ -107,12 +114,6 @@ def test_nothing_is_written_when_the_bar_is_off(monkeypatch, capfd):
     fit(line(), draw, loss, steps=5)
     out, err = capfd.readouterr()
     assert out == err == ""
-
-
-def test_the_bar_shows_by_default(monkeypatch, capfd):
-    monkeypatch.delenv("LESSON_PROGRESS", raising=False)
-    fit(line(), draw, loss, steps=5, name="a line")
-    assert "a line" in capfd.readouterr().err
 
 
 def test_history_reads_as_text_and_as_a_table():
@@ -252,47 +253,222 @@ def squared(model, batch):
     return (model(x) - y).square().mean()
 
 
-def test_a_stored_training_is_read_and_gives_the_same_weights(monkeypatch, tmp_path):
-    monkeypatch.setattr(training, "WEIGHTS", tmp_path / "weights")
-    trained = line()
-    with stored("a line", anew=True):
-        fit(trained, draw, squared, steps=60, lr=0.1, name="line")
-    read = line()
-    with stored("a line"):
-        history = fit(read, draw, squared, steps=60, lr=0.1, name="line")
-    assert not history.rows and "stored" in history.ended and not read.training
+@pytest.fixture
+def shelf(monkeypatch, tmp_path):
+    """An empty folder of stored weights, on which every training is written that asks for it."""
+    monkeypatch.setattr(training, "WEIGHTS", tmp_path)
+    monkeypatch.setattr(training, "_written", set())
+    monkeypatch.setenv("LESSON_STORED", "anew")
+    return tmp_path
+
+
+RECIPE = {"steps": 60, "lr": 0.1, "seed_number": 0, "name": "line"}
+
+
+def fitted(**changed):
+    model = line()
+    return model, fit(model, draw, squared, **RECIPE | changed)
+
+
+def test_a_stored_training_is_read_with_its_weights_and_its_history(monkeypatch, shelf):
+    with stored():
+        trained, history = fitted()
+    monkeypatch.delenv("LESSON_STORED")
+    with stored():
+        read, told = fitted()
+    assert "stored" in told.ended and not read.training
+    for row, kept in zip(history.rows, told.rows, strict=True):
+        assert kept == pytest.approx(row, abs=1e-5)
     for name, x in read.state_dict().items():
         torch.testing.assert_close(x, trained.state_dict()[name], atol=2e-3, rtol=2e-3)
-    other = line()
-    assert fit(other, draw, squared, steps=60, lr=0.1, name="line").rows  # outside it trains
+    assert fitted()[1].ended == "all steps done", "outside it trains"
 
 
 @pytest.mark.parametrize("changed", [{"steps": 61}, {"lr": 0.2}, {"seed_number": 1}, {"name": "curve"}])
-def test_stored_weights_of_another_training_are_refused(monkeypatch, tmp_path, changed):
-    monkeypatch.setattr(training, "WEIGHTS", tmp_path)
-    recipe = {"steps": 60, "lr": 0.1, "seed_number": 0, "name": "line"}
-    with stored("line", anew=True):
-        fit(line(), draw, squared, **recipe)
-    with stored("line"), pytest.raises(ValueError, match="were trained with"):
-        fit(line(), draw, squared, **recipe | changed)
+def test_weights_of_another_training_are_never_taken(monkeypatch, shelf, changed):
+    with stored():
+        fitted()
+    monkeypatch.delenv("LESSON_STORED")
+    with stored(), pytest.raises(ValueError, match="no weights are stored for this training"):
+        fitted(**changed)
 
 
-def test_weights_that_nobody_stored_get_a_sentence():
-    with stored("nowhere"), pytest.raises(ValueError, match="no weights 'nowhere'; train without stored"):
-        fit(line(), draw, squared, steps=5)
+def test_nor_are_those_of_a_model_of_another_form(monkeypatch, shelf):
+    with stored():
+        fitted()
+    monkeypatch.delenv("LESSON_STORED")
+    with stored(), pytest.raises(ValueError, match="no weights are stored for this training"):
+        fit(nn.Linear(2, 1), draw, squared, **RECIPE)
 
 
-def test_a_quick_training_is_never_stored(monkeypatch, tmp_path):
-    monkeypatch.setattr(training, "WEIGHTS", tmp_path)
+def test_nor_those_that_learned_from_other_data(monkeypatch, shelf, capsys):
+    def steeper(generator):
+        x, y = draw(generator)
+        return x, 2 * y
+
+    with stored():
+        fitted()
+    monkeypatch.delenv("LESSON_STORED")
+    with stored(), pytest.raises(ValueError, match="no weights are stored for this training"):
+        fit(line(), steeper, squared, **RECIPE)
+    trained = fit(line(), steeper, squared, **RECIPE).rows
+    monkeypatch.setenv("LESSON_STORED", "1")
+    for row, same in zip(fit(line(), steeper, squared, **RECIPE).rows, trained, strict=True):
+        assert row["loss"] == same["loss"], "it is trained, and on the very same batches"
+    assert capsys.readouterr().out == ""
+
+
+def test_two_trainings_that_only_their_data_tell_apart_cannot_both_be_stored(shelf):
+    with stored():
+        fitted()
+        with pytest.raises(ValueError, match="another name"):
+            fitted()
+
+
+def test_a_quick_training_is_never_stored(monkeypatch, shelf):
     monkeypatch.setenv("LESSON_STEPS", "quick")
-    with stored("line", anew=True), pytest.raises(ValueError, match="too little to be stored"):
-        fit(line(), draw, squared, steps=60)
-    assert not list(tmp_path.iterdir())
+    with stored(), pytest.raises(ValueError, match="too little to be stored"):
+        fitted()
+    assert not list(shelf.iterdir())
 
 
-def test_every_stored_training_is_asked_for_and_every_one_that_is_asked_for_is_there():
-    root = Path(__file__).parents[1]
-    sources = (root / "notebooks" / "source").rglob("*.py")
-    asked = {name for path in sources for name in re.findall(r'stored\("(\w+)"\)', path.read_text("utf-8"))}
-    assert asked == {path.stem for path in training.WEIGHTS.glob("*.safetensors")} and len(asked) > 4
-    assert sum(path.stat().st_size for path in training.WEIGHTS.iterdir()) < 2**21
+def test_no_time_takes_what_is_stored_and_says_so(monkeypatch, shelf, capsys):
+    with stored():
+        trained, _ = fitted()
+    no_time()  # the fixture puts LESSON_STORED back
+    assert "stored" in capsys.readouterr().out
+    read, history = fitted()
+    assert capsys.readouterr().out == "line: the lesson's stored weights; nothing is trained here\n"
+    assert history.column("step")[-1] == 60
+    torch.testing.assert_close(read.weight, trained.weight, atol=2e-3, rtol=2e-3)
+    _, history = fitted(lr=0.2)
+    assert history.ended == "all steps done" and capsys.readouterr().out == "", "nothing stored: it trains"
+
+
+def test_short_trainings_are_not_stored(monkeypatch, shelf):
+    fitted()
+    assert not list(shelf.iterdir())
+    monkeypatch.setattr(training, "LONG_S", 0.0)
+    fitted()
+    assert [path.name[:5] for path in shelf.iterdir()] == ["line-"]
+
+
+def by_hand(model, losses, steps=8):
+    """A loop as a lesson writes one: plain gradient descent."""
+    generator = torch.Generator("cpu").manual_seed(0)
+    for _ in counted(range(1, steps + 1), model, losses):
+        value = squared(model, to_device(draw(generator)))
+        model.zero_grad()
+        value.backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+        losses.append(value.item())
+
+
+def test_a_loop_by_hand_counts_and_is_stored_like_any_other(monkeypatch, shelf, capsys):
+    monkeypatch.setattr(training, "LONG_S", 0.0)
+    trained, losses = line(), []
+    by_hand(trained, losses)
+    assert len(losses) == 8 and losses[-1] < losses[0]
+    monkeypatch.setenv("LESSON_STORED", "1")
+    read, kept = line(), []
+    by_hand(read, kept)
+    assert "nothing is trained here" in capsys.readouterr().out
+    assert kept == pytest.approx(losses, abs=1e-5)
+    torch.testing.assert_close(read.weight, trained.weight, atol=2e-3, rtol=2e-3)
+
+
+class Shell(InteractiveShell):
+    """IPython without a terminal; what it shows of an error is kept."""
+
+    def _showtraceback(self, kind, error, lines):
+        self.shown = lines
+
+
+LOOP = """
+import torch
+from lesson_lib.training import counted
+losses, model = [], torch.nn.Linear(1, 1)
+def train():
+    for step in counted(range(1, 51), model, losses):
+        losses.append(1.0)
+        if step == stop:
+            raise error
+train()
+print("went on")
+"""
+
+
+@pytest.fixture
+def shell():
+    shell = Shell()
+    yield shell
+    Shell.clear_instance()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), None])
+def test_a_stopped_loop_by_hand_ends_its_cell_in_a_sentence(shell, capsys, monkeypatch, error):
+    monkeypatch.setattr(training.sys.modules["IPython"], "get_ipython", lambda: shell)
+    shell.push({"stop": 7 if error else 51, "error": error})
+    before = shell.custom_exceptions, shell.CustomTB
+    result = shell.run_cell(LOOP)
+    told = capsys.readouterr().out
+    assert not hasattr(shell, "shown"), "no traceback"
+    assert (shell.custom_exceptions, shell.CustomTB) == before, "IPython's own way is put back"
+    assert result.success == (error is None) == ("went on" in told)
+    assert ("Stopped in step 7 of 50" in told) == (error is not None)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt()])
+def test_what_is_no_stop_of_a_loop_by_hand_is_shown_as_ever(shell, capsys, monkeypatch, error):
+    monkeypatch.setattr(training.sys.modules["IPython"], "get_ipython", lambda: shell)
+    within = isinstance(error, ZeroDivisionError)  # the other is raised after the loop, in the same cell
+    shell.push({"stop": 7 if within else 51, "error": error})
+    before = shell.custom_exceptions, shell.CustomTB
+    shell.run_cell(LOOP + "raise error")
+    assert type(error).__name__ in "".join(shell.shown) and "Stopped" not in capsys.readouterr().out
+    assert (shell.custom_exceptions, shell.CustomTB) == before
+
+
+def test_the_bar_says_how_long_it_takes_here_and_what_is_left(monkeypatch, capfd):
+    monkeypatch.delenv("LESSON_PROGRESS", raising=False)
+
+    def slow(model, batch):
+        time.sleep(0.1)
+        return loss(model, batch)
+
+    fit(line(), draw, slow, steps=30, name="a line")
+    bars = re.findall(
+        r"a line: +(\d+)%.*?about (\d+) s on this machine, (\d+) s left", capfd.readouterr().err
+    )
+    assert len(bars) > 5
+    whole, left = int(bars[len(bars) // 2][1]), [int(bar[2]) for bar in bars]
+    assert whole in (3, 4, 5) and left == sorted(left, reverse=True), bars
+
+
+def test_a_training_of_a_moment_has_no_bar(monkeypatch, capfd):
+    monkeypatch.delenv("LESSON_PROGRESS", raising=False)
+    fit(line(), draw, loss, steps=5)
+    assert capfd.readouterr().err == ""
+
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["05a_order", "06d_bert"])
+def test_a_part_holds_with_stored_weights(part):
+    [target] = sources.targets([part])
+    notebook = sources.read_source(target)
+    notebook.cells.insert(0, new_code_cell("from lesson_lib.training import no_time\n\nno_time()"))
+    build.execute(notebook, target)  # raises where an assertion of the part fails
+    told = [output.get("text", "") for cell in notebook.cells[1:] for output in cell.get("outputs", [])]
+    assert "nothing is trained here" in "".join(told)
+
+
+def test_the_stored_weights_are_few_and_ship():
+    files = list(training.WEIGHTS.glob("*.safetensors"))
+    assert len(files) > 4 and sum(path.stat().st_size for path in files) < 8 * 2**20
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert "**/*.safetensors" in settings["tool"]["setuptools"]["package-data"]["lesson_lib"]

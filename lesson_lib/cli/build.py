@@ -60,7 +60,8 @@ def execute(notebook: NotebookNode, target: Target) -> None:
             "LESSON_PROGRESS": "off",
             "OMP_NUM_THREADS": "1",
         }
-        inherited = {k: v for k, v in os.environ.items() if k not in ("LESSON_STEPS", "MPLBACKEND")}
+        shorter = [("LESSON_STORED", "1"), ("LESSON_STEPS", "quick")]
+        inherited = {k: v for k, v in os.environ.items() if k != "MPLBACKEND" and (k, v) not in shorter}
         with client.setup_kernel(env=inherited | settled):
             for number, (i, cell) in enumerate(code, 1):
                 _say(f"  {target.name}: cell {number} of {len(code)}", passing=True)

@@ -162,7 +162,7 @@ r"""
 Each dot is a trained network, each black line its limit: no dot is more than two points away. (A dot may pass its limit by a hair.) **What a model sees decides what it can learn.**
 
 **"Only attention can do this."** *Recurrent, both ways* has two readers, one from each end, and sees everything too. But it may have to carry
-*did* through ten updates of its summary; attention reads *did* directly. Train attention, with positions (15 seconds; its two layers are opened in chapters 04 and 06):
+*did* through ten updates of its summary; attention reads *did* directly. Train attention, with positions (its two layers are opened in chapters 04 and 06):
 """
 
 # %%

@@ -139,7 +139,7 @@ predict("wholly_right")
 # %%
 train = partial(dates.train, dates=2, lr=1e-2, steps=400)
 models = {"additive": train("additive")[0]}
-with stored("fixed_vector"):  # reads what this training left before
+with stored():  # reads what this training left before
     models["fixed vector"] = train("fixed vector")[0]
 exact = {name: dates.judge(model, 2)["exact"] for name, model in models.items()}
 

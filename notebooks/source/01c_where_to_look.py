@@ -161,11 +161,11 @@ loss = (cross_entropy(classify(state), label)
         + (expected - reward) ** 2)
 ```
 
-(The canvas goes from −1 to 1.) What a digit looks like is learned from labels, as always. Where to look is learned from the reward alone: 1 if the last guess was right. 1,000 steps, 20 seconds:
+(The canvas goes from −1 to 1.) What a digit looks like is learned from labels, as always. Where to look is learned from the reward alone: 1 if the last guess was right. 1,000 steps:
 """
 
 # %%
-with stored("learned_looking"):  # reads what this training left before
+with stored():  # reads what this training left before
     ram, _ = glimpse.train("learned", lr=6e-3, steps=1000)
 right = glimpse.accuracy(ram, "test")  # after each of the four looks
 

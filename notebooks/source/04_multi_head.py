@@ -163,7 +163,7 @@ show_source(two_questions.TwoQuestions)
 # %% [markdown]
 r"""
 `Embedding` holds a learned row for each word, or place (chapter 05). Keys know their place, to tell which noun is first. Values do not, and the mask hides small words: the
-proof's conditions. Each model trains for two seconds, on both answers at once:
+proof's conditions. Each model trains on both answers at once:
 """
 
 # %%

@@ -198,7 +198,7 @@ Now the reader with `codes`.
 predict("codes_on_points")
 
 # %%
-with stored("codes"):  # reads what this training left before
+with stored():  # reads what this training left before
     told, _ = points.train("codes")
 shares["codes"] = points.accuracy(told, "test")
 figures.point_accuracy(shares)

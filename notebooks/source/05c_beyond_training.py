@@ -160,7 +160,7 @@ show_source(stretch.Latest)
 predict("stretched_far")
 
 # %%
-with stored("latest"):  # reads what this training left before
+with stored():  # reads what this training left before
     latest, _ = stretch.train("the latest wins")
 shares = {
     way: stretch.reached(latest, "the latest wins", way)

@@ -125,7 +125,7 @@ The title is that of the paper of 2017. And the sum? `residual.train` trains the
 # %%
 model, _ = residual.train(4, residual=True)
 shares = {"with": tagging.accuracy(model, "test")}
-with stored("without_sum"):  # reads what this training left before
+with stored():  # reads what this training left before
     model, _ = residual.train(4, residual=False)
 shares["without"] = tagging.accuracy(model, "test")
 assert quick() or (shares["with"] > 0.75 and shares["without"] < 0.6)

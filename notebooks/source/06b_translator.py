@@ -33,7 +33,7 @@ from lesson_lib.device import quick, to_device
 from lesson_lib.experiments import dates
 from lesson_lib.masks import causal, padding
 from lesson_lib.models.translator import Batches, opened, translate
-from lesson_lib.training import one_cycle, progress_bar
+from lesson_lib.training import counted, one_cycle
 from lesson_lib.widgets.machine import MachineExplorer
 
 _ = torch.manual_seed(0)
@@ -164,19 +164,17 @@ def train(model, steps, mask_of, planned=850, peak=6e-3):
     draw = Batches(model.vocabulary, translation.single, batch=48, pool=8)
     generator, losses = torch.Generator("cpu").manual_seed(0), []
     optimizer = torch.optim.Adam(model.parameters())
-    with progress_bar(steps, "translator") as bar:
-        for step in range(1, steps + 1):
-            source, lengths, target = to_device(draw(generator))
-            mask = mask_of(target.shape[1] - 1)
-            machine = partial(scores, model, mask=mask)
-            loss = loss_of(machine, source, lengths, target)
-            optimizer.param_groups[0]["lr"] = peak * one_cycle(step, planned)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            losses.append(loss.item())
-            bar.update()
+    for step in counted(range(1, steps + 1), model, losses):  # under a bar
+        source, lengths, target = to_device(draw(generator))
+        mask = mask_of(target.shape[1] - 1)
+        machine = partial(scores, model, mask=mask)
+        loss = loss_of(machine, source, lengths, target)
+        optimizer.param_groups[0]["lr"] = peak * one_cycle(step, planned)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
     return losses
 
 

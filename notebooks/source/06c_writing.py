@@ -42,7 +42,7 @@ A **sign** is a character, *start* or *end*. Here is the translator of part 06b 
 """
 
 # %%
-with stored("halfway"):  # else half a minute
+with stored():  # reads what this training left before
     model, _ = translation.train(seed=0, steps=600, batch=48)
 source, lengths = to_device(model.vocabulary.encode(["3. märz 2021"]))
 start, end = to_device(torch.tensor([1])), 2  # their numbers in the vocabulary

@@ -91,7 +91,7 @@ history = fit(
     writer,
     passages,
     lambda gpt, tokens: loss_of(gpt(tokens), tokens),
-    steps=1800,  # half a minute
+    steps=1800,
     lr=8e-3,
 )
 for row in history.rows[::3]:

@@ -156,7 +156,7 @@ predict("thousand_pairs")
 
 # %%
 trained = {"CNN": seeing.train("cnn", "pair", 1000, budget="short")[0]}
-with stored("vit"):  # reads what this training left before
+with stored():  # reads what this training left before
     trained["ViT"], _ = seeing.train("vit", "pair", 1000, budget="long")
 known = to_device(seeing.training("pair", 1000, seed=0))
 new = seeing.held_out("pair", "test")

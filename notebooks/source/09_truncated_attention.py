@@ -84,8 +84,8 @@ predict("who_names_most")
 
 # %% tags=["nbval-ignore-output"]
 mine = 5  # yours to change: 2, 15 or 50
-models = {mine: phonemes.train(mine, steps=220)[0]}  # some 10 s
-with stored("whole_sentence"):  # reads what this training left before
+models = {mine: phonemes.train(mine, steps=220)[0]}
+with stored():  # reads what this training left before
     models[None], _ = phonemes.train(None, steps=220)
 for radius, model in models.items():
     right = phonemes.accuracy(model, "test").frames

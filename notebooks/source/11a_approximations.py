@@ -155,7 +155,7 @@ predict("through_one_token")
 
 # %% tags=["nbval-ignore-output"]
 count, kind = 8, "window and global"  # yours: 4 or 16; "full"
-model, _ = bottleneck.train(count, kind)  # 1,200 steps, some 10 s
+model, _ = bottleneck.train(count, kind)  # 1,200 steps
 right = bottleneck.accuracy(model, count)
 print(f"{right:.2f} right")
 

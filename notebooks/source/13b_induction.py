@@ -98,7 +98,7 @@ The model is a Llama (06a's layer, pre-norm), as small as can be. A guess is rig
 """
 
 # %% tags=["nbval-ignore-output"]
-model, history = induction.train(seed=0)  # a quarter of a minute
+model, history = induction.train(seed=0)
 for row in history.rows:
     print(f"step {row['step']:3}: loss {row['loss']:.2f}")
 right = induction.accuracy(model, length=24)  # of new texts

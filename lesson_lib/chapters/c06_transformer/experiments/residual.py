@@ -65,7 +65,8 @@ def train(
     model, steps = make(n_layers, residual=residual, seed=seed), RECIPE["steps"]
     history = fit(
         model, norms.batches(RECIPE["size"]), tagger.loss, steps=steps, lr=lr, seed_number=seed,
-        schedule=partial(norms.rate, warm=steps // 10, rise=True), name=f"{n_layers} layers",
+        schedule=partial(norms.rate, warm=steps // 10, rise=True),
+        name=f"{n_layers} layers{'' if residual else ', no sum'}",
     )  # fmt: skip
     return model, history
 
