@@ -48,7 +48,8 @@ def test_a_name_of_the_learner_s_is_left_alone(tmp_path):
 
 
 def test_the_verbs_are_all_that_checks_offers_to_call():
-    offered = {name for name in checks.__all__ if not isinstance(getattr(checks, name), type)}
+    """`picture` stands in a cell, and no learner types it; `picture` is a good name for a picture."""
+    offered = {name for name in checks.__all__ if not isinstance(getattr(checks, name), type)} - {"picture"}
     assert {name for name, module in desk.VERBS.items() if module == desk.CHECKS} == offered
     for name, module in desk.VERBS.items():
         assert callable(getattr(__import__(module, fromlist=[name]), name))

@@ -10,9 +10,28 @@ You can read about attention in an hour and still not be able to use it. What yo
 先猜,再运行,再比较。每个练习都会当场批改;答错没有代价,而且会告诉你错在哪里。表格中行提问,列回答,掩码中 True 表示"可以看"。
 </details>
 
-## 1 · Does everything work here?
+## A minute before anything is explained
 
 Click on the next cell and press **Shift + Enter**. Do that with every cell, from the top.
+"""
+
+# %%
+from lesson_lib.chapters.c06_transformer.experiments import translation
+from lesson_lib.training import stored
+from lesson_lib.widgets import AlignmentExplorer
+
+with stored():  # trained beforehand
+    model, _ = translation.train(seed=0, steps=600, batch=48)
+AlignmentExplorer(model, ["3. märz 2021", "sunday, july 20, 1969", "14 juillet 1989"])
+
+# %% [markdown]
+r"""
+A small network reads a date, in any of fifteen languages, and writes it as year-month-day. It has only seen pairs of the two; nobody told it what a month is. **Type your birthday** as
+you would write it, then Enter. Move *output character*: the bars show where the network looked while it wrote that character.
+
+Then type *hello world*. It can write nothing but dates, so it writes one. You will build this network yourself, in [06b](06b_translator.ipynb); where it looks, and how, is what the course is about.
+
+## 1 · Does everything work here?
 """
 
 # %% tags=["nbval-ignore-output"]
@@ -31,7 +50,7 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. The second printed nothing: an import succeeded.
+The first of these cells says what is missing, if anything. The second printed nothing: an import succeeded.
 
 ## 2 · Guess, then run
 
@@ -51,7 +70,9 @@ r"""
 ## 3 · Break it, and mend it
 
 Change `(3, 4)` above to `(5, 4)`, run, and read the *last* line of the error. Then mend it. Nothing can be lost: this
-notebook is your own copy. The ■ button stops a cell. **Kernel → Restart Kernel and Run All Cells** starts afresh.
+notebook is your own copy. **Kernel → Restart Kernel and Run All Cells** starts afresh; your answers are kept, on another day, too.
+
+While something trains, a bar says how long it takes on your machine. The ■ button stops a cell. No time? `no_time()`, typed in a new cell, takes stored models from then on.
 
 ## 4 · Hand in an answer
 
@@ -66,7 +87,7 @@ check(weighted_sum, "weighted_sum")
 
 # %% [markdown]
 r"""
-Stuck? `hint` asks a question; there are three. `solution("weighted_sum")` answers.
+Stuck? The button *Hint* asks a question; there are three. *Solution* answers. All buttons can be typed, too:
 """
 
 # %%
@@ -74,7 +95,7 @@ hint("weighted_sum")
 
 # %% [markdown]
 r"""
-In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
+`hint()`, `solution()` and `check()` mean the exercise at hand. In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
 
 **"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
 

@@ -171,7 +171,8 @@ share = tagger.accuracy(attentive, "test")
 
 # %% tags=["nbval-ignore-output"]
 print({name: round(right, 3) for name, right in share.items()})
-# (quick() is True only where a test cuts trainings short)
+
+# %% tags=["proof"]
 assert quick() or (share["all words"] > 0.98 and share["cut"] > 0.985)
 
 # %% [markdown]
@@ -214,6 +215,8 @@ for change, followed in found.items():
 
 # %%
 silent = [followed for change, followed in found.items() if change != "without did"]
+
+# %% tags=["proof"]
 assert quick() or (found["without did"] == ["cut: base -> past"] and silent == [[], []])
 
 # %% [markdown]
@@ -228,6 +231,8 @@ far, away, replaced = tagger.without_auxiliary(attentive, distance=8)
 
 # %% tags=["nbval-ignore-output"]
 print(f"{far} sentences, tagged past: away {away:.0%}, replaced {replaced:.0%}")
+
+# %% tags=["proof"]
 assert quick() or (away > 0.9 and replaced < 0.1)
 
 # %% [markdown]
@@ -272,7 +277,7 @@ Divide by the number of *words*. In the loss `ignore_index` does that.
 # %% tags=["nbval-ignore-output"]
 print(tagged("I saw a saw"))
 
-# %%
+# %% tags=["proof"]
 assert quick() or tagged("I saw a saw")[1::2] == ["past", "noun"]
 
 # %% [markdown]

@@ -145,6 +145,8 @@ exact = {name: dates.judge(model, 2)["exact"] for name, model in models.items()}
 
 # %% tags=["nbval-ignore-output"]
 print({name: round(share, 3) for name, share in exact.items()})
+
+# %% tags=["proof"]
 assert quick() or (exact["additive"] > 0.9 and exact["fixed vector"] < 0.05)
 
 # %%
@@ -178,6 +180,8 @@ figures.looked(told, text)
 
 # %%
 year = told.weights[:4].mean(0)  # where it looked while it wrote the first year
+
+# %% tags=["proof"]
 assert quick() or text.index("2021") - 2 <= year.argmax() <= text.index(";")
 
 # %% [markdown]

@@ -175,8 +175,10 @@ shares = {
     "2 heads,\nall new": two_questions.right(two, "both new")["both"],
 }
 one_head, *two_heads = shares.values()
-assert one_head <= 3 / 4 and (quick() or min(two_heads) > 0.97)
 figures.both_right(shares, bound=3 / 4)
+
+# %% tags=["proof"]
+assert one_head <= 3 / 4 and (quick() or min(two_heads) > 0.97)
 
 # %% [markdown]
 r"""
@@ -209,20 +211,22 @@ One head stays at the first noun. In the other the bright cell walks from *anima
 predict("by_hand")
 
 # %%
-first, second = two_questions.nouns_of(sentence)  # the places of the two nouns
+one_noun, other_noun = two_questions.nouns_of(sentence)  # the places of the two nouns
 # swapped: the two nouns exchange their weights in one head; say: answer with weights
 changes = {
     "as it is": weights,
-    "moved": two_questions.swapped(weights, finder, first, second),
-    "other head": two_questions.swapped(weights, 1 - finder, first, second),
+    "moved": two_questions.swapped(weights, finder, one_noun, other_noun),
+    "other head": two_questions.swapped(weights, 1 - finder, one_noun, other_noun),
 }
 said = {}
 for change, changed in changes.items():
     scores = two_questions.say(two, sentence, weights=changed)
     said[change] = language.text(scores[0].argmax(-1))
+
+# %% tags=["proof"]
 expected = ["animal animal", "animal street", "street animal"]
-assert quick() or list(said.values()) == expected
 bright = weights[:2, [1 - finder, finder], 0].argmax(-1).tolist()
+assert quick() or list(said.values()) == expected
 assert quick() or bright == [[1, 1], [1, 6]]  # animal is word 1, street 6
 
 # %% tags=["nbval-ignore-output"]

@@ -121,6 +121,8 @@ figures.point_accuracy(shares)
 # %%
 in_order, shuffled = shares["no codes"]
 assert abs(in_order - shuffled) < 0.005  # one digit of 300 is 0.0033
+
+# %% tags=["proof"]
 assert quick() or in_order > 0.9
 
 # %% [markdown]
@@ -203,7 +205,7 @@ with stored():  # reads what this training left before
 shares["codes"] = points.accuracy(told, "test")
 figures.point_accuracy(shares)
 
-# %%
+# %% tags=["proof"]
 assert quick() or (shares["codes"][0] > 0.85 and shares["codes"][1] < 0.65)
 
 # %% [markdown]
@@ -263,8 +265,8 @@ The first word of row 0, in column 2, has place 0.
 p = sinusoidal(3, 16)
 with_codes = [layer(s + p, s + p, s + p).output for s in (one, other)]
 with_mask = [layer(s, s, s, mask=causal(3)).output for s in (one, other)]
-for name, (first, second) in {"codes": with_codes, "mask": with_mask}.items():
-    print(f"{name}: outputs of dog differ by {(first[0] - second[2]).abs().max():.2f}")
+for name, (first, last) in {"codes": with_codes, "mask": with_mask}.items():
+    print(f"{name}: outputs of dog differ by {(first[0] - last[2]).abs().max():.2f}")
 
 # %% [markdown]
 r"""

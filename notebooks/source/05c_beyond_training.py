@@ -52,7 +52,7 @@ for n in (48, 64, 128):
     print(f"{n:3} tokens: by arithmetic {share:.2f}, measured {measured:.2f}")
     gaps.append(abs(share - measured))
 
-# %%
+# %% tags=["proof"]
 assert quick() or max(gaps) < 0.03
 
 # %%
@@ -170,6 +170,8 @@ figures.live_stretch(shares)
 
 # %%
 longest = {way: share[2] for way, share in shares.items()}  # at 128 tokens
+
+# %% tags=["proof"]
 assert quick() or (longest["as trained"] < 0.6 and longest["interpolated"] > 0.9)
 
 # %% [markdown]

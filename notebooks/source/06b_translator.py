@@ -200,8 +200,10 @@ losses = {
     "with the causal mask": train(honest, many, partial(causal, device=device)),
 }
 late = {name: sum(loss[130:150]) / 20 for name, loss in losses.items()}
-assert quick() or late["without the mask"] < late["with the causal mask"] / 5
 translator_figures.losses(losses)
+
+# %% tags=["proof"]
+assert quick() or late["without the mask"] < late["with the causal mask"] / 5
 
 # %%
 pairs, right = dates.texts(1, "test"), {}  # 1,000 dates of days never trained on
@@ -211,6 +213,8 @@ for name, trained in {"without the mask": other, "with": honest}.items():
     hits = [one.text == pair.target for one, pair in zip(made, pairs, strict=True)]
     text = translate(trained, ["mercredi 3 mars 2021"])[0].text
     right[name] = sum(hits) / len(hits), text
+
+# %% tags=["proof"]
 assert quick() or (right["without the mask"][0] < 0.01 and right["with"][0] > 0.9)
 
 # %% tags=["nbval-ignore-output"]

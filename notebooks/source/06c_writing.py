@@ -68,6 +68,8 @@ Append the likeliest sign, feed everything back, repeat until *end*. This is cal
 greedy_of = yours("greedy_words")  # ours, until yours has passed
 written = greedy_of(score_next, start, end, most=20)
 (text,) = model.vocabulary.decode(written[None])
+
+# %% tags=["proof"]
 assert quick() or text == "2021-03-03"
 
 # %%
@@ -87,6 +89,8 @@ for first in ("2", "1", "9"):
     begun = torch.cat([start, to_device(model.vocabulary.encode([first])[0][0])])
     written = greedy_of(score_next, begun, end, most=20)
     behind[first] = first + model.vocabulary.decode(written[None])[0]
+
+# %% tags=["proof"]
 assert quick() or "-03-03" in behind["1"]
 
 # %% tags=["nbval-ignore-output"]
@@ -112,12 +116,16 @@ made = [answer.text for answer in translate(model, [pair.source for pair in pair
 texts = [text[:10].ljust(10, "-") for text in made]
 own = (to_device(model.vocabulary.encode(texts)[0]) == wanted).float()
 exact = own.all(1).float().mean().item()
-assert quick() or (exact > 0.85 and forced.mean() >= own.mean() > 0.95)
 figures.by_place(forced.mean(0).cpu(), own.mean(0).cpu())
+
+# %% tags=["proof"]
+assert quick() or (exact > 0.85 and forced.mean() >= own.mean() > 0.95)
 
 # %%
 wrong = [(p, text) for p, text in zip(pairs, made, strict=True) if text != p.target]
 swapped = sum(sorted(text) == sorted(pair.target) for pair, text in wrong)
+
+# %% tags=["proof"]
 assert quick() or swapped > len(wrong) / 2
 
 # %% tags=["nbval-ignore-output"]
@@ -218,8 +226,10 @@ right = {
     1: exact,
     4: sum(a == p.target for a, p in zip(four, pairs, strict=True)) / 1000,
 }
-assert quick() or abs(right[4] - right[1]) < 0.02
 surer = figures.surer(model, wrong)  # wrong dates that are likelier than the right ones
+
+# %% tags=["proof"]
+assert quick() or abs(right[4] - right[1]) < 0.02
 
 # %% tags=["nbval-ignore-output"]
 print("dates right, by width:", {w: round(share, 3) for w, share in right.items()})

@@ -120,6 +120,8 @@ def loss(bert, batch):
 _ = torch.manual_seed(0)
 bert = to_device(masked.make())  # untrained
 losses = fit(bert, draw, loss, steps=1800, lr=1e-2).column("loss")
+
+# %% tags=["proof"]
 assert quick() or (losses[0] > 3 and losses[-1] < 2)
 
 # %% tags=["nbval-ignore-output"]
@@ -138,8 +140,10 @@ for guess in model_of.fill(bert, sentence, top=4):  # likeliest words
 # %%
 plural = {plural for _, plural in agreement.VERBS}
 likely = {guess.word for guess in model_of.fill(bert, sentence, top=4)}
-assert quick() or likely < plural
 bert_figures.by_nouns_between()
+
+# %% tags=["proof"]
+assert quick() or likely < plural
 
 # %% [markdown]
 r"""
@@ -163,8 +167,10 @@ In layer 1, head 1 nearly all weight lies on *keys*; the other heads prefer *old
 given = masked.probed()  # words, and the places of subject and verb
 weights = masked.looks(bert, given)  # the gap's rows: (layers, heads, sentences, n)
 on_subject = (weights.argmax(-1) == given.subject).float().mean(-1)
-assert quick() or on_subject[1, 1] > 0.95
 bert_figures.looks(on_subject, masked.best_offset())
+
+# %% tags=["proof"]
+assert quick() or on_subject[1, 1] > 0.95
 
 # %% [markdown]
 r"""
@@ -203,8 +209,10 @@ for name, (head, key) in changes.items():
     with model_of.changed(bert, layer=1, head=head, mask=mask):
         shares[name] = right_verbs()
 *unharmed, blinded = shares.values()
-assert quick() or (min(unharmed) > 0.95 and blinded < 0.2)
 bert_figures.blinded(shares)
+
+# %% tags=["proof"]
+assert quick() or (min(unharmed) > 0.95 and blinded < 0.2)
 
 # %% [markdown]
 r"""
@@ -265,6 +273,8 @@ def without_the_look(sentence, subject):
 
 
 blind = without_the_look(sentence, subject=1)
+
+# %% tags=["proof"]
 assert quick() or not plural & set(blind)
 
 # %% tags=["nbval-ignore-output"]

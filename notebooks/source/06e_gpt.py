@@ -106,6 +106,8 @@ The loss falls from 4 bits to 1.9 (means of 180 steps), on text that is read aga
 
 # %%
 bits = bits_per_character(writer)
+
+# %% tags=["proof"]
 assert quick() or 2.1 < bits < 2.3
 
 # %% [markdown]
@@ -194,8 +196,10 @@ for t in (0, 0.5, 1.0, 2.0):
     text = generate(writer, "The ", 400, temperature=t)
     said = re.findall(r"\w+", text)[:-1]  # the last word is cut off
     known[t] = sum(word in vocabulary for word in said) / max(len(said), 1)
-assert quick() or known[0.5] - known[2.0] > 0.3
 gpt_figures.known_words(known)
+
+# %% tags=["proof"]
+assert quick() or known[0.5] - known[2.0] > 0.3
 
 # %% [markdown]
 r"""
@@ -230,8 +234,10 @@ with torch.no_grad():
         guesses = [writer(to_device(prompt))[:, -1].cpu() for prompt in prompts]
         loss = F.cross_entropy(torch.cat(guesses), windows[:, 64])
         surprise.append(loss.item() / math.log(2))  # in bits
-assert quick() or (surprise[0] > 3.8 and surprise[3] < 2.6)
 gpt_figures.prompts(lengths, surprise)
+
+# %% tags=["proof"]
+assert quick() or (surprise[0] > 3.8 and surprise[3] < 2.6)
 
 # %% [markdown]
 r"""
@@ -283,9 +289,11 @@ bits, best = {}, {}
 for text in ("The ", "The statemen"):
     p = next_logits(writer, text).double().softmax(-1).cpu()
     bits[text], best[text] = gpt_figures.entropy(p), p.max()
-    print(f"{text!r}: {bits[text]:.1f} bits; {writer.characters[p.argmax()]!r} has {best[text]:.2f}")
+    print(
+        f"{text!r}: {bits[text]:.1f} bits; {writer.characters[p.argmax()]!r} has {best[text]:.2f}"
+    )
 
-# %%
+# %% tags=["proof"]
 assert quick() or (16 < 2 ** bits["The "] < 30 and best["The "] < 0.2)
 assert quick() or (2 ** bits["The statemen"] < 1.2 and best["The statemen"] > 0.9)
 

@@ -243,8 +243,10 @@ predict("four_for_four")
 learner, _ = fields.train(seed=0, n_heads=8)  # eight heads, 300 steps
 start = fields.heads(8, torch.Generator().manual_seed(0)).logits.centres
 end = learner.logits.centres.detach().cpu()
-assert quick() or fields.found(learner) == 4  # rings with a sharp head
 figures.centres(start.detach(), end, fields.taps())
+
+# %% tags=["proof"]
+assert quick() or fields.found(learner) == 4  # rings with a sharp head
 
 # %% [markdown]
 r"""
@@ -302,7 +304,9 @@ table = nn.Parameter(torch.randn(4, 13, 13))  # 4 heads; offsets -6 to 6
 place = offsets(7, 7).long() + 6  # (49, 49, 2)
 bias = table[None, :, place[..., 0], place[..., 1]]  # (1, 4, 49, 49)
 q, k, v = torch.randn(3, 2, 4, 49, 16)  # two windows
-real = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)  # numbers in it are added
+real = F.scaled_dot_product_attention(
+    q, k, v, attn_mask=bias
+)  # numbers in it are added
 assert_close(real, attend(q, k, v, score_bias=bias).output)
 
 # %% [markdown]

@@ -165,9 +165,11 @@ shares = {
     for what, some in (("known", known), ("new", new))
     for name, model in trained.items()
 }
+figures.shares_right(shares, guess=0.5)
+
+# %% tags=["proof"]
 assert quick() or min(shares["CNN, known"], shares["ViT, known"]) > 0.97
 assert quick() or shares["CNN, new"] > shares["ViT, new"] + 0.1
-figures.shares_right(shares, guess=0.5)
 
 # %% [markdown]
 r"""

@@ -56,7 +56,7 @@ Each of 17 characters gets a vector of 32 numbers. `core`, an **LSTM** (long sho
 far = train("LSTM", 50)
 print(f"trained at 50, asked at 50: {accuracy(far, 50):.3f}")
 
-# %%
+# %% tags=["proof"]
 assert quick() or accuracy(far, 50) < 0.2
 
 # %% [markdown]
@@ -72,7 +72,7 @@ near = train("LSTM", 5)
 for distance in (5, 50, 200):
     print(f"trained at 5, asked at {distance}: {accuracy(near, distance):.3f}")
 
-# %%
+# %% tags=["proof"]
 assert quick() or accuracy(near, 200) > 0.9
 
 # %% [markdown]
@@ -149,6 +149,8 @@ for name, (_, gates) in read.items():
 
 # %%
 kept = {name: gates.mean() for name, (_, gates) in read.items()}
+
+# %% tags=["proof"]
 assert quick() or kept["trained at 5"] > 0.7 > kept["trained at 50"]
 
 # %% [markdown]
@@ -212,6 +214,8 @@ figures.forgetting(heard, distance=50)
 
 # %%
 assert heard["untrained"][0] < 1e-10
+
+# %% tags=["proof"]
 assert quick() or heard["trained at 5"][0] > 1e-3
 
 # %% [markdown]
@@ -234,7 +238,7 @@ for system in ("LSTM", "LSTM, gates open"):
     right[system] = accuracy(train(system, 50, lr=3e-3, steps=600), 50)
     print(f"{system}, at 50: {right[system]:.3f}")
 
-# %%
+# %% tags=["proof"]
 assert quick() or right["LSTM"] < 0.2 < 0.95 < right["LSTM, gates open"]
 
 # %% [markdown]
@@ -263,7 +267,7 @@ look = train("attention alone", 200)
 print(f"trained at 200, asked at 200: {accuracy(look, 200):.2f}")
 print(f"heard before training: {heard_first:.4f}")
 
-# %%
+# %% tags=["proof"]
 assert quick() or accuracy(look, 200) > 0.95
 
 # %% [markdown]

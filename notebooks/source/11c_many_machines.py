@@ -161,7 +161,9 @@ ran = ring.torchrun(3, "-m", "lesson_lib", "ring", *sizes, wait_s=180)
 print(ran.stdout or ran.stderr[-1000:])
 
 # %%
-assert ran.returncode == 0, "the ring did not come home: the cell above shows what it said"
+assert ran.returncode == 0, (
+    "the ring did not come home: the cell above shows what it said"
+)
 difference = float(ran.stdout.split("largest difference ")[1].split()[0])
 assert difference < 1e-5
 ring_figures.memory_of_each()

@@ -103,6 +103,8 @@ for row in history.rows:
     print(f"step {row['step']:3}: loss {row['loss']:.2f}")
 right = induction.accuracy(model, length=24)  # of new texts
 print(f"right: {right:.2f}")
+
+# %% tags=["proof"]
 assert quick() or right > 0.95
 
 # %% [markdown]
@@ -138,6 +140,8 @@ score = yours("prefix_matching")
 for layer, table in enumerate(maps):
     before = table.diagonal(-1).mean()  # the weight on the token before
     print(f"layer {layer}: before {before:.2f}, match {score(table, 11):.2f}")
+
+# %% tags=["proof"]
 assert quick() or score(maps[1], 11) > 0.8 > 0.5 > score(maps[0], 11)
 
 # %% [markdown]
@@ -158,6 +162,8 @@ for layer in (0, 1):
     with cut(model, [(layer, 0)]):
         left[layer] = induction.accuracy(model, length=24)
     print(f"without layer {layer}'s head: {left[layer]:.2f}")
+
+# %% tags=["proof"]
 assert quick() or (left[0] < 0.2 and left[1] < 0.05)
 
 # %% [markdown]
@@ -215,6 +221,8 @@ with torch.no_grad():
     tables = model(to_device(both), weights=True).weights[1][:, 0].cpu()
     alone = model(to_device(short), weights=True).weights[1][0, 0].cpu()
 assert_close(tables[1, :12, :12], alone, atol=1e-4, rtol=1e-4)
+
+# %% tags=["proof"]
 assert quick() or score(alone, 6) > 0.8 > 0.3 > score(tables[1], 11)
 
 # %% [markdown]
@@ -229,6 +237,8 @@ with torch.no_grad():
     logits = model(to_device(numbers)[None]).logits[0, -1]
 said = signs[logits.argmax()]
 print("by hand:", signs[looks(x, 100)[-1].argmax()])
+
+# %% tags=["proof"]
 assert quick() or said == "a"
 
 # %% [markdown]

@@ -1053,7 +1053,7 @@ print(
     f"dropout=0 in training: {(dropped == 0).float().mean():.2f} of the weights are 0"
 )
 layer = MultiHeadAttention(64, 8, dropout=0.5)
-first, second = layer(x, x, x), layer(x, x, x)
+once, twice = layer(x, x, x), layer(x, x, x)
 inside = blocks.EncoderLayer(64, 8, 128, dropout=0.0)
 
 # %% tags=["claim:transformer-7"]
@@ -1071,7 +1071,7 @@ claim(
         < 0.95
         and dropped.sum(-1).max() > 1.05,
         "ours with a dropout of a half: outputs differ, weights are those before it": not torch.equal(
-            first.output, second.output
+            once.output, twice.output
         )
         and torch.allclose(first.weights.sum(-1), torch.ones(8, 8, 64)),
         "our layer with dropout=0: nothing is dropped": torch.equal(
