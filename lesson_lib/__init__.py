@@ -29,7 +29,6 @@ from lesson_lib import desk, moved
 
 FLOORS = {
     "desk": 0,
-    "live": 0,
     "moved": 0,
     "require": 0,
     "summary": 0,
@@ -40,6 +39,7 @@ FLOORS = {
     "device": 1,
     "show": 1,
     "attention": 2,
+    "live": 2,
     "scalings": 2,
     "trace": 3,
     "heads": 3,

@@ -92,6 +92,11 @@ def quick() -> bool:
     return os.environ.get("LESSON_STEPS", "") == "quick"
 
 
+def watched() -> bool:
+    """False where nobody sees a bar or presses a button: LESSON_PROGRESS=off builds and tests notebooks."""
+    return os.environ.get("LESSON_PROGRESS") != "off"
+
+
 def home() -> Path:
     """Folder for a learner's progress and trained weights: LESSON_HOME, else the user's data folder. Not
     created here."""

@@ -4,12 +4,13 @@ JupyterLab saves of a widget the address of its model alone, and shows "model no
 gone. So a cell has two outputs here: the still form, which the widget hides while it lives; and the widget.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
 from IPython.display import display
+
+from lesson_lib.device import watched
 
 LEFT = "ll-left"  # the class of what stays: behind it the line about a lost model is not shown
 CSS = f"""
@@ -18,11 +19,6 @@ CSS = f"""
 [data-jp-theme-light=false] :is(.ll-box, .{LEFT} img, .jp-RenderedImage img) {{filter:brightness(.75)}}
 """
 AGAIN = "Run this cell to go on."
-
-
-def watched() -> bool:
-    """False where nobody can press a button: where LESSON_PROGRESS=off builds and tests notebooks."""
-    return os.environ.get("LESSON_PROGRESS") != "off"
 
 
 class Live(ipywidgets.VBox):

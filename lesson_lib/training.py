@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
-from lesson_lib.device import quick, seed, to_device
+from lesson_lib.device import quick, seed, to_device, watched
 
 QUICK_STEPS = 20
 LONG_S = 2  # a laptop of ten years ago takes several times as long
@@ -407,8 +407,9 @@ def progress_bar(steps: int, name: str) -> Iterator[Any]:
             return known | {"whole": _seconds(known["elapsed"] + left), "left": _seconds(left)}
 
     says = "{desc}: {percentage:3.0f}%|{bar}| about {whole} on this machine, {left} left{postfix}"
-    hidden = os.environ.get("LESSON_PROGRESS") == "off"
-    bar = Bar(total=steps, desc=name, leave=False, disable=hidden, delay=1, bar_format=says, smoothing=0.1)
+    bar = Bar(
+        total=steps, desc=name, leave=False, disable=not watched(), delay=1, bar_format=says, smoothing=0.1
+    )
     try:
         yield bar
     finally:

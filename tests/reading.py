@@ -105,7 +105,10 @@ def form(notebook: NotebookNode, size: int) -> list[str]:
     amounts = {
         f"words, at most {WORDS}": (words(notebook), WORDS),
         f"lines of code, at most {LINES}": (code_lines(notebook), LINES),
-        f"cells, at most {CELLS}": (len(notebook.cells), CELLS),
+        f"cells, at most {CELLS}": (
+            sum(sources.PROOF not in c.metadata.get("tags", ()) for c in notebook.cells),
+            CELLS,
+        ),
         f"KiB, at most {KIB}": (-(-size // 1024), KIB),
     }
     out = [f"{found} {what}" for what, (found, most) in amounts.items() if found > most]

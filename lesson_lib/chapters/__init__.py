@@ -9,7 +9,7 @@
 A chapter imports what is shared, and never another chapter. What it uses besides attention itself, checks,
 claims, devices and the two kinds of charts that all have (tests/test_floors.py holds this list):
 
-    c00_start_here          cli.doctor, masks
+    c00_start_here          chapters.c06_transformer.experiments.translation, cli.doctor, masks
     c01_history             charts.alignment, data.dates, data.digits, data.milestones, data.tagging,
                             experiments.dates, masks, models.tagger, models.translator, recurrent, scores
     c02_scoring             charts.devices, charts.matrices, experiments.devices, measure, scores, trace

@@ -22,8 +22,8 @@ overview     where a learner stands, in tables             export      the same 
 values, expressions, result       numbers in words, numbers from words, what a check shows
 """
 
-from lesson_lib.checks.asking import judge, predict, review, second, warm_up
-from lesson_lib.checks.engine import check, hint, picture, solution, yours
+from lesson_lib.checks.asking import judge, predict, review, warm_up
+from lesson_lib.checks.engine import check, hint, picture, second, solution, yours
 from lesson_lib.checks.records import export_progress, progress, reset
 from lesson_lib.checks.result import Result
 from lesson_lib.checks.suite import Properties, properties

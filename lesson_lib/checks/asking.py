@@ -30,7 +30,7 @@ def predict(name: Any) -> Any:
         return Note(f"{exercise.name}: write it", {"next": f"check({exercise.name}) answers"})
     entry, _ = store.entry_of(exercise.name)
     committed = entry.get("answer") if exercise.prediction else None
-    keep, again = partial(_kept, exercise), None
+    keep, again = partial(engine.committed, exercise), None
     if exercise.second is not None and isinstance(engine.second_of(exercise, 1), RETURNING):
         again = partial(_practice, exercise)
     return Card(exercise, keep, committed=committed, asks_sure=exercise.prediction, again=again)
@@ -62,29 +62,6 @@ def review(most: Any = 10) -> Any:
     return _returning(most, "Review")
 
 
-def second(name: Any) -> Any:
-    """A second problem of the same idea: a card with new numbers, or a function with another convention. For
-    whoever has passed the first, or has seen its solution."""
-    exercise, said = engine.find(name)
-    if exercise is None:
-        return Note("No second problem", {"diagnosis": said})
-    if exercise.second is None:
-        with_one = ", ".join(e.name for e in engine.exercises().values() if e.second is not None)
-        return Note("No second problem", {"diagnosis": f"{exercise.name} has none; these have: {with_one}"})
-    entry, _ = store.entry_of(exercise.name)
-    if not entry.get("first_pass") and "solution" not in entry:
-        return Note(f"{exercise.name}: the first problem first", {"next": "answer that one, and check it"})
-    trouble = store.record(store.Event(exercise.name, "posed"))
-    posed = engine.second_of(exercise, entry.get("posed", 0) + 1)
-    if isinstance(posed, RETURNING):
-        from lesson_lib.checks.card import Card
-
-        return Card(posed, partial(_kept, posed), head="Once more")
-    rows = {"asked": posed.asked, "next": f"write {posed.name}, then check({posed.name})"}
-    rows |= {"progress": trouble} if trouble else {}
-    return Note(f"{posed.name}: a second problem", rows, posed.start)
-
-
 def judge(name: Any, *answers: Any) -> Result:
     """What you say of your own open answer, "yes" or "no" to each point; it is kept, and never a pass."""
     exercise, said = engine.find(name)
@@ -105,11 +82,6 @@ def _yes(answer: Any) -> bool | None:
     if isinstance(answer, str):
         return {"yes": True, "y": True, "no": False, "n": False}.get(answer.strip().lower())
     return answer if isinstance(answer, bool) else None
-
-
-def _kept(exercise: Exercise, answer: Any, sure: bool = False) -> Result:
-    """The result of an answer that was committed in a card, by somebody who was sure of it or not."""
-    return engine.keep(exercise, exercise.judge(answer, lambda *_: None), answer, sure=sure)
 
 
 def _returning(most: int, title: str) -> Any:

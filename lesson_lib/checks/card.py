@@ -10,7 +10,7 @@ all that the card needs.
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from typing import Any
@@ -21,8 +21,9 @@ from IPython.display import display
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
 from lesson_lib.checks.short import Choice, Number
+from lesson_lib.device import watched
 from lesson_lib.live import CSS as LIVE_CSS
-from lesson_lib.live import LEFT, Live, watched
+from lesson_lib.live import LEFT, Live
 
 CSS = """
 .ll-ask {border-left:.3em solid var(--jp-brand-color1, #1565c0); padding:.2em .8em; margin:.2em 0}
@@ -175,10 +176,22 @@ class Card(_Shown):
         self.children = [*self.children[:-1], self.again()]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Offered(Result):
+    """A result with what a learner may want next, as buttons: what stands on each, and what shows when it is
+    pressed. `following` is HTML: what to do after a pass."""
+
+    offers: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    following: str = ""
+
+    def _ipython_display_(self) -> None:
+        Offers(self).show()
+
+
 class Offers(ipywidgets.VBox):
     """A result with buttons below it: what a button gives shows there, another result in its place."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Offered) -> None:
         self.result, self.said = result, ipywidgets.HTML()
         super().__init__()
         self.add_class("ll-card")
@@ -203,7 +216,7 @@ class Offers(ipywidgets.VBox):
 
     def _give(self, do: Callable[[], Any]) -> None:
         given = do()
-        if isinstance(given, Result):
+        if isinstance(given, Offered):
             self.result = given
             self._table.update(self._page(), raw=True)
             self._offer()

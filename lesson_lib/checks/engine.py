@@ -1,5 +1,5 @@
-"""The verbs of an exercise: check, yours, hint, solution, and picture for what is predicted before it is
-drawn. What asks (predict, warm_up, second ...) is in asking, what was done (progress, reset) in records."""
+"""The verbs of an exercise: check, second, yours, hint, solution, and picture for what is predicted before it
+is drawn. What asks (predict, warm_up ...) is in asking, what was done (progress, reset) in records."""
 
 import difflib
 import inspect
@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ import torch
 from lesson_lib.checks import runner, store, trial, values
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
-from lesson_lib.checks.short import Open
+from lesson_lib.checks.short import RETURNING, Open
 from lesson_lib.checks.values import copies
+from lesson_lib.device import watched
 
 SECOND = "_2"  # at the end of a name: its second problem
 LONGEST = 20_000  # characters of a text, ten times a long answer
@@ -99,7 +100,9 @@ def check(answer: Any = AT_HAND, name: Any = None) -> Result:
 
 def _offering(exercise: Exercise, result: Result) -> Result:
     """The result with what a learner may want next, as buttons: other words for what can be typed."""
-    from lesson_lib.checks.asking import second
+    if not watched():
+        return result
+    from lesson_lib.checks.card import Offered
 
     name, offers = exercise.name, dict[str, Callable[[], Any]]()
     if result.state in ("failed", "open"):
@@ -109,8 +112,8 @@ def _offering(exercise: Exercise, result: Result) -> Result:
             offers["Try again"] = lambda: check(answer_to(exercise), name)
     if result.passed and exercise.second is not None:
         offers["A second problem"] = lambda: second(name)
-    following = _following(exercise) if result.passed and name in exercises() else ""
-    return replace(result, offers=offers, following=following)
+    counted = result.passed and name in exercises() and not exercise.prediction
+    return Offered(**vars(result), offers=offers, following=_following(exercise) if counted else "")
 
 
 def _following(exercise: Exercise) -> str:
@@ -128,6 +131,34 @@ def _following(exercise: Exercise) -> str:
         return "Every exercise of this notebook is passed."
     name = after[0].rpartition("/")[2]
     return f"Every exercise of this notebook is passed. Next: <a href='{name}.ipynb'>{name}.ipynb</a>"
+
+
+def second(name: Any) -> Any:
+    """A second problem of the same idea: a card with new numbers, or a function with another convention. For
+    whoever has passed the first, or has seen its solution."""
+    exercise, said = find(name)
+    if exercise is None:
+        return Note("No second problem", {"diagnosis": said})
+    if exercise.second is None:
+        with_one = ", ".join(e.name for e in exercises().values() if e.second is not None)
+        return Note("No second problem", {"diagnosis": f"{exercise.name} has none; these have: {with_one}"})
+    entry, _ = store.entry_of(exercise.name)
+    if not entry.get("first_pass") and "solution" not in entry:
+        return Note(f"{exercise.name}: the first problem first", {"next": "answer that one, and check it"})
+    trouble = store.record(store.Event(exercise.name, "posed"))
+    posed = second_of(exercise, entry.get("posed", 0) + 1)
+    if isinstance(posed, RETURNING):
+        from lesson_lib.checks.card import Card
+
+        return Card(posed, partial(committed, posed), head="Once more")
+    rows = {"asked": posed.asked, "next": f"write {posed.name}, then check({posed.name})"}
+    rows |= {"progress": trouble} if trouble else {}
+    return Note(f"{posed.name}: a second problem", rows, posed.start)
+
+
+def committed(exercise: Exercise, answer: Any, sure: bool = False) -> Result:
+    """The result of an answer that was committed in a card, by somebody who was sure of it or not."""
+    return keep(exercise, exercise.judge(answer, lambda *_: None), answer, sure=sure)
 
 
 def yours(name: Any) -> Callable[..., Any]:

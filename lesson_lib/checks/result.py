@@ -2,7 +2,6 @@
 any theme."""
 
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
@@ -53,8 +52,7 @@ class Result:
 
     `state` is passed, failed, open (not attempted yet), unjudged (the check could not judge: the sentence
     says why), or of an open question written and judged (its writer judges). `diagnosis` is one sentence;
-    `counterexample` is None where there is nothing to show. `offers` are buttons below it in a notebook: what
-    stands on them, and what shows when they are pressed; `following` is HTML, what to do after a pass.
+    `counterexample` is None where there is nothing to show.
     """
 
     name: str
@@ -64,8 +62,6 @@ class Result:
     step: str = ""
     counterexample: Counterexample | None = None
     after: dict[str, str] = field(default_factory=dict)
-    offers: dict[str, Callable[[], Any]] = field(default_factory=dict)
-    following: str = ""
 
     @property
     def passed(self) -> bool:
@@ -105,13 +101,6 @@ class Result:
         rest = {label: text for label, text in self.rows.items() if label not in data}
         fold = f"<details><summary>{FOLDED}</summary>{_table(data)}</details>"
         return table_html(head, rest, COLOURS[self.state], fold)
-
-    def _ipython_display_(self) -> None:
-        if not (self.offers or self.following):
-            raise NotImplementedError  # IPython then takes text and HTML
-        from lesson_lib.checks.card import Offers
-
-        Offers(self).show()
 
 
 @dataclass(frozen=True, eq=False)

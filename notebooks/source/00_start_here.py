@@ -2,15 +2,13 @@
 r"""
 # 00 · Start here: how do I work with this?
 
-You can read about attention in an hour and still not be able to use it. What you do between two sentences makes the difference. Here is how, once.
+You can read about attention in an hour and still not be able to use it. What you do between two sentences makes the difference.
 
 **Time** about 10 minutes. **You need** Python, matrix products, a little PyTorch. Nothing of attention.
 
 <details><summary>中文摘要 · Chinese</summary>
 先猜,再运行,再比较。每个练习都会当场批改;答错没有代价,而且会告诉你错在哪里。表格中行提问,列回答,掩码中 True 表示"可以看"。
 </details>
-
-## A minute before anything is explained
 
 Click on the next cell and press **Shift + Enter**. Do that with every cell, from the top.
 """
@@ -26,10 +24,9 @@ AlignmentExplorer(model, ["3. märz 2021", "sunday, july 20, 1969", "14 juillet 
 
 # %% [markdown]
 r"""
-A small network reads a date, in any of fifteen languages, and writes it as year-month-day. It has only seen pairs of the two; nobody told it what a month is. **Type your birthday** as
-you would write it, then Enter. Move *output character*: the bars show where the network looked while it wrote that character.
-
-Then type *hello world*. It can write nothing but dates, so it writes one. You will build this network yourself, in [06b](06b_translator.ipynb); where it looks, and how, is what the course is about.
+A small network reads a date in any of fifteen languages and writes year-month-day. It learned from such pairs alone; nobody told it what a month is.
+**Type your birthday**, then Enter. Move *output character*: the bars show where the network looked while it wrote that character. Then type *hello world*: it can write
+nothing but dates. You will build it in [06b](06b_translator.ipynb); the looking is what this course is about.
 
 ## 1 · Does everything work here?
 """
@@ -50,11 +47,11 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first of these cells says what is missing, if anything. The second printed nothing: an import succeeded.
+The first cell says what is missing, if anything. The second printed nothing: an import succeeded.
 
 ## 2 · Guess, then run
 
-`predict` asks you before you compute. Your first answer is kept, and whether you were sure. A wrong one tells you what it would have meant, and costs nothing.
+`predict` asks you before you compute. Your first answer is kept. A wrong one tells you what it would have meant, and costs nothing.
 """
 
 # %%
@@ -70,9 +67,9 @@ r"""
 ## 3 · Break it, and mend it
 
 Change `(3, 4)` above to `(5, 4)`, run, and read the *last* line of the error. Then mend it. Nothing can be lost: this
-notebook is your own copy. **Kernel → Restart Kernel and Run All Cells** starts afresh; your answers are kept, on another day, too.
+notebook is your own copy. **Kernel → Restart Kernel and Run All Cells** starts afresh, on another day, too; your answers are kept.
 
-While something trains, a bar says how long it takes on your machine. The ■ button stops a cell. No time? `no_time()`, typed in a new cell, takes stored models from then on.
+While something trains, a bar says how long it takes on your machine, and ■ stops it. No time? Type `no_time()` in a new cell: stored models from then on.
 
 ## 4 · Hand in an answer
 
@@ -87,7 +84,7 @@ check(weighted_sum, "weighted_sum")
 
 # %% [markdown]
 r"""
-Stuck? The button *Hint* asks a question; there are three. *Solution* answers. All buttons can be typed, too:
+Stuck? *Hint* asks a question; there are three. *Solution* answers. Buttons can be typed, too:
 """
 
 # %%
@@ -95,7 +92,7 @@ hint("weighted_sum")
 
 # %% [markdown]
 r"""
-`hint()`, `solution()` and `check()` mean the exercise at hand. In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
+In a part such cells are called *your turn*. Each chapter has exercises besides. In a cell of your own, `progress()` shows what is done, and what is next.
 
 **"Bold quotations"** are what people say; each is tested. A *stored run* was made beforehand.
 
