@@ -136,7 +136,8 @@ class Card(_Shown):
             self._tell(result, str(answer))
             self.renew()
         else:
-            self.said.value = _status(f"<div>{escape(result.diagnosis)}</div>")
+            said = result.diagnosis.replace(" in quotes", "")  # what is typed into a field needs none
+            self.said.value = _status(f"<div>{escape(said)}</div>")
         return result
 
     def page(self) -> str:

@@ -170,7 +170,7 @@ def unfit(value: Any, expected: Tensor) -> str | None:
         )
     if is_a(value, (tuple, list)):
         inside = ", ".join(described(part) for part in entries(value, 3))
-        return f"your function gives back {described(value)} ({inside}); give back one tensor alone"
+        return f"your function gives back {described(value)}, with {inside} in it; give back one tensor alone"
     if not is_a(value, Tensor):
         return (
             f"your function gives back {described(value)}; a tensor of shape {tuple(expected.shape)} is"
