@@ -18,7 +18,7 @@ CSS = f"""
 .{LEFT} img {{max-width:100%; height:auto}} .ll-again {{margin:.4em 0; opacity:.8}}
 [data-jp-theme-light=false] :is(.ll-box, .{LEFT} img, .jp-RenderedImage img) {{filter:brightness(.75)}}
 """
-AGAIN = "Run this cell to go on."
+AGAIN = "To go on: Run > Run All Cells. Your answers are kept."
 
 
 class Live(ipywidgets.VBox):

@@ -129,7 +129,7 @@ def counted(steps: range, model: nn.Module, losses: list[float]) -> Iterator[int
         losses += [row["loss"] for row in rows]
         return
     number, start = 0, time.process_time()
-    lack = "This cell did not end, so the cells below lack what it makes."
+    lack = "This cell did not end: the model is half trained, and what the cell was to make is missing."
     _when_stopped(lambda: _stopped(number, len(steps), lack, path))
     with progress_bar(len(steps), name) as bar:
         for step in steps:

@@ -329,7 +329,11 @@ def test_a_wrong_function_is_caught_by_the_inputs_of_the_solution(posed):
     exec(posed.solution, session)
     assert posed.judge(session[posed.name], lambda *_: None).passed
     assert posed.of.judge(posed.of.wrong(posed.slip), lambda *_: None).diagnosis == posed.slip
-    assert posed.of.wrong_text(posed.slip) in posed.start and f"{posed.name} = {{" in posed.start
+    assert (
+        posed.of.wrong_text(posed.slip).partition("(")[2] in posed.start
+        and f"{posed.name} = {{" in posed.start
+    )
+    assert f"def wrong_{posed.of.name}(" in posed.start, "the learner's own function keeps its name"
 
 
 CAUGHT = {

@@ -96,13 +96,14 @@ def test_a_wrong_answer_offers_hints_a_solution_and_another_try(outputs, monkeyp
     assert "hint 1 of" in pressed(offers, "Hint") and "hint 2 of" in pressed(offers, "Hint")
     assert "a solution" in pressed(offers, "Solution")
     monkeypatch.setattr(main, "weighted_sum", 5)
-    assert "Next" in pressed(offers, "Try again")
-    assert "PASSED" in outputs[0].data["text/html"] and "Hint" not in buttons(offers)
+    pressed(offers, "Try again")
+    assert "PASSED" in outputs[0].data["text/html"] and "Next" in outputs[0].data["text/html"]
+    assert "Hint" not in buttons(offers)
 
 
 def test_a_pass_says_what_is_next(outputs):
     result = check("exp(12) / exp(10)", "score_ratio")
-    assert re.fullmatch(r"Next here: <code>(\w+)</code>", result.following)
+    assert re.fullmatch(r"Next exercise here: <code>(\w+)</code>", result.following)
     last = check(5, "weighted_sum")  # the only one of its page
     assert "<a href='01a_two_saws.ipynb'>" in last.following
     offers = card.Offers(result)
@@ -123,3 +124,13 @@ def test_an_answered_card_asks_once_more_and_keeps_the_first_answer(outputs):
     assert again.result.passed
     kept = store.read()[0][names[0]]
     assert {k: v for k, v in kept.items() if k != "posed"} == {k: v for k, v in entry.items() if k != "posed"}
+
+
+@pytest.mark.parametrize("typed", ["inf, 3", "nan, 3", "-inf, -inf", "3", "three, 4"])
+def test_what_cannot_be_drawn_is_said_above_the_last_picture(typed):
+    w = SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben", "Cy"))
+    before = w.draw()
+    w.scores.value = typed
+    assert "role='alert'" in w.drawing.value and before in w.drawing.value
+    w.scores.value = "-inf, 3, 5"
+    assert "role='alert'" not in w.drawing.value and "-inf" in w.drawing.value

@@ -207,12 +207,13 @@ class Offers(ipywidgets.VBox):
         display(self._repr_mimebundle_(), raw=True)
 
     def _page(self) -> dict[str, str]:
-        page = f"<style>{LIVE_CSS}</style><div class='{LEFT}'>{self.result._repr_html_()}</div>"
+        below = f"<div class='ll-again'>{self.result.following}</div>" if self.result.following else ""
+        page = f"<style>{LIVE_CSS}</style><div class='{LEFT}'>{self.result._repr_html_()}{below}</div>"
         return {"text/html": page, "text/plain": repr(self.result)}
 
     def _offer(self) -> None:
         row = verbs(*(Verb(label, partial(self._give, do)) for label, do in self.result.offers.items()))
-        self.said.value = self.result.following
+        self.said.value = ""
         self.children = [ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), row, self.said]
 
     def _give(self, do: Callable[[], Any]) -> None:

@@ -108,7 +108,7 @@ def _offering(exercise: Exercise, result: Result) -> Result:
     if result.state in ("failed", "open"):
         offers |= {"Hint": lambda: hint(name)} if exercise.hints else {}
         offers |= {"Solution": lambda: solution(name)} if exercise.text else {}
-        if answer_to(exercise) is not None:
+        if result.state == "failed" and answer_to(exercise) is not None:
             offers["Try again"] = lambda: check(answer_to(exercise), name)
     if result.passed and exercise.second is not None:
         offers["A second problem"] = lambda: second(name)
@@ -125,17 +125,17 @@ def _following(exercise: Exercise) -> str:
     asked = [e for e in lessons()[place] if not e.prediction]
     for other in (*asked[asked.index(exercise) + 1 :], *asked):
         if other is not exercise and not entries.get(other.name, {}).get("first_pass"):
-            return f"Next here: <code>{other.name}</code>"
+            return f"Next exercise here: <code>{other.name}</code>"
     after = [other for other in places[places.index(place) + 1 :] if other.count("/") == place.count("/")]
     if not after:
-        return "Every exercise of this notebook is passed."
+        return "The exercises of this notebook are done."
     name = after[0].rpartition("/")[2]
-    return f"Every exercise of this notebook is passed. Next: <a href='{name}.ipynb'>{name}.ipynb</a>"
+    return f"The exercises of this notebook are done. Next notebook: <a href='{name}.ipynb'>{name}</a>"
 
 
-def second(name: Any) -> Any:
-    """A second problem of the same idea: a card with new numbers, or a function with another convention. For
-    whoever has passed the first, or has seen its solution."""
+def second(name: Any = AT_HAND) -> Any:
+    """A second problem of the same idea (without a name of the exercise at hand): a card with new numbers, or
+    a function with another convention. For whoever has passed the first, or has seen its solution."""
     exercise, said = find(name)
     if exercise is None:
         return Note("No second problem", {"diagnosis": said})

@@ -32,7 +32,8 @@ class Expose(Exercise):
     def start(self) -> str:
         """The wrong function, and the inputs to write."""
         names = ", ".join(f'"{name}": ...' for name in self._names)
-        return f"{self.of.wrong_text(self.slip)}\n\n\n{self.name} = {{{names}}}"
+        wrong = self.of.wrong_text(self.slip).replace(f"def {self.of.name}(", f"def wrong_{self.of.name}(", 1)
+        return f"{wrong}\n\n\n{self.name} = {{{names}}}"
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class AlignmentExplorer(Explorer):
 
     def draw(self) -> str:
         if self.trouble:
-            return f"<p role='alert'>{html.escape(self.trouble)}</p>"
+            raise ValueError(self.trouble)
         at = self.at.value
         cut = f" (cut after {LONGEST_OUTPUT} characters)" if len(self.made.text) == LONGEST_OUTPUT else ""
         return (
@@ -108,7 +108,7 @@ class AlignmentExplorer(Explorer):
 
     def _typed(self, _change: dict) -> None:
         self._translate()
-        self.refresh()
+        self.refresh({})
 
     def _translate(self) -> None:
         """Translate the text that was typed; `trouble` says why that cannot be, or is empty."""

@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
@@ -69,9 +70,18 @@ class Explorer(Live):
         for control in controls:
             control.observe(self.refresh, names="value")
 
-    def refresh(self, _change: dict | None = None) -> None:
-        """Draw the current state."""
-        self.drawing.value = f'<style>{CSS}</style><div class="ll-box {self.name}">{self.draw()}</div>'
+    def refresh(self, change: dict | None = None) -> None:
+        """Draw the current state; where that cannot be, say so above the last drawing."""
+        trouble = ""
+        try:
+            self._drawn = self.draw()
+        except Exception as error:  # in a callback it would be seen in a log alone
+            if change is None:
+                raise
+            said = html.escape((str(error) or type(error).__name__).rstrip("."))
+            trouble = f"<p role='alert'>This cannot be drawn: {said}. Below: the last picture.</p>"
+        inside = trouble + self._drawn
+        self.drawing.value = f'<style>{CSS}</style><div class="ll-box {self.name}">{inside}</div>'
 
     def draw(self) -> str:
         """The drawing as HTML, for the controls' current values."""
@@ -148,6 +158,8 @@ def _shade(step: int) -> str:
 
 def number(value: float, decimals: int = 2) -> str:
     """A number as the widgets write it: whole numbers bare, others at `decimals`, never -0."""
+    if not math.isfinite(value):
+        return str(value)
     return (
         f"{value:g}"
         if value == round(value) and abs(value) < 1e6

@@ -74,7 +74,7 @@ While something trains, a bar says how long it takes on your machine, and ■ st
 ## 4 · Hand in an answer
 
 A row of weights is `[0.25, 0.75]`, the values are 8 and 4. **What is the weighted sum?** Replace the dots first by a wrong number, then by the right one.
-Text works, too: `"0.5 * 6 + 0.5 * 2"`.
+Text works, too: `"0.5 * 20 + 0.5 * 2"`.
 """
 
 # %%

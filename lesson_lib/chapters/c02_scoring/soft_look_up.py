@@ -230,6 +230,12 @@ write_without_padding = Write(
             "Which score has e to the score = 0?",
         ),
         Stage(
+            "real scores far below 0",
+            # in float64 whoever shares the rest anew after the softmax is right, too
+            lambda: [_lists(table([[[-101.0, -100.0, 0.0]]]).double(), [[True, True, False]])],
+            "Is the score of the empty place below every real one?",
+        ),
+        Stage(
             "two lists of different lengths",
             lambda: [
                 _lists(table([[[1.0, 3.0, 5.0]], [[-1.0, -3.0, 0.0]]]), [[True] * 3, [True, True, False]])
@@ -269,6 +275,11 @@ write_without_padding = Write(
             "1e9",
         ),
         "softmax runs over the batch (dim=0); it must run over the keys (dim=-1)": ("dim=-1", "dim=0"),
+        "these are the hidden scores; the weights are the softmax of them": (
+            "torch.softmax(hidden, dim=-1)",
+            "hidden",
+        ),
+        "a hidden score of -100 lies above real scores that are lower; write -inf": ("-torch.inf", "-100.0"),
     },
 )
 

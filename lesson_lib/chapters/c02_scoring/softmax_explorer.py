@@ -1,6 +1,7 @@
 """Softmax under your fingers: scale the scores, shift them, type your own."""
 
 import html
+import math
 
 import ipywidgets
 import torch
@@ -56,6 +57,10 @@ class SoftmaxExplorer(Explorer):
             ) from None
         if not 2 <= len(typed) <= 12:
             raise ValueError(f"type 2 to 12 scores, separated by commas; got {len(typed)}")
+        if any(math.isnan(score) or score == math.inf for score in typed):
+            raise ValueError("a score is a finite number, or -inf, which hides; inf - inf would be nan")
+        if not any(map(math.isfinite, typed)):
+            raise ValueError("all scores are -inf, so nobody is left who could take a share")
         changed = torch.tensor(typed, dtype=torch.float64) * self.scale.value + self.shift.value
         one = torch.ones(1, 1, dtype=torch.float64)
         return (
@@ -68,10 +73,7 @@ class SoftmaxExplorer(Explorer):
         return self.names[i] if i < len(self.names) else f"key {i + 1}"
 
     def draw(self) -> str:
-        try:
-            scores, weights = self.weights()
-        except ValueError as error:
-            return f"<p role='alert'>{html.escape(str(error))}</p>"
+        scores, weights = self.weights()
         rows = "".join(
             f"<tr><td>{html.escape(self.name_of(i))}</td><td>{number(s)}</td><td>{w:.4f}</td><td"
             " style='text-align:left;min-width:260px'><div"
