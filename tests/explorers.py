@@ -1,5 +1,6 @@
 """What must hold for every widget, whichever chapter it belongs to."""
 
+import html
 from collections.abc import Callable
 
 from lesson_lib.widgets import Explorer
@@ -12,7 +13,7 @@ def stands_alone(make: Callable[[], Explorer]) -> str:
     data, metadata = one._repr_mimebundle_()
     assert data["image/png"].startswith("iVBOR") and data["text/plain"].endswith(".")
     assert data["text/plain"] == metadata["image/png"]["alt"]
-    assert data["image/png"] in one.page() and data["text/plain"] in one.page()
+    assert data["image/png"] in one.page() and html.escape(data["text/plain"], quote=True) in one.page()
     drawing = one.drawing.value
     assert "http" not in drawing and "src=" not in drawing and "<script" not in drawing
     assert make().name != one.name

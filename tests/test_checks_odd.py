@@ -202,7 +202,7 @@ RESULTS = {
     "a range of 1e18": Odd(giving(lambda: range(10**18)), "gives back a range"),
     "lists in lists, 1e4 deep": Odd(giving(lambda: nest(10**4)), "gives back a list of 1"),
     "a list that holds itself": Odd(
-        giving(lambda: (x := [], x.append(x), x)[-1]), "a list of 1 (a list of 1)"
+        giving(lambda: (x := [], x.append(x), x)[-1]), "a list of 1, with a list of 1 in it"
     ),
     "an endless generator": Odd(giving(lambda: itertools.count()), "gives back a count"),
     "an object that raises": Odd(giving(Raises), "gives back a Raises"),

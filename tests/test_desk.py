@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from lesson_lib import checks, desk
-from lesson_lib.checks import check, engine, hint, reset, solution
+from lesson_lib.checks import check, engine, hint, reset, solution, store
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = [path for path in sorted(ROOT.glob("notebooks/**/*.ipynb")) if "instructor" not in path.parts]
@@ -67,8 +67,10 @@ def test_no_notebook_uses_a_verb_s_name_for_something_else(path):
 
 
 @pytest.fixture
-def fresh(monkeypatch):
-    """A session in which nothing has been checked."""
+def fresh(monkeypatch, tmp_path):
+    """A session in which nothing has been checked, with an empty store."""
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path))
+    monkeypatch.setattr(store, "_unsaved", [])
     monkeypatch.setattr(engine, "_LATEST", [])
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
 

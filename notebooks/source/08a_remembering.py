@@ -235,7 +235,7 @@ heard_open = gradients(open_gates(start("LSTM")), 50)[0]
 print(f"heard before training: {heard_open:.2f}")
 right = {}
 for system in ("LSTM", "LSTM, gates open"):
-    right[system] = accuracy(train(system, 50, lr=3e-3, steps=600), 50)
+    right[system] = accuracy(train(system, 50, lr=5e-3, steps=600), 50)
     print(f"{system}, at 50: {right[system]:.3f}")
 
 # %% tags=["proof"]

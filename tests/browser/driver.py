@@ -124,10 +124,10 @@ class Notebook:
     def __init__(self, page, address: str, name: str):
         self.page, self.name, self.ran = page, name, False
         self.address = f"{address}/lab/tree/{name}?token={TOKEN}&reset"
-        page.set_default_timeout(60_000)
         self._open()
 
     def _open(self) -> None:
+        self.page.set_default_timeout(60_000)
         self.page.goto(self.address)
         self.page.wait_for_function("() => window.jupyterapp")
         self.page.evaluate(READY, self.name)
@@ -246,10 +246,12 @@ class Notebook:
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell') }")
 
     def save_and_open_again(self) -> None:
-        """Save it, end its kernel, and open it in a page that is loaded anew, where no cell has run."""
+        """Save it, end its kernel, and open it in another page, where no cell has run."""
         self.page.evaluate(
             f"async () => {{ await {PANEL}.context.save(); await {PANEL}.sessionContext.shutdown() }}"
         )
+        old, self.page = self.page, self.page.context.new_page()
+        old.close()
         self._open()
         self.settle()
 

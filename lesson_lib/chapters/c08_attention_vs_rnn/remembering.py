@@ -269,7 +269,7 @@ gates_opened = Choice(
     name="gates_opened",
     notebook=PART,
     title="One number changed",
-    asked="Forget gates start at 0.993. Trained at 50, for 600 steps at the rate 0.003, this one",
+    asked="Forget gates start at 0.993. Trained at 50, for 600 steps at the rate 0.005, this one",
     options={
         "a": "guesses: 600 steps are too few",
         "b": "is right",

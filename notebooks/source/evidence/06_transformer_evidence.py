@@ -1073,7 +1073,7 @@ claim(
         "ours with a dropout of a half: outputs differ, weights are those before it": not torch.equal(
             once.output, twice.output
         )
-        and torch.allclose(first.weights.sum(-1), torch.ones(8, 8, 64)),
+        and torch.allclose(once.weights.sum(-1), torch.ones(8, 8, 64)),
         "our layer with dropout=0: nothing is dropped": torch.equal(
             inside(x).output, inside(x).output
         ),

@@ -51,7 +51,7 @@ def test_a_few_steps_of_training_lower_the_loss_on_days_never_seen():
 
 
 def test_the_stored_translator_still_errs():
-    with training.stored("halfway"):
+    with training.stored():
         model, _ = translation.train(seed=0, steps=600, batch=48)
     assert not model.training and next(model.parameters()).device.type == device().type
     nats = dates.cross_entropy(model, dates.texts(1, "validation")[:200])
