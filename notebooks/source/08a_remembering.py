@@ -239,11 +239,11 @@ for system in ("LSTM", "LSTM, gates open"):
     print(f"{system}, at 50: {right[system]:.3f}")
 
 # %% tags=["proof"]
-assert quick() or right["LSTM"] < 0.2 < 0.95 < right["LSTM, gates open"]
+assert quick() or right["LSTM"] < 0.2 < 0.8 < right["LSTM, gates open"]
 
 # %% [markdown]
 r"""
-The open network hears 0.08 and learns; the usual start, trained alike, guesses. (400 steps are too few in some runs.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
+The open network hears 0.08 and learns; the usual start, trained alike, guesses. (In some runs one letter stays unlearned.) **The network can remember. From its usual start neither symbol nor gradient comes through to tell it what.**
 
 ## 4 · One head of attention
 
