@@ -14,7 +14,7 @@ from lesson_lib.device import watched
 
 LEFT = "ll-left"  # the class of what stays: behind it the line about a lost model is not shown
 CSS = f"""
-.jp-OutputArea-child:has(.{LEFT}) + * > [data-mime-type*="widget-view"]:not(:has(*)) {{display:none}}
+.jp-OutputArea-child:has(.{LEFT}) + * > .jp-OutputArea-output:not(:has(*)) {{display:none}}
 .{LEFT} img {{max-width:100%; height:auto}} .ll-again {{margin:.4em 0; opacity:.8}}
 [data-jp-theme-light=false] :is(.ll-box, .{LEFT} img, .jp-RenderedImage img) {{filter:brightness(.75)}}
 """
