@@ -393,11 +393,31 @@ def _score(model: nn.Module, validate: Callable[[nn.Module], float]) -> float:
     return value
 
 
+class _Line:
+    """A line in a notebook's output, written over and over. (tqdm's own bar is a widget there, which a saved
+    notebook shows as a lost model.)"""
+
+    shown: Any = None
+
+    def write(self, text: str) -> None:
+        """Show the text in the place of the one before."""
+        from IPython.display import display
+
+        data = {"text/plain": text.strip()}
+        if self.shown is not None:
+            self.shown.update(data, raw=True)
+        elif text.strip():
+            self.shown = display(data, raw=True, display_id=True)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
 @contextmanager
 def progress_bar(steps: int, name: str) -> Iterator[Any]:
     """A bar of so many steps, which says how long they take here in all and what is left, and goes in the
     end; LESSON_PROGRESS=off hides it. What is over within a second has none."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     class Bar(tqdm):
         @property
@@ -407,9 +427,15 @@ def progress_bar(steps: int, name: str) -> Iterator[Any]:
             return known | {"whole": _seconds(known["elapsed"] + left), "left": _seconds(left)}
 
     says = "{desc}: {percentage:3.0f}%|{bar}| about {whole} on this machine, {left} left{postfix}"
-    bar = Bar(
-        total=steps, desc=name, leave=False, disable=not watched(), delay=1, bar_format=says, smoothing=0.1
+    at = (
+        _Line()
+        if hasattr(getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)(), "kernel")
+        else None
     )
+    bar = Bar(
+        total=steps, desc=name, leave=False, disable=not watched(), delay=1, bar_format=says,
+        smoothing=0.1, mininterval=0.3, file=at, ncols=100 if at else None,
+    )  # fmt: skip
     try:
         yield bar
     finally:

@@ -1,5 +1,6 @@
 """A card or an explorer in a notebook that somebody watches: a still form beside it, and buttons."""
 
+import os
 import re
 import sys
 
@@ -134,3 +135,33 @@ def test_what_cannot_be_drawn_is_said_above_the_last_picture(typed):
     assert "role='alert'" in w.drawing.value and before in w.drawing.value
     w.scores.value = "-inf, 3, 5"
     assert "role='alert'" not in w.drawing.value and "-inf" in w.drawing.value
+
+
+def test_the_bar_of_a_training_leaves_no_widget_in_a_notebook(tmp_path):
+    """tqdm's own would be "model not found" on the second day."""
+    from jupyter_client.manager import start_new_kernel
+
+    environment = {k: v for k, v in os.environ.items() if k != "LESSON_PROGRESS"} | {
+        "IPYTHONDIR": str(tmp_path)
+    }
+    manager, client = start_new_kernel(kernel_name="python3", env=environment, startup_timeout=120)
+    code = """
+import time
+from lesson_lib.training import progress_bar
+with progress_bar(8, "a training") as bar:
+    for _ in range(8):
+        time.sleep(0.4)
+        bar.update()
+"""
+    try:
+        seen = []
+        reply = client.execute_interactive(code, timeout=90, output_hook=seen.append)
+        assert reply["content"]["status"] == "ok"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    shown = [message for message in seen if "display_data" in message["msg_type"]]
+    assert all(set(message["content"]["data"]) == {"text/plain"} for message in shown)
+    texts = [message["content"]["data"]["text/plain"] for message in shown]
+    assert "on this machine" in texts[0] and texts[-1] == "", "it goes when the training ends"
+    assert not [message for message in seen if message["msg_type"] in ("stream", "comm_open")]
