@@ -145,10 +145,15 @@ def _stopped(number: int, steps: int, effect: str, path: Path) -> str:
     return f"Stopped in step {number} of {steps}. {effect} To train to the end, run this cell again{other}"
 
 
+def _shell() -> Any:
+    """IPython's shell, where one runs; else None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
 def _when_stopped(sentence: Callable[[], str]) -> None:
     """In a notebook, ■ ends the running cell in this sentence, and no traceback is shown."""
     _undo.close()
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = _shell()
     if shell is None:
         return
 
@@ -427,11 +432,7 @@ def progress_bar(steps: int, name: str) -> Iterator[Any]:
             return known | {"whole": _seconds(known["elapsed"] + left), "left": _seconds(left)}
 
     says = "{desc}: {percentage:3.0f}%|{bar}| about {whole} on this machine, {left} left{postfix}"
-    at = (
-        _Line()
-        if hasattr(getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)(), "kernel")
-        else None
-    )
+    at = _Line() if hasattr(_shell(), "kernel") else None
     bar = Bar(
         total=steps, desc=name, leave=False, disable=not watched(), delay=1, bar_format=says,
         smoothing=0.1, mininterval=0.3, file=at, ncols=100 if at else None,

@@ -1,5 +1,4 @@
-"""The verbs that ask: predict, warm_up and review, second; and judge, by which a learner judges an open
-answer."""
+"""The verbs that ask: predict, warm_up and review; and judge, by which a learner judges an open answer."""
 
 from collections.abc import Callable
 from datetime import date
