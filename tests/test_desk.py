@@ -17,11 +17,12 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = [path for path in sorted(ROOT.glob("notebooks/**/*.ipynb")) if "instructor" not in path.parts]
 
 
-def in_a_kernel(tmp_path: Path, *cells: str) -> str:
-    """What these cells print, run one after the other by IPython as a kernel runs them."""
+def in_a_kernel(tmp_path: Path, *cells: str, fail: bool = False, opened: str = "") -> str:
+    """What these cells print, run one after the other by IPython as a kernel runs them; some may `fail`."""
     lines = ["from IPython.core.interactiveshell import InteractiveShell", "s = InteractiveShell.instance()"]
-    lines += [f"s.run_cell({cell!r}).raise_error()" for cell in cells]
+    lines += [f"s.run_cell({cell!r})" + ("" if fail else ".raise_error()") for cell in cells]
     environment = os.environ | {"IPYTHONDIR": str(tmp_path), "LESSON_HOME": str(tmp_path)}
+    environment |= {"JPY_SESSION_NAME": opened}
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], env=environment, cwd=ROOT, text=True, capture_output=True
     )
@@ -45,6 +46,27 @@ def test_a_name_of_the_learner_s_is_left_alone(tmp_path):
         tmp_path, "second = 7", "import lesson_lib.masks", "print(second, reset.__name__)", "%who"
     )
     assert said.splitlines()[0] == "7 reset" and "reset" not in said.splitlines()[-1]
+
+
+def test_a_function_whose_cell_could_not_be_read_is_not_judged_as_it_was_before(tmp_path):
+    before = "import lesson_lib\ndef scaled_attention(query, key, value):\n    return value"
+    broken = "def scaled_attention(query, key, value):\n    return query @ value)"
+    said = in_a_kernel(tmp_path, before, broken, "print(check(scaled_attention))", fail=True)
+    assert "did not run (SyntaxError, line 2: unmatched ')')" in said.split("UNJUDGED")[-1]
+    said = in_a_kernel(tmp_path, before, broken, before, "print(check(scaled_attention))", fail=True)
+    assert "did not run" not in said.splitlines()[-1] and "scaled_attention" in said.splitlines()[-1]
+
+
+def test_an_assertion_of_the_course_s_that_fails_is_explained(tmp_path):
+    proof, own = "assert accuracy > .9  # as the text says", "assert accuracy == 1"
+    cells = [nbformat.v4.new_code_cell(proof, metadata={"tags": ["proof"]}), nbformat.v4.new_code_cell(own)]
+    opened = tmp_path / "lesson.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), opened)
+    before = "import lesson_lib\naccuracy = .5"
+    said = in_a_kernel(tmp_path, before, proof, fail=True, opened=str(opened))
+    assert "AssertionError" in said and said.endswith(desk.PROOF_FAILED + "\n")
+    assert desk.PROOF_FAILED not in in_a_kernel(tmp_path, before, own, fail=True, opened=str(opened))
+    assert desk.PROOF_FAILED not in in_a_kernel(tmp_path, before, proof, fail=True)
 
 
 def test_the_verbs_are_all_that_checks_offers_to_call():
@@ -84,6 +106,14 @@ def test_without_a_name_the_exercise_at_hand_is_meant(fresh, monkeypatch):
     assert check().passed
     monkeypatch.setattr(sys.modules["__main__"], "weighted_sum", ..., raising=False)
     assert check().state == "open"
+
+
+def test_a_function_s_name_in_quotes_means_the_function(fresh, monkeypatch):
+    assert check("scaled_attention").state == "open"
+    monkeypatch.setattr(
+        sys.modules["__main__"], "scaled_attention", lambda query, key, value: value, raising=False
+    )
+    assert check("scaled_attention").state == "failed" and "quotes" not in check("scaled_attention").diagnosis
 
 
 def test_a_guess_is_one_of_this_notebook_s_names(fresh, monkeypatch):

@@ -168,7 +168,12 @@ class Card(_Shown):
         self.result = result
         self.asking.children = ()
         self.children = [child for child in self.children if child is not self.sure]
-        self.said.value = _status(_verdict(self.exercise, result, answer), COLOURS[result.state])
+        said = _verdict(self.exercise, result, answer)
+        if self.sure.value:
+            said += (
+                f"<div>You were sure{'.' if result.passed else ', so this one is worth remembering.'}</div>"
+            )
+        self.said.value = _status(said, COLOURS[result.state])
         if self.again is not None:
             self.children = [*self.children, verbs(Verb("Once more, with something else", self._once_more))]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from lesson_lib import desk
 from lesson_lib.checks import runner, store, trial, values
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
@@ -82,7 +83,7 @@ def check(answer: Any = AT_HAND, name: Any = None) -> Result:
     True
     """
     exercise, said = find(answer if name is None else name)
-    if answer is AT_HAND and exercise is not None:
+    if exercise is not None and (answer is AT_HAND or _names(answer, exercise, name)):
         answer = answer_to(exercise)
     if exercise is None and name is None and (called := _called(answer)):
         exercise, said = find(called)
@@ -90,12 +91,20 @@ def check(answer: Any = AT_HAND, name: Any = None) -> Result:
         return Result("?", "unjudged", said)
     if answer is None or answer is ...:
         return _offering(exercise, exercise.result("open", NOTHING_YET))
+    if callable(answer) and (why := desk.unread(exercise.name)):
+        said = f"the cell in which you write {exercise.name} did not run ({why}); mend it and run it again"
+        return exercise.result("unjudged", f"{said}: until then only your version before could be judged")
     result = verdict(exercise, answer)
     if isinstance(exercise, Open) and result.state == "written":
         return _to_judge(exercise, result)
     if result.passed and isinstance(exercise, Write):
         _PASSED[exercise.name] = answer
     return _offering(exercise, keep(exercise, result, answer))
+
+
+def _names(answer: Any, exercise: Exercise, name: Any) -> bool:
+    """Whether the answer is only the name, in quotes, of the function that the exercise asks for."""
+    return name is None and isinstance(exercise, Write) and values.is_a(answer, str)
 
 
 def _offering(exercise: Exercise, result: Result) -> Result:
@@ -275,6 +284,7 @@ def hint(name: Any = AT_HAND) -> Note:
     rows = {"last time": entry.get("slip", ""), "think": exercise.hints[number - 1], "next": after}
     rows |= {"progress": trouble or said}
     count = min(len(given) + 1, len(exercise.hints))
+    rows |= {} if left else {"again": "you have seen all hints; this is the last one once more"}
     return Note(
         f"{exercise.name}: hint {count} of {len(exercise.hints)}", {k: v for k, v in rows.items() if v}
     )

@@ -83,6 +83,17 @@ def test_a_click_is_noted_while_the_kernel_computes(cards):
     assert cards.troubles() == []
 
 
+def test_an_explorer_says_that_the_kernel_computes(cards):
+    cards.start_here(5)
+    controls = cards.output(7).locator(".ll-controls")
+    controls.locator(".noUi-handle").first.focus()
+    noted = "e => getComputedStyle(e, '::after').content"
+    assert "as soon as it is free" in controls.evaluate(noted)
+    cards.page.wait_for_function(
+        "e => getComputedStyle(e, '::after').content === 'none'", arg=controls.element_handle()
+    )
+
+
 def test_the_buttons_below_a_check_say_what_can_be_typed(cards):
     below = cards.output(6)
     below.get_by_role("button", name="Hint").press("Enter")
