@@ -32,9 +32,9 @@ VERBS = {  # the verb: where it is defined
     "yours": CHECKS,
 }
 PROOF_FAILED = (
-    "This cell checks numbers of the text above in the course's own run. In yours they are others: a cell that"
-    " you changed, or a training that was stopped, does that, and nothing is broken. To see them as the text"
-    " has them: Run > Restart Kernel and Run All Cells."
+    "This cell checks numbers of the text above in the course's own run. In yours they are others: a cell"
+    " that you changed, or a training that was stopped, does that, and nothing is broken. To see them as the"
+    " text has them: Run > Restart Kernel and Run All Cells."
 )
 _unread: dict[str, str] = {}  # functions whose cell, run last, was no Python
 

@@ -27,6 +27,7 @@ from lesson_lib.efficient import attend_part, merge
 from lesson_lib.linear import feature_map
 from lesson_lib.masks import causal, window
 from lesson_lib.positions import rotary
+from tests import code_of
 from tests.right_answers import RIGHT, WRONG, operations, operations_of_answers
 
 EXERCISES, LESSONS = exercises(), lessons()
@@ -326,26 +327,28 @@ def test_source_of_gives_the_text_of_a_function():
 
 def test_what_learners_write_is_what_the_library_does():
     from lesson_lib import positions
-    from lesson_lib.chapters.c05_positional_encoding import exercises as written
+
+    asked = code_of("c05_positional_encoding")
 
     places, x, w = torch.arange(3.0, 10.0), torch.randn(2, 7, 6), positions.frequencies(6).float()
-    torch.testing.assert_close(written.waves(places, 6), positions.sinusoidal(10, 6)[3:])
-    torch.testing.assert_close(written.shift_matrix(2.5, w), positions.rotation(2.5, 6))
-    torch.testing.assert_close(written.turned(x, places, w), positions.rotary(x, 3))
+    torch.testing.assert_close(asked.waves(places, 6), positions.sinusoidal(10, 6)[3:])
+    torch.testing.assert_close(asked.shift_matrix(2.5, w), positions.rotation(2.5, 6))
+    torch.testing.assert_close(asked.turned(x, places, w), positions.rotary(x, 3))
 
 
 def test_what_learners_write_in_lesson_06_is_what_the_library_does():
     from lesson_lib import blocks
-    from lesson_lib.chapters.c06_transformer import exercises as written
+
+    asked = code_of("c06_transformer")
 
     x, norm = torch.randn(2, 5, 7), blocks.LayerNorm(7)
-    torch.testing.assert_close(written.norm_of_tokens(x, norm.weight, norm.bias, norm.eps), norm(x))
+    torch.testing.assert_close(asked.norm_of_tokens(x, norm.weight, norm.bias, norm.eps), norm(x))
     stack = blocks.Encoder(2, 6, 2, 5, dropout=0.0, norm_first=True)
     parts = []
     for layer in stack.layers:
         parts += [lambda y, a=layer.attention: a(y[None], y[None], y[None]).output[0], layer.feed_forward]
     tokens = torch.randn(3, 6)
-    made = written.pre_norm_stack(tokens, tuple(parts), stack.norm)
+    made = asked.pre_norm_stack(tokens, tuple(parts), stack.norm)
     torch.testing.assert_close(made, stack(tokens[None]).output[0])
 
 
@@ -353,21 +356,22 @@ def test_what_learners_write_in_lesson_07_is_what_the_library_does():
     from torch import nn
 
     from lesson_lib import convolution
-    from lesson_lib.chapters.c07_attention_vs_cnn import exercises as written
+
+    asked = code_of("c07_attention_vs_cnn")
     from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
 
     x, conv = torch.randn(1, 2, 5, 7), nn.Conv2d(2, 3, 3, padding=1, bias=False)
     canvas, d = nn.functional.pad(x[0], (1, 1, 1, 1)), convolution.offsets(5, 7, 1)
     for sharpness in (0.3, 40.0):
         layer = convolution.as_attention(conv, sharpness=sharpness)
-        made = written.nine_heads(canvas.flatten(1).T, d, conv.weight, sharpness)
+        made = asked.nine_heads(canvas.flatten(1).T, d, conv.weight, sharpness)
         torch.testing.assert_close(made.T.reshape(1, 3, 5, 7), layer(x))
     torch.testing.assert_close(made.T.reshape(1, 3, 5, 7), conv(x))
 
     images, patches = torch.randn(2, 3, 4, 6), nn.Conv2d(3, 5, 2, stride=2, bias=False)
-    rows = written.patch_rows(images, 2) @ patches.weight.flatten(1).T
+    rows = asked.patch_rows(images, 2) @ patches.weight.flatten(1).T
     torch.testing.assert_close(rows, patches(images).flatten(2).mT)
-    torch.testing.assert_close(written.patch_rows(images, 2), patchify(images, 2))
+    torch.testing.assert_close(asked.patch_rows(images, 2), patchify(images, 2))
 
 
 def test_the_field_of_lesson_07_is_what_gradients_say():
@@ -381,26 +385,27 @@ def test_the_field_of_lesson_07_is_what_gradients_say():
 
 def test_what_learners_write_in_lesson_08_is_what_the_library_does():
     from lesson_lib import linear
-    from lesson_lib.chapters.c08_attention_vs_rnn import exercises as written
+
+    asked = code_of("c08_attention_vs_rnn")
     from lesson_lib.recurrent import Recurrent, State
 
     layer, x, state = Recurrent("GRU", 5, 3), torch.randn(2, 5), torch.randn(2, 3)
     weights = [
         getattr(layer.layer, f"{part}_l0") for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     ]
-    made = written.gru_step(x, state, *weights)
+    made = asked.gru_step(x, state, *weights)
     torch.testing.assert_close(made, layer.step(x, State(state)).hidden)
 
     query, key, value = torch.randn(131, 3), torch.randn(131, 3), torch.randn(131, 2)
-    made = written.fading_attention(query, key, value, 1.0)
+    made = asked.fading_attention(query, key, value, 1.0)
     torch.testing.assert_close(made, linear.attend_linear(query, key, value, causal=True))
     outer = linear.feature_map(key)[:, :, None] * value[:, None]  # its states are a recurrence, too
-    states = written.states_at_once(torch.full((131, 6), 0.9), outer.flatten(1)).unflatten(1, (3, 2))
-    sums = written.states_at_once(torch.full((131, 3), 0.9), linear.feature_map(key))
+    states = asked.states_at_once(torch.full((131, 6), 0.9), outer.flatten(1)).unflatten(1, (3, 2))
+    sums = asked.states_at_once(torch.full((131, 3), 0.9), linear.feature_map(key))
     read = (linear.feature_map(query)[:, None] @ states)[:, 0] / (linear.feature_map(query) * sums).sum(-1)[
         :, None
     ]
-    torch.testing.assert_close(written.fading_attention(query, key, value, 0.9), read)
+    torch.testing.assert_close(asked.fading_attention(query, key, value, 0.9), read)
 
 
 def test_the_costs_and_states_of_lesson_08_are_what_torch_counts():
@@ -428,42 +433,41 @@ def test_the_costs_and_states_of_lesson_08_are_what_torch_counts():
 
 
 def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
-    from lesson_lib.chapters.c08_attention_vs_rnn.exercises import TOKENS, units_on_the_way
+    asked = code_of("c08_attention_vs_rnn")
 
-    found = units_on_the_way()
+    found = asked.units_on_the_way()
     numbers = [int(part) for part in re.findall(r"\b\d+\b", EXERCISES["way_to_the_last"].options["c"])]
     assert [units[-1] for units in found.values()] == numbers == [8, 6, 18, 1]
-    assert all(units == sorted(units) and len(units) == TOKENS for units in found.values())
+    assert all(units == sorted(units) and len(units) == asked.TOKENS for units in found.values())
 
 
 def test_the_rounds_of_lesson_08_are_counted():
-    from lesson_lib.chapters.c08_attention_vs_rnn import exercises as written
+    asked = code_of("c08_attention_vs_rnn")
 
     a, b = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
-    assert written.longest_chain(written.states_at_once(a, b)) == 6
-    assert written.longest_chain(written._one_by_one(a, b)) == 63
+    assert asked.longest_chain(asked.states_at_once(a, b)) == 6
+    assert asked.longest_chain(asked._one_by_one(a, b)) == 63
 
 
 def test_what_learners_write_in_lesson_10_is_what_the_library_does():
     from lesson_lib import graphs, masks
-    from lesson_lib.chapters.c10_graph_attention import exercises as written
+
+    asked = code_of("c10_graph_attention")
 
     for n, radius in ((7, 2), (5, 11), (3, 0), (1, 4)):
-        assert torch.equal(masks.from_edges(written.path_edges(n, radius), n), masks.window(n, radius))
+        assert torch.equal(masks.from_edges(asked.path_edges(n, radius), n), masks.window(n, radius))
 
-    edges = written.path_edges(7, 2)
+    edges = asked.path_edges(7, 2)
     # one way here and there, and nobody to see for 4
     edges = edges[:, (edges[0] != edges[1]) & (edges[1] != 4)]
     query, key, value = torch.randn(7, 3, 5), torch.randn(7, 3, 5), torch.randn(7, 3, 2)
     output, weights = graphs.attend_edges(query, key, value, edges)
     scores = (query[edges[1]] * key[edges[0]]).sum(-1) / 5**0.5
-    torch.testing.assert_close(written.softmax_over_edges(scores, edges, 7), weights)
+    torch.testing.assert_close(asked.softmax_over_edges(scores, edges, 7), weights)
     for head in range(3):
-        made = written.sum_of_messages(value[:, head], weights[:, head], edges)
+        made = asked.sum_of_messages(value[:, head], weights[:, head], edges)
         torch.testing.assert_close(made, output[:, head])
-        made = written.attend_to_known(
-            query[:, head], key[:, head], value[:, head], masks.from_edges(edges, 7)
-        )
+        made = asked.attend_to_known(query[:, head], key[:, head], value[:, head], masks.from_edges(edges, 7))
         torch.testing.assert_close(made, output[:, head])
     assert (output[4] == 0).all()
 
@@ -471,10 +475,10 @@ def test_what_learners_write_in_lesson_10_is_what_the_library_does():
     edges = graphs.self_loops(torch.cat([there, there.flip(0)], 1), 7)
     linked = masks.from_edges(edges, 7).float()
     gcn = linked.sum(1).rsqrt()[:, None] * linked * linked.sum(1).rsqrt()
-    scores = written.gcn_scores(edges, 7)[:, None]
-    made = written.softmax_over_edges(scores, edges, 7)[:, 0]
+    scores = asked.gcn_scores(edges, 7)[:, None]
+    made = asked.softmax_over_edges(scores, edges, 7)[:, 0]
     x = torch.randn(7, 2)
-    torch.testing.assert_close(written.sum_of_messages(x, made, edges) * gcn.sum(1, keepdim=True), gcn @ x)
+    torch.testing.assert_close(asked.sum_of_messages(x, made, edges) * gcn.sum(1, keepdim=True), gcn @ x)
 
 
 def test_the_node_of_lesson_10_gets_what_attend_gives():
@@ -494,14 +498,12 @@ def test_the_node_of_lesson_10_gets_what_attend_gives():
 
 
 def test_the_lonely_node_of_lesson_10_is_what_three_programs_say():
-    from lesson_lib.chapters.c10_graph_attention import exercises as lesson_10
+    asked = code_of("c10_graph_attention")
 
-    found = [weights[-1] for weights in lesson_10.three_programs().values()]
+    found = [weights[-1] for weights in asked.three_programs().values()]
     for row, right in zip(found, (0.2, 0.2, 0.0), strict=True):
         torch.testing.assert_close(row, row.new_full((5,), right))
-    among = [
-        (weights[:4] * ~lesson_10.LINKED[:4]).sum(1).min() for weights in lesson_10.three_programs().values()
-    ]
+    among = [(weights[:4] * ~asked.LINKED[:4]).sum(1).min() for weights in asked.three_programs().values()]
     assert among[0] > 0.1 and among[1] == among[2] == 0  # strangers' share
 
 
@@ -553,15 +555,16 @@ def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
 
 def test_what_learners_write_in_lesson_09_is_what_the_library_does():
     from lesson_lib import masks, measure, truncated
-    from lesson_lib.chapters.c09_truncated_attention import exercises as written
+
+    asked = code_of("c09_truncated_attention")
 
     n, radius = 23, 3
     q, k, v = torch.randn(n, 5), torch.randn(n, 5), torch.randn(n, 2)
     expected = truncated.attend_window(q, k, v, radius)
-    torch.testing.assert_close(written.near_blocks(q, k, v, radius), expected)
-    torch.testing.assert_close(written.block_by_block(q, k, v, radius, 7), expected)
+    torch.testing.assert_close(asked.near_blocks(q, k, v, radius), expected)
+    torch.testing.assert_close(asked.block_by_block(q, k, v, radius, 7), expected)
     i = torch.arange(n)
-    assert torch.equal(written.dilated_window(i, i, radius, 1), masks.window(n, radius))
+    assert torch.equal(asked.dilated_window(i, i, radius, 1), masks.window(n, radius))
 
     x, layers = torch.randn(n, 2), torch.zeros(n, n, dtype=torch.long)
     for depth in range(8):  # heard is what the output depends on
@@ -572,12 +575,12 @@ def test_what_learners_write_in_lesson_09_is_what_the_library_does():
             return x
 
         layers += measure.sensitivity(stack, x) == 0
-    made = written.layers_until(i.repeat_interleave(n), i.repeat(n), radius, radius)
+    made = asked.layers_until(i.repeat_interleave(n), i.repeat(n), radius, radius)
     assert torch.equal(made.view(n, n), layers)
 
 
 def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
-    from lesson_lib.chapters.c09_truncated_attention.exercises import FRAMES, full_masked_window
+    asked = code_of("c09_truncated_attention")
 
     table = torch.empty(6, 360_000, 360_000, device="meta")
     assert table.nbytes / 2**30 == pytest.approx(EXERCISES["table_for_an_hour"].value)
@@ -591,28 +594,29 @@ def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
         needed = ((i >= i[:, None]) & (i <= i[:, None] + 4))[needed].any(0)
     assert 10 * int(needed.nonzero().max()) == EXERCISES["streaming_latency"].value
 
-    found = full_masked_window()
+    found = asked.full_masked_window()
     (full, full_mib), (masked, masked_mib), (near, near_mib) = found.values()
     assert full == masked and all(mib > 1.05 * other for mib, other in zip(masked_mib, full_mib, strict=True))
     assert near[-1] < 0.1 * full[-1] and near_mib[-1] < 0.1 * full_mib[-1]
-    assert near[-1] / near[0] < 1.1 * FRAMES[-1] / FRAMES[0]
+    assert near[-1] / near[0] < 1.1 * asked.FRAMES[-1] / asked.FRAMES[0]
 
 
 def test_what_learners_write_in_lesson_11_is_what_the_library_does():
     from lesson_lib import efficient, heads
-    from lesson_lib.chapters.c11_efficient_attention import exercises as written
+
+    asked = code_of("c11_efficient_attention")
 
     n, m, d_k, d_v = 3, 11, 5, 2
     query, key, value = torch.randn(n, d_k), torch.randn(m, d_k), torch.randn(m, d_v)
     one, other = (efficient.attend_part(query, k, v) for k, v in ((key[:4], value[:4]), (key[4:], value[4:])))
     merged = efficient.merge(one, other)
-    torch.testing.assert_close(written.merge_two(*one, *other), tuple(merged))
+    torch.testing.assert_close(asked.merge_two(*one, *other), tuple(merged))
     torch.testing.assert_close(merged.output, attend(query, key, value).output)
     nobody = efficient.Partial(torch.zeros(n, d_v), torch.full((n,), -torch.inf))
-    torch.testing.assert_close(written.merge_two(*nobody, *one), tuple(one))
-    torch.testing.assert_close(written.merge_two(*nobody, *nobody), tuple(nobody))
+    torch.testing.assert_close(asked.merge_two(*nobody, *one), tuple(one))
+    torch.testing.assert_close(asked.merge_two(*nobody, *nobody), tuple(nobody))
     for tile in (1, 4, 11, 17):
-        made = written.one_pass(query @ key.mT / d_k**0.5, value, tile)
+        made = asked.one_pass(query @ key.mT / d_k**0.5, value, tile)
         torch.testing.assert_close(made, efficient.attend_tiles(query, key, value, tile=tile))
 
     layer, x = heads.MultiHeadAttention(12, 6, n_key_heads=2), torch.randn(7, 12)
@@ -620,13 +624,13 @@ def test_what_learners_write_in_lesson_11_is_what_the_library_does():
     q, k, v = (
         heads.split_heads(w(x), h) for w, h in ((layer.w_query, 6), (layer.w_key, 2), (layer.w_value, 2))
     )
-    torch.testing.assert_close(heads.merge_heads(written.grouped_query(q, k, v)), layer(x, x, x).output)
+    torch.testing.assert_close(heads.merge_heads(asked.grouped_query(q, k, v)), layer(x, x, x).output)
     referee = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], enable_gqa=True)[0]
-    torch.testing.assert_close(written.grouped_query(q, k, v), referee)
+    torch.testing.assert_close(asked.grouped_query(q, k, v), referee)
 
     low = efficient.LowRank(m, 3)
     query = torch.randn(m, d_k)
-    made = written.low_rank(query, key, value, low.mix_keys, low.mix_values)
+    made = asked.low_rank(query, key, value, low.mix_keys, low.mix_values)
     torch.testing.assert_close(made, low(query, key, value))
 
 
@@ -647,10 +651,10 @@ def test_the_numbers_of_lesson_11_are_what_tensors_say():
 
 
 def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
-    from lesson_lib.chapters.c11_efficient_attention.exercises import QUESTIONS, what_they_can
+    asked = code_of("c11_efficient_attention")
 
     found, letters = (
-        what_they_can(),
+        asked.what_they_can(),
         dict(zip("TWLRE", ("tiles", "window", "low rank", "random features", "edges"), strict=True)),
     )
     assert list(found) == list(letters.values())
@@ -659,7 +663,7 @@ def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
         assert [letter for letter, name in letters.items() if found[name][question]] == re.findall(
             r"\b[A-Z]\b", said
         )
-    assert len(named) == len(QUESTIONS)
+    assert len(named) == len(asked.QUESTIONS)
 
 
 def test_the_future_is_in_every_mixture_as_lesson_11_says():
@@ -757,15 +761,15 @@ def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, st
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():
-    from lesson_lib.chapters.c01_history.exercises import ALIGNMENT, READ, WRITTEN, best_share
+    asked = code_of("c01_history")
 
     text = (SOURCES / "exercises/01_history.py").read_text("utf-8")
     rows = [[cell.strip(" *") for cell in line[3:-1].split("|")] for line in re.findall(r"# \|.*\|", text)]
-    start = next(i for i, row in enumerate(rows) if tuple(row[1:]) == READ)
-    shown = rows[start + 2 : start + 2 + len(WRITTEN)]
-    assert [row[0] for row in shown] == list(WRITTEN)
-    assert [[float(cell) for cell in row[1:]] for row in shown] == [list(row) for row in ALIGNMENT]
-    torch.testing.assert_close(torch.tensor(ALIGNMENT).sum(1), torch.ones(len(WRITTEN)))
+    start = next(i for i, row in enumerate(rows) if tuple(row[1:]) == asked.READ)
+    shown = rows[start + 2 : start + 2 + len(asked.WRITTEN)]
+    assert [row[0] for row in shown] == list(asked.WRITTEN)
+    assert [[float(cell) for cell in row[1:]] for row in shown] == [list(row) for row in asked.ALIGNMENT]
+    torch.testing.assert_close(torch.tensor(asked.ALIGNMENT).sum(1), torch.ones(len(asked.WRITTEN)))
 
     counts = [row for row in rows if row[1] in ("saw", "cut")]
     pairs = [(row[:2], tag) for row in counts for tag in range(3) for _ in range(int(row[2 + tag]))]
@@ -777,8 +781,10 @@ def test_the_tables_of_lesson_01_are_those_that_are_judged():
     ):
         looks = [" ".join(sight(pair)) for pair, _ in pairs]
         seen = torch.tensor([sorted(set(looks)).index(look) for look in looks])
-        assert best_share(seen, tags).item() == pytest.approx(share)
-    assert check(best_share(seen, tags), "word_before").diagnosis.startswith("that sees the word before")
+        assert asked.best_share(seen, tags).item() == pytest.approx(share)
+    assert check(asked.best_share(seen, tags), "word_before").diagnosis.startswith(
+        "that sees the word before"
+    )
 
 
 def _written_by_hand(text: str, folder) -> dict:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from html.parser import HTMLParser
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from lesson_lib.checks import (
     picture,
     predict,
     progress,
+    questions,
     reset,
     store,
     warm_up,
@@ -160,23 +160,27 @@ def test_when_all_is_done_it_says_so(home):
     assert "next: all exercises are done" in text and "all exercises are done" in progress()._repr_html_()
 
 
+def give(monkeypatch, chapter, *exercises):
+    """Let the chapter ask these."""
+    read = questions.read
+    monkeypatch.setattr(questions, "read", lambda name: [*exercises] if name == chapter else read(name))
+
+
 def test_an_exercise_is_listed_under_the_notebook_that_asks_it(monkeypatch):
     """The warm-up stands in lesson 00 itself; any other may stand in a lesson, too."""
     assert next(iter(LESSONS)) == "00_start_here" and "exercises/01_history" in LESSONS
-    own = import_module("lesson_lib.chapters.c02_scoring.exercises")
-    *others, first = own.EXERCISES
-    monkeypatch.setattr(own, "EXERCISES", (*others, replace(first, notebook="02_scoring")))
+    *others, first = questions.read("c02_scoring")
+    give(monkeypatch, "c02_scoring", *others, replace(first, notebook="02_scoring"))
     found = engine.lessons.__wrapped__()
     assert [e.name for e in found["02_scoring"]] == [first.name]
     assert [e.name for e in found["exercises/02_scoring"]] == [e.name for e in others if not e.notebook]
 
 
 def test_a_part_s_exercises_come_before_those_of_its_chapter(monkeypatch):
-    """Wherever they stand in the chapter's list; and progress() leads to them."""
-    own = import_module("lesson_lib.chapters.c02_scoring.exercises")
-    *others, last, first = (e for e in own.EXERCISES if not e.notebook)
+    """Wherever they stand in the chapter; and progress() leads to them."""
+    *others, last, first = (e for e in questions.read("c02_scoring") if not e.notebook)
     moved = (replace(last, notebook="02b_which_score"), replace(first, notebook="02a_soft_look_up"))
-    monkeypatch.setattr(own, "EXERCISES", (*others, *moved))
+    give(monkeypatch, "c02_scoring", *others, *moved)
     found = engine.lessons.__wrapped__()
     names = ["02a_soft_look_up", "02b_which_score", "exercises/02_scoring"]
     assert [name for name in found if "02" in name] == names

@@ -188,7 +188,7 @@ def test_chapters_are_found_by_the_engine_when_an_exercise_is_asked_for_and_not_
         "loaded = lambda: sorted(name for name in sys.modules if '.chapters.' in name)\n"
         "assert loaded() == [], loaded()\n"
         "checks.check(5, 'weighted_sum')\n"
-        "assert 'lesson_lib.chapters.c11_efficient_attention.exercises' in loaded()\n"
+        "assert 'lesson_lib.chapters.c11_efficient_attention.questions.exercises' in loaded()\n"
     )
     # on whatever this machine computes: a simulated device is not there in another process
     inherited = {name: value for name, value in os.environ.items() if name != "LESSON_DEVICE"}

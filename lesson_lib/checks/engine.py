@@ -10,14 +10,13 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lesson_lib import desk
-from lesson_lib.checks import runner, store, trial, values
+from lesson_lib.checks import questions, runner, store, trial, values
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.short import RETURNING, Open
@@ -39,15 +38,16 @@ def lessons() -> Mapping[str, tuple[Exercise, ...]]:
     """The notebooks that ask exercises, each with its own in their order: of a chapter first the parts;
     last the pages outside of the chapters.
 
-    The one look-up that goes up in the house: lesson_lib/chapters/*/exercises.py, imported when they are
-    first asked for, with torch as it is after its import, whatever the session has chosen since.
+    The one look-up that goes up in the house: lesson_lib/chapters/*/questions, and the modules that these
+    name, are read when they are first asked for, with torch as it is after its import, whatever the session
+    has chosen since.
     """
     found: dict[str, tuple[Exercise, ...]] = {}
     with runner.undisturbed(), torch.device("cpu"):
         torch.set_default_dtype(torch.float32)
-        for path in sorted(_CHAPTERS.glob("c*/exercises.py")):
+        for path in sorted(_CHAPTERS.glob("c*/questions")):
             chapter, own = path.parent.name, dict[str, tuple[Exercise, ...]]()
-            for exercise in import_module(f"lesson_lib.chapters.{chapter}.exercises").EXERCISES:
+            for exercise in questions.read(chapter):
                 notebook = exercise.notebook or f"exercises/{chapter[1:]}"
                 own[notebook] = (*own.get(notebook, ()), exercise)
             found |= dict(sorted(own.items(), key=lambda item: ("/" in item[0], item[0])))

@@ -27,10 +27,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c03_matrix_form import figures, matrix_form
+from lesson_lib.chapters.c03_matrix_form import figures
 from lesson_lib.chapters.c03_matrix_form.experiments import partners
 from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
-from lesson_lib.checks import check, hint, predict, solution, warm_up
+from lesson_lib.checks import check, hint, predict, solution, warm_up, yours
 from lesson_lib.device import quick, to_device
 from lesson_lib.masks import causal
 from lesson_lib.show import show, show_source
@@ -206,7 +206,7 @@ for sentence, row in zip(batch, real.int().tolist(), strict=True):
 # Make one mask (b, n, n) that hides the future and the padding.
 
 # %%
-mask = matrix_form.both_masks(real)  # True = may look
+mask = yours("both_masks")(real)  # True = may look
 figures.who_may_look(dict(zip(batch, mask, strict=True)))
 
 # %% [markdown]

@@ -24,7 +24,7 @@ from lesson_lib import measure
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c08_attention_vs_rnn import figures, phone_book
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments import joined, paths
-from lesson_lib.chapters.c08_attention_vs_rnn.linear import gated_state
+from lesson_lib.checks import yours
 from lesson_lib.claims import claim, verdict
 from lesson_lib.data.recall import draw
 from lesson_lib.experiments import costs, results
@@ -716,7 +716,7 @@ by_bias = attend(
     query, key, value[:, :8], score=lambda q, k: (q @ k.mT).log(), score_bias=penalty
 ).output
 assert_close(summed[:, :8] / summed[:, 8:], by_bias)
-S = gated_state(key.float(), value.float(), torch.full((100,), 0.8))
+S = yours("gated_state")(key.float(), value.float(), torch.full((100,), 0.8))
 assert_close((query.float() @ S).double(), summed, atol=1e-3, rtol=1e-3)
 
 # %% [markdown]

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lesson_lib.chapters.c01_history.exercises import _by_gradient
-from lesson_lib.chapters.c01_history.looking_back import _by_the_library
-from lesson_lib.chapters.c01_history.where_to_look import _by_autograd, _pixel_by_pixel
+from tests import code_of
+
+asked = code_of("c01_history")
 
 
 def _counts(seen: Tensor, tags: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ RIGHT = {
     "small_batches": ("b", "random"),
     "which_sample": ("b", "0"),
     "nudge": (
-        _by_autograd,
+        asked._by_autograd,
         lambda place, mean, std, reward, baseline: (
             torch.einsum("b,bk->bk", reward - baseline, place - mean) / (std * std)
         ),
@@ -114,7 +114,7 @@ RIGHT = {
         lambda x, xs, ys, sigma: torch.distributions.Normal(xs, sigma).log_prob(x[:, None]).softmax(1).mv(ys),
     ),
     "crop": (
-        _pixel_by_pixel,
+        asked._pixel_by_pixel,
         lambda canvas, row, column, size: pad(canvas, (size,) * 4)[
             row + size - size // 2 : row + size + size // 2 + 1,
             column + size - size // 2 : column + size + size // 2 + 1,
@@ -122,7 +122,7 @@ RIGHT = {
         _clipped,
     ),
     "reinforce": (
-        _by_gradient,
+        asked._by_gradient,
         lambda p, reward_left, reward_right, baseline: torch.tensor(
             [
                 reward_left - reward_right,
@@ -132,7 +132,7 @@ RIGHT = {
         _moments,
     ),
     "additive_step": (
-        _by_the_library,
+        asked._by_the_library,
         lambda state, read, w_query, w_key, v: (
             torch.stack([torch.tanh(state @ w_query + row @ w_key) @ v for row in read]).softmax(0)[:, None]
             * read

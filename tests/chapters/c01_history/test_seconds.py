@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c01_history import exercises, looking_back, seconds, two_saws
 from lesson_lib.checks.inputs import drawn, primes
+from tests import code_of
+
+asked = code_of("c01_history")
 
 pytestmark = pytest.mark.on_cpu
 
@@ -13,21 +15,21 @@ pytestmark = pytest.mark.on_cpu
 def test_who_sees_less_has_no_higher_limit():
     for seed in range(20):
         counts = drawn(seed, 7, 5, 3).abs()
-        less, more = seconds.most_right_2(counts), two_saws.most_right(counts.flatten(0, 1))
+        less, more = asked.most_right_2(counts), asked.most_right(counts.flatten(0, 1))
         assert less <= more + 1e-6
-        assert torch.isclose(less, two_saws.most_right(counts.sum(0)))
+        assert torch.isclose(less, asked.most_right(counts.sum(0)))
 
 
 @pytest.mark.parametrize("n, size", [(11, 3), (5, 1), (3, 7)])
 def test_a_window_backwards_is_half_of_one_to_both_sides(n, size):
-    own = seconds.window_mask_2(n, size)
-    assert torch.equal(own, two_saws.window_mask(n, size - 1).tril())
+    own = asked.window_mask_2(n, size)
+    assert torch.equal(own, asked.window_mask(n, size - 1).tril())
     assert own.sum(-1).tolist() == [min(i + 1, size) for i in range(n)]
 
 
 def test_attention_to_one_real_place_gives_what_stands_there():
     query, read, lengths = drawn(1, 3, 2, 5), drawn(2, 3, 7, 5), torch.tensor([7, 1, 4])
-    mask = seconds.one_place_2(2, 7, lengths)
+    mask = asked.one_place_2(2, 7, lengths)
     output = attend(query, read, read, mask=mask).output
     torch.testing.assert_close(output, read[torch.arange(3), lengths - 1][:, None].expand(-1, 2, -1))
 
@@ -35,8 +37,8 @@ def test_attention_to_one_real_place_gives_what_stands_there():
 def test_keys_first_is_the_first_function_for_each_state():
     states, read, v = drawn(1, 3, 5), drawn(2, 7, 2), drawn(3, 11)
     w_query, w_key = drawn(4, 5, 11), drawn(5, 2, 11)
-    own = seconds.additive_step_2(states, read @ w_key, read, w_query, v)
-    one_by_one = [looking_back.additive_step(state, read, w_query, w_key, v) for state in states]
+    own = asked.additive_step_2(states, read @ w_key, read, w_query, v)
+    one_by_one = [asked.additive_step(state, read, w_query, w_key, v) for state in states]
     torch.testing.assert_close(own, torch.stack(one_by_one))
 
 
@@ -44,7 +46,7 @@ def test_the_mean_nudge_of_all_places_is_the_slope_of_the_mean_reward():
     scores, reward = drawn(1, 1, 5).requires_grad_(), drawn(2, 5)
     p = scores.softmax(-1)[0]
     (slope,) = torch.autograd.grad(p @ reward, scores)
-    nudges = seconds.nudge_2(scores.expand(5, -1), torch.arange(5), reward, torch.full((5,), 0.7))
+    nudges = asked.nudge_2(scores.expand(5, -1), torch.arange(5), reward, torch.full((5,), 0.7))
     torch.testing.assert_close((p @ nudges)[None], slope)
 
 
@@ -52,28 +54,28 @@ def test_a_world_without_edges_can_be_rolled():
     canvas = primes(5, 7)
     for row, column in ((0, 0), (4, 6), (-2, 9)):
         rolled = canvas.roll((-row, -column), (0, 1))[:3, :3]
-        assert torch.equal(seconds.crop_2(canvas, row, column, 3), rolled)
+        assert torch.equal(asked.crop_2(canvas, row, column, 3), rolled)
 
 
 def test_on_the_text_that_was_learned_the_share_is_the_limit():
     seen, tags = torch.tensor([5, 5, 5, 3, 3, 3, 7]), torch.tensor([0, 0, 1, 2, 1, 2, 0])
     torch.testing.assert_close(
-        seconds.best_share_2(seen, tags, seen, tags).float(), exercises.best_share(seen, tags).float()
+        asked.best_share_2(seen, tags, seen, tags).float(), asked.best_share(seen, tags).float()
     )
 
 
 def test_a_small_sigma_looks_perfect_until_the_point_itself_is_left_out():
     xs = torch.linspace(0, 6, 31)
     ys, sigmas = xs.sin() + drawn(1, 31, spread=0.3), (0.04, 0.4, 4.0)
-    seen = [(exercises.kernel_regression(xs, xs, ys, sigma) - ys).square().mean() for sigma in sigmas]
-    left_out = [(seconds.kernel_regression_2(xs, ys, sigma) - ys).square().mean() for sigma in sigmas]
+    seen = [(asked.kernel_regression(xs, xs, ys, sigma) - ys).square().mean() for sigma in sigmas]
+    left_out = [(asked.kernel_regression_2(xs, ys, sigma) - ys).square().mean() for sigma in sigmas]
     assert seen[0] < 1e-6 and seen == sorted(seen), "the smallest sigma looks best"
     assert left_out[1] < left_out[0] < left_out[2], "left out, the middle one is"
 
 
 @pytest.mark.parametrize("p, left, right", [(0.2, 1.0, 0.0), (0.7, 5.0, 2.0), (0.5, 3.0, 7.0)])
 def test_one_baseline_takes_all_noise(p, left, right):
-    mean, variance = exercises.reinforce(p, left, right, float(seconds.reinforce_2(p, left, right)))
+    mean, variance = asked.reinforce(p, left, right, float(asked.reinforce_2(p, left, right)))
     assert mean == pytest.approx(left - right) and variance == pytest.approx(0, abs=1e-4)
-    usual = exercises.reinforce(p, left, right, p * left + (1 - p) * right)[1]
+    usual = asked.reinforce(p, left, right, p * left + (1 - p) * right)[1]
     assert (usual > 0.1) == (p != 0.5)

@@ -5,9 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from lesson_lib.chapters.c05_positional_encoding.exercises import _right_blocks, _token_by_token
 from lesson_lib.checks.inputs import table
 from lesson_lib.positions import alibi, rotation, sinusoidal
+from tests import code_of
+
+asked = code_of("c05_positional_encoding")
 
 
 def _as_complex_numbers(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
@@ -117,7 +119,7 @@ RIGHT = {
         _in_steps_of_two,
     ),
     "shift_matrix": (
-        _right_blocks,
+        asked._right_blocks,
         lambda delta, frequencies: torch.linalg.matrix_exp(
             delta * torch.block_diag(*(w * table([[0.0, 1.0], [-1.0, 0.0]]) for w in frequencies))
         ),
@@ -131,7 +133,7 @@ RIGHT = {
         lambda i, j, r: (j[None, :, None] - i[:, None, None] >= torch.arange(1 - r, r + 1)).sum(-1),
         lambda i, j, r: torch.where((far := j - i[:, None]) > r, 2 * r, torch.where(far < -r, 0, far + r)),
     ),
-    "turned": (_token_by_token, _as_complex_numbers, _even_and_odd),
+    "turned": (asked._token_by_token, _as_complex_numbers, _even_and_odd),
     "wavelength": ("200 * pi", 628.3185, "2 * pi * 10000**(8 / 16)"),
     "shaw_numbers": (544, "2 * (2 * 8 + 1) * 16", "17 * 16 + 17 * 16"),
     "code_products": ("a", "(A)"),

@@ -6,18 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lesson_lib.chapters.c06_transformer.exercises import (
-    Sublayer,
-    _around,
-    _before,
-    _mean_of,
-    _of_the_sorted,
-    _over,
-    _stack,
-)
-from lesson_lib.chapters.c06_transformer.layer import _right_decoder, _right_encoder
-from lesson_lib.chapters.c06_transformer.translator import _right_ahead, _right_loss, _right_rates
-from lesson_lib.chapters.c06_transformer.writing import _right_continuations, _writes
+from tests import code_of
+
+asked = code_of("c06_transformer")
 
 
 def _through(x: Tensor, sublayers: tuple, norms: tuple) -> Tensor:
@@ -39,13 +30,13 @@ def _centred(x: Tensor) -> Tensor:
     return x - x.mean(-1, keepdim=True)
 
 
-def _by_recursion(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
+def _by_recursion(x: Tensor, sublayers: tuple, norm: asked.Sublayer) -> Tensor:
     if not sublayers:
         return norm(x)
     return _by_recursion(x + sublayers[0](norm(x)), sublayers[1:], norm)
 
 
-def _as_a_sum(x: Tensor, sublayers: tuple, norm: Sublayer) -> Tensor:
+def _as_a_sum(x: Tensor, sublayers: tuple, norm: asked.Sublayer) -> Tensor:
     parts = [x]
     for sublayer in sublayers:
         parts.append(sublayer(norm(torch.stack(parts).sum(0))))
@@ -94,7 +85,7 @@ def _powers(logits: Tensor, temperature: float) -> Tensor:
     return p / p.sum(-1, keepdim=True)
 
 
-def _in_place(x: Tensor, attention: Sublayer, feed_forward: Sublayer, norms: tuple) -> Tensor:
+def _in_place(x: Tensor, attention: asked.Sublayer, feed_forward: asked.Sublayer, norms: tuple) -> Tensor:
     y = x.clone()
     y += attention(x, x, x)
     y = norms[0](y)
@@ -102,14 +93,14 @@ def _in_place(x: Tensor, attention: Sublayer, feed_forward: Sublayer, norms: tup
 
 
 def _added_up(
-    x: Tensor, memory: Tensor, own: Sublayer, other: Sublayer, last: Sublayer, norms: tuple
+    x: Tensor, memory: Tensor, own: asked.Sublayer, other: asked.Sublayer, last: asked.Sublayer, norms: tuple
 ) -> Tensor:
     x = norms[0](torch.stack([x, own(x, x, x)]).sum(0))
     x = norms[1](torch.stack([x, other(x, memory, memory)]).sum(0))
     return norms[2](torch.stack([x, last(x)]).sum(0))
 
 
-def _all_texts_at_once(model: Sublayer, before: Tensor, other: int) -> Tensor:
+def _all_texts_at_once(model: asked.Sublayer, before: Tensor, other: int) -> Tensor:
     """Text i of the batch is changed at i; changes are counted below the diagonal."""
     n = before.shape[1]
     changed = torch.where(torch.eye(n, dtype=torch.bool)[:, None], other, before)  # (n, b, n)
@@ -123,7 +114,7 @@ RIGHT = {
     "attention_share": ("a", "a third"),
     "twelve_layers": ("c", "before the sub-layer"),
     "encoder_layer": (
-        _right_encoder,
+        asked._right_encoder,
         lambda x, attention, feed_forward, norms: norms[1](
             feed_forward(norms[0](attention(x, x, x) + x)) + norms[0](attention(x, x, x) + x)
         ),
@@ -133,7 +124,7 @@ RIGHT = {
         _in_place,
     ),
     "decoder_layer": (
-        _right_decoder,
+        asked._right_decoder,
         lambda x, memory, attention, cross_attention, feed_forward, norms: _through(
             x,
             (
@@ -150,7 +141,7 @@ RIGHT = {
     "passes": (100, "100", "50 * 2"),
     "without_mask": ("c", "lower loss, and no translation at all"),
     "next_character_loss": (
-        _right_loss,
+        asked._right_loss,
         lambda model, source, lengths, target: torch.nn.functional.cross_entropy(
             model(source, lengths, target[:, :-1]).mT, target[:, 1:], ignore_index=0
         ),
@@ -163,7 +154,7 @@ RIGHT = {
         ),
     ),
     "reads_ahead": (
-        _right_ahead,
+        asked._right_ahead,
         lambda model, before, other: torch.stack(
             [
                 (model(before.index_fill(1, torch.tensor([i], device=before.device), other)) - model(before))
@@ -175,7 +166,7 @@ RIGHT = {
         _all_texts_at_once,
     ),
     "learning_rates": (
-        _right_rates,
+        asked._right_rates,
         lambda step, steps, warm, peak: (
             peak
             * torch.minimum(
@@ -195,7 +186,7 @@ RIGHT = {
     "likeliest": (0.24, "0.6 * 0.4"),
     "which_rows": ("b", "the first only"),
     "best_continuations": (
-        _right_continuations,
+        asked._right_continuations,
         lambda total, logs: torch.stack(
             torch.unravel_index((total[:, None] + logs).flatten().topk(len(total)).indices, logs.shape), 1
         ),
@@ -269,23 +260,23 @@ RIGHT = {
         lambda x, weight, bias, eps: (
             _centred(x) * (x.var(-1, keepdim=True, correction=0) + eps).rsqrt() * weight + bias
         ),
-        _over(-1),
+        asked._over(-1),
     ),
     "pre_norm_stack": (
-        _stack(_around),
+        asked._stack(asked._around),
         _by_recursion,
         _as_a_sum,
     ),
     "forced_loss": (
         lambda decode, target, start, filler: torch.nn.functional.cross_entropy(
-            decode(_before(target, start)).flatten(0, 1), target.flatten(), ignore_index=filler
+            decode(asked._before(target, start)).flatten(0, 1), target.flatten(), ignore_index=filler
         ),
-        _mean_of(lambda target, start: torch.nn.functional.pad(target, (1, -1), value=start)),
-        _mean_of(_before, lambda losses, real: (losses * real).sum() / real.sum()),
+        asked._mean_of(lambda target, start: torch.nn.functional.pad(target, (1, -1), value=start)),
+        asked._mean_of(asked._before, lambda losses, real: (losses * real).sum() / real.sum()),
     ),
-    "greedy_words": (_writes(), _in_a_list, _by_calling_itself),
+    "greedy_words": (asked._writes(), _in_a_list, _by_calling_itself),
     "k_best_probabilities": (
-        _of_the_sorted,
+        asked._of_the_sorted,
         _chosen_after,
         lambda logits, temperature, k: torch.softmax(_kept(logits, k) / temperature, -1),
         lambda logits, temperature, k: (

@@ -6,22 +6,24 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from lesson_lib.blocks import standardize
-from lesson_lib.chapters.c06_transformer import exercises, seconds
 from lesson_lib.checks.inputs import drawn
+from tests import code_of
+
+asked = code_of("c06_transformer")
 
 pytestmark = pytest.mark.on_cpu
 
 
 def test_the_norm_without_a_mean_is_torch_s():
     x, weight = drawn(1, 3, 5, 7), drawn(2, 7)
-    assert_close(seconds.norm_of_tokens_2(x, weight, 0.1), F.rms_norm(x, (7,), weight, 0.1))
+    assert_close(asked.norm_of_tokens_2(x, weight, 0.1), F.rms_norm(x, (7,), weight, 0.1))
 
 
 def test_of_tokens_whose_mean_is_0_both_norms_make_the_same():
     x, one = drawn(1, 5, 7), torch.ones(7)
     x = x - x.mean(-1, keepdim=True)
-    first = exercises.norm_of_tokens(x, one, 0 * one, 0.1)
-    assert_close(seconds.norm_of_tokens_2(x, one, 0.1), first)
+    first = asked.norm_of_tokens(x, one, 0 * one, 0.1)
+    assert_close(asked.norm_of_tokens_2(x, one, 0.1), first)
 
 
 def test_where_the_norm_behind_changes_nothing_the_branch_is_pre_norm_s():
@@ -29,33 +31,33 @@ def test_where_the_norm_behind_changes_nothing_the_branch_is_pre_norm_s():
         return standardize(x, -1, 1e-5)
 
     x, sublayers = drawn(1, 5, 7), (torch.tanh, torch.relu, torch.sin)
-    branches = seconds.pre_norm_stack_2(x, sublayers, ((norm, lambda y: y),) * 3)
-    assert_close(norm(branches), exercises.pre_norm_stack(x, sublayers, norm))
+    branches = asked.pre_norm_stack_2(x, sublayers, ((norm, lambda y: y),) * 3)
+    assert_close(norm(branches), asked.pre_norm_stack(x, sublayers, norm))
 
 
 def test_an_answer_of_all_words_but_the_first_is_the_first_problem():
     logits, filler = drawn(1, 11, 11), 0
     words = torch.tensor([[3, 5, 7, 2], [4, 9, 0, 0]])
-    own = seconds.forced_loss_2(lambda w: logits[w], words, torch.tensor([1, 1]), filler)
+    own = asked.forced_loss_2(lambda w: logits[w], words, torch.tensor([1, 1]), filler)
     reads = F.cross_entropy(logits[words[:, :-1]].flatten(0, 1), words[:, 1:].flatten(), ignore_index=filler)
     assert_close(own, reads)
 
 
 def test_the_question_s_words_do_not_count():
     words, logits = torch.tensor([[3, 5, 7, 2]]), drawn(1, 11, 11)
-    own = seconds.forced_loss_2(lambda w: logits[w], words, torch.tensor([3]), 0)
+    own = asked.forced_loss_2(lambda w: logits[w], words, torch.tensor([3]), 0)
     assert_close(own, -logits[7].log_softmax(-1)[2])
 
 
 def test_as_many_words_as_top_k_has_are_shared_like_top_k():
     logits = drawn(1, 5, 11)
     for k in (1, 2, 4):
-        first = exercises.k_best_probabilities(logits, 1.0, k)
+        first = asked.k_best_probabilities(logits, 1.0, k)
         held = (logits.softmax(-1) * (first > 0)).sum(-1)
         for row, least, wanted in zip(logits, held, first, strict=True):
-            assert_close(seconds.k_best_probabilities_2(row.softmax(-1), float(least) - 1e-4), wanted)
+            assert_close(asked.k_best_probabilities_2(row.softmax(-1), float(least) - 1e-4), wanted)
 
 
 def test_a_sure_row_keeps_fewer_words_than_an_unsure_one():
     rows = torch.tensor([[0.97, 0.01, 0.01, 0.01], [0.26, 0.25, 0.25, 0.24]])
-    assert (seconds.k_best_probabilities_2(rows, 0.9) > 0).sum(-1).tolist() == [1, 4]
+    assert (asked.k_best_probabilities_2(rows, 0.9) > 0).sum(-1).tolist() == [1, 4]

@@ -7,24 +7,16 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c07_attention_vs_cnn.exercises import (
-    Table,
-    _block_by_attend,
-    _centres,
-    _cheapest,
-    _heads,
-    _softmax,
-    _squares,
-    _taps,
-    _unfolded,
-)
 from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
 from lesson_lib.convolution import offsets
 from lesson_lib.scores import dot
+from tests import code_of
+
+code = code_of("c07_attention_vs_cnn")
 
 
 def _block(
-    weights: Table = _softmax,
+    weights: code.Table = code._softmax,
     mixed: Callable[[Tensor, Tensor], Tensor] = lambda value, weights: value @ weights.mT,
     out: Callable[[Tensor, Tensor, float], Tensor] = lambda x, attended, gamma: x + gamma * attended,
     scores: Callable[[Tensor, Tensor], Tensor] = lambda query, key: query.mT @ key,
@@ -41,7 +33,7 @@ def _block(
 
 def _as_products(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> Tensor:
     """By the quadratic encoding: each score is a product of two vectors of three numbers."""
-    centres = _centres(kernel)
+    centres = code._centres(kernel)
     encoding = torch.cat([d.square().sum(-1, keepdim=True), d], -1)
     asked = torch.cat([torch.ones_like(centres[:, :1]), -2 * centres], -1)
     weights = (-sharpness * encoding @ asked.T).softmax(1)  # (n, m, 9)
@@ -49,9 +41,9 @@ def _as_products(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) ->
 
 
 def _by_attend(pixels: Tensor, d: Tensor, kernel: Tensor, sharpness: float) -> Tensor:
-    bias = -sharpness * _squares(d, _centres(kernel))
+    bias = -sharpness * code._squares(d, code._centres(kernel))
     empty = pixels.new_zeros(9, len(d), 1), pixels.new_zeros(9, len(pixels), 1)
-    return attend(*empty, pixels @ _taps(kernel).mT, score=dot, score_bias=bias).output.sum(0)
+    return attend(*empty, pixels @ code._taps(kernel).mT, score=dot, score_bias=bias).output.sum(0)
 
 
 def _slice_by_slice(images: Tensor, patch: int) -> Tensor:
@@ -157,7 +149,7 @@ RIGHT = {
     "who_agrees": ("b", "with attention, and with the wide convolution"),
     "without_matching": ("b", "objects that stand alone, and hardly any others"),
     "place_attention": (
-        lambda x, w_q, w_k, w_v, gamma: _block_by_attend(x, w_q / len(w_q) ** 0.5, w_k, w_v, gamma),
+        lambda x, w_q, w_k, w_v, gamma: code._block_by_attend(x, w_q / len(w_q) ** 0.5, w_k, w_v, gamma),
         lambda x, w_q, w_k, w_v, gamma: (
             x
             + gamma
@@ -182,7 +174,7 @@ RIGHT = {
     "two_curves": ("c", "nothing yet about the models"),
     "shuffled_rule": ("c", "no number is enough"),
     "cut_patches": (
-        lambda picture, side: _unfolded(picture[None, None], side)[0],
+        lambda picture, side: code._unfolded(picture[None, None], side)[0],
         lambda picture, side: patchify(picture[None, None], side)[0],
         lambda picture, side: picture.unfold(0, side, side).unfold(1, side, side).reshape(-1, side**2),
         lambda picture, side: (
@@ -215,10 +207,10 @@ RIGHT = {
         lambda centre, sharpness: sharpness * torch.cat([-torch.ones(1), 2 * centre]),
         lambda centre, sharpness: pad(2 * sharpness * centre, (1, 0), value=-sharpness),
     ),
-    "nine_heads": (_heads(), _as_products, _by_attend),
-    "patch_rows": (_unfolded, _slice_by_slice, _by_convolution),
-    "sagan_block": (_block(), _block_by_attend, _block_of_columns, _block_of_convolutions),
-    "cheapest_match": (_hungarian, _cheapest, _recursively),
+    "nine_heads": (code._heads(), _as_products, _by_attend),
+    "patch_rows": (code._unfolded, _slice_by_slice, _by_convolution),
+    "sagan_block": (_block(), code._block_by_attend, _block_of_columns, _block_of_convolutions),
+    "cheapest_match": (_hungarian, code._cheapest, _recursively),
     "pixels_seen": (81, "9 * 9", "(2 * (2 * 1 + 1) + 3) ** 2", "(1 + 2 + 2 + 4)^2"),
     "token_view": ("a", " (A)"),
     "why_no_convolution": (

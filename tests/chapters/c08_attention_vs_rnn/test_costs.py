@@ -6,12 +6,15 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import costs, costs_figures, seconds
+from lesson_lib.chapters.c08_attention_vs_rnn import costs_figures
 from lesson_lib.experiments import costs as measured
 from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.measure import operations
 from lesson_lib.recurrent import Recurrent
+from tests import code_of
+
+asked = code_of("c08_attention_vs_rnn")
 
 GPU = (5e-6, 4.75e12)
 
@@ -20,7 +23,7 @@ GPU = (5e-6, 4.75e12)
 def test_stages_of_a_recurrent_layer_hold_the_products_that_torch_counts(kind, rows):
     n, d = 11, 5
     layer, x = Recurrent(kind, d, d), torch.randn(1, n, d)
-    stages = costs.rnn_stages(n, d, rows)
+    stages = asked.rnn_stages(n, d, rows)
     assert stages.sum() == operations(lambda: layer(x)) == measured.formula(kind, n, d)
     assert len(stages) == n + 1 and stages[0] == stages[1:].sum()
 
@@ -28,23 +31,23 @@ def test_stages_of_a_recurrent_layer_hold_the_products_that_torch_counts(kind, r
 def test_stages_of_attention_hold_the_products_that_torch_counts():
     n, d = 11, 5
     x, heads = torch.randn(1, n, d), MultiHeadAttention(d, 1)
-    alone, layer = (costs.attention_stages(n, d, projections=some) for some in (False, True))
+    alone, layer = (asked.attention_stages(n, d, projections=some) for some in (False, True))
     assert alone.sum() == operations(lambda: attend(x, x, x)) and len(alone) == 2
     assert layer.sum() == operations(lambda: heads(x, x, x)) and len(layer) == 4
 
 
 def test_a_time_by_hand():
     stages = torch.tensor([100.0, 50.0])
-    assert costs.time_on(stages, 3.0, 50.0) == 9
-    assert seconds.time_on_2(torch.tensor([10.0, 3.0]), 4, 2.0) == 8
+    assert asked.time_on(stages, 3.0, 50.0) == 9
+    assert asked.time_on_2(torch.tensor([10.0, 3.0]), 4, 2.0) == 8
 
 
 def test_equal_times_where_part_08b_says():
     d, (wait, rate) = 64, GPU
     n = round(d + wait * rate / (2 * d))
     assert n == 185_611
-    rnn = costs.time_on(costs.rnn_stages(n, d, 1), wait, rate)
-    alone = costs.time_on(costs.attention_stages(n, d, projections=False), wait, rate)
+    rnn = asked.time_on(asked.rnn_stages(n, d, 1), wait, rate)
+    alone = asked.time_on(asked.attention_stages(n, d, projections=False), wait, rate)
     assert_close(rnn, alone, rtol=1e-4, atol=0)
     assert (512 - d) * 2 * d == pytest.approx(57_000, rel=0.01)  # products per wait at which 512 are equal
 
@@ -53,8 +56,8 @@ def test_equal_times_where_part_08b_says():
     "texts, n, ratio", [(500, 50, 1.9), (32, 512, 1.8), (1, 512, 14.7), (1, 4096, 4.9), (32, 4096, 0.5)]
 )
 def test_what_part_08b_says_of_batches(texts, n, ratio):
-    lstm = costs.time_on(texts * costs.rnn_stages(n, 512, 4), *GPU)
-    layer = costs.time_on(texts * costs.attention_stages(n, 512, projections=True), *GPU)
+    lstm = asked.time_on(texts * asked.rnn_stages(n, 512, 4), *GPU)
+    layer = asked.time_on(texts * asked.attention_stages(n, 512, projections=True), *GPU)
     assert (lstm / layer).item() == pytest.approx(ratio, abs=0.05)
 
 

@@ -8,13 +8,16 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import remembering, remembering_figures, seconds
+from lesson_lib.chapters.c08_attention_vs_rnn import remembering_figures
 from lesson_lib.chapters.c08_attention_vs_rnn.experiments import remembering as trained
 from lesson_lib.chapters.c08_attention_vs_rnn.look_back import LookBack
 from lesson_lib.data.recall import draw
 from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.recurrent import Recurrent, State
+from tests import code_of
+
+asked = code_of("c08_attention_vs_rnn")
 
 
 @pytest.mark.on_cpu
@@ -53,7 +56,7 @@ def test_what_learners_write_in_08a_is_what_the_library_and_torch_do():
     layer = Recurrent("LSTM", 5, 3)
     W, U, b, c = layer.layer.parameters()
     x, state = torch.randn(5), State(torch.randn(3), torch.randn(3))
-    made = remembering.lstm_step(W @ x + U @ state.hidden + b + c, state.cell)
+    made = asked.lstm_step(W @ x + U @ state.hidden + b + c, state.cell)
     expected = layer.step(x[None], State(state.hidden[None], state.cell[None]))
     assert_close(made, torch.stack([expected.hidden[0], expected.cell[0]]))
 
@@ -68,14 +71,14 @@ def test_what_learners_write_in_08a_is_what_the_library_and_torch_do():
 
     states = run(torch.tensor([0.1, -0.2, 0.3]))
     slopes = torch.autograd.functional.jacobian(lambda first: run(first)[-1], states[0])
-    assert_close(seconds.way_back_2(U, states), slopes)
+    assert_close(asked.way_back_2(U, states), slopes)
     one = run(states[0])[:, :1]
-    assert_close(seconds.way_back_2(U[:1, :1], one)[0, 0], remembering.way_back(U[0, 0].item(), one[:, 0]))
+    assert_close(asked.way_back_2(U[:1, :1], one)[0, 0], asked.way_back(U[0, 0].item(), one[:, 0]))
 
 
 def test_the_slope_by_hand():
     states = torch.tensor([0.76, 0.36, 0.18, 0.09])
-    assert math.isclose(remembering.way_back(0.5, states).item(), 0.1044, abs_tol=1e-4)
+    assert math.isclose(asked.way_back(0.5, states).item(), 0.1044, abs_tol=1e-4)
 
 
 def stored(system, column="accuracy"):

@@ -5,9 +5,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c09_truncated_attention.exercises import _offset_by_offset
 from lesson_lib.masks import window
 from lesson_lib.truncated import attend_window
+from tests import code_of
+
+asked = code_of("c09_truncated_attention")
 
 
 def _layers(i: Tensor, j: Tensor, before: int, after: int) -> Tensor:
@@ -157,7 +159,7 @@ RIGHT = {
     ),
     "beyond_reach": ("b", "one in eight, as by guessing"),
     "layers_until": (_layers, _by_floats, _pair_by_pair),
-    "dilated_window": (_dilated, _by_lists, _offset_by_offset),
+    "dilated_window": (_dilated, _by_lists, asked._offset_by_offset),
     "near_blocks": (_blockwise, _sliced, _biased, attend_window),
     "block_by_block": (
         _in_slices,

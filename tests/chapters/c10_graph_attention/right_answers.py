@@ -6,14 +6,11 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c10_graph_attention.exercises import (
-    _log_of_weights,
-    _messages_by_table,
-    _node_by_node,
-    _segments,
-)
 from lesson_lib.graphs import attend_edges
 from lesson_lib.masks import window
+from tests import code_of
+
+asked = code_of("c10_graph_attention")
 
 
 def _by_degree(
@@ -185,7 +182,7 @@ RIGHT = {
     "without_the_bend": ("a", "A"),
     "gat_scores": (_bent_by_hand, _one_product, _with_a_slope),
     "two_labels": ("c", "c)"),
-    "sum_of_messages": (_summed(), _messages_by_loop, _messages_by_table),
+    "sum_of_messages": (_summed(), _messages_by_loop, asked._messages_by_table),
     "attend_to_known": (
         _known(),
         _known(hidden=_added_minus_inf),
@@ -197,11 +194,11 @@ RIGHT = {
         _by_offsets,
         lambda n, radius: torch.stack(torch.where(window(n, radius))),
     ),
-    "softmax_over_edges": (_segments(), _node_by_node, _by_logsumexp),
+    "softmax_over_edges": (asked._segments(), asked._node_by_node, _by_logsumexp),
     "gcn_scores": (
         _by_degree(lambda d_j, d_i: -0.5 * d_j.log()),
         _by_degree(lambda d_j, d_i: -0.5 * (d_i.log() + d_j.log())),
-        _log_of_weights,
+        asked._log_of_weights,
         _by_degree(lambda d_j, d_i: 3 * d_i - d_j.sqrt().log()),
     ),
     "nine_words": ("a", "numbers"),

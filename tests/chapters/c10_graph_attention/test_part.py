@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c10_graph_attention import camps_figures, exercises, graphs, messages, seconds
+from lesson_lib.chapters.c10_graph_attention import camps_figures, graphs
 from lesson_lib.chapters.c10_graph_attention.camp_models import DotProducts, Fixed, TwoDots, TwoLayers
 from lesson_lib.chapters.c10_graph_attention.experiments import camps
 from lesson_lib.chapters.c10_graph_attention.nodes import NodeClassifier
@@ -19,6 +19,9 @@ from lesson_lib.experiments import results
 from lesson_lib.graphs import attend_edges, self_loops
 from lesson_lib.masks import from_edges
 from lesson_lib.scores import GraphScore
+from tests import code_of
+
+asked = code_of("c10_graph_attention")
 
 N, D_IN, D_K, D_V, CLASSES = 13, 11, 5, 3, 2
 SOURCE = Path(__file__).resolve().parents[3] / "notebooks" / "source" / "10a_graph.py"
@@ -37,7 +40,7 @@ def cpu_edges(n=N, seed=0):
 def test_along_edges_is_the_librarys():
     with torch.device("cpu"):
         q, k, v, edges = torch.randn(N, D_K), torch.randn(N, D_K), torch.randn(N, D_V), cpu_edges()
-        found = messages.along_edges(q, k, v, edges)
+        found = asked.along_edges(q, k, v, edges)
         assert_close(found, attend_edges(q[:, None], k[:, None], v[:, None], edges).output[:, 0])
         assert_close(found, attend(q, k, v, mask=from_edges(edges, N)).output)
     assert (found[0] == 0).all()
@@ -47,9 +50,9 @@ def test_gat_scores_are_the_librarys():
     with torch.device("cpu"):
         edges, first, later = cpu_edges(), GraphScore(D_K), GraphScore(D_K, dynamic=True)
         z, other = torch.randn(2, N, D_K)
-        found = messages.gat_scores(z, first.a_query[0], first.a_key[0], edges)
+        found = asked.gat_scores(z, first.a_query[0], first.a_key[0], edges)
         assert_close(found, first.of_edges(z[:, None], z[:, None], *edges)[:, 0])
-        found = seconds.gat_scores_2(z, other, later.a_key[0], edges)
+        found = asked.gat_scores_2(z, other, later.a_key[0], edges)
         assert_close(found, later.of_edges(z[:, None], other[:, None], *edges)[:, 0])
 
 
@@ -57,7 +60,7 @@ def test_senders_share_nothing_is_lost():
     """What all targets hear together is what all who are heard say."""
     with torch.device("cpu"):
         edges, value = cpu_edges(), torch.randn(N, D_V)
-        heard = seconds.along_edges_2(torch.randn(edges.shape[1]), value, edges)
+        heard = asked.along_edges_2(torch.randn(edges.shape[1]), value, edges)
         assert_close(heard.sum(0), value[edges[0].unique()].sum(0))
 
 
@@ -65,8 +68,8 @@ def test_the_logarithm_of_the_sum_and_the_softmax_agree():
     with torch.device("cpu"):
         edges = self_loops(cpu_edges(), N)
         scores = 9 * torch.randn(edges.shape[1], 2)
-        sums = seconds.softmax_over_edges_2(scores, edges, N)
-        weights = exercises.softmax_over_edges(scores, edges, N)
+        sums = asked.softmax_over_edges_2(scores, edges, N)
+        weights = asked.softmax_over_edges(scores, edges, N)
         assert_close((scores - sums[edges[1]]).exp(), weights)
 
 

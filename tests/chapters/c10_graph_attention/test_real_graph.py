@@ -13,7 +13,6 @@ from lesson_lib.chapters.c10_graph_attention import (
     library,
     molecules,
     real_graph,
-    real_graph_asked,
     real_graph_figures,
 )
 from lesson_lib.chapters.c10_graph_attention.experiments import real_graph as trained
@@ -23,7 +22,9 @@ from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.graphs import self_loops
 from lesson_lib.masks import from_edges
+from tests import code_of
 
+asked = code_of("c10_graph_attention")
 N, D, CLASSES = 7, 5, 3
 
 
@@ -157,15 +158,15 @@ def test_a_batch_gives_what_each_graph_gives_alone():
     atoms = torch.tensor([len(m.x) for m in made])
     bonds = torch.tensor([m.edge_index.shape[1] for m in made])
     edges = torch.cat([m.edge_index for m in made], 1)
-    batch = real_graph_asked.batch_graphs(atoms, bonds, edges)
+    batch = asked.batch_graphs(atoms, bonds, edges)
     layer = real_graph.Attentive(3, 2, 3)
     whole = layer(torch.cat([m.x for m in made]), batch)
     assert_close(whole, torch.cat([layer(m.x, m.edge_index) for m in made]))
-    assert torch.equal(real_graph_asked.batch_graphs_2(atoms, bonds, batch), edges)
+    assert torch.equal(asked.batch_graphs_2(atoms, bonds, batch), edges)
     owner = torch.arange(len(made)).repeat_interleave(atoms)
-    pooled = real_graph_asked.pool_mean(whole, owner, len(made))
+    pooled = asked.pool_mean(whole, owner, len(made))
     assert_close(pooled, torch.stack([part.mean(0) for part in whole.split(atoms.tolist())]))
-    even = real_graph_asked.pool_mean_2(whole, torch.zeros(len(whole)), owner, len(made))
+    even = asked.pool_mean_2(whole, torch.zeros(len(whole)), owner, len(made))
     assert_close(even, pooled)
 
 
@@ -194,9 +195,9 @@ def test_the_text_of_in_real_work_runs():
         exec(text, names)
     batch, pooled = names["batch"], names["pooled"]
     assert batch.num_graphs == 60 and pooled.shape == (60, 32)
-    ours = real_graph_asked.pool_mean(names["hidden"], batch.batch, 60)
+    ours = asked.pool_mean(names["hidden"], batch.batch, 60)
     assert_close(ours, pooled)
     sizes = torch.tensor([len(one.x) for one in batch.to_data_list()], device="cpu")
     edges = torch.tensor([one.edge_index.shape[1] for one in batch.to_data_list()], device="cpu")
     alone = torch.cat([one.edge_index for one in batch.to_data_list()], 1)
-    assert torch.equal(real_graph_asked.batch_graphs(sizes, edges, alone), batch.edge_index)
+    assert torch.equal(asked.batch_graphs(sizes, edges, alone), batch.edge_index)

@@ -8,16 +8,11 @@ import torch
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import exact_and_fast
-from lesson_lib.chapters.c11_efficient_attention.exercises import (
-    INF,
-    Heads,
-    Shares,
-    _by_library,
-    _head_by_head,
-)
 from lesson_lib.efficient import Partial, attend_part, merge
 from lesson_lib.masks import window
+from tests import code_of
+
+asked = code_of("c11_efficient_attention")
 
 
 def _low(
@@ -41,7 +36,7 @@ def _each(x: Tensor, shared: int) -> Tensor:
     return x.repeat_interleave(shared, 0)
 
 
-def _grouped(keys: Heads = _each, values: Heads | None = None) -> Callable[..., Tensor]:
+def _grouped(keys: asked.Heads = _each, values: asked.Heads | None = None) -> Callable[..., Tensor]:
     """Attention, with another way to hand out the heads of keys, and of values."""
 
     def heads(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -62,7 +57,7 @@ def _running(
     highest: Callable[[Tensor, Tensor], Tensor] = lambda part, top: torch.maximum(
         top, part.amax(1, keepdim=True)
     ),
-    begin: float = -INF,
+    begin: float = -asked.INF,
     starts: Callable[[int, int], range] = lambda m, tile: range(0, m, tile),
     last: Callable[[Tensor, Tensor], Tensor] = lambda mixed, total: mixed / total,
 ) -> Callable[..., Tensor]:
@@ -91,7 +86,9 @@ def _shares(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return share, (b - a).sigmoid().nan_to_num(0.0)
 
 
-def _merged(shares: Shares = _shares, log_sum: Callable[..., Tensor] = torch.logaddexp) -> Callable[..., Any]:
+def _merged(
+    shares: asked.Shares = _shares, log_sum: Callable[..., Tensor] = torch.logaddexp
+) -> Callable[..., Any]:
     """The merge, with its shares or its log sum replaced."""
 
     def two(
@@ -115,7 +112,7 @@ def _log_by_exp(lower: Callable[[Tensor, Tensor], Any], back: bool = True) -> Ca
     return log_sum
 
 
-def _by_exp(lower: Callable[[Tensor, Tensor], Any], divided: bool = True) -> Shares:
+def _by_exp(lower: Callable[[Tensor, Tensor], Any], divided: bool = True) -> asked.Shares:
     """Shares by exp, of log sums from which `lower` is subtracted."""
 
     def shares(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,7 +145,7 @@ def _key_by_key(scores: Tensor, value: Tensor, tile: int) -> Tensor:
     """Milakov and Gimelshein's loop, one key at a time, with lists of numbers."""
     rows = []
     for i in range(len(scores)):
-        top, total, mixed = -INF, 0.0, torch.zeros_like(value[0])
+        top, total, mixed = -asked.INF, 0.0, torch.zeros_like(value[0])
         for j in range(len(value)):
             s = scores[i, j].item()
             new = max(top, s)
@@ -301,10 +298,10 @@ RIGHT = {
     ),
     "right_on_average": ("b", "about 40 %"),
     "enough_to_keep": ("b", "the output, and the sum of the exponentials, 4"),
-    "one_tile": (_side_by_side, exact_and_fast._by_sums, _key_after_key),
+    "one_tile": (_side_by_side, asked._by_sums, _key_after_key),
     "twice_as_long": ("a", "A)"),
     "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),
-    "with_shared_keys": (_by_torch, exact_and_fast._head_by_head, _own_groups),
+    "with_shared_keys": (_by_torch, asked._head_by_head, _own_groups),
     "wrong_neighbours": ("c", "no error, other outputs"),
     "merged_of_two": ("b", "34.375"),
     "merge_outputs": (
@@ -322,13 +319,13 @@ RIGHT = {
     "smallest_ring": ("b", "4"),
     "billion_time": ("c", "months"),
     "merge_two": (
-        _by_library,
+        asked._by_library,
         _merged(),
         _merged(_by_exp(_log_add, divided=False), _log_by_exp(_finite)),
-        lambda *given: list(_by_library(*given)),
+        lambda *given: list(asked._by_library(*given)),
     ),
     "one_pass": (_running(), _by_merges, _key_by_key),
-    "grouped_query": (_grouped(), _by_index, _by_groups, _head_by_head),
+    "grouped_query": (_grouped(), _by_index, _by_groups, asked._head_by_head),
     "low_rank": (
         _low(),
         lambda query, key, value, E, F: attend(query, E @ key, F @ value).output,

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c11_efficient_attention import arena_figures, cheaper, lra, seconds
+from lesson_lib.chapters.c11_efficient_attention import arena_figures, lra
 from lesson_lib.chapters.c11_efficient_attention.arena import (
     OFFERED,
     Classifier,
@@ -20,6 +20,9 @@ from lesson_lib.device import device
 from lesson_lib.efficient import RandomFeatures
 from lesson_lib.linear import attend_linear
 from lesson_lib.masks import causal, window
+from tests import code_of
+
+asked = code_of("c11_efficient_attention")
 
 
 def test_the_published_means_are_the_papers():
@@ -71,7 +74,7 @@ def test_a_global_token_sees_all_and_is_seen_by_all(n, radius, n_global):
     mask = window_and_global(n, radius, n_global)
     assert mask[:n_global].all() and mask[:, :n_global].all()
     assert torch.equal(mask[n_global:, n_global:], window(n, radius)[n_global:, n_global:])
-    assert torch.equal(mask, cheaper.with_global(n, radius, n_global))
+    assert torch.equal(mask, asked.with_global(n, radius, n_global))
 
 
 @pytest.mark.parametrize("n, radius, n_global", [(7, 2, -1), (7, -1, 1), (-1, 1, 1), (7, 1, 1.5)])
@@ -103,8 +106,8 @@ def test_the_classifier_takes_it():
 
 
 def test_its_second_problem_is_causal_and_its_token_stands_anywhere():
-    assert torch.equal(seconds.with_global_2(7, 2, 0), cheaper.with_global(7, 2, 1) & causal(7))
-    assert seconds.with_global_2(6, 0, 3).int().tolist() == [
+    assert torch.equal(asked.with_global_2(7, 2, 0), asked.with_global(7, 2, 1) & causal(7))
+    assert asked.with_global_2(6, 0, 3).int().tolist() == [
         [1, 0, 0, 0, 0, 0],
         [0, 1, 0, 0, 0, 0],
         [0, 0, 1, 0, 0, 0],
@@ -117,10 +120,10 @@ def test_its_second_problem_is_causal_and_its_token_stands_anywhere():
 def test_the_features_are_the_librarys():
     phi = RandomFeatures(5, 13)
     x = torch.randn(7, 5, device=phi.directions.device)
-    assert_close(cheaper.random_features(x, phi.directions), phi(x))
+    assert_close(asked.random_features(x, phi.directions), phi(x))
 
 
-@pytest.mark.parametrize("features", [cheaper.random_features, seconds.random_features_2])
+@pytest.mark.parametrize("features", [asked.random_features, asked.random_features_2])
 def test_a_product_of_features_is_right_on_average(features):
     draws = torch.Generator("cpu").manual_seed(0)
     directions = torch.randn(400_000, 3, generator=draws, dtype=torch.double, device="cpu")
@@ -131,8 +134,8 @@ def test_a_product_of_features_is_right_on_average(features):
 
 def test_both_ways_are_a_direction_and_its_opposite():
     x, w = torch.randn(7, 5), torch.randn(3, 5)
-    both = seconds.random_features_2(x, w)
-    apart = [cheaper.random_features(x, sign * w) / 2**0.5 for sign in (1, -1)]
+    both = asked.random_features_2(x, w)
+    apart = [asked.random_features(x, sign * w) / 2**0.5 for sign in (1, -1)]
     assert_close(both, torch.cat(apart, -1))
 
 

@@ -5,7 +5,9 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c12_claims import exercises, seconds
+from tests import code_of
+
+asked = code_of("c12_claims")
 
 
 @pytest.mark.on_cpu  # the numbers that are drawn decide how loud a stranger is
@@ -15,13 +17,13 @@ def test_to_the_letter_strangers_are_heard_and_kindly_they_are_not():
     mask[:, -2:] = False
     loud = v.clone()
     loud[-1] += 100
-    heard = exercises.to_the_letter(q, k, loud, mask) - exercises.to_the_letter(q, k, v, mask)
+    heard = asked.to_the_letter(q, k, loud, mask) - asked.to_the_letter(q, k, v, mask)
     assert heard.abs().min() > 1
-    assert_close(seconds.to_the_letter_2(q, k, v, mask), attend(q, k, v, mask=mask).output)
+    assert_close(asked.to_the_letter_2(q, k, v, mask), attend(q, k, v, mask=mask).output)
 
 
 def test_shares_count_tokens():
     turned = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     x = torch.eye(2)
-    assert exercises.share_on_itself(x, x, x) == 1 and exercises.share_on_itself(x, x, turned) == 0
-    assert seconds.share_on_itself_2(x, x, turned) == 1
+    assert asked.share_on_itself(x, x, x) == 1 and asked.share_on_itself(x, x, turned) == 0
+    assert asked.share_on_itself_2(x, x, turned) == 1

@@ -7,10 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c13_todays_models import open_a_model, traps, wild_beams, wild_caches, wild_tiles
 from lesson_lib.heads import merge_heads, split_heads
 from lesson_lib.masks import causal
 from lesson_lib.positions import rotary
+from tests import code_of
+
+asked = code_of("c13_todays_models")
 
 
 def _normed_by_norm(x: Tensor, gain: Tensor) -> Tensor:
@@ -331,24 +333,24 @@ RIGHT = {
     "which_head_is_needed": ("c", "fewer than 10"),
     "longer_pieces": ("c", "fewer than 10"),
     "one_length_only": ("c", "fewer than 10"),
-    "head_weights": (_one_slice, open_a_model._all_heads, _head_by_hand),
+    "head_weights": (_one_slice, asked._all_heads, _head_by_hand),
     "never_seen_name": ("c", "over .9"),
     "read_early": (
         _read_with_linear,
-        open_a_model._read_by_hand,
+        asked._read_by_hand,
         lambda x, gain, table: torch.rsqrt(x.pow(2).mean(1, True) + 1e-6) * (x @ (table * gain).T),
     ),
     "which_layer": ("d", "behind layer 2"),
     "cut_the_brightest": ("c", "nearly .9"),
     "how_many_cuts": ("a", "two"),
     "row_to_carry": ("b", "that of the o"),
-    "logits_of": (_layer_by_einsum, traps._head_by_head, _layer_by_torch),
-    "read_prompt": (_prompt_token_by_token, wild_caches._prompt_at_once, _prompt_in_chunks),
+    "logits_of": (_layer_by_einsum, asked._head_by_head, _layer_by_torch),
+    "read_prompt": (_prompt_token_by_token, asked._prompt_at_once, _prompt_in_chunks),
     "read_window": (_window_token_by_token, _window_in_chunks, _window_with_a_short_cache),
-    "next_logits": (_padding_moved_away, wild_caches._text_by_text, _padding_hidden),
-    "best_beam": (_all_beams_anew, wild_beams._without_cache, _all_texts_at_the_end),
+    "next_logits": (_padding_moved_away, asked._text_by_text, _padding_hidden),
+    "best_beam": (_all_beams_anew, asked._without_cache, _all_texts_at_the_end),
     "windowed": (_windowed_token_by_token, _windowed_in_halves, _windowed_by_unfold),
-    "tiles_with_sink": (_sink_behind, wild_tiles._with_a_key_of_its_own, _less_than_all),
+    "tiles_with_sink": (_sink_behind, asked._with_a_key_of_its_own, _less_than_all),
     "where_it_turns_wrong": (
         {"x": torch.tensor([[0.0, 2.0], [1.0, 1.0]], device="cpu"), "start": 256},
         (torch.ones(1, 4, device="cpu"), 100_003),

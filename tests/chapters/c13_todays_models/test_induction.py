@@ -8,10 +8,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lesson_lib.chapters.c13_todays_models import exercises as asked
 from lesson_lib.chapters.c13_todays_models import figures, induction
 from lesson_lib.chapters.c13_todays_models.experiments import copying
-from lesson_lib.checks.engine import exercises
 from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.models.pretrained import cut, save_model
@@ -154,7 +152,3 @@ def test_the_call_in_real_work_runs(tmp_path):
     assert len(scope["weights"]) == 2
     for mine, theirs in zip(ours, scope["weights"], strict=True):
         assert_close(mine.cpu(), theirs.detach(), atol=1e-5, rtol=1e-4)
-
-
-def test_everything_asked_is_found():
-    assert {one.name for one in asked.EXERCISES} <= exercises().keys()

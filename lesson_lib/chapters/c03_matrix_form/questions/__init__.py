@@ -1,0 +1,1 @@
+"""What chapter 03 asks: words in Markdown, and beside them what of it is code."""

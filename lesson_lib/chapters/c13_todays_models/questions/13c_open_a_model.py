@@ -1,0 +1,141 @@
+"""What of the questions in 13c_open_a_model.md is code."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from lesson_lib.attention import attend
+from lesson_lib.checks.exercise import Case, Draw
+from lesson_lib.checks.inputs import drawn, table
+from lesson_lib.checks.questions import Code
+from lesson_lib.masks import causal
+from lesson_lib.positions import rotary
+
+
+def head_weights(
+    x: Float[Tensor, "n d"],
+    w_query: Float[Tensor, "h_dk d"],
+    w_key: Float[Tensor, "g_dk d"],
+    head: int,
+    d_k: int,
+) -> Float[Tensor, "n n"]:
+    shared = len(w_query) // len(w_key)
+    own, others = head * d_k, head // shared * d_k
+    q = x @ w_query[own : own + d_k].mT
+    k = x @ w_key[others : others + d_k].mT
+    q, k = rotary(q, pairing="half-split"), rotary(k, pairing="half-split")
+    return attend(q, k, k, mask=causal(len(x))).weights
+
+
+def _all_heads(x: Tensor, w_query: Tensor, w_key: Tensor, head: int, d_k: int) -> Tensor:
+    q, k = ((x @ w.mT).unflatten(-1, (-1, d_k)).transpose(0, 1) for w in (w_query, w_key))
+    k = k.repeat_interleave(len(q) // len(k), 0)
+    q, k = (rotary(t, pairing="half-split") for t in (q, k))
+    return attend(q, k, k, mask=causal(len(x))).weights[head]
+
+
+def _file(seed: int, n: int, h: int, g: int, head: int, d: int = 6, d_k: int = 4, draw: Draw = drawn) -> Case:
+    return {
+        "x": draw(seed, n, d), "w_query": draw(seed + 1, h * d_k, d), "w_key": draw(seed + 2, g * d_k, d),
+        "head": head, "d_k": d_k,
+    }  # fmt: skip
+
+
+def read_early(
+    x: Float[Tensor, "n d"],
+    gain: Float[Tensor, " d"],
+    table: Float[Tensor, "n_tokens d"],
+) -> Float[Tensor, "n n_tokens"]:
+    return F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT
+
+
+def _read_by_hand(x: Tensor, gain: Tensor, table: Tensor) -> Tensor:
+    normed = x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * gain
+    return torch.einsum("nd,td->nt", normed, table)
+
+
+def _rows(seed: int, n: int, d: int, n_tokens: int, by: float = 3.0, draw: Draw = drawn) -> Case:
+    gain = draw(seed + 1, d).abs() + 0.5
+    return {"x": by * draw(seed, n, d), "gain": gain, "table": draw(seed + 2, n_tokens, d)}
+
+
+def head_weights_2(
+    x: Float[Tensor, "n d"],
+    w_query: Float[Tensor, "h_dk d"],
+    w_key: Float[Tensor, "h_dk d"],
+    head: int,
+    d_k: int,
+    window: int,
+) -> Float[Tensor, "n n"]:
+    own = slice(head * d_k, (head + 1) * d_k)
+    q, k = rotary(x @ w_query[own].mT), rotary(x @ w_key[own].mT)
+    return attend(q, k, k, mask=causal(len(x), window=window)).weights
+
+
+def _head(seed: int, n: int, heads: int, head: int, window: int) -> Case:
+    return {
+        "x": drawn(seed, n, 6), "w_query": drawn(seed + 1, heads * 4, 6),
+        "w_key": drawn(seed + 2, heads * 4, 6), "head": head, "d_k": 4, "window": window,
+    }  # fmt: skip
+
+
+def read_early_2(
+    before: Float[Tensor, "n d"],
+    after: Float[Tensor, "n d"],
+    gain: Float[Tensor, " d"],
+    table: Float[Tensor, "n_tokens d"],
+) -> Float[Tensor, "n n_tokens"]:
+    early, late = (F.rms_norm(x, x.shape[-1:], gain, eps=1e-6) @ table.mT for x in (before, after))
+    return late - early
+
+
+def _two(seed: int, n: int, d: int, n_tokens: int) -> Case:
+    return {
+        "before": 2 * drawn(seed, n, d), "after": 3 * drawn(seed + 1, n, d),
+        "gain": drawn(seed + 2, d).abs() + 0.5, "table": drawn(seed + 3, n_tokens, d),
+    }  # fmt: skip
+
+
+CODE = {
+    "head_weights": Code(
+        solution=head_weights,
+        cases=(
+            lambda: [_file(1, 2, 1, 1, 0)],
+            lambda: [_file(11, 4, 4, 4, 2), _file(15, 5, 4, 4, 0)],
+            lambda: [_file(21, 5, 4, 2, 3), _file(25, 4, 4, 2, 1), _file(31, 4, 6, 1, 4)],
+        ),
+        reference=_all_heads,
+        hidden=lambda draw: [_file(41, 5, 6, 3, 4, draw=draw), _file(51, 4, 8, 2, 5, d=4, d_k=2, draw=draw)],
+    ),
+    "head_weights_2": Code(
+        solution=head_weights_2,
+        cases=(
+            lambda: [_head(1, 3, 1, 0, 9)],
+            lambda: [_head(5, 5, 3, 2, 2), _head(9, 4, 2, 0, 1)],
+        ),
+    ),
+    "read_early": Code(
+        solution=read_early,
+        cases=(
+            lambda: [
+                {
+                    "x": table([[3, 4]]),
+                    "gain": torch.ones(2, device="cpu"),
+                    "table": table([[1, 0], [0, 1]]),
+                }
+            ],
+            lambda: [_rows(3, 1, 4, 7), _rows(5, 3, 4, 7)],
+            lambda: [_rows(7, 5, 6, 3), _rows(9, 2, 4, 3, by=1e-3)],
+        ),
+        reference=_read_by_hand,
+        hidden=lambda draw: [_rows(21, 4, 6, 5, draw=draw), _rows(31, 2, 8, 9, draw=draw)],
+    ),
+    "read_early_2": Code(
+        solution=read_early_2,
+        cases=(
+            lambda: [_two(1, 1, 4, 3)],
+            lambda: [_two(5, 4, 6, 5)],
+        ),
+    ),
+}
