@@ -12,6 +12,7 @@ have no hints, no solutions, no pictures that answer, and numbers of each studen
 rules by which class/nbgrader_config.py turns a graded notebook into feedback: what a student may see.
 """
 
+import argparse
 import hashlib
 import importlib.util
 import logging
@@ -59,10 +60,22 @@ SUMMARY = """<details><summary>中文摘要 · Chinese</summary>
 </details>"""
 
 
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
+    parser.add_argument(
+        "--unaided",
+        action="store_true",
+        help="without hints and solutions, with numbers of each student's own; a folder of its own",
+    )
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="default: build/assignments, build/unaided")
+    parser.add_argument("--seed", type=int, help="of the hidden tests (default: drawn once, and kept)")
+
+
 def main(
     names: Sequence[str] = (),
     *,
-    to: Path = Path("build/assignments"),
+    to: Path | None = None,
     seed: int | None = None,
     unaided: bool = False,
 ) -> int:
@@ -71,7 +84,7 @@ def main(
     What students handed in and what was graded in `to` stays. Without `seed`, the hidden tests keep the seed
     in `to`/seed.txt; the first time it is drawn, so that nobody can know it from the repository.
     """
-    to = Path(to).resolve()
+    to = Path(to or ROOT / "build" / ("unaided" if unaided else "assignments")).resolve()
     if to.is_relative_to(ROOT / "notebooks"):
         print(
             f"assignments are not made in {to.name}, among the course's notebooks; give --to another folder"

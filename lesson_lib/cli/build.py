@@ -11,6 +11,7 @@ its source (and of how many equal ones stand before it); execution counts 1..n; 
 error; a stored output that nbval finds equal to the new one is kept.
 """
 
+import argparse
 import ast
 import os
 import re
@@ -195,8 +196,29 @@ def check(names: Sequence[str] = (), *, root: Path = ROOT) -> int:
     return 1 if wrong else 0
 
 
-def main(names: Sequence[str] = (), *, fresh: bool = False, root: Path = ROOT) -> int:
-    """Build the notebooks one after the other; 0 where all were built, 1 after a sentence for each other."""
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="02 (a chapter), 02a (a part), a full name (default: all)"
+    )
+    parser.add_argument(
+        "--check",
+        dest="checks",
+        action="store_true",
+        help="build nothing; fail where a notebook differs from its source",
+    )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="take every new picture, also where the text beside it is the same",
+    )
+
+
+def main(names: Sequence[str] = (), *, fresh: bool = False, checks: bool = False, root: Path = ROOT) -> int:
+    """Build the notebooks one after the other; 0 where all were built, 1 after a sentence for each other.
+    With `checks` they are looked at alone."""
+    if checks:
+        return check(names, root=root)
     try:
         chosen = targets(names, root=root)
     except BuildError as error:

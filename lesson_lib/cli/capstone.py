@@ -1,9 +1,19 @@
 """`python -m lesson_lib capstone`: the learner's own Transformer, judged stage by stage, and a page at the
 end."""
 
+import argparse
 from pathlib import Path
 
 from lesson_lib.cli import lab
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="default: work/capstone.py")
+    parser.add_argument("--stage", dest="only", type=int, choices=range(1, 6), help="this stage alone")
+    parser.add_argument(
+        "--no-training", dest="trains", action="store_false", help="a page without the training"
+    )
 
 
 def main(file: Path | None = None, *, only: int | None = None, trains: bool = True) -> int:

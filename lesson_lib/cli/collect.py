@@ -6,6 +6,7 @@ read; what was collected before is replaced where the student has gone on since.
 could lead to what only the instructor may read.
 """
 
+import argparse
 import os
 import stat
 from collections.abc import Sequence
@@ -14,7 +15,21 @@ from pathlib import Path
 
 from lesson_lib.cli.copies import ASSIGNMENTS, digest
 
+ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 50 * 2**20  # bytes of a notebook
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="03_matrix_form or 03 (default: all)")
+    parser.add_argument("--homes", type=Path, default=ROOT / "class" / "data" / "homes", metavar="FOLDER")
+    parser.add_argument(
+        "--to",
+        type=Path,
+        default=ROOT / "build" / "assignments",
+        metavar="FOLDER",
+        help="the folder of make assignments",
+    )
 
 
 def main(names: Sequence[str] = (), *, homes: Path, to: Path) -> int:

@@ -1,6 +1,7 @@
 """`python -m lesson_lib doctor`: a look at machine and installation, a sentence each, with a repair where
 needed."""
 
+import argparse
 import importlib.util
 import os
 import platform
@@ -164,6 +165,11 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     notebooks,
 )
 WITH_TORCH = (device, home)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    del parser  # it takes none
 
 
 def main(*, brief: bool = False) -> int:

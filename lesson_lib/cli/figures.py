@@ -1,5 +1,6 @@
 """The figures on disk: drawn by code, the same bytes every time."""
 
+import argparse
 import io
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from lesson_lib.positions import sinusoidal
 from lesson_lib.trace import example, seven_steps
 
 FRAME_MS = 1600
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def all_pictures() -> dict[str, Picture]:
@@ -63,6 +66,17 @@ def film() -> bytes:
         file, format="GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False
     )
     return file.getvalue()
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument("--to", type=Path, default=ROOT / "figures", metavar="FOLDER")
+
+
+def main(*, to: Path) -> int:
+    """Draw all figures; 0."""
+    write_all(to)
+    return 0
 
 
 def write_all(folder: Path | str) -> list[Path]:

@@ -1,6 +1,7 @@
 """`make handouts`: what is printed for a room as one page with its formulas, and as a PDF where there is a
 Chromium or Chrome."""
 
+import argparse
 import html
 import re
 import subprocess
@@ -34,6 +35,14 @@ document.querySelectorAll("thead").forEach((e) => e.textContent.trim() || e.remo
 document.querySelectorAll("details").forEach((e) => { e.open = true; });
 document.querySelectorAll("table").forEach((e) => e.rows.length <= 9 && e.classList.add("small"));
 """
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="such as worksheet or test_a (default: the room's)"
+    )
+    parser.add_argument("--to", type=Path, default=ROOT / "build" / "handouts", metavar="FOLDER")
 
 
 def main(names: Sequence[str] = (), *, to: Path = Path("build/handouts")) -> int:

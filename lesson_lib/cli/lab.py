@@ -7,6 +7,7 @@ date (it may have been run; outputs come back with a run). Where a notebook
 leaves the course, its copy moves to work/first_edition/ if nobody has changed it, and else stays.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -147,6 +148,22 @@ def port_problem(port: int) -> str | None:
                 f"Port {port} cannot be used ({error.strerror}); leave --port out, and a free one is taken."
             )
     return None
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument(
+        "first", nargs="?", metavar="NAME", help="which notebook to open first, such as 02a or sources"
+    )
+    parser.add_argument(
+        "--port", type=int, default=None, help="a port of your choice (default: the first free one from 8888)"
+    )
+    parser.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="print the address, open no browser"
+    )
+    parser.add_argument(
+        "--copy-only", action="store_true", help="copy what is missing into work/, start nothing"
+    )
 
 
 def main(

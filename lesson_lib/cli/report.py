@@ -1,5 +1,6 @@
 """What a class has done, from the files of export_progress(): one HTML page that loads nothing."""
 
+import argparse
 import csv
 import os
 import re
@@ -79,6 +80,14 @@ class Part:
 
 class OldExport(ValueError):
     """A file of the first edition, which says too little."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="with a file for each learner, in it or below"
+    )
+    parser.add_argument("--to", type=Path, metavar="FILE", help="default: FOLDER/report.html")
 
 
 def main(folder: Path, *, to: Path | None = None) -> int:

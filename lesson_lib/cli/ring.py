@@ -1,12 +1,24 @@
 """`python -m lesson_lib ring`, started by torchrun: each process makes its own tokens, attends to all of them
 in a ring, and says what it took."""
 
+import argparse
 import os
 import sys
 
 ALL = 8192  # up to so many tokens all queries are compared with one process's attention, else the first FEW
 FEW = 1024
 START = "torchrun --standalone --local-addr localhost --nproc-per-node 4 -m lesson_lib ring"
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument(
+        "--tokens", type=int, default=8192, metavar="N", help="of all processes together (default: 8192)"
+    )
+    parser.add_argument("--heads", type=int, default=4, metavar="H", help="default: 4")
+    parser.add_argument("--width", type=int, default=64, metavar="D", help="of each head (default: 64)")
+    parser.add_argument("--causal", action="store_true", help="no token looks at a later one")
+    parser.add_argument("--backward", action="store_true", help="gradients, too")
 
 
 def main(*, tokens: int, heads: int, width: int, causal: bool, backward: bool) -> int:

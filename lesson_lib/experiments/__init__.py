@@ -11,6 +11,7 @@ A module whose seconds belong to one device says so: `DEVICE = "cpu"` is run the
 device.
 """
 
+import argparse
 import importlib
 import json
 import platform
@@ -84,6 +85,11 @@ def gpu_name() -> str:
     if kind == "cuda":
         return torch.cuda.get_device_name()
     return "an Apple GPU" if kind == "mps" else f"a GPU of the kind {kind}"
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument("chosen", nargs="*", metavar="NAME", help="default: all")
 
 
 def main(chosen: list[str] | None = None) -> int:

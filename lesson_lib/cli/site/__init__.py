@@ -6,6 +6,7 @@ stands in a page is what is stored in its notebook; only for an explorer's recor
 run (states.py), once for each change of them.
 """
 
+import argparse
 import os
 import re
 import shutil
@@ -51,6 +52,18 @@ class Lesson:
     def asks(self) -> str:
         """The question as a title."""
         return self.question[:1].upper() + self.question[1:]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument("--to", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
+    parser.add_argument(
+        "--still",
+        dest="record",
+        action="store_const",
+        const=(),
+        help="run no cell: explorers are pictures (1 minute instead of 4)",
+    )
 
 
 def main(

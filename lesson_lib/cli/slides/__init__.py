@@ -1,6 +1,7 @@
 """`make slides`: every built part, or a plan's sessions, as reveal.js slides that need no network, with notes
 to speak from."""
 
+import argparse
 import html
 import re
 import shutil
@@ -30,6 +31,17 @@ ASSETS = {
 
 class SlidesError(Exception):
     """Slides that cannot be made, in one sentence with the repair."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` the options of `main`."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="02 (a chapter), 02a (a part), a full name (default: all)"
+    )
+    parser.add_argument(
+        "--plan", default="", help="a deck for each session of a plan: half-day, two-days, eight-weeks"
+    )
+    parser.add_argument("--to", type=Path, default=ROOT / "build" / "slides", metavar="FOLDER")
 
 
 def main(names: Sequence[str] = (), *, plan: str = "", to: Path = Path("build/slides")) -> int:
