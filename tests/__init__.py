@@ -10,9 +10,13 @@ from beartype import BeartypeConf, beartype
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 
-def code_of(chapter: str) -> SimpleNamespace:
-    """Everything that the code beside a chapter's questions defines, by its name."""
+def code_of(chapter: str, *stems: str) -> SimpleNamespace:
+    """What the code beside a chapter's questions defines, by its name; of these files alone, where some are
+    given. Names that stand for different things in different files are left out."""
     folder = Path(__file__).parents[1] / "lesson_lib" / "chapters" / chapter / "questions"
-    stems = [path.stem for path in sorted(folder.glob("[!_]*.py"))]
-    modules = [import_module(f"lesson_lib.chapters.{chapter}.questions.{stem}") for stem in stems]
-    return SimpleNamespace(**{name: value for module in modules for name, value in vars(module).items()})
+    stems = stems or tuple(path.stem for path in sorted(folder.glob("[!_]*.py")))
+    held: dict[str, list] = {}
+    for stem in stems:
+        for name, value in vars(import_module(f"lesson_lib.chapters.{chapter}.questions.{stem}")).items():
+            held.setdefault(name, []).append(value)
+    return SimpleNamespace(**{name: v[0] for name, v in held.items() if all(x is v[0] for x in v)})

@@ -1,5 +1,5 @@
-"""Answers that every exercise must take, and wrong ones to open questions, by exercise; each chapter's stand
-beside its tests."""
+"""Answers that every exercise must take, and wrong ones to open questions, by exercise; functions and texts
+stand beside each chapter's tests, and the rest beside the questions."""
 
 import ast
 from collections import Counter
@@ -9,11 +9,20 @@ from inspect import isbuiltin
 from pathlib import Path
 from typing import Any
 
+from lesson_lib.checks.engine import exercises
 from lesson_lib.checks.inputs import source_of
+from lesson_lib.checks.short import Choice, Number
 
 _PATHS = sorted(Path(__file__).parent.glob("chapters/*/right_answers.py"))
 _CHAPTERS = [import_module(f"tests.chapters.{path.parent.name}.right_answers") for path in _PATHS]
-RIGHT = {name: answers for chapter in _CHAPTERS for name, answers in chapter.RIGHT.items()}
+_SHORT = {  # what is answered in short says itself what is right, and in which other ways
+    name: (asked.answer, f"({asked.answer.upper()})", asked.options[asked.answer])
+    if isinstance(asked, Choice)
+    else (asked.value, asked.answer, *asked.also)
+    for name, asked in exercises().items()
+    if isinstance(asked, Choice | Number)
+}
+RIGHT = _SHORT | {name: answers for chapter in _CHAPTERS for name, answers in chapter.RIGHT.items()}
 WRONG = {name: texts for chapter in _CHAPTERS for name, texts in getattr(chapter, "WRONG", {}).items()}
 
 _SAME = {  # one operation, however it is spelled

@@ -328,7 +328,7 @@ def test_source_of_gives_the_text_of_a_function():
 def test_what_learners_write_is_what_the_library_does():
     from lesson_lib import positions
 
-    asked = code_of("c05_positional_encoding")
+    asked = code_of("c05_positional_encoding", "exercises")
 
     places, x, w = torch.arange(3.0, 10.0), torch.randn(2, 7, 6), positions.frequencies(6).float()
     torch.testing.assert_close(asked.waves(places, 6), positions.sinusoidal(10, 6)[3:])
@@ -339,7 +339,7 @@ def test_what_learners_write_is_what_the_library_does():
 def test_what_learners_write_in_lesson_06_is_what_the_library_does():
     from lesson_lib import blocks
 
-    asked = code_of("c06_transformer")
+    asked = code_of("c06_transformer", "exercises")
 
     x, norm = torch.randn(2, 5, 7), blocks.LayerNorm(7)
     torch.testing.assert_close(asked.norm_of_tokens(x, norm.weight, norm.bias, norm.eps), norm(x))
@@ -357,7 +357,7 @@ def test_what_learners_write_in_lesson_07_is_what_the_library_does():
 
     from lesson_lib import convolution
 
-    asked = code_of("c07_attention_vs_cnn")
+    asked = code_of("c07_attention_vs_cnn", "exercises")
     from lesson_lib.chapters.c07_attention_vs_cnn.vit import patchify
 
     x, conv = torch.randn(1, 2, 5, 7), nn.Conv2d(2, 3, 3, padding=1, bias=False)
@@ -386,7 +386,7 @@ def test_the_field_of_lesson_07_is_what_gradients_say():
 def test_what_learners_write_in_lesson_08_is_what_the_library_does():
     from lesson_lib import linear
 
-    asked = code_of("c08_attention_vs_rnn")
+    asked = code_of("c08_attention_vs_rnn", "exercises")
     from lesson_lib.recurrent import Recurrent, State
 
     layer, x, state = Recurrent("GRU", 5, 3), torch.randn(2, 5), torch.randn(2, 3)
@@ -433,7 +433,7 @@ def test_the_costs_and_states_of_lesson_08_are_what_torch_counts():
 
 
 def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
-    asked = code_of("c08_attention_vs_rnn")
+    asked = code_of("c08_attention_vs_rnn", "exercises")
 
     found = asked.units_on_the_way()
     numbers = [int(part) for part in re.findall(r"\b\d+\b", EXERCISES["way_to_the_last"].options["c"])]
@@ -442,7 +442,7 @@ def test_the_ways_of_lesson_08_are_those_of_the_right_letter():
 
 
 def test_the_rounds_of_lesson_08_are_counted():
-    asked = code_of("c08_attention_vs_rnn")
+    asked = code_of("c08_attention_vs_rnn", "exercises")
 
     a, b = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
     assert asked.longest_chain(asked.states_at_once(a, b)) == 6
@@ -452,7 +452,7 @@ def test_the_rounds_of_lesson_08_are_counted():
 def test_what_learners_write_in_lesson_10_is_what_the_library_does():
     from lesson_lib import graphs, masks
 
-    asked = code_of("c10_graph_attention")
+    asked = code_of("c10_graph_attention", "exercises")
 
     for n, radius in ((7, 2), (5, 11), (3, 0), (1, 4)):
         assert torch.equal(masks.from_edges(asked.path_edges(n, radius), n), masks.window(n, radius))
@@ -498,7 +498,7 @@ def test_the_node_of_lesson_10_gets_what_attend_gives():
 
 
 def test_the_lonely_node_of_lesson_10_is_what_three_programs_say():
-    asked = code_of("c10_graph_attention")
+    asked = code_of("c10_graph_attention", "exercises")
 
     found = [weights[-1] for weights in asked.three_programs().values()]
     for row, right in zip(found, (0.2, 0.2, 0.0), strict=True):
@@ -556,7 +556,7 @@ def test_an_odd_answer_of_lesson_10_gets_a_sentence(name, answer):
 def test_what_learners_write_in_lesson_09_is_what_the_library_does():
     from lesson_lib import masks, measure, truncated
 
-    asked = code_of("c09_truncated_attention")
+    asked = code_of("c09_truncated_attention", "exercises")
 
     n, radius = 23, 3
     q, k, v = torch.randn(n, 5), torch.randn(n, 5), torch.randn(n, 2)
@@ -580,7 +580,7 @@ def test_what_learners_write_in_lesson_09_is_what_the_library_does():
 
 
 def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
-    asked = code_of("c09_truncated_attention")
+    asked = code_of("c09_truncated_attention", "exercises")
 
     table = torch.empty(6, 360_000, 360_000, device="meta")
     assert table.nbytes / 2**30 == pytest.approx(EXERCISES["table_for_an_hour"].value)
@@ -604,7 +604,7 @@ def test_the_numbers_of_lesson_09_are_what_tensors_and_masks_say():
 def test_what_learners_write_in_lesson_11_is_what_the_library_does():
     from lesson_lib import efficient, heads
 
-    asked = code_of("c11_efficient_attention")
+    asked = code_of("c11_efficient_attention", "exercises")
 
     n, m, d_k, d_v = 3, 11, 5, 2
     query, key, value = torch.randn(n, d_k), torch.randn(m, d_k), torch.randn(m, d_v)
@@ -651,7 +651,7 @@ def test_the_numbers_of_lesson_11_are_what_tensors_say():
 
 
 def test_the_methods_of_lesson_11_are_those_of_the_right_letter():
-    asked = code_of("c11_efficient_attention")
+    asked = code_of("c11_efficient_attention", "exercises")
 
     found, letters = (
         asked.what_they_can(),
@@ -761,7 +761,7 @@ def test_a_repair_of_near_blocks_that_changes_nothing_is_called_so(condition, st
 
 
 def test_the_tables_of_lesson_01_are_those_that_are_judged():
-    asked = code_of("c01_history")
+    asked = code_of("c01_history", "exercises")
 
     text = (SOURCES / "exercises/01_history.py").read_text("utf-8")
     rows = [[cell.strip(" *") for cell in line[3:-1].split("|")] for line in re.findall(r"# \|.*\|", text)]

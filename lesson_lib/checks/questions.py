@@ -11,7 +11,7 @@ that a first line names: `code: traps, wild_tiles`. A block reads
     What is asked, in one paragraph.
 
     a) a wrong option — why it is wrong     b) the right one ✓          a choice
-    = 12 * 4                                                            a number, as an expression
+    = 12 * 4                                (a second line: also right) a number, as an expression
     1. a stage — what a failure in it means                             a function to write
     catch the beginning of a slip                                       inputs on which a function fails
     + what a good answer says                                           an open answer
@@ -240,7 +240,7 @@ def _choice(block: _Block, words: Mapping[str, Any]) -> Choice:
 
 
 def _number(block: _Block, words: Mapping[str, Any]) -> Number:
-    answer, slips = block.one("answer"), {}
+    (answer, *also), slips = block.all("answer"), {}
     for text in block.all("slip"):
         wrong, _, said = text.partition(" — ")
         slips[said] = wrong
@@ -251,7 +251,7 @@ def _number(block: _Block, words: Mapping[str, Any]) -> Number:
     assert value is not None
     within = {"tolerance": float(block.one("within"))} if "within" in block.items else {}
     whole = int(value) if value.is_integer() else value
-    return Number(**words, **within, answer=answer, value=whole, slips=slips)
+    return Number(**words, **within, answer=answer, also=tuple(also), value=whole, slips=slips)
 
 
 def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Number:
@@ -266,7 +266,7 @@ def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Num
     changed |= {"hints": tuple(items["hint"])} if "hint" in items else {}
     changed |= {"title": block.title} if block.title else {}
     changed |= {"tolerance": made.tolerance} if "within" in items else {}
-    return replace(first, answer=made.answer, value=made.value, slips=made.slips, **changed)
+    return replace(first, answer=made.answer, also=made.also, value=made.value, slips=made.slips, **changed)
 
 
 def _filled(text: str, names: Mapping[str, Any]) -> str:

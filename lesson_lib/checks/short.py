@@ -19,9 +19,10 @@ NEGATION = r"\bnot?\b|n't\b|\bnever\b|\bnothing\b|\bneither\b|\bwrong\b|\brather
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Number(Exercise):
     """A number to find by hand, typed as a number or as an expression such as '12 * 34' or 'exp(2) / 3';
-    `answer` is such an expression."""
+    `answer` is such an expression, `also` others that are right."""
 
     answer: str
+    also: tuple[str, ...] = ()
     value: float | int
     tolerance: float = 2e-3
 

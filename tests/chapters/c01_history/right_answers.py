@@ -49,11 +49,6 @@ def _joined(state: Tensor, read: Tensor, w_query: Tensor, w_key: Tensor, v: Tens
 
 
 RIGHT = {
-    "same_word": ("c", "no"),
-    "best_on_cut": ("d", "attention"),
-    "without_order": ("b", "between one word and window 1"),
-    "did_away": ("a", "that of cut alone"),
-    "padding_counts": ("24 / 36", 2 / 3),
     "most_right": (
         lambda counts: torch.stack([row.max() for row in counts]).sum() / counts.sum(),
         lambda c: (c.sum(-1) / c.sum()) @ (c.max(dim=1).values / c.sum(-1)),
@@ -67,21 +62,11 @@ RIGHT = {
             & (torch.arange(n) <= torch.arange(n)[:, None] + radius)
         ),
     ),
-    "which_letters": ("b", "märz"),
-    "all_the_same": ("b", "are all the same"),
-    "wholly_right": ("c", "hardly any"),
-    "what_it_shows": ("c", "C"),
-    "june_or_july": ("c", "the l"),
     "one_place": (
         lambda n, m: (torch.arange(m) == m - 1).expand(n, m),
         lambda n, m: torch.tensor([[j + 1 == m for j in range(m)] for _ in range(n)]),
         lambda n, m: torch.cat([torch.zeros(n, m - 1), torch.ones(n, 1)], dim=1).bool(),
     ),
-    "how_often_33": ("a", "never"),
-    "estimate_left": (5, "1 / 0.2"),
-    "who_moves_the_eye": ("a", "learned, random, centre"),
-    "small_batches": ("b", "random"),
-    "which_sample": ("b", "0"),
     "nudge": (
         asked._by_autograd,
         lambda place, mean, std, reward, baseline: (
@@ -139,8 +124,6 @@ RIGHT = {
         ).sum(0),
         _joined,
     ),
-    "word_before": (0.84, "21 / 25", "84 %"),
-    "read_alignment": ("a", "A)"),
     "what_they_miss": (
         (
             "The window is too small: did is ten words away from cut. The RNN has not read the word after"

@@ -14,12 +14,6 @@ class _Layer(torch.nn.Module):
 
 
 RIGHT = {
-    "ann_share": ("b", "B"),
-    "plus_or_times": ("c", "only multiplying"),
-    "query_of_zeros": ("b", "(b)"),
-    "score_by_hand": (4, "1 * 4 + 0 * 4 + 2 * 0"),
-    "padding_share": ("c", "71 %"),
-    "ann_first": ("b", "[1, -1]"),
     "soft_look_up": (
         lambda query, key, value: (value.T @ torch.softmax(key @ query.T, 0)).T,
         lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0),
@@ -32,11 +26,6 @@ RIGHT = {
         lambda scores, real: (w := scores.softmax(-1) * real[:, None]) / w.sum(-1, keepdim=True),
         lambda scores, real: F.softmax(scores.masked_fill(real.logical_not().unsqueeze(1), -1e9), dim=2),
     ),
-    "who_learns": ("b", "B)"),
-    "growth": ("b", "grows to 16 times"),
-    "who_is_heard": ("c", "half of them nearly 0, a few very long"),
-    "what_mends": ("b", "starting with queries and keys a quarter as long"),
-    "copies": ("b", "8"),
     "slopes": (
         lambda weights: torch.diag_embed(weights) - torch.outer(weights, weights),
         lambda w: torch.stack([w[i] * (torch.eye(len(w))[i] - w) for i in range(len(w))]),
@@ -72,9 +61,6 @@ RIGHT = {
         ),
         lambda q, k, wq, wk, v: F.linear(torch.tanh((q @ wq).unsqueeze(1) + k @ wk), v[None]).squeeze(-1),
     ),
-    "score_ratio": (7.389, "e**2", "exp(12) / exp(10)"),
-    "unscaled_picture": ("b", " B ) "),
-    "score_variance": (144, "16 * 9", "16 * (5 * 5 - 4 * 4)"),
     "why_the_root": (
         (
             "The variance of the score grows with d_k, so large widths give one-hot weights without gradient;"

@@ -18,12 +18,6 @@ def _in_rows(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "table_shape": ("b", "(64, 8, 8)"),
-    "no_matrices": ("c", "no"),
-    "where_written": ("a", "guest with guest"),
-    "zeros_after": ("b", "yes, a little"),
-    "top_left": ("b", "only the first"),
-    "one_by_one": ("b", "a bit more than half"),
     "self_attention": (
         lambda x, w_q, w_k, w_v: torch.nn.functional.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v),
         lambda x, w_q, w_k, w_v: (
@@ -59,9 +53,6 @@ RIGHT = {
             _in_rows(*(torch.cat([W_q, W_k, W_v]) @ I).T.split((len(W_q), len(W_k), len(W_v)), 1)).T
         ),
     ),
-    "learned_numbers": (131072, "512 * (64 + 64 + 128)", "2 * 512 * 64 + 512 * 128"),
-    "bright_picture": ("a", "A)"),
-    "regrouped_cost": (64, "4096 / 64", "(2 * 4096**2 * 64) / (2 * 4096 * 64**2)"),
     "why_not_regroup": (
         (
             "Softmax is not linear, it needs a whole row of scores first; with a product of features phi(q)"

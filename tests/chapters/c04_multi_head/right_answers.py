@@ -15,11 +15,6 @@ def _blocks(x: Tensor, n_heads: int) -> Tensor:
 
 
 RIGHT = {
-    "four_pairs": ("c", "at most three"),
-    "view_alone": ("b", "token 0, and half of token 1"),
-    "by_hand": ("a", "what is it"),
-    "who_asks": ("c", "not at all"),
-    "torch_says": ("b", "the future only"),
     "several_heads": (
         lambda q, k, v, w_output, h: sum(
             attend(*parts).output @ block
@@ -82,8 +77,6 @@ RIGHT = {
         lambda a, p: torch.logical_or(a[None, None], p[:, None, None]).logical_not(),
         lambda a, p: ~torch.stack([a | row for row in p]).unsqueeze(1),
     ),
-    "eight_heads": (1048576, "8 * 3 * 512 * 64 + 512 * 512", "2**20"),
-    "three_back": ("a", " A) "),
     "why_two_heads": (
         (
             "The output is a point on the segment from v_x to v_y, one number p. Each read-out is a threshold"

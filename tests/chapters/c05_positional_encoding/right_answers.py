@@ -48,15 +48,6 @@ def _by_assignment(outputs: Tensor, order: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "dog_in_both": ("a", "yes"),
-    "shuffled_points": ("a", "stays exactly the same"),
-    "slowest_clock": ("b", "what is far looks equally far"),
-    "codes_on_points": ("c", "half as often"),
-    "one_matrix": ("a", "p_405"),
-    "swapped_sign": ("b", "to p_35"),
-    "either_side": ("c", "neither"),
-    "random_between": ("c", "no"),
-    "same_words": ("b", "constant along each diagonal"),
     "one_clock": (
         lambda angle: rotation(angle.item(), 2),
         lambda angle: torch.linalg.matrix_exp(angle * table([[0.0, 1.0], [-1.0, 0.0]])),
@@ -71,11 +62,6 @@ RIGHT = {
             + t.sin() * x.flip(-1) * table([-1.0, 1.0])
         ),
     ),
-    "learned_at_128": (0.28, "35 / 125"),
-    "striped": ("b", "Shaw, ALiBi, rotary"),
-    "who_survives": ("b", "Shaw"),
-    "stretched_near": ("c", "6 %, a guess"),
-    "stretched_far": ("a", "nearly always"),
     "alibi_bias": (
         lambda n, slope: slope * alibi(n, 8)[0] / 0.5,
         lambda n, slope: table([[-slope * abs(i - j) for j in range(n)] for i in range(n)]),
@@ -134,9 +120,6 @@ RIGHT = {
         lambda i, j, r: torch.where((far := j - i[:, None]) > r, 2 * r, torch.where(far < -r, 0, far + r)),
     ),
     "turned": (asked._token_by_token, _as_complex_numbers, _even_and_odd),
-    "wavelength": ("200 * pi", 628.3185, "2 * pi * 10000**(8 / 16)"),
-    "shaw_numbers": (544, "2 * (2 * 8 + 1) * 16", "17 * 16 + 17 * 16"),
-    "code_products": ("a", "(A)"),
     "why_no_order": (
         (
             "Every token is projected with the same matrices, and each output is a sum over all keys, which"

@@ -109,10 +109,6 @@ def _all_texts_at_once(model: asked.Sublayer, before: Tensor, other: int) -> Ten
 
 
 RIGHT = {
-    "alike": ("b", "nearly all the same way"),
-    "standard_token": ("-3 / sqrt(5)", -1.34, "-1.3416"),
-    "attention_share": ("a", "a third"),
-    "twelve_layers": ("c", "before the sub-layer"),
     "encoder_layer": (
         asked._right_encoder,
         lambda x, attention, feed_forward, norms: norms[1](
@@ -136,10 +132,6 @@ RIGHT = {
         ),
         _added_up,
     ),
-    "who_looks": ("c", "(11, 20)"),
-    "padded_loss": ("b", "too low"),
-    "passes": (100, "100", "50 * 2"),
-    "without_mask": ("c", "lower loss, and no translation at all"),
     "next_character_loss": (
         asked._right_loss,
         lambda model, source, lengths, target: torch.nn.functional.cross_entropy(
@@ -181,10 +173,6 @@ RIGHT = {
             ]
         ),
     ),
-    "wrong_start": ("b", "a year that begins with 1, then the right month and day"),
-    "rows_of_a_date": (66, "11 * 12 / 2"),
-    "likeliest": (0.24, "0.6 * 0.4"),
-    "which_rows": ("b", "the first only"),
     "best_continuations": (
         asked._right_continuations,
         lambda total, logs: torch.stack(
@@ -198,11 +186,6 @@ RIGHT = {
             -1,
         ),
     ),
-    "questions_at_once": ("b", "63"),
-    "no_positions": ("c", "about 3.5"),
-    "which_heat": ("c", "none"),
-    "at_zero": ("b", "the same words again and again"),
-    "one_query": ("b", "the first key only"),
     "next_loss": (
         lambda logits, tokens: torch.nn.functional.cross_entropy(
             logits[:, :-1].transpose(1, 2), tokens[:, 1:]
@@ -219,10 +202,6 @@ RIGHT = {
         lambda logits, t: ((logits - logits.max(-1, keepdim=True).values) / max(t, 1e-9)).softmax(-1),
         _powers,
     ),
-    "two_neighbours": ("a", "is"),
-    "how_many_masks": ("c", "120 and 150"),
-    "blind_one_head": ("c", "about 10"),
-    "third_seed": ("c", "about 95"),
     "hide_words": (
         lambda words, chosen, fate, other: torch.where(
             chosen & (fate < 0.8), 1, torch.where(chosen & (fate >= 0.8) & (fate < 0.9), other, words)
@@ -287,12 +266,6 @@ RIGHT = {
             / p.sum(-1, keepdim=True)
         ),
     ),
-    "decoder_numbers": (
-        2130,
-        "2 * 4 * 10**2 + (10*60 + 60) + (60*10 + 10) + 3 * (10 + 10)",
-        "8*10^2 + 2*10*60 + 60 + 7*10",
-    ),
-    "stream_curve": ("a", " (A)"),
     "why_training_differs": (
         (
             "Teacher forcing puts the correct words before every position, so all losses are computed in"

@@ -140,14 +140,6 @@ def _one_query(patches: Tensor, class_token: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "enough_heads": ("c", "no number is enough"),
-    "edge_heads": ("b", "two"),
-    "four_for_four": ("b", "some are found"),
-    "arrows": ("b", "about 75 %"),
-    "which_widths": ("b", "9 and 17"),
-    "gamma_moves": ("b", "gamma alone"),
-    "who_agrees": ("b", "with attention, and with the wide convolution"),
-    "without_matching": ("b", "objects that stand alone, and hardly any others"),
     "place_attention": (
         lambda x, w_q, w_k, w_v, gamma: code._block_by_attend(x, w_q / len(w_q) ** 0.5, w_k, w_v, gamma),
         lambda x, w_q, w_k, w_v, gamma: (
@@ -169,10 +161,6 @@ RIGHT = {
         ),
         _none_but,
     ),
-    "patch_table": ("c", "65,536"),
-    "thousand_pairs": ("b", "the CNN nearly always, the ViT less often"),
-    "two_curves": ("c", "nothing yet about the models"),
-    "shuffled_rule": ("c", "no number is enough"),
     "cut_patches": (
         lambda picture, side: code._unfolded(picture[None, None], side)[0],
         lambda picture, side: patchify(picture[None, None], side)[0],
@@ -211,8 +199,6 @@ RIGHT = {
     "patch_rows": (code._unfolded, _slice_by_slice, _by_convolution),
     "sagan_block": (_block(), code._block_by_attend, _block_of_columns, _block_of_convolutions),
     "cheapest_match": (_hungarian, code._cheapest, _recursively),
-    "pixels_seen": (81, "9 * 9", "(2 * (2 * 1 + 1) + 3) ** 2", "(1 + 2 + 2 + 4)^2"),
-    "token_view": ("a", " (A)"),
     "why_no_convolution": (
         (
             "Both dark pixels ask the same query of the same keys, so every head gives them equal outputs,"

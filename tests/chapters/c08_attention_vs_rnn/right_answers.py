@@ -163,18 +163,12 @@ def _token_by_token(key: Tensor, value: Tensor, gate: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "trained_near": ("c", "all, or nearly all"),
     "lstm_step": (_gates_first, _by_lstm_cell, _by_hand),
     "way_back": (
         _backwards,
         lambda u, states: u ** (len(states) - 1) * torch.prod(1 - states[1:].square()),
         lambda u, states: torch.tensor(math.prod(u * (1 - h**2) for h in states[1:].tolist())),
     ),
-    "kept_and_heard": ("c", "less than a billionth"),
-    "gates_opened": ("b", "is right"),
-    "one_look": ("c", "is right"),
-    "whose_clock": ("c", "attention"),
-    "stack_of_seven": ("c", "7 and 7"),
     "rnn_stages": (
         lambda n, d, rows: torch.tensor([float(n * rows * d**2)] + n * [float(rows * d**2)]),
         lambda n, d, rows: (rows * d * d * torch.ones(n + 1, dtype=torch.float64)).index_fill_(
@@ -189,22 +183,11 @@ RIGHT = {
         lambda stages, wait, rate: sum(wait + products / rate for products in stages),
         lambda stages, wait, rate: stages.div(rate).add(wait).cumsum(0)[-1],
     ),
-    "faster_products": ("c", "one about 50 times as long"),
-    "many_texts": ("a", "about twice"),
     "gru_step": (_gru, torch.gru_cell, _gru_by_lerp),
     "fading_attention": (_faded, _as_one_state, _glued),
-    "brackets_save": (200_000, "2 * 10 * 1000 * 10", "200,000"),
-    "second_output": (5, "20 / 4"),
     "by_state": (_by_sums, _by_triangle, _state_with_ones),
-    "fifth_name": ("d", " (D)"),
-    "three_numbers": ("b", "B"),
     "gated_state": (_gated_at_once, _gated_in_place, _token_by_token),
-    "best_gate": ("b", "b)"),
     "states_at_once": (_doubling, _by_halves, _in_slices),
-    "lstm_meets_attention": (288, "6 * 48", "(16 - 4) * 48 / 2"),
-    "way_to_the_last": ("c", " (C)"),
-    "from_the_state": (29, "348 / 12", "(100 + 2*42 + 2*(40 + 42)) / (4 + 2 + 2*(2 + 1))"),
-    "cache_and_state": (30.77, "2*512*1000 / (8 * (64*64 + 64))", "1024000 / 33280", 30.8, 31),
     "why_tanh_waits": (
         (
             "Composing two linear steps gives one linear step, with the product of the factors, so they can"

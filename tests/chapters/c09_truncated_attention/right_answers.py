@@ -131,9 +131,6 @@ def _by_places(n: int, radius: int, block: int) -> Tensor:
 
 
 RIGHT = {
-    "who_names_most": ("a", "the one with the radius 5"),
-    "far_keys_hidden": ("c", "fewer"),
-    "mask_saves": ("c", "all"),
     "keys_of_blocks": (
         _pieces,
         _block_for_block,
@@ -157,7 +154,6 @@ RIGHT = {
             ]
         ),
     ),
-    "beyond_reach": ("b", "one in eight, as by guessing"),
     "layers_until": (_layers, _by_floats, _pair_by_pair),
     "dilated_window": (_dilated, _by_lists, asked._offset_by_offset),
     "near_blocks": (_blockwise, _sliced, _biased, attend_window),
@@ -166,9 +162,6 @@ RIGHT = {
         _written_in_place,
         lambda query, key, value, radius, block: attend_window(query, key, value, radius),
     ),
-    "table_for_an_hour": ("6 * 4 * 360000**2 / 2**30", 2897, "6 * 4 * (3600 * 100)^2 / 1024^3"),
-    "what_a_mask_saves": ("d", " D) "),
-    "streaming_latency": ("2*4*10 + 6*3*20", 440, "80 + 360"),
     "beyond_every_window": (
         (
             "100 frames are farther than 3 * 15 = 45, so the output does not depend on the sound at all and"

@@ -176,12 +176,8 @@ def _batched_by_parts(n_nodes: Tensor, n_edges: Tensor, edge_index: Tensor) -> T
 
 
 RIGHT = {
-    "strangers_share": ("c", "C"),
-    "scores_left": (190, "2 * 78 + 34"),
     "along_edges": (_target_by_target, _divided_last, _with_the_library),
-    "without_the_bend": ("a", "A"),
     "gat_scores": (_bent_by_hand, _one_product, _with_a_slope),
-    "two_labels": ("c", "c)"),
     "sum_of_messages": (_summed(), _messages_by_loop, asked._messages_by_table),
     "attend_to_known": (
         _known(),
@@ -201,10 +197,6 @@ RIGHT = {
         asked._log_of_weights,
         _by_degree(lambda d_j, d_i: 3 * d_i - d_j.sqrt().log()),
     ),
-    "nine_words": ("a", "numbers"),
-    "dealt_by_lot": ("b", "(B)"),
-    "even_or_learned": ("b", "nobody, by 10 points"),
-    "wrong_edges": ("c", "less than 35 %"),
     "batch_graphs": (_batched_by_place, _batched_by_loop, _batched_by_parts),
     "pool_mean": (
         lambda x, graph, n_graphs: torch.stack([x[graph == g].mean(0) for g in range(n_graphs)]),
@@ -213,13 +205,6 @@ RIGHT = {
             0, graph[:, None].expand_as(x), x, "mean", include_self=False
         ),
     ),
-    "three_neighbours": (
-        16,
-        "96 / 6",
-        "60/6 + 2*12/6 + 3*4/6",
-        "(exp(0)*60 + exp(ln(2))*12 + exp(ln(3))*4) / (exp(0) + 2 + 3)",
-    ),
-    "no_edges_at_all": ("c", " (C)"),
     "why_edges_mislead": (
         (
             "The output is a convex combination of neighbours, half of which are of the other class, so it"

@@ -13,6 +13,8 @@ from lesson_lib.masks import window
 from tests import code_of
 
 asked = code_of("c11_efficient_attention")
+in_11b = code_of("c11_efficient_attention", "11b_exact_and_fast")
+in_exercises = code_of("c11_efficient_attention", "exercises")
 
 
 def _low(
@@ -278,7 +280,6 @@ def _rolled(query: Tensor, key: Tensor, value: Tensor, machines: int) -> Tensor:
 
 
 RIGHT = {
-    "who_can_win": ("c", "seven"),
     "with_global": (
         _by_distance,
         _by_rows,
@@ -286,8 +287,6 @@ RIGHT = {
             torch.minimum(torch.arange(n)[:, None], torch.arange(n)) < n_global, True, window(n, radius)
         ),
     ),
-    "through_one_token": ("c", "c)"),
-    "mixed_keys": (25, "(15 + 35) / 2", "0.5 * 15 + 0.5 * 35"),
     "random_features": (
         _with_powers,
         _inside_the_exponent,
@@ -296,14 +295,8 @@ RIGHT = {
             / math.sqrt(len(directions))
         ),
     ),
-    "right_on_average": ("b", "about 40 %"),
-    "enough_to_keep": ("b", "the output, and the sum of the exponentials, 4"),
     "one_tile": (_side_by_side, asked._by_sums, _key_after_key),
-    "twice_as_long": ("a", "A)"),
-    "cache_size": ("2 * 32 * 32 * 128 * 2 * 32768 / 2^30", 16),
-    "with_shared_keys": (_by_torch, asked._head_by_head, _own_groups),
-    "wrong_neighbours": ("c", "no error, other outputs"),
-    "merged_of_two": ("b", "34.375"),
+    "with_shared_keys": (_by_torch, in_11b._head_by_head, _own_groups),
     "merge_outputs": (
         _shares_by_division,
         _query_by_query,
@@ -314,10 +307,7 @@ RIGHT = {
             "pn,pnd->nd", torch.stack([sum_a, sum_b]).log().softmax(0), torch.stack([output_a, output_b])
         ),
     ),
-    "hand_overs": ("b", "3"),
     "in_a_ring": (_by_lists, _the_other_way_round, _rolled),
-    "smallest_ring": ("b", "4"),
-    "billion_time": ("c", "months"),
     "merge_two": (
         asked._by_library,
         _merged(),
@@ -325,7 +315,7 @@ RIGHT = {
         lambda *given: list(asked._by_library(*given)),
     ),
     "one_pass": (_running(), _by_merges, _key_by_key),
-    "grouped_query": (_grouped(), _by_index, _by_groups, asked._head_by_head),
+    "grouped_query": (_grouped(), _by_index, _by_groups, in_exercises._head_by_head),
     "low_rank": (
         _low(),
         lambda query, key, value, E, F: attend(query, E @ key, F @ value).output,
@@ -337,9 +327,6 @@ RIGHT = {
             @ torch.einsum("rn,nd->rd", F, value)
         ),
     ),
-    "cache_of_groups": ("2 * 32 * 8 * 128 * 131072 * 2 / 2**30", 16, "128 * 131072 / 1024^2"),
-    "which_method": ("e", " (E)"),
-    "ring_machines": ("8 * 512 * 4 * 2**20 / 2**30", 16, "2**20 / (2**30 / 2**14)"),
     "leaky_mixtures": (
         (
             "All 8 outputs change. Every mixture contains every token, and a mask can hide a whole mixture"

@@ -45,12 +45,6 @@ def _regrouped(x: Tensor, w_query: Tensor, w_key: Tensor) -> Tensor:
 
 
 RIGHT = {
-    "strangers_weight": ("b", "0.155"),
     "to_the_letter": (_times_the_mask, _by_where, _by_shares, _assigned),
-    "square_errors": ("a", "none"),
-    "how_many_hold": ("a", "two"),
-    "infinite_value": ("c", "nan"),
-    "output_two": ("2 + 8 + 0", 10),
-    "output_three": (10.1, "2 + 7.8 + 0.3", "1.9997 + 7.7599 + 0.3584"),
     "share_on_itself": (_by_largest, _one_by_one, _regrouped),
 }
