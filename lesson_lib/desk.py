@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ PROOF_FAILED = (
     " that you changed, or a training that was stopped, does that, and nothing is broken. To see them as the"
     " text has them: Run > Restart Kernel and Run All Cells."
 )
+_half_done: list[bool] = []  # one entry where a cell was stopped before its end
 _unread: dict[str, str] = {}  # functions whose cell, run last, was no Python
 
 
@@ -60,6 +62,23 @@ def unread(name: str) -> str | None:
     return _unread.get(name)
 
 
+def say(sentence: str) -> None:
+    """Show a sentence below the running cell: in a notebook as HTML, whose lines break between words."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if hasattr(shell, "kernel"):
+        from IPython.display import display
+
+        page = f"<div role='status'>{escape(sentence)}</div>"
+        display({"text/plain": sentence, "text/html": page}, raw=True)
+    else:
+        print(sentence)
+
+
+def half_done(stopped: bool) -> None:
+    """Remember that a cell was stopped before its end, or that one ran to it."""
+    _half_done[:] = [True] * stopped
+
+
 def _after(cell: Any) -> None:
     """Note which functions a cell could not define, and explain an assertion of the course's that failed."""
     source = cell.info.raw_cell or ""
@@ -67,8 +86,11 @@ def _after(cell: Any) -> None:
         _unread.pop(name, None)
         if isinstance(error := cell.error_before_exec, SyntaxError):
             _unread[name] = f"{type(error).__name__}, line {error.lineno}: {error.msg}"
-    if isinstance(cell.error_in_exec, AssertionError) and source.strip() in _proofs():
-        print(PROOF_FAILED)
+    error = cell.error_in_exec
+    if isinstance(error, AssertionError | NameError) and source.strip() in _proofs():
+        say(PROOF_FAILED)
+    elif isinstance(error, NameError) and _half_done:
+        say(f"A cell above was stopped (■) before it had made {error.name}: run that cell again, to its end.")
 
 
 def _proofs() -> set[str]:

@@ -40,13 +40,18 @@ class Live(ipywidgets.VBox):
         """The still form as HTML, for whoever opens the saved notebook again."""
         raise TypeError(f"{type(self).__name__} must define page() -> html")
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more can be done with it, so that its still form is all."""
+        return False
+
     def renew(self) -> None:
         """Show the still form as it is now: something was answered."""
         for still in self._stills:
             still.update(self._still(), raw=True)
 
     def _still(self) -> dict[str, str]:
-        below = f"<div class='ll-again'>{AGAIN}</div>"
+        below = "" if self.settled else f"<div class='ll-again'>{AGAIN}</div>"
         page = f"<style>{CSS}</style><div class='{LEFT} {self._mark}'>{self.page()}{below}</div>"
         return {"text/html": page, "text/plain": self.bundle()[0]["text/plain"]}
 

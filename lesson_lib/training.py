@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
+from lesson_lib import desk
 from lesson_lib.device import quick, seed, to_device, watched
 
 QUICK_STEPS = 20
@@ -51,7 +52,7 @@ def no_time() -> None:
     """Nothing comes back. From here on the trainings of this session read their weights where some are
     stored, and say so; the others train. LESSON_STORED=1 does the same from the start."""
     os.environ["LESSON_STORED"] = "1"
-    print("From here on, a training whose model is stored takes that model, and trains nothing.")
+    desk.say("From here on, a training whose model is stored takes that model, and trains nothing.")
 
 
 def _file(model: nn.Module, name: str, steps: int, lr: float | None = None, seed: int | None = None) -> Path:
@@ -75,7 +76,7 @@ def _taken(model: nn.Module, path: Path, name: str, data: Callable[[], float]) -
             " are others; train without stored()"
         )
     if rows is not None and not asked:
-        print(f"{name}: the lesson's stored weights; nothing is trained here")
+        desk.say(f"{name}: the lesson's stored weights; nothing is trained here")
     return rows
 
 
@@ -130,19 +131,21 @@ def counted(steps: range, model: nn.Module, losses: list[float]) -> Iterator[int
         return
     number, start = 0, time.process_time()
     lack = "This cell did not end: the model is half trained, and what the cell was to make is missing."
-    _when_stopped(lambda: _stopped(number, len(steps), lack, path))
+    _when_stopped(lambda: _stopped(name, number, len(steps), lack, path))
     with progress_bar(len(steps), name) as bar:
         for step in steps:
             number += 1
             yield step
             bar.update()
     _undo.close()
+    desk.half_done(False)
     _leave(model, path, [{"loss": x} for x in losses], time.process_time() - start, 0.0)
 
 
-def _stopped(number: int, steps: int, effect: str, path: Path) -> str:
+def _stopped(name: str, number: int, steps: int, effect: str, path: Path) -> str:
     other = ", or type no_time() before: then it takes a stored model." if path.exists() else "."
-    return f"Stopped in step {number} of {steps}. {effect} To train to the end, run this cell again{other}"
+    where = f"{name} was stopped in step {number} of {steps}."
+    return f"{where} {effect} To train to the end, run this cell again{other}"
 
 
 def _shell() -> Any:
@@ -164,7 +167,12 @@ def _when_stopped(sentence: Callable[[], str]) -> None:
         _undo.callback(setattr, shell, what, getattr(shell, what))
     _undo.callback(shell.events.unregister, "post_run_cell", over)
     shell.events.register("post_run_cell", over)  # the loop itself does not hear how it was left
-    shell.set_custom_exc((KeyboardInterrupt,), lambda *_, **__: print(sentence()))
+
+    def said(*_: Any, **__: Any) -> None:
+        desk.half_done(True)
+        desk.say(sentence())
+
+    shell.set_custom_exc((KeyboardInterrupt,), said)
 
 
 @dataclass
@@ -262,7 +270,7 @@ def fit(
         except KeyboardInterrupt:
             history.ended = f"interrupted in step {step} of {steps}"
             kept = "The model keeps what it has learned, and the cells below see that."
-            print(_stopped(step, steps, kept, path))
+            desk.say(_stopped(name, step, steps, kept, path))
     best.put_back(model)
     model.eval()
     history.cpu_s = time.process_time() - start

@@ -67,6 +67,22 @@ def test_an_assertion_of_the_course_s_that_fails_is_explained(tmp_path):
     assert "AssertionError" in said and said.endswith(desk.PROOF_FAILED + "\n")
     assert desk.PROOF_FAILED not in in_a_kernel(tmp_path, before, own, fail=True, opened=str(opened))
     assert desk.PROOF_FAILED not in in_a_kernel(tmp_path, before, proof, fail=True)
+    assert desk.PROOF_FAILED in in_a_kernel(
+        tmp_path, "import lesson_lib", proof, fail=True, opened=str(opened)
+    )
+
+
+def test_what_a_stopped_cell_has_not_made_is_explained(tmp_path):
+    loop = """import torch
+from lesson_lib.training import counted
+for step in counted(range(9), torch.nn.Linear(1, 1), []):
+    raise KeyboardInterrupt
+late = 1"""
+    said = in_a_kernel(tmp_path, loop, "late + 1", fail=True)
+    assert "Linear was stopped in step 1 of 9." in said
+    assert "before it had made late: run that cell again" in said
+    done = loop.replace("raise KeyboardInterrupt", "pass")
+    assert "was stopped" not in in_a_kernel(tmp_path, done, "later + 1", fail=True)
 
 
 def test_the_verbs_are_all_that_checks_offers_to_call():

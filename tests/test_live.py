@@ -67,7 +67,7 @@ def test_a_card_has_two_outputs_and_the_still_one_follows_it(outputs):
     (options,) = one.asking.children
     options.value = "b"
     told = still.data["text/html"]
-    assert "Not so" in told and "your answer: <b>b) only adding" in told and live.AGAIN in told
+    assert "Not so" in told and "your answer: <b>b) only adding" in told and live.AGAIN not in told
 
 
 def test_an_unanswered_still_form_gives_nothing_away(outputs):

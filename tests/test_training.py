@@ -93,7 +93,7 @@ def test_interrupting_keeps_the_history_and_the_model_and_says_so(capsys):
     history = fit(model, draw, stop_at_seven, steps=50, every=5)
     assert history.column("step") == [5] and history.ended == "interrupted in step 7 of 50"
     told = capsys.readouterr().out
-    assert "Stopped in step 7 of 50" in told and "cells below" in told and "no_time" not in told
+    assert "stopped in step 7 of 50" in told and "cells below" in told and "no_time" not in told
     assert model.weight.item() != before
 
 
@@ -417,7 +417,7 @@ def test_a_stopped_loop_by_hand_ends_its_cell_in_a_sentence(shell, capsys, monke
     assert not hasattr(shell, "shown"), "no traceback"
     assert (shell.custom_exceptions, shell.CustomTB) == before, "IPython's own way is put back"
     assert result.success == (error is None) == ("went on" in told)
-    assert ("Stopped in step 7 of 50" in told) == (error is not None)
+    assert ("stopped in step 7 of 50" in told) == (error is not None)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt()])

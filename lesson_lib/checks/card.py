@@ -41,6 +41,7 @@ CARD_CSS = """
 .ll-card button:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
 .ll-card .ll-options:has(.mod-active) button {pointer-events:none}
 .ll-card .ll-options:has(.mod-active) button:not(.mod-active) {opacity:.5}
+.ll-card .widget-html-content table {font-size:var(--jp-ui-font-size1, 13px); line-height:1.3}
 .ll-card .ll-verb {width:auto; padding:0 1em}
 .ll-card .ll-options:has(.mod-active)::after, .ll-card .ll-verbs:has(.ll-verb.mod-active)::after {
   content:"Noted. It is answered as soon as the kernel is free."; opacity:0; animation:ll-noted 0s .4s forwards; padding:.2em .8em}
@@ -139,6 +140,11 @@ class Card(_Shown):
             said = result.diagnosis.replace(" in quotes", "")  # what is typed into a field needs none
             self.said.value = _status(f"<div>{escape(said)}</div>")
         return result
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is answered."""
+        return self.result is not None
 
     def page(self) -> str:
         """The question, and once it is answered what came of it."""

@@ -30,6 +30,7 @@ PLAIN = (str, int, float, complex, bool, bytes, torch.Tensor)  # in these nothin
 
 _CHAPTERS = Path(__file__).parents[1] / "chapters"
 _PASSED: dict[str, Callable[..., Any]] = {}  # functions that passed in this session, by their exercise
+_JUDGED: dict[str, Any] = {}  # the answers that were judged last, by their exercise
 _LATEST: list[str] = []  # the exercise that was checked, or asked about, last
 
 
@@ -99,6 +100,7 @@ def check(answer: Any = AT_HAND, name: Any = None) -> Result:
         return _to_judge(exercise, result)
     if result.passed and isinstance(exercise, Write):
         _PASSED[exercise.name] = answer
+    _JUDGED[exercise.name] = answer
     return _offering(exercise, keep(exercise, result, answer))
 
 
@@ -118,11 +120,20 @@ def _offering(exercise: Exercise, result: Result) -> Result:
         offers |= {"Hint": lambda: hint(name)} if exercise.hints else {}
         offers |= {"Solution": lambda: solution(name)} if exercise.text else {}
         if result.state == "failed" and answer_to(exercise) is not None:
-            offers["Try again"] = lambda: check(answer_to(exercise), name)
+            offers["Try again"] = lambda: _again(exercise, answer_to(exercise))
     if result.passed and exercise.second is not None:
         offers["A second problem"] = lambda: second(name)
     counted = result.passed and name in exercises() and not exercise.prediction
     return Offered(**vars(result), offers=offers, following=_following(exercise) if counted else "")
+
+
+def _again(exercise: Exercise, answer: Any) -> Result:
+    """What the session holds by now, judged; a row says so where it is what was judged before."""
+    same = _JUDGED.get(exercise.name) is answer
+    result = check(answer, exercise.name)
+    if same:
+        result.after["note"] = "this was judged before; if you changed your answer, run its cell first"
+    return result
 
 
 def _following(exercise: Exercise) -> str:

@@ -104,9 +104,13 @@ class AlignmentExplorer(Explorer):
         )
 
     def _picked(self, change: dict) -> None:
-        self.text.value = change["new"]
+        if change["new"] is not None:
+            self.text.value = change["new"]
 
     def _typed(self, _change: dict) -> None:
+        if self.text.value != self.example.value:
+            with self.example.hold_trait_notifications():
+                self.example.value = self.text.value if self.text.value in self.example.options else None
         self._translate()
         self.refresh({})
 

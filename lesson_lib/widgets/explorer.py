@@ -42,7 +42,7 @@ CSS = """
 .ll-controls > .widget-toggle-buttons {display:flex; flex-wrap:nowrap; align-items:center; height:auto}
 .ll-controls > .widget-toggle-buttons > div {width:auto; flex:0 1 auto}
 .ll-controls > .widget-play, .ll-controls > .widget-play button {height:28px}
-.jp-NotebookPanel:has(.jp-Notebook-ExecutionIndicator[data-status=busy]) .ll-controls:focus-within::after {
+.jp-NotebookPanel:has(.jp-Notebook-ExecutionIndicator[data-status=busy]) .ll-controls:is(:focus-within, :hover)::after {
   content:"The kernel is busy: the picture follows as soon as it is free."; flex:1 0 100%; opacity:0; animation:ll-noted 0s .6s forwards}
 @keyframes ll-noted {to {opacity:1}}
 .widget-toggle-buttons .widget-toggle-button.mod-active {box-shadow:inset 0 -3px var(--jp-ui-font-color1, #111)}
