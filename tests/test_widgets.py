@@ -20,7 +20,7 @@ from lesson_lib.charts.matrices import EDGE, Matrix, equations
 from lesson_lib.positions import frequencies, rotation, sinusoidal
 from lesson_lib.widgets import Explorer
 from lesson_lib.widgets.explorer import CSS, cell, number, shade, table
-from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.heads import EVERY, HeadExplorer
 from tests.explorers import stands_alone
 
 H, N, M = 3, 5, 7  # heads, queries, keys
@@ -221,17 +221,17 @@ def test_a_weight_is_never_rounded_to_zero_or_one():
 
 
 @pytest.mark.parametrize("query", range(N))
-@pytest.mark.parametrize("shown", [None, 0, H - 1])
+@pytest.mark.parametrize("shown", [EVERY, 0, H - 1])
 def test_every_query_of_one_head_and_of_all(query, shown):
     w = some_heads()
     w.shown.value, w.query.value = shown, query
     drawing = w.drawing.value
     assert f"<b>Query {query}, &#x27;{'abcde'[query]}&#x27;</b>, the row" in drawing
-    heads = range(H) if shown is None else [shown]
+    heads = range(H) if shown == EVERY else [shown]
     for head in heads:
         assert w.words(head, query).replace("'", "&#x27;") in drawing
-    assert drawing.count('class="ll-query"') == (0 if shown is None else 1)
-    assert drawing.count("<svg") == (H if shown is None else 0) and drawing.count("<td><b>") == len(heads)
+    assert drawing.count('class="ll-query"') == (0 if shown == EVERY else 1)
+    assert drawing.count("<svg") == (H if shown == EVERY else 0) and drawing.count("<td><b>") == len(heads)
 
 
 def test_the_frame_lies_on_the_row_of_the_query():
@@ -267,7 +267,7 @@ def test_one_head_tells_every_number_and_tab_stops_in_one_row():
 
 def test_the_largest_heads_are_drawn_and_labels_are_escaped():
     w = HeadExplorer(torch.full((12, 24, 24), 1 / 24), ["<i>extraordinary"] * 24, ["a<b"] * 12)
-    for w.shown.value in (None, 11):
+    for w.shown.value in (EVERY, 11):
         assert "<i>" not in w.drawing.value and "a&lt;b" in w.drawing.value
         assert "&lt;i&gt;extrao…" in w.drawing.value
     assert w._repr_mimebundle_()[0]["image/png"]

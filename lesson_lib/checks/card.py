@@ -38,7 +38,7 @@ CARD_CSS = """
 .ll-card .ll-options, .ll-card .ll-options > div {display:block; width:auto; height:auto; max-width:100%; overflow:visible}
 .ll-card .ll-options button {display:block; height:auto; width:fit-content; min-width:10em; max-width:100%; text-align:left; white-space:normal;
   line-height:1.5; padding:.35em .8em; margin:.25em 0; font-size:var(--jp-content-font-size1, 14px); overflow:visible; text-overflow:clip}
-.ll-card button:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
+.ll-card .widget-vbox {overflow:visible} .ll-card.ll-card button:focus-visible {outline:3px solid var(--jp-brand-color1, #1565c0); outline-offset:1px}
 .ll-card .ll-options:has(.mod-active) button {pointer-events:none}
 .ll-card .ll-options:has(.mod-active) button:not(.mod-active) {opacity:.5}
 .ll-card .widget-html-content table {font-size:var(--jp-ui-font-size1, 13px); line-height:1.3}

@@ -41,7 +41,9 @@ CSS = """
 .ll-controls > .widget-slider {width:auto} .ll-controls .slider-container {width:150px; flex:1 1 150px}
 .ll-controls > .widget-toggle-buttons {display:flex; flex-wrap:nowrap; align-items:center; height:auto}
 .ll-controls > .widget-toggle-buttons > div {width:auto; flex:0 1 auto}
+.ll-controls > .widget-toggle-buttons > .widget-label {margin-right:6px}
 .ll-controls > .widget-play, .ll-controls > .widget-play button {height:28px}
+.ll-controls.ll-controls button:focus-visible {outline:2px solid var(--jp-brand-color1, #1565c0); outline-offset:0}
 .jp-NotebookPanel:has(.jp-Notebook-ExecutionIndicator[data-status=busy]) .ll-controls:is(:focus-within, :hover)::after {
   content:"The kernel is busy: the picture follows as soon as it is free."; flex:1 0 100%; opacity:0; animation:ll-noted 0s .6s forwards}
 @keyframes ll-noted {to {opacity:1}}

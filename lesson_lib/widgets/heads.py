@@ -14,6 +14,7 @@ from lesson_lib.charts.picture import CURVES, HEAT, Picture
 from lesson_lib.widgets.explorer import Explorer, cell, pixels, shade
 
 MAX_HEADS, MAX_TOKENS = 12, 24
+EVERY = "all"  # of the heads; a choice of None would be no choice, and light no button
 LABEL = 10  # letters of a token that are written; the rest becomes an ellipsis
 MARK = CURVES[1]
 
@@ -71,7 +72,7 @@ class HeadExplorer(Explorer):
             0, min=0, max=n - 1, description="query", layout=ipywidgets.Layout(width="300px")
         )
         self.shown = ipywidgets.ToggleButtons(
-            options=[("all", None), *((str(h), h) for h in range(n_heads))],
+            options=[(EVERY, EVERY), *((str(h), h) for h in range(n_heads))],
             description="heads",
             tooltips=["all heads", *(self.title(h) for h in range(n_heads))],
             style={"button_width": "auto"},
@@ -86,8 +87,8 @@ class HeadExplorer(Explorer):
 
     def draw(self) -> str:
         query = self.query.value
-        some = range(len(self._table)) if self.shown.value is None else [self.shown.value]
-        maps = self._big(some[0], query) if self.shown.value is not None else self._small(query)
+        some = range(len(self._table)) if self.shown.value == EVERY else [self.shown.value]
+        maps = self._small(query) if self.shown.value == EVERY else self._big(some[0], query)
         lines = "".join(self._words(head, query) for head in some)
         asks = html.escape(f"Query {query}, {_quoted(self.tokens[query])}")
         scale = ", ".join(to_hex(colormaps[HEAT](share)) for share in (0, 0.25, 0.5, 0.75, 1.0))

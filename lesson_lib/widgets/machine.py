@@ -15,8 +15,8 @@ from lesson_lib.widgets.explorer import Explorer, cell, pixels
 
 LARGEST = 120  # tokens that can be drawn
 LETTERS = 8  # of a token that are written; the rest becomes an ellipsis
-ROOM, LEAST = 596, 18  # pixels across the overview, and of a small map at least
-MARGIN, APART, HEADS, TITLE = 50, 20, 34, 130  # pixels for layers' names, between parts, heads', parts' names
+ROOM, LEAST = 586, 16  # pixels across the overview, and of a small map at least
+MARGIN, APART, HEADS, TITLE = 48, 16, 34, 130  # pixels for layers' names, between parts, heads', parts' names
 BAR, FOOT, WIDE = 56, 70, 390  # pixels: a weight of 1, the bars' feet, and across a map of few tokens
 MARK = CURVES[1]
 

@@ -21,7 +21,7 @@ from lesson_lib.data import dates
 from lesson_lib.device import device
 from lesson_lib.models.recaller import Recaller
 from lesson_lib.widgets import AlignmentExplorer
-from lesson_lib.widgets.heads import HeadExplorer
+from lesson_lib.widgets.heads import EVERY, HeadExplorer
 from lesson_lib.widgets.machine import MachineExplorer
 from tests import test_widgets_alignment as translators
 from tests import test_widgets_machine as machines
@@ -34,7 +34,7 @@ from tests.chapters.c11_efficient_attention import test_scale_explorer as scales
 MOVES = 20
 
 
-def heads(shown: int | None) -> HeadExplorer:
+def heads(shown: int | str) -> HeadExplorer:
     """As many heads and tokens as are drawn; all of them, or one."""
     widget = HeadExplorer(torch.randn(12, 24, 24).softmax(-1), [f"token {i}" for i in range(24)])
     widget.shown.value = shown
@@ -59,7 +59,7 @@ LARGEST = {
     "a date of 112 characters": alignment,
     "2 layers of 4 heads": lambda: machine(2, 4),
     "6 layers of 8 heads": lambda: machine(6, 8),
-    "12 heads of 24 tokens": lambda: heads(None),
+    "12 heads of 24 tokens": lambda: heads(EVERY),
     "one of them": lambda: heads(0),
     "8 clocks": lambda: ClockExplorer(16),
     "rotation of width 8": lambda: RotationExplorer(8),

@@ -56,7 +56,9 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     number.get_by_text("upside down").filter(visible=True).wait_for()
     points = written.locator(".widget-toggle-buttons")
     for i in range(points.count()):
-        points.nth(i).locator("button").first.focus()
+        yes = points.nth(i).locator("button").first
+        yes.focus()
+        assert yes.evaluate("b => getComputedStyle(b).outlineWidth") == "3px"  # the keyboard's place is seen
         cards.page.keyboard.press("Enter")
     written.get_by_text(f"you judged: {points.count()} of {points.count()}").filter(visible=True).wait_for()
     prediction = cards.output(4)

@@ -91,14 +91,18 @@ LAID_OUT = f"""async width => {{
 
 
 def assert_all_can_be_read(widget) -> None:
-    """On a wide and on a narrow page: the drawing needs no scroll bar, and no formula is cut off when its
-    cell has the focus."""
+    """On a wide and on a narrow page: the drawing needs no scroll bar, no formula is cut off when its cell
+    has the focus, and the controls and their words stand whole in the output."""
     for width in (1400, 800):
         widget.page.set_viewport_size({"width": width, "height": 1000})
         widget.page.wait_for_function(LAID_OUT, arg=width)
         cut = widget.root.evaluate("""root => {
                 const box = root.querySelector('.ll-box'), cut = [];
                 if (box.scrollWidth > box.clientWidth) cut.push('the drawing is ' + box.scrollWidth + ' pixels wide');
+                const right = root.closest('.jp-OutputArea-output').getBoundingClientRect().right;
+                for (const word of root.querySelectorAll('.ll-controls :is(.widget-label, .widget-readout, button, .noUi-handle)'))
+                    if (word.scrollWidth > word.clientWidth && word.textContent || word.getBoundingClientRect().right > right)
+                        cut.push('control: ' + (word.textContent || word.className));
                 for (const cell of box.querySelectorAll('td[tabindex]')) {
                     cell.focus();  // the page may scroll
                     const tip = cell.querySelector('.ll-tip');
@@ -122,6 +126,7 @@ def test_the_timeline_opens_one_entry_after_the_other(notebook):
     assert "1502.03044" in card.inner_text() and open_entry.inner_text() == "Show, attend and tell"
     for term in ("Problem", "Idea", "Not yet", "Runs in", "Source"):
         assert term in card.inner_text()
+    assert years.press(slider, "End") is not None
     assert_all_can_be_read(years)
 
 
@@ -183,6 +188,8 @@ def test_the_heads_of_a_layer_are_seen_together_and_alone(notebook):
     heads = notebook.widget("HeadExplorer(")
     drawing, slider = heads.root.locator(".ll-box"), heads.controls("slider")[0]
     maps, asked = drawing.locator("svg").count(), drawing.locator("p b").last
+    pressed = heads.root.locator("button.mod-active")
+    assert pressed.inner_text() == "all"
     assert maps == len(heads.controls("button")) - 1 == drawing.locator(".ll-words tr").count()
     assert asked.inner_text().startswith("Query 0,")
     assert heads.press(slider, "ArrowRight") is not None
@@ -193,6 +200,8 @@ def test_the_heads_of_a_layer_are_seen_together_and_alone(notebook):
     assert_all_can_be_read(heads)
     assert heads.press(heads.controls("button")[0], "Enter") is not None
     assert drawing.locator("svg").count() == maps
+    assert pressed.inner_text() == "all"
+    assert pressed.evaluate("b => getComputedStyle(b).outlineWidth") == "2px"  # the keyboard's place is seen
     assert_all_can_be_read(heads)
 
 

@@ -31,7 +31,7 @@ class TimelineExplorer(Explorer):
             index=names.index(start),
             description="entry",
             readout=False,  # the card names the entry
-            layout=ipywidgets.Layout(width="620px", max_width="100%"),
+            layout=ipywidgets.Layout(width="600px", max_width="100%"),
         )
         super().__init__([self.entry])
         self.watch(self.entry)

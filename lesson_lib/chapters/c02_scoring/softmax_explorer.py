@@ -38,7 +38,7 @@ class SoftmaxExplorer(Explorer):
             step=0.1,
             description="times (1 / temperature)",
             readout_format=".2f",
-            **wide,
+            **wide | {"layout": ipywidgets.Layout(width="420px")},
         )
         self.shift = ipywidgets.FloatSlider(
             0.0, min=-100, max=100, step=1, description="plus", readout_format=".0f", **wide

@@ -52,6 +52,7 @@ class PathExplorer(Explorer):
         self.network = ipywidgets.SelectionSlider(
             options=list(self.networks),
             description="network",
+            readout=False,  # the words below begin with it
             style=style,
             layout=ipywidgets.Layout(width="470px"),
         )

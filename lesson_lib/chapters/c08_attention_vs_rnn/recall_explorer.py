@@ -27,8 +27,8 @@ SEED = 8_008  # of the sequences, so that no training has drawn the same stream
 STYLE = """
 .ll-told {min-height:2.7em}
 .ll-box .ll-sequence {font:13px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; color:#666; white-space:pre; margin:6px 0}
-.ll-box .ll-sequence b {color:#111; outline:2px solid #D55E00; padding:0 2px; margin:0 2px}
-.ll-box .ll-sequence i {color:#111; font-style:normal; outline:2px solid #0072B2; padding:0 2px; margin:0 2px}
+.ll-box .ll-sequence b {color:#111; outline:2px solid #111; padding:0 2px; margin:0 2px}
+.ll-box .ll-sequence i {color:#111; font-style:normal; outline:2px dashed #111; padding:0 2px; margin:0 2px}
 .ll-box .ll-answers th {font-weight:600; text-align:left; padding:2px 12px 2px 0; vertical-align:bottom}
 .ll-box .ll-answers tbody th {font-weight:400; white-space:nowrap}
 .ll-box .ll-answers td {border:0; text-align:left; white-space:nowrap; padding:2px 12px 2px 0}
@@ -100,10 +100,10 @@ class DistanceExplorer(Explorer):
             f"<style>{STYLE}</style><p role='status'"
             f" class='ll-told'>{said}</p>{_sequence(batch)}{self._table(answers, batch)}<p><b>What moves the"
             " answer:</b> how much the right symbol's logit changes with each token (norm of the gradient,"
-            f" each line of the grid 10,000 times the one below)</p>{_curves(answers)}<p>Framed in orange:"
-            f" the symbol; in blue: the question. Chance is 1 of {len(SYMBOLS)}. Curves at the bottom line"
-            f" are below 10<sup>{LOW}</sup>, or 0: as far as 32 bits can tell, the answer does not depend on"
-            " those tokens.</p>"
+            f" each line of the grid 10,000 times the one below)</p>{_curves(answers)}<p>Framed: the"
+            f" symbol; framed with dashes: the question. Chance is 1 of {len(SYMBOLS)}. Curves at the"
+            f" bottom line are below 10<sup>{LOW}</sup>, or 0: as far as 32 bits can tell, the answer does"
+            " not depend on those tokens.</p>"
         )
 
     def still(self) -> Picture:

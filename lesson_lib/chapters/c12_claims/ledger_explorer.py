@@ -49,7 +49,10 @@ class LedgerExplorer(Explorer):
         origin = f"{source}: {self.names[source]}. " if source else ""
         count = f"{len(found.rows)} claim{'s' * (len(found.rows) != 1)}"
         rows = LINK.sub(r"\1", found._repr_html_())
-        narrow = f".{self.name} .ll-ledgers {{max-height:440px; overflow-y:auto}}"
+        narrow = (
+            f".{self.name} .ll-ledgers {{max-height:440px; overflow-y:auto}}"
+            f" .{self.name} .ll-ledgers :is(th, caption) {{padding:3px 6px}}"  # as a cell has it
+        )
         return (
             f"<style>{narrow}</style><p"
             f' role="status">{html.escape(origin)}<b>{count}</b>{": " + told if told else ""}</p><div'
