@@ -25,11 +25,10 @@ data, models, checks and experiments.
 
 from typing import Any
 
-from lesson_lib import desk, moved
+from lesson_lib import desk
 
 FLOORS = {
     "desk": 0,
-    "moved": 0,
     "require": 0,
     "summary": 0,
     "fused": 1,
@@ -69,7 +68,6 @@ FLOORS = {
 
 __version__ = "0.1.0"
 
-moved.install()
 desk.install()
 
 

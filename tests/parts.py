@@ -54,7 +54,7 @@ PARTS = {
     "class": ("slides, grading, a server for a class", ["-rs", "tests/class"]),
 }
 BESIDE = {"browser": "class"}  # both wait more than they compute
-CPU_S = 1200  # of all notebooks together: DESIGN.md's 20 core-minutes
+CPU_S = 1200  # of all notebooks together: 20 core-minutes
 TEACHER = ROOT / ".venv-class" / "bin" / "python"  # the class kit has an environment of its own
 
 

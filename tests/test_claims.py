@@ -4,9 +4,11 @@ import ast
 import dataclasses
 import json
 import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from lesson_lib import claims
@@ -19,6 +21,20 @@ COUNTS = {
     "transformer": 12, "bert": 1,
     "cnn": 10, "rnn": 8, "truncated": 3, "graph": 3, "efficient": 1, "self": 2,
 }  # fmt: skip
+
+
+SYSTEMS = tomllib.loads((ROOT / "tests" / "systems.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_each_system_that_the_sources_name_runs_in_a_notebook(system):
+    name, runs = SYSTEMS[system]
+    cells = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4).cells
+    assert any(runs in cell.source and cell.cell_type == "code" for cell in cells)
+
+
+def test_all_systems_are_listed():
+    assert len(SYSTEMS) == 27
 
 
 def claim_cells(notebook: str, root: Path = ROOT) -> dict[str, str]:

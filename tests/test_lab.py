@@ -126,7 +126,7 @@ def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course
     before = ran.read_text(), changed.read_text()
     done = lab.Copies(aside=["01_history.ipynb"], left=["exercises/02_scoring.ipynb"])
     assert lab.copy_missing(course) == done and not ran.exists()
-    moved = course / "work" / "first_edition" / "01_history.ipynb"
+    moved = course / "work" / "old" / "01_history.ipynb"
     assert (moved.read_text(), changed.read_text()) == before
     assert (course / "work" / "mine.ipynb").exists()
     assert lab.copy_missing(course) == lab.Copies(left=done.left), "named again, and nothing else happens"
@@ -142,14 +142,14 @@ def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course
 def test_a_copy_that_was_deleted_or_cannot_move_does_no_harm(course, capsys):
     lab.copy_missing(course)
     (course / "work" / "00_start_here.ipynb").unlink()
-    (course / "work" / "first_edition").write_text("a file of that name")
+    (course / "work" / "old").write_text("a file of that name")
     for name in ("00_start_here.ipynb", "exercises/02_scoring.ipynb"):
         (course / "notebooks" / name).unlink()
     write(course / "notebooks" / "02a_look_up.ipynb", "new")
     left = ["exercises/02_scoring.ipynb"]
     assert lab.copy_missing(course) == lab.Copies(copied=["02a_look_up.ipynb"], left=left)
     assert (course / "work" / left[0]).exists()
-    (course / "work" / "first_edition").unlink()
+    (course / "work" / "old").unlink()
     assert lab.main(root=course, copy_only=True) == 0
     assert "1 of the course's former notebooks" in capsys.readouterr().out
 

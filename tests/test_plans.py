@@ -155,13 +155,22 @@ def test_eight_weeks_cover_every_section_and_every_exercise_once():
 # ---- the cells ----
 
 
+def parts_of(session: plans.Session, known: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
+    """Each part of a session, with the sections that it takes of it, in the part's own order; `known`:
+    number -> headings."""
+    for number in dict.fromkeys(row.lesson for row in session.rows if row.lesson in known):
+        rows = [row for row in session.rows if row.lesson == number]
+        chosen = {h for row in rows for h in plans.taken(row, known[number], run=True)}
+        yield number, [heading for heading in known[number] if heading in chosen]
+
+
 def holes() -> dict[tuple[str, ...], list[str]]:
     """(number, headings ...) of which a session leaves out an earlier one -> the sessions. Whatever takes a
     part from its beginning without a hole is run by every run of that part."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name in PLANS:
         for session in plans.read(name).sessions:
-            for number, chosen in plans.parts_of(session, known()) if not session.home else ():
+            for number, chosen in parts_of(session, known()) if not session.home else ():
                 if chosen != known()[number][: len(chosen)]:
                     found.setdefault((number, *chosen), []).append(f"{name}: {session.title}")
     return found

@@ -24,7 +24,7 @@ LOG = ".server.log"  # in the student's home: what the student's server says
 @dataclass
 class Pulled:
     """The names that a pull made (`copied`), brought up to date (`updated`), or put beside a changed copy
-    (`beside`); and of what the course no longer has, those that it moved to first_edition/ (`aside`) or left,
+    (`beside`); and of what the course no longer has, those that it moved to old/ (`aside`) or left,
     since they were changed (`left`)."""
 
     copied: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ def pull(original: Path, work: Path) -> Pulled:
     A name that is free gets the original (so a copy that was renamed or deleted comes back fresh, as in `make
     lab`). A copy whose cells are as they were copied, outputs included, is replaced by a newer original. A
     copy that was changed is never touched; a newer original is put beside it, once: 03_matrix_form.new.ipynb,
-    then .new-2 and so on. A copy of a notebook that the course no longer has goes to first_edition/ where it
+    then .new-2 and so on. A copy of a notebook that the course no longer has goes to old/ where it
     is as it was copied, and stays where it was changed.
     Raises OSError where nothing can be written; what was done until then is recorded, and no file is half
     written.

@@ -4,7 +4,7 @@ machine only.
 A copy is made where none is; it comes blank where it asks questions, since a stored output would answer them.
 What a learner wrote is safe from updates: only a copy whose cells are as they were copied is brought up to
 date (it may have been run; outputs come back with a run). Where a notebook
-leaves the course, its copy moves to work/first_edition/ if nobody has changed it, and else stays.
+leaves the course, its copy moves to work/old/ if nobody has changed it, and else stays.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from lesson_lib.cli import kinds
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "00_start_here.ipynb"
 RECORD = ".copied.json"  # which version of a lesson each copy was made from
-ASIDE = "first_edition"  # where untouched copies go of notebooks that the course no longer has
+ASIDE = "old"  # where untouched copies go of notebooks that the course no longer has
 ASKS = r"\b(predict|warm_up|check)\("
 QUIET = Path(__file__).parent / "jupyter"  # JupyterLab's settings: no news, so nothing asks the network
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
@@ -41,7 +41,7 @@ def lessons(root: Path = ROOT) -> list[str]:
 class Copies:
     """Names of notebooks in work/: new (`copied`); of which the course has a newer version, and the copy is
     that now, since nobody had changed it (`updated`), or stays (`outdated`); and which the course no longer
-    has, moved to work/first_edition/ (`aside`) or left, since they were changed (`left`)."""
+    has, moved to work/old/ (`aside`) or left, since they were changed (`left`)."""
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -104,7 +104,7 @@ def blank(notebook: bytes) -> bytes:
 
 
 def set_aside(work: Path, name: str) -> bool:
-    """Move a copy to work/first_edition/; False where that cannot be, or something stands there: the copy
+    """Move a copy to work/old/; False where that cannot be, or something stands there: the copy
     stays."""
     place = work / ASIDE / name
     try:

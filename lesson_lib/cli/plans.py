@@ -2,7 +2,6 @@
 takes."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -189,15 +188,6 @@ def built(number: str, root: Path = ROOT) -> NotebookNode:
 
     (name,) = [n for n in kinds.built(root, ("part", "page")) if kinds.number_of(n) == number]
     return nbformat.read(root / "notebooks" / f"{name}.ipynb", 4)
-
-
-def parts_of(session: Session, known: dict[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
-    """Each part of a session, with the sections that it takes of it, in the part's own order; `known`:
-    number -> headings."""
-    for number in dict.fromkeys(row.lesson for row in session.rows if row.lesson in known):
-        rows = [row for row in session.rows if row.lesson == number]
-        chosen = {h for row in rows for h in taken(row, known[number], run=True)}
-        yield number, [heading for heading in known[number] if heading in chosen]
 
 
 def _cells(line: str) -> list[str]:

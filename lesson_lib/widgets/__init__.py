@@ -5,17 +5,9 @@ network. `explorer` is what all of them are built on. One that serves a single c
 lesson_lib/chapters/*/NAME_explorer.py; here are those of several.
 """
 
-from typing import Any
-
-from lesson_lib import moved
 from lesson_lib.widgets.alignment import AlignmentExplorer
 from lesson_lib.widgets.explorer import Explorer
 from lesson_lib.widgets.heads import HeadExplorer
 from lesson_lib.widgets.machine import MachineExplorer
 
 __all__ = ["AlignmentExplorer", "Explorer", "HeadExplorer", "MachineExplorer"]
-
-
-def __getattr__(name: str) -> Any:
-    """`from lesson_lib.widgets import PixelExplorer`, as the first edition's notebooks have it."""
-    return moved.explorer(name)

@@ -270,7 +270,7 @@ def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course
     for name in (LESSON, exercise):
         (course / "original" / "notebooks" / name).unlink()
     assert pull(course) == copies.Pulled(aside=[LESSON], left=[exercise])
-    assert sources(course / "work" / "first_edition" / LESSON) == sources(course / "work" / "mine.ipynb")
+    assert sources(course / "work" / "old" / LESSON) == sources(course / "work" / "mine.ipynb")
     assert sources(course / "work" / exercise) == ["my own words"]
     assert pull(course) == copies.Pulled(left=[exercise])
     (course / "work" / exercise).unlink()
@@ -354,7 +354,7 @@ def test_parts_pages_and_evidence_are_published_for_all_to_read(course):
     (root / "notebooks" / names[-1]).unlink()
     classroom.publish(root, original)
     assert copies.pull(original, course / "work").aside == [names[-1]]
-    assert sources(course / "work" / "first_edition" / names[-1]) == ["hello"]
+    assert sources(course / "work" / "old" / names[-1]) == ["hello"]
 
 
 # --- One class, running

@@ -1,4 +1,4 @@
-"""The figures of lesson 06, the Transformer. The machine itself is drawn in machine.py."""
+"""The figures of lesson 06, the Transformer. The machine itself is drawn in machine_figures.py."""
 
 from collections.abc import Mapping, Sequence
 

@@ -17,13 +17,10 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
     DASHES,
     EMPTY,
     MUTED,
-    PALE,
     all_of,
-    blank_page,
     legend_below,
     plain_axis,
     power_ticks,
-    rounded_box,
 )
 from lesson_lib.chapters.c11_efficient_attention.keys_figures import (  # noqa: F401
     cache_growth,
@@ -57,96 +54,6 @@ class Spot(NamedTuple):
     high: float
     radius: float
     text: str
-
-
-class Branch(NamedTuple):
-    """A group of the family: its idea, members, time, what it gives up, the lessons in which a member runs,
-    and its column on the map."""
-
-    idea: str
-    members: str
-    time: str
-    gives_up: str
-    lessons: str
-    column: int
-
-
-COLUMNS = (  # of the map: heading, what it says
-    ("Fewer pairs", "most scores are never computed"),
-    ("A few stand for all", "sums or mixtures instead of n keys"),
-    ("Every pair", "but less to hold or to carry"),
-)
-# after Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; the groups of OURS are not the survey's
-FAMILY = {
-    "fixed patterns": Branch("a rule names the pairs", "window, Sparse Transformer,\nLongformer",
-    "n · window", "far pairs, in one layer", "09", 0),
-    "known edges": Branch("the data name the pairs", "graph attention", "edges", "nodes without an edge",
-    "10", 0),
-    "learnable patterns": Branch("learns which pairs matter", "Reformer, Routing Transformer",
-    "n log n, n √n", "pairs it did not group", "", 0),
-    "recurrence": Branch("segments hand states on", "Transformer-XL", "n · (segment + memory)",
-    "gradients into the past", "", 0),
-    "memory": Branch("few tokens meet all", "Set Transformer, ETC, BigBird,\nLongformer", "n · memory",
-    "a direct look at far pairs", "11", 1),
-    "low rank": Branch("mixes keys to a few", "Linformer", "n · rank", "masks, longer texts", "11", 1),
-    "kernels": Branch("features replace the exponential", "Linear Transformer, Performer", "n · features",
-    "sharp weights", "08, 11", 1),
-    "exact, another order": Branch("same numbers, tile by tile",
-    "online softmax, FlashAttention,\nring attention", "n², memory n", "nothing", "11", 2),
-    "fewer keys to keep": Branch("heads share keys and values", "multi-query, grouped-query",
-    "n², a smaller cache", "keys of each head's own", "11", 2),
-}  # fmt: skip
-OURS = ("known edges", "exact, another order", "fewer keys to keep")
-
-
-@styled
-def family_map(links: Mapping[str, str] | None = None) -> Picture:
-    """A map of the family: a box for each group with its idea, members, time and what it gives up; blue where
-    one runs in this course.
-
-    `links` are {group: lessons} such as {"memory": "11"}, and take the place of FAMILY's own; "" takes a mark
-    away.
-    Source: the classification of Tay, Dehghani, Bahri & Metzler 2020, arXiv:2009.06732; "known edges" and the
-    last column are added.
-    """
-    links = {} if links is None else links
-    width, gap, top = 8.0, 0.12, 1.3
-    wide = (width - 4 * gap) / 3
-    columns = [[name for name, branch in FAMILY.items() if branch.column == k] for k in range(len(COLUMNS))]
-    height = top + max(sum(_tall(FAMILY[name]) + gap for name in column) for column in columns)
-    figure, page = blank_page(width, height)
-    root = "attention: softmax(q kᵀ / √d) v — time n², and a table of n² weights"
-    middle = width / 2
-    rounded_box(page, (middle - 2.9, 0.08), (5.8, 0.36), "white", "0.25")
-    page.text(middle, 0.26, root, ha="center", va="center", fontsize=10.5)
-    for k, ((heading, said), column) in enumerate(zip(COLUMNS, columns, strict=True)):
-        left = gap + k * (wide + gap)
-        page.plot([middle, left + wide / 2], [0.44, 0.72], color="0.6", linewidth=1.2, zorder=0)
-        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        style = {"ha": "center", "va": "center"}
-        page.text(left + wide / 2, 0.84, heading, fontsize=12, fontweight="bold", bbox=ground, **style)
-        page.text(left + wide / 2, 1.07, said, fontsize=9.5, color=MUTED, **style)
-        y = top
-        for name in column:
-            _group(page, (left, y), wide, name, FAMILY[name], links.get(name, FAMILY[name].lessons))
-            y += _tall(FAMILY[name]) + gap
-    x, y = 2 * wide + 3 * gap, height - 1.0
-    keys = (
-        (PALE, CURVES[0], "-", "runs in this course: the lesson\nstands in the corner"),
-        ("white", "0.45", "--", "not a group of the survey"),
-    )
-    for k, (ground, edge, dashes, said) in enumerate(keys):
-        corner = (x + 0.05, y + 0.52 * k)
-        rounded_box(page, corner, (0.34, 0.24), ground, edge, linestyle=dashes, linewidth=1.4)
-        page.text(x + 0.52, corner[1] + 0.12, said, va="center", fontsize=9, linespacing=1.15)
-    return Picture(
-        figure,
-        "A map of ways to make attention cheaper, in three columns: fewer pairs, a few that stand for all,"
-        " and every pair but less to hold; each group's box says its idea, its members, its time and what it"
-        " gives up.",
-        "After the survey of Tay, Dehghani, Bahri & Metzler (arXiv:2009.06732); dashed boxes are not the"
-        " survey's groups. Blue: one of the group runs in this course, in the lesson named.",
-    )
 
 
 @styled
@@ -378,43 +285,6 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
         " their mean, and a dotted line at the accuracy of guessing.",
         "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
     )
-
-
-def _tall(branch: Branch) -> float:
-    """Inches of a group's box."""
-    return 0.98 + 0.165 * branch.members.count("\n")
-
-
-def _group(
-    page: Axes, corner: tuple[float, float], wide: float, name: str, branch: Branch, lessons: str
-) -> None:
-    """A box: name and lessons on the first line, then idea, members, time, and what is given up."""
-    (x, y), runs = corner, bool(lessons)
-    style = {"linestyle": "--" if name in OURS else "-", "linewidth": 1.4, "zorder": 1}
-    rounded_box(
-        page,
-        corner,
-        (wide, _tall(branch)),
-        PALE if runs else "#F6F6F6",
-        CURVES[0] if runs else "0.45",
-        **style,
-    )
-    text = {"va": "center", "zorder": 5}
-    page.text(x + 0.08, y + 0.13, name, fontsize=10, fontweight="bold", **text)
-    if runs:
-        pill = {"boxstyle": "round,pad=0.22", "facecolor": CURVES[0], "edgecolor": "none"}
-        page.text(
-            x + wide - 0.12, y + 0.14, lessons, ha="right", fontsize=9, color="white", bbox=pill, **text
-        )
-    down = y + 0.32
-    page.text(x + 0.08, down, branch.idea, fontsize=9.5, style="italic", **text)
-    extra = 0.165 * branch.members.count("\n")
-    page.text(
-        x + 0.08, down + 0.175 + extra / 2, branch.members, fontsize=9, color="0.25", linespacing=1.15, **text
-    )
-    down += 0.35 + extra
-    page.text(x + 0.08, down, f"time: {branch.time}", fontsize=9, **text)
-    page.text(x + 0.08, down + 0.175, f"gives up: {branch.gives_up}", fontsize=9, **text)
 
 
 def _label(axes: Axes, spots: Sequence[Spot]) -> None:

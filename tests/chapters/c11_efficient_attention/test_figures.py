@@ -11,7 +11,7 @@ import pytest
 import torch
 from matplotlib import rc_context
 from matplotlib.colors import to_rgb
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.text import Text
 
 from lesson_lib import efficient
@@ -63,7 +63,6 @@ def ring_rows(repeats=(0.0,)):
 def every():
     """A picture of each function."""
     return {
-        "family_map": figures.family_map(),
         "seen_patterns": figures.seen_patterns({"window": window(7, 2)}),
         "spectra": figures.spectra({"a": torch.tensor([3.0, 1.0])}),
         "errors": figures.errors({"a": [(2, [0.5, 0.25]), (4, [0.125])]}, xlabel="features", slope=-0.5),
@@ -116,50 +115,6 @@ def test_nothing_on_the_drawn_pages_leaves_the_page_or_covers_other_text():
                 across = min(one.x1, other.x1) - max(one.x0, other.x0)
                 up = min(one.y1, other.y1) - max(one.y0, other.y0)
                 assert min(across, up) < 3, (name, found[i].get_text(), found[j].get_text())
-
-
-def test_the_map_has_a_box_for_each_group_in_which_all_its_lines_stand():
-    (page,) = figures.family_map().figure.axes
-    page.figure.draw_without_rendering()
-    frames = [box.get_window_extent() for box in boxes(page, FancyBboxPatch)]
-    for name, branch in figures.FAMILY.items():
-        heading = next(text for text in page.texts if text.get_text() == name)
-        corner = heading.get_window_extent()
-        (frame,) = [box for box in frames if box.contains(corner.x0, corner.y0) and box.width < 400]
-        for line in (
-            name,
-            branch.idea,
-            branch.members,
-            f"time: {branch.time}",
-            f"gives up: {branch.gives_up}",
-        ):
-            inside = [
-                text.get_window_extent()
-                for text in page.texts
-                if text.get_text() == line and frame.contains(*text.get_window_extent().p0)
-            ]
-            assert inside and inside[0].x1 <= frame.x1 and inside[0].y1 <= frame.y1, line
-        assert len(branch.idea.split()) <= 5
-    assert {figures.FAMILY[name].lessons for name in ("fixed patterns", "known edges", "kernels")} == {
-        "09",
-        "10",
-        "08, 11",
-    }
-
-
-def test_links_take_the_place_of_marks():
-    def marks(picture):
-        return sorted(text for text in texts(picture.figure.axes[0]) if re.fullmatch(r"\d\d(, \d\d)*", text))
-
-    assert marks(figures.family_map()) == ["08, 11", "09", "10", "11", "11", "11", "11"]
-    assert marks(figures.family_map({"memory": "12", "known edges": ""})) == [
-        "08, 11",
-        "09",
-        "11",
-        "11",
-        "11",
-        "12",
-    ]
 
 
 def test_patterns_are_their_masks_with_their_share_above():

@@ -1,1 +1,1 @@
-"""Experiments of chapter 02; lesson_lib.experiments runs them."""
+"""Experiments of chapter 03; lesson_lib.experiments runs them."""
