@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.cli import kinds
+from lesson_lib.cli import kinds, sources
 
 EXERCISES, LESSONS = exercises(), lessons()
 GRADED = {name: e for name, e in EXERCISES.items() if not e.prediction}  # a prediction is part of its section
@@ -116,7 +116,7 @@ def minutes(source: str) -> int:
 
 
 def source(name: str) -> str:
-    return (NOTEBOOKS / "source" / f"{name}.py").read_text(encoding="utf-8")
+    return sources.source_text(sources.targets([name], among=("part", "page"))[0])
 
 
 def asked_by(*notebooks: str) -> list[str]:
@@ -213,24 +213,6 @@ def test_the_make_targets_that_are_named_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", made, flags=re.M))
     said = set(re.findall(r"`make ([a-z-]+)", (FOLDER / page).read_text(encoding="utf-8")))
     assert said <= targets and (said or page != "README.md")
-
-
-def test_the_overview_has_the_minutes_of_lessons_and_exercises():
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    header, rows = table(readme.partition("Each file here")[2])
-    assert header[:3] == ["lesson", "minutes", "exercises, minutes"]
-    found = {row["lesson"].strip("[]").partition("]")[0]: row for row in rows}
-    assert list(found) == [*CHAPTERS, "together"]
-    sums = [0, 0, 0]
-    for chapter, parts in CHAPTERS.items():
-        row, asked = found[chapter], asked_by(*parts) + at_home(chapter)
-        lasts = sum(minutes(source(part)) for part in parts)
-        home = sum(EXERCISES[e].minutes for e in asked)
-        assert (row["minutes"], row["exercises, minutes"]) == (str(lasts), f"{len(asked)}, {home}"), chapter
-        assert set(named(row["if there is time for one"])) <= set(asked), chapter
-        sums = [a + b for a, b in zip(sums, (lasts, len(asked), home), strict=True)]
-    together = found["together"]
-    assert (together["minutes"], together["exercises, minutes"]) == (str(sums[0]), f"{sums[1]}, {sums[2]}")
 
 
 # ---- the guards can fail ----

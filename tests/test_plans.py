@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.cli import kinds, plans, questions
+from lesson_lib.cli import course, kinds, plans, questions
 from lesson_lib.cli.plans import Plan, Row, Session
 from tests import reading
 from tests.test_instructor import GRADED, guides, named
@@ -21,8 +21,7 @@ from tests.test_instructor import GRADED, guides, named
 EXERCISES = exercises()
 QUESTIONS = questions.read()
 PLANS = {"half-day": 1, "two-days": 2, "eight-weeks": 8}  # sessions in class
-# Core parts by README's mark: each has two questions.
-CORE = re.findall(r"^\| (\d\d[a-z]?) ● ", (plans.ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
+CORE = [lesson.number for lesson in course.lessons() if lesson.core]  # each has two questions
 
 
 @cache

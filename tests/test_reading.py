@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lesson_lib.checks import predict
-from lesson_lib.cli import sources
+from lesson_lib.cli import course, sources
 from tests import reading
 
 TARGETS = {target.name: target for target in sources.targets()}
@@ -34,8 +34,7 @@ def test_a_part_of_the_second_edition_has_its_form(target):
 
 
 def test_a_core_part_needs_core_parts_only():
-    page = (reading.ROOT / "README.md").read_text(encoding="utf-8")
-    core = set(re.findall(r"^\| \d\d[a-z]? ● \| \[[^]]*\]\(notebooks/(\w+)\.ipynb\)", page, flags=re.M))
+    core = {lesson.name for lesson in course.lessons() if lesson.core}
     assert core >= {"00_start_here", "02a_soft_look_up", "02b_which_score", "03_matrix_form"}
     firsts = {
         t.name: sources.read_source(t).cells[0].source for t in TARGETS.values() if t.kind != "solution"

@@ -1,6 +1,7 @@
 """The chapters: what serves one of them alone, a folder for each.
 
-    exercises.py          its exercises: card, hints, solution, typical wrong answers, further inputs
+    questions/NAME.md     the words of what a part asks; questions/exercises.md of the chapter's exercises
+    questions/NAME.py     what of these is code: solutions, inputs, wrong functions that no edit makes
     figures.py            its figures; NAME_figures.py: those of one subject
     NAME_explorer.py      a widget
     NAME.py               a model or a data set

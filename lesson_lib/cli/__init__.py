@@ -14,6 +14,7 @@ COMMANDS = {  # the command: what it does; where its module has another name, th
     "lab": "open the lessons in JupyterLab, in your own copies (folder work/)",
     "capstone": "judge your own Transformer, work/capstone.py, in stages",
     "model": "what a published model on your disk is, layer by layer (config.json and safetensors)",
+    "new": "make the files of a new part",
     "ask": "show one question as a learner sees it",
     "build": "build notebooks/*.ipynb from notebooks/source",
     "figures": "draw figures/ again",

@@ -24,6 +24,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from lesson_lib.cli import course
 from lesson_lib.cli.outputs import looks_alike, may_keep, normal_outputs, pngs
 from lesson_lib.cli.sources import METADATA, ROOT, BuildError, Target, read_source, strays, targets
 
@@ -190,10 +191,18 @@ def check(names: Sequence[str] = (), *, root: Path = ROOT) -> int:
     wrong = [f"{t.path.relative_to(root).as_posix()}: {what}" for t in chosen for what in differences(t)]
     if not names:
         wrong += [f"{path}: it has no source in notebooks/source" for path in strays(root)]
+        wrong += [f"{path.relative_to(root)}: not as course.toml has it" for path in _lists(root)]
     for line in wrong:
         print(line)
     print("repair: make notebooks" if wrong else f"{len(chosen)} notebooks are what their sources give")
     return 1 if wrong else 0
+
+
+def _lists(root: Path) -> dict[Path, str]:
+    """The pages whose lists of lessons are not what course.toml gives, with what they should be."""
+    if not (root / "course.toml").exists():
+        return {}
+    return {path: text for path, text in course.lists(root).items() if path.read_text("utf-8") != text}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -224,6 +233,8 @@ def main(names: Sequence[str] = (), *, fresh: bool = False, checks: bool = False
     except BuildError as error:
         print(error)
         return 1
+    for path, text in _lists(root).items():
+        path.write_text(text, encoding="utf-8", newline="\n")
     failed = 0
     for number, target in enumerate(chosen, 1):
         start = time.perf_counter()

@@ -22,7 +22,7 @@ Where the CPU build lies is said by PyTorch's installation selector: open pytorc
 Linux, Pip, Python and CPU, and paste here the command that it shows (Enter alone: the CUDA build)."""
 PLAIN = (
     "torch comes next: its CUDA build (.venv is {cuda} GB large then), or its CPU build ({cpu} GB) where"
-    " PIP_EXTRA_INDEX_URL is set to the address of that (README says how)."
+    " PIP_EXTRA_INDEX_URL is set to the address of that (docs/install.md says how)."
 ).format
 
 

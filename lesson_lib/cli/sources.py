@@ -10,7 +10,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from lesson_lib.cli import kinds
+from lesson_lib.cli import course, kinds
 from lesson_lib.cli.cards import BEGIN, END, STUB, written_out
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,7 +113,8 @@ def source_text(target: Target) -> str:
 
     Raises BuildError for a card that no exercise has, and for an answer that stands in a part's own text.
     """
-    text = target.source.read_text(encoding="utf-8")
+    root = target.source.parents[2 if target.source.parent.name == "source" else 3]
+    text = course.filled(target.name, target.source.read_text(encoding="utf-8"), root)
     part = target.kind not in ("exercise", "solution")
     if part and (BEGIN in text or STUB in text):
         raise BuildError(

@@ -1,10 +1,10 @@
 # %% [markdown]
 r"""
-# 00 · Start here: how do I work with this?
+{title}
 
 You can read about attention in an hour and still not be able to use it. What you do between two sentences makes the difference.
 
-**Time** about 10 minutes. **You need** Python, matrix products, a little PyTorch. Nothing of attention.
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 先猜,再运行,再比较。每个练习都会当场批改;答错没有代价,而且会告诉你错在哪里。表格中行提问,列回答,掩码中 True 表示"可以看"。

@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 01a · What does a word need to see?
+{title}
 
 *I saw a saw.* The same word twice: first a verb, then a tool. You knew which was which. A **tagger** is a network that names each word's part of speech. What must it see
 to know it, too?
@@ -8,15 +8,14 @@ to know it, too?
 **Afterwards you can** compute the best score that a tagger can reach from what it sees; say what a window, a recurrent network and attention see; test by an
 intervention which words a trained network uses.
 
-**Time** about 45 minutes. **You need** page [00](00_start_here.ipynb). **Exercises**:
-[01_history](exercises/01_history.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 看到的信息相同,输出就相同:只看单个词的网络无法区分句中的两个 saw。一个标注器能达到的最好成绩由它能看到什么决定,可以精确计算。
 窗口大小难以选定,自注意力让每个词一步就能看到全句。要知道训练好的网络用了哪个词,应做干预实验并设对照,而不是只看权重图。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):开头〕
+{sources}
 """
 
 # %%

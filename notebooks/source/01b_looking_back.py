@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 01b · One vector, or a look back?
+{title}
 
 A machine reads *3. märz 2021* and writes *2021-03-03*. It reads once. When it writes, may it look back at what it read, or must one vector hold everything?
 
 **Afterwards you can** draw both machines of 2014; write one step of a decoder that looks back; tell "cannot" from "has not learned it yet".
 
-**Time** about 45 minutes. **You need** [01a](01a_two_saws.ipynb). **Exercises**: [01_history](exercises/01_history.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 2014年的编码器-解码器把整个输入压缩成一个向量;Bahdanau 的注意力在写每个字符之前都回看全部编码器状态。400 步训练后,回看几乎全对,单个向量几乎全错;

@@ -1,13 +1,13 @@
 # %% [markdown]
 r"""
-# 01c · Can a machine learn where to look?
+{title}
 
 A digit lies somewhere on a dark canvas. You may look four times; each look is sharp in 8 by 8 pixels only. All that you hear of your looks, afterwards, is whether your guess was right. Can you
 learn from that where to look?
 
 **Afterwards you can** tell hard from soft attention; derive the estimate that trains a choice; say when learned looking is worth its trouble, and when it is worse than random looks.
 
-**Time** about 45 minutes. **You need** [01a](01a_two_saws.ipynb). **Exercises**: [01_history](exercises/01_history.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 硬注意力每次只看一个位置,位置的选择没有梯度,只能从奖励学习:用对数概率的导数乘以奖励来估计梯度(REINFORCE),均值正确但噪声很大,基线可以降噪。

@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 02a · How much do I listen to each of three answers?
+{title}
 
 You ask three people what a pot of tea costs. Ann says 10, Ben 20, Cy 40. They are not equally good judges: for your question Ann has the
 score 1, Ben 3, Cy 5. You want one number, and nobody left out. So each gets a *share*: positive (even where a score is negative), larger for a larger score, and
@@ -9,14 +9,14 @@ the three sum to 1.
 **Afterwards you can** compute attention by hand and in three lines of torch; name its six parts, with their shapes; hide
 empty places.
 
-**Time** about 45 minutes. **You need** matrix products and a little PyTorch. **Exercises**: [02_scoring](exercises/02_scoring.ipynb), after 02b.
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 注意力是一次"软查询":用查询与每个键的点积打分,经 softmax 变成权重,再按权重混合各个值。分数很尖锐时它就是字典,分数相同时它就是平均数。
 分数 0 不等于"不看":要排除填充,必须在 softmax 之前把分数设为负无穷。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):开头、第 1、2 节〕
+{sources}
 """
 
 # %%

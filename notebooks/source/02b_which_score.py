@@ -1,19 +1,19 @@
 # %% [markdown]
 r"""
-# 02b · Which score, and why the root?
+{title}
 
 Two models learn to look things up. They differ in one division, and both *could* hold the right solution. Do both find it?
 
 **Afterwards you can** find out why an attention layer does not learn; say what dividing by $\sqrt d$ does, and when that is not enough; choose a score.
 
-**Time** about 45 minutes. **You need** [02a](02a_soft_look_up.ipynb). **Exercises**: [02_scoring](exercises/02_scoring.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 独立随机向量的点积,标准差随宽度按根号 d 增长;分数太大时 softmax 饱和,多数查询几乎收不到梯度。除以根号 d 改变的是起点,不是模型的表达能力:
 让向量从四分之一的长度开始,不除也能学会。各分量相关时除以根号 d 并不够;只在同一个学习率下比较模型,比较的其实是学习率。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1、4 节〕
+{sources}
 """
 
 # %%

@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 03 · How does it become a few matrix products?
+{title}
 
 Eight guests meet in random order. Each wears a card from 0 to 7, and must name the card of a secret partner. (Guest 1's partner is guest 6, guest 6's is
 somebody else.) The model only hears what the right cards were. Where will it write the secret down?
@@ -8,15 +8,14 @@ somebody else.) The model only hears what the right cards were. Where will it wr
 **Afterwards you can** write self-attention for a batch; read out of the matrices what it learned; hide future and padding, and test
 that they are hidden.
 
-**Time** about 45 minutes. **You need** [02a](02a_soft_look_up.ipynb) and [02b](02b_which_score.ipynb). **Exercises**:
-[03_matrix_form](exercises/03_matrix_form.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 自注意力是五次矩阵乘法加一次 softmax,前面可以有任意多个批次维。学到的只有三个矩阵,权重表对每个输入重新计算;两两关系就写在 W_q 与 W_k 转置的乘积里。
 要隐藏的位置必须在 softmax 之前设为负无穷,而不是事后置零;扰动未来、比较过去,就能检验掩码是否泄漏。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1、2 节〕
+{sources}
 """
 
 # %%

@@ -1,21 +1,20 @@
 # %% [markdown]
 r"""
-# 04 · Why several heads?
+{title}
 
 *The animal did not cross the street because it was too tired.* What was too tired? Now end it with *wide*: one word has changed, and *it* is another thing. How
 can attention know?
 
 **Afterwards you can** prove what one head cannot do; write multi-head attention; find the head that resolves *it*, and test it.
 
-**Time** about 45 minutes. **You need** [02a](02a_soft_look_up.ipynb), [02b](02b_which_score.ipynb) and [03](03_matrix_form.ipynb). **Exercises**:
-[04_multi_head](exercises/04_multi_head.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 一个头只给出一个加权平均:两个线性读出只能把一条直线切成三段,而四个句子需要四种答案。两个头各有自己的权重,就能同时回答“谁在做”和“it 指什么”。
 找到负责 it 的头之后,用手移动它的权重,答案随之改变;移动另一个头则不变。torch 的多头层里 True 表示“隐藏”,与本课相反。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 2 节〕
+{sources}
 """
 
 # %%

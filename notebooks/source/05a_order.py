@@ -1,21 +1,20 @@
 # %% [markdown]
 r"""
-# 05a · Does attention know order?
+{title}
 
 *Dog bites man* and *man bites dog* have the same three words, and do not mean the same. A handwritten digit is a list of dark points, and means the same in
 any order. Which of the two does attention read right?
 
 **Afterwards you can** test whether a layer knows order; say where not knowing it is right; write the codes of the first Transformer, with their 10000.
 
-**Time** about 45 minutes. **You need** [03](03_matrix_form.ipynb) and [04](04_multi_head.ipynb), sine and cosine. **Exercises**:
-[05_positional_encoding](exercises/05_positional_encoding.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 没有位置信息的注意力是等变的:打乱输入,输出只是跟着打乱。对点云这类集合,这正是我们想要的;对句子则不行,必须把位置写进词里。
 正弦编码由许多快慢不同的时钟组成,底数 10000 保证最慢的时钟在一篇文章里走不完一圈。把编码加进输入,分数就展开成四项。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1 节〕
+{sources}
 """
 
 # %%

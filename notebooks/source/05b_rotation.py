@@ -1,21 +1,20 @@
 # %% [markdown]
 r"""
-# 05b · Can distance be seen in a code?
+{title}
 
 Place 8 is five words on from place 3, and place 45 five words on from place 40. A layer sees neither 3 nor 40. It sees the codes $p_3, p_8, p_{40}, p_{45}$ of
 part 05a. Is there anything in them that both pairs share?
 
 **Afterwards you can** prove that a step is a rotation; say what that gives a layer, and what it does not; write rotary positions, and name the two bugs that people meet with them.
 
-**Time** about 45 minutes. **You need** [05a](05a_order.ipynb), and matrices. **Exercises**:
-[05_positional_encoding](exercises/05_positional_encoding.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 正弦编码向前走 δ 步,等于乘以一个只与 δ 有关的旋转矩阵,与起点无关。两个编码的点积因此只看距离、不看方向;方向要靠中间的矩阵,
 例如四分之一圈的旋转。任意一个学到的矩阵都可能毁掉这种性质。旋转位置编码直接旋转查询和键,分数便必然只依赖 j − i。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1 节〕
+{sources}
 """
 
 # %%

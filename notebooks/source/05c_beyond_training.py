@@ -1,13 +1,12 @@
 # %% [markdown]
 r"""
-# 05c · Which positions survive longer texts?
+{title}
 
 A layer has learned to name the symbol three places back, from lists of 32 symbols. Now it gets 128. There are several ways to tell it the places, and most of them fail. Can you say *by how much*, before you measure?
 
 **Afterwards you can** predict where a table of positions ends; write ALiBi and position interpolation; choose positions for a model, and know what stretching costs.
 
-**Time** about 45 minutes. **You need** [05b](05b_rotation.ipynb). **Exercises**:
-[05_positional_encoding](exercises/05_positional_encoding.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 可学习的位置表只在训练过的位置上正确,准确率可以事先用算术算出:0.67、0.51、0.28。能算到更长,不等于在更长处仍然正确。

@@ -1,19 +1,19 @@
 # %% [markdown]
 r"""
-# 06a · What stands around attention?
+{title}
 
 *my friend kept the sharp saw beside them*: eight words, eight rows of numbers. Send them through attention three times in a row. Does the row of *saw* still know that it is *saw*?
 
 **Afterwards you can** write an encoder layer and a decoder layer; say what the residual connection, the norm and the feed-forward network are for; choose where the norm stands.
 
-**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb) and [05a](05a_order.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 只有注意力的网络会让每个词忘记自己:三层之后,八个词的向量几乎指向同一方向。残差连接(x 加上子层的输出)保住了词自身的信息,也让梯度有一条直路。
 归一化放在子层之前(pre-norm),十二层也能学会;放在求和之后(post-norm),在同样短的训练里学不会。编码层有两个子层,解码层有三个。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 3、4 节〕
+{sources}
 """
 
 # %%

@@ -1,19 +1,19 @@
 # %% [markdown]
 r"""
-# 06b · Can the whole machine translate?
+{title}
 
 *mercredi 3 mars 2021* goes in, and *2021-03-03* shall come out: dates as fifteen languages write them. Some days are kept for testing. You have attention, heads, positions and layers. Now they become one machine.
 
 **Afterwards you can** follow a text through every shape of a Transformer; write the loss of its training; test whether a model reads ahead.
 
-**Time** about 45 minutes. **You need** [06a](06a_layer.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 一个日期从字符编号走到每个字符的得分:每一步的形状都打印出来。训练时,解码器一次算出所有位置,输入是正确答案右移一位(teacher forcing);损失不计填充。
 最后训练两台机器,其中一台没有因果遮罩,并用一个测试来检查谁偷看了后面的字符。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1 节〕
+{sources}
 """
 
 # %%

@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 06c · How does it write?
+{title}
 
 In training the machine read the right characters and never its own. Now it translates *3. märz 2021* alone, and nobody puts it right. What it writes it must read.
 
 **Afterwards you can** write the loop by which all such models write, and one step of a beam; say what a cache saves, and find the mask that breaks it.
 
-**Time** about 45 minutes. **You need** [01b](01b_looking_back.ipynb), [05c](05c_beyond_training.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 写的时候没有正确答案可读:模型读自己写过的字符,一个接一个。本课写出这个循环,看它如何对待自己的错误,再用缓存避免重复计算,

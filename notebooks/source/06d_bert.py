@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 06d · What does the encoder alone learn?
+{title}
 
 *The keys to the cabinet [mask] old.* Is *is* hidden, or *are*? The nearer *cabinet* did not fool you. Can a model learn that if nobody tells it what a subject is?
 
 **Afterwards you can** turn any text into questions; train an encoder on them; test whether a head that looks right matters.
 
-**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [06a](06a_layer.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 只用编码器,遮住一些词,让它从两边的词猜出来:这就是 BERT,不需要任何标注。在我们生成的句子里,动词的单复数由主语决定,中间的名词会误导。

@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 06e · What does the decoder alone learn?
+{title}
 
 *The* ... and then? Many characters may come. After *The statemen* hardly any but one. Whoever puts a number on both can write.
 
 **Afterwards you can** write the loss that makes a stack a writer; say what positions are worth; explain the temperature; choose between encoder, decoder and both.
 
-**Time** about 45 minutes. **You need** [05b](05b_rotation.ipynb), [06b](06b_translator.ipynb) and [06d](06d_bert.ipynb). **Exercises**: [06_transformer](exercises/06_transformer.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 只用解码器:一叠带因果掩码的层,在每个位置猜下一个字符,就能写文章。位置编码很值钱:旋转位置 2.19 比特,学习的位置表 2.34,没有位置 3.52。

@@ -1,20 +1,19 @@
 # %% [markdown]
 r"""
-# 07a · Is a convolution attention?
+{title}
 
 To find the edges of a house, a program takes nine pixels at a time, each times a number that somebody chose. Attention takes all pixels, and chooses
 by itself. Can it do the same work? What does freedom cost?
 
 **Afterwards you can** build a convolution from heads, say how many heads a kernel needs, and when no kernel can do what one head does.
 
-**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb) and [05a](05a_order.ipynb). **Exercises**:
-[07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 3 × 3 卷积就是九个头:每个头只看一个相对位置,它的值矩阵就是卷积核在那里的一小块;分数只取决于相对位置,并且足够尖锐。这一课数一数需要几个头、要花多少乘法,再看什么时候卷积够用、什么时候不够。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 3、4 节〕
+{sources}
 """
 
 # %%

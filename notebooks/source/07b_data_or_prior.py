@@ -1,20 +1,19 @@
 # %% [markdown]
 r"""
-# 07b · Who needs how much data?
+{title}
 
 Take six canvases with two shapes each. You see at once whether both are of one kind. A Vision Transformer, the ViT, and a convolutional network, the CNN, must learn it from examples. How many does each need, and why?
 
 **Afterwards you can** write a ViT; say what a CNN assumes; read learning curves, right answers over training pictures, without being fooled.
 
-**Time** about 45 minutes. **You need** [05c](05c_beyond_training.ipynb), [06a](06a_layer.ipynb) and [07a](07a_convolution.ipynb). **Exercises**:
-[07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 ViT 把图片切成小块,每块一个词元,前面再放一个类别词元,答案从它读出。CNN 在看到任何图片之前就有一些假定,这叫先验。
 它们各需要多少图片?两条学习曲线相交,你该先问什么?先验不合规律时会怎样?
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 4 节〕
+{sources}
 """
 
 # %%

@@ -1,13 +1,12 @@
 # %% [markdown]
 r"""
-# 07c · What does reach buy in pictures?
+{title}
 
 Each real picture, on the left, holds the same digit, 0 or 1, at both ends, written differently. A network drew those on the right, and their two ends agree only by luck. Would attention make the ends agree?
 
 **Afterwards you can** put attention into a CNN; say whether a task needs attention or only reach; write the loss by which a detector learns kinds.
 
-**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [06a](06a_layer.ipynb) and [07b](07b_data_or_prior.ipynb). **Exercises**:
-[07_attention_vs_cnn](exercises/07_attention_vs_cnn.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 SAGAN 在卷积网络中间加一块注意力:y = x + γ·attend,γ 从 0 开始。它能让图片的两端一致吗?还有什么也能做到?

@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 08a · What did the RNN lack?
+{title}
 
 Somebody says *B*, babbles for a while, and asks: which letter came first? You remember. A network that reads letter by letter is trained on this, and guesses. People say that it forgets. Does it?
 
 **Afterwards you can** write a step of an LSTM; compute what is left of a gradient after $n$ tokens; tell "it cannot" from "it did not learn to".
 
-**Time** about 45 minutes. **You need** [02a](02a_soft_look_up.ipynb). **Exercises**: [08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 循环网络真的会忘记吗?这一课训练两个一样的 LSTM,只有训练时的距离不同;再亲手写出它的一步和梯度的乘积,找出原因,最后与一个注意力头相比。

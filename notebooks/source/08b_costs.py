@@ -1,18 +1,18 @@
 # %% [markdown]
 r"""
-# 08b · What does each layer cost?
+{title}
 
 Two layers read a text of 512 tokens. One of them multiplies eight times as much as the other. Which is done first?
 
 **Afterwards you can** count a layer's products, steps and paths; say from two numbers of a machine which layer is faster on it, and what that has to do with 2017.
 
-**Time** about 45 minutes. **You need** [03](03_matrix_form.ipynb), [07a](07a_convolution.ipynb) and [08a](08a_remembering.ipynb). **Exercises**: [08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 乘法次数、先后步数、路径长度和秒数是四张不同的表。这一课数出前三张,量出第四张,再用两个数(一次等待多久,每秒做多少次乘法)描述一台机器,看它能不能预言时钟,以及这和 2017 年有什么关系。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 2 节〕
+{sources}
 """
 
 # %%

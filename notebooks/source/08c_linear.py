@@ -1,13 +1,13 @@
 # %% [markdown]
 r"""
-# 08c · Is attention an RNN?
+{title}
 
 Two machines read the same phone book and are asked for everybody's number. Machine A is attention: it keeps 40 numbers for each name. Machine B keeps 256 numbers, however long the book is.
 What is B, and what does it lose?
 
 **Afterwards you can** turn attention into a recurrent network; say what its state loses; write the gate of today's recurrent models.
 
-**Time** about 45 minutes. **You need** [03](03_matrix_form.ipynb) and [08a](08a_remembering.ipynb). **Exercises**: [08_attention_vs_rnn](exercises/08_attention_vs_rnn.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 去掉 softmax,三个矩阵的乘积就可以换括号。这一课亲手把注意力写成循环网络,用一本电话簿量出它的状态丢掉什么,再给状态加上“门”,看号码会变的时候谁答得对。

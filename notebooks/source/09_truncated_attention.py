@@ -1,19 +1,19 @@
 # %% [markdown]
 r"""
-# 09 · What if the input is long?
+{title}
 
 A sentence of 2.6 seconds is 261 vectors, an hour of speech 360,000, and attention compares each with every other. Must it?
 
 **Afterwards you can** test how far a token must look; compute a window in blocks; tell "has not learned it" from "cannot hear it".
 
-**Time** about 45 minutes. **You need** [03](03_matrix_form.ipynb), [05b](05b_rotation.ipynb) and [06a](06a_layer.ipynb). **Exercises**: [09_truncated_attention](exercises/09_truncated_attention.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 一小时语音有三十六万个向量,注意力要把每一个与其他所有的比较,必须如此吗?这一课先测量辨认一个音素需要看多远,再把窗口分块计算,并与整张表的数值核对。
 最后问:有什么是窗口无论训练多久也学不到的?
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1 节〕
+{sources}
 """
 
 # %%

@@ -1,18 +1,18 @@
 # %% [markdown]
 r"""
-# 10a · What if we know who is connected?
+{title}
 
 A karate club of 34 split in two. Members 0 and 33 led the camps. Of the others we know only whom each met outside the club. Look at the picture: whom did member 11 follow, and whom member 8?
 
 **Afterwards you can** attend along a list of edges; say where the 0 of a stranger belongs; build and train a graph attention network.
 
-**Time** about 45 minutes. **You need** [03](03_matrix_form.ipynb), [04](04_multi_head.ipynb), [06a](06a_layer.ipynb) and [06b](06b_translator.ipynb). **Exercises**: [10_graph_attention](exercises/10_graph_attention.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 一个空手道俱乐部分裂成两派,我们只知道谁和谁有来往。这一课沿着图的边传递消息:先看固定的权重(GCN),再亲手写出沿边的注意力和 GAT 的分数,弄清“分数为 0”为什么不是“权重为 0”。最后用两个已知的标签训练网络,并说明不看边、没有残差的注意力为什么连这两个标签都学不会。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):第 1、2 节〕
+{sources}
 """
 
 # %%

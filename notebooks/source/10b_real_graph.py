@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 10b · Does attention help on a real graph?
+{title}
 
 Nine words, in alphabetical order, are what a network gets of a Python function. Which chapter of Python's manual describes it?
 
 **Afterwards you can** split a graph's nodes so that no label leaks; say with a control whether words, edges or attention did the work; batch small graphs and pool them.
 
-**Time** about 45 minutes. **You need** [10a](10a_graph.ipynb). **Exercises**: [10_graph_attention](exercises/10_graph_attention.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 图是 Python 标准库:两千多个函数和类,边是“谁用到谁”,文字是说明中的词。按模块划分数据后,邻居的词很有用,而学来的注意力权重并不比固定的权重好。边打乱一半以后,图不再有用;最后把许多小图并成一个,再按图求平均。

@@ -1,19 +1,19 @@
 # %% [markdown]
 r"""
-# 11a · Can attention be cheaper?
+{title}
 
 In 2021 eleven kinds of attention met on five tasks with long inputs: the **Long Range Arena**. "Transformer" is the plain one; the other ten do not compare all pairs of tokens. One has the best mean. Is it the best?
 
 **Afterwards you can** read such a ranking with care; say what a cheaper attention gives up; imitate three of them, each by another argument of `attend`.
 
-**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [08c](08c_linear.ipynb) and [09](09_truncated_attention.ipynb). **Exercises**: [11_efficient_attention](exercises/11_efficient_attention.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 2021 年有人让十一种注意力在五个任务上比赛:换一换任务,赢家就变。这一课亲手做三种更便宜的注意力(全局词元、低秩、随机特征),各自说出它放弃了什么。
 最后在我们自己的小赛场上再看一次:谁选任务,谁就选了赢家。
 </details>
 
-〔[Sources · 五篇文章之路](sources.ipynb):开头〕
+{sources}
 """
 
 # %%

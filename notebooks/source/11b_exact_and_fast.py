@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 11b · Can softmax be computed without all scores?
+{title}
 
 Three scores come one after the other: ln 1, ln 3, ln 4, with the values 10, 20, 40. Each is thrown away once seen. Can the output still be exact?
 
 **Afterwards you can** compute attention piece by piece; say what a fast program saves, and what not; work out what a model keeps for its next token, and keep less.
 
-**Time** about 45 minutes. **You need** [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb) and [06e](06e_gpt.ipynb). **Exercises**: [11_efficient_attention](exercises/11_efficient_attention.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 softmax 不必同时看到所有分数:只要记住目前最大的分数、指数之和与加权的值,就能一块一块地算出完全相同的结果,而显存不再随长度的平方增长。

@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 11c · What if no machine can hold it?
+{title}
 
 A million tokens. Queries, keys, values and outputs of one layer, eight heads of width 64, take 7.6 GiB. You have machines with 4 GiB each, and attention lets every query meet every key. Can they do it together, exactly?
 
 **Afterwards you can** put together answers to different keys; write attention in a ring; say what more machines buy, and what they do not.
 
-**Time** about 45 minutes. **You need** [11b](11b_exact_and_fast.ipynb). **Exercises**: [11_efficient_attention](exercises/11_efficient_attention.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 一百万个词,而每台机器只有 4 GiB。这一课先把两台机器各自算出的注意力合并成一个准确的结果,再让键和值沿着一个环传递,使每个查询都遇到每个键。

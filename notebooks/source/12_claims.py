@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 12 · What did the sources get right?
+{title}
 
 Five texts stand behind this course. One of them, notes on a lecture, says of a graph's nodes that no edge joins:
 
@@ -12,7 +12,7 @@ You code it. Would you notice what you have done?
 
 **Afterwards you can** code a sentence to the letter and see what it does; test a function without knowing its right answer; turn a claim into a number.
 
-**Time** about 45 minutes. **You need** [02b](02b_which_score.ipynb) and [03](03_matrix_form.ipynb). **Exercises**: the two here.
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 五篇中文文章里的论断,逐一查证,写成九十五行。这一课先把其中几句话逐字写成代码:程序不报错,结果却可能悄悄错了。

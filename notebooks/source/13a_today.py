@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 13a · What do today's models change?
+{title}
 
 A published model comes with a page, `config.json`, that says what its numbers are. Seven entries of gpt-oss 20B's, of 2025:
 
@@ -13,7 +13,7 @@ Each layer has 64 numbers more, called `sinks`.
 
 **Afterwards you can** read the attention of such a page entry by entry, write three changes in a few lines each, and say what a text costs.
 
-**Time** about 45 minutes. **You need** [02b](02b_which_score.ipynb), [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb) and [11b](11b_exact_and_fast.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 今天的模型改了注意力的什么?六个公开模型的配置文件:多个查询头共用键,窗口,QK 归一化(先把查询和键归一,再旋转),分数的软上限,以及"汇"(一个没有人写过的键)。

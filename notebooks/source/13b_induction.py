@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 13b · How does a model copy?
+{title}
 
 Random signs, some of them said already:
 
@@ -8,7 +8,7 @@ Random signs, some of them said already:
 
 **Afterwards you can** explain how two heads copy what nobody taught them; find such heads by a score; cut one, and say what a bright map proves and what not.
 
-**Time** about 45 minutes. **You need** [03](03_matrix_form.ipynb), [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb) and [06e](06e_gpt.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 一段随机字符说两遍:模型怎样抄写?第一层的头把"前一个是谁"写进每个记号,第二层的头去找"谁的前一个和我一样",再取它的字符:这叫归纳头。

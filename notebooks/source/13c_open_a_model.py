@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 13c · What is in a model on my disk?
+{title}
 
 This course comes with a folder as people publish language models: 424,992 numbers of four bytes.
 
@@ -8,7 +8,7 @@ Give it *A Wibkat is a class. The Wibk*. Nobody wrote *Wibkat*. Which of its num
 
 **Afterwards you can** compute a head's weights from a file, read out any layer, and find what an answer depends on; also in a folder of your own.
 
-**Time** about 45 minutes. **You need** [04](04_multi_head.ipynb), [05b](05b_rotation.ipynb), [06a](06a_layer.ipynb), [06e](06e_gpt.ipynb), [11b](11b_exact_and_fast.ipynb) and [13a](13a_today.ipynb). **Exercises**: [13_todays_models](exercises/13_todays_models.ipynb).
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 打开磁盘上的一个模型:先从文件里的张量自己算出一个头的权重;再在每一层之后提前读出它想说什么(logit lens);

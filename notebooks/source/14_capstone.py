@@ -1,12 +1,12 @@
 # %% [markdown]
 r"""
-# 14 · Can I write it all?
+{title}
 
 You get names, shapes and a few constructors. In a file of your own you write attention, heads, positions, a layer and a Transformer. Each stage is judged by the same properties as the course's own code, and by equality with torch. At the end your Transformer learns to translate dates, and your code opens the model of part 13c.
 
 **Afterwards you can** say: I have written this myself, and it runs real weights.
 
-**Time** about 300 minutes, in five sittings. **You need** the core path (● in the README: 11b, 13a and 13c are in it), and nothing else. All of torch is allowed but its attention (`F.scaled_dot_product_attention`, `nn.MultiheadAttention`, `nn.Transformer...`): softmax, `nn.Linear`, norms and embeddings are yours to use.
+{about}
 
 <details><summary>中文摘要 · Chinese</summary>
 在自己的文件 capstone.py 里,从零写出注意力、多头、位置编码、一层和整个 Transformer。每一关都由性质测试和与 torch 的比较来判定;

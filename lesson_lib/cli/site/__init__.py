@@ -14,7 +14,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -22,36 +21,17 @@ from nbformat import NotebookNode
 
 from lesson_lib.checks.card import CSS
 from lesson_lib.cli import chromium, kinds
+from lesson_lib.cli.course import CORE, Lesson, lessons
 from lesson_lib.cli.site import states
 from lesson_lib.cli.site.pages import DRAWN, Laid, cell_links, folds, of_notebook
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".venv-site"
-CORE = "●"
 ZIP = "attention-course.zip"
 # Of the guide: what is held back until a test has been written.
 KEPT_BACK = ("assessment/test_a.md", "assessment/test_b.md", "assessment/test_key.md")
 LEFT_OUT = ("spoken",)  # keys to slides, not to be read alone
-ROW = re.compile(
-    r"^\| (\d\d[a-z]?)( ●)? \| \[[^\]]*\]\(notebooks/([\w/]+)\.ipynb\) \| ([^|]+) \| (\d+) \|", re.M
-)
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A row of the README's table: a part, or a page that belongs to the way."""
-
-    number: str
-    name: str
-    question: str
-    minutes: int
-    core: bool
-
-    @property
-    def asks(self) -> str:
-        """The question as a title."""
-        return self.question[:1].upper() + self.question[1:]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -119,14 +99,6 @@ def print_book(site: Path, parts: Sequence[str]) -> str:
     words = [str(TOOLS / "bin" / "python"), str(ROOT / "site" / "book.py"), str(site), browser, *parts]
     done = subprocess.run(words, capture_output=True, text=True)
     return (done.stdout.strip() or done.stderr.strip() or "No PDF of the parts.").splitlines()[-1]
-
-
-def lessons(root: Path = ROOT) -> list[Lesson]:
-    """The way through the course, as the README's table has it."""
-    text = (root / "README.md").read_text(encoding="utf-8")
-    return [
-        Lesson(n, name, asked.strip(), int(m), bool(core)) for n, core, name, asked, m in ROW.findall(text)
-    ]
 
 
 def lay_out(

@@ -8,6 +8,7 @@ import pytest
 
 from lesson_lib.chapters.c12_claims import five_texts
 from lesson_lib.claims import NOTEBOOKS, sources
+from lesson_lib.cli import course
 from tests import reading
 
 SECTIONS = five_texts.content()["sections"]
@@ -72,7 +73,7 @@ def test_parts_of_the_path_name_their_sections_at_the_top_and_no_others_do():
         if short != five_texts.HERE:
             wanted.setdefault(short, []).append(section)
     for path in sorted((NOTEBOOKS / "source").glob("[0-9]*.py")):
-        first = path.read_text(encoding="utf-8").split("# %%", 2)[1]
+        first = course.filled(path.stem, path.read_text(encoding="utf-8")).split("# %%", 2)[1]
         said = re.search(r"〔\[Sources · 五篇文章之路\]\(sources\.ipynb\):(.*)〕", first)
         short = path.stem.partition("_")[0]
         if short not in wanted:
