@@ -61,7 +61,7 @@ def _exercise(name):
 def _own(answer, exercise, points, student, said):
     """The verdict on a number or a letter, by this student's numbers."""
     engine = importlib.import_module("lesson_lib.checks.engine")
-    unaided = importlib.import_module("lesson_lib.checks.unaided")
+    unaided = importlib.import_module("lesson_lib.checks.exam")
 
     def result(whose):
         return engine.verdict(unaided.own(exercise, whose), answer)

@@ -1,5 +1,4 @@
-"""The tests. `checked` is what jaxtyping checks every function of the library with: an int may stand for a
-float."""
+"""The tests. `checked`: beartype as jaxtyping's type checker, with PEP 484's int-for-float."""
 
 from importlib import import_module
 from pathlib import Path

@@ -7,7 +7,7 @@ import jaxtyping
 import pytest
 import torch
 
-from lesson_lib.checks import trial
+from lesson_lib.checks import sandbox
 from lesson_lib.device import device
 
 
@@ -43,7 +43,7 @@ def most():
 def untried(monkeypatch):
     """Answers are judged without a trial in a copy of this process, and no disk is waited for: where
     thousands are known to end."""
-    monkeypatch.setattr(trial, "tried", lambda *given: trial.Trial())
+    monkeypatch.setattr(trial, "tried", lambda *given: sandbox.Trial())
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 

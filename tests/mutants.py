@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from lesson_lib.checks import engine, runner, trial
+from lesson_lib.checks import engine, runner, sandbox
 from lesson_lib.checks.engine import check, lessons
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import Result
@@ -262,7 +262,7 @@ def verdicts(exercise: Exercise) -> dict[str, str]:
         stack.enter_context(mock.patch.dict(os.environ, LESSON_HOME=home))
         stack.enter_context(mock.patch.dict(engine.exercises(), {exercise.name: exercise}))
         stack.enter_context(
-            mock.patch.object(trial, "tried", lambda *given: trial.Trial())
+            mock.patch.object(trial, "tried", lambda *given: sandbox.Trial())
         )  # thousands, harmless
         stack.enter_context(mock.patch.object(runner, "DEADLINE_S", ENDLESS_S if endless else PATIENCE_S))
         results = {said: check(answer(), exercise.name) for said, answer in answers(exercise).items()}

@@ -73,7 +73,7 @@ def command(
 
 
 @dataclass
-class Went:
+class PartResult:
     """How a part went: pytest's exit code, counts, names of what failed, what was measured; seconds by the
     clock, and of the processor."""
 
@@ -85,14 +85,14 @@ class Went:
     cpu_s: float = 0.0
 
 
-def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> Went:
+def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> PartResult:
     """Run one part; what it prints goes to the file `printed`, where there is one. `options`: as of
     `command`."""
     report, begin = folder / f"{part}.xml", time.perf_counter()
     report.unlink(missing_ok=True)  # an earlier run's, which a crash would leave in place
     with open(printed or os.devnull, "wb") as file:
         code, cpu_s = call(command(part, report, **options), file if printed else None)
-    went = Went(code, seconds=time.perf_counter() - begin, cpu_s=cpu_s)
+    went = PartResult(code, seconds=time.perf_counter() - begin, cpu_s=cpu_s)
     if report.exists():
         for case in ElementTree.parse(report).iter("testcase"):
             tags = {"failure": "failed", "error": "error", "skipped": "skipped"}
@@ -176,7 +176,7 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
         print(f"no part is called {unknown[0]!r}; there are {', '.join(PARTS)}")
         return 1
     start, total, failed, lines, summary = time.perf_counter(), Counter(), [], [], {}
-    beside: dict[str, Future[Went]] = {}
+    beside: dict[str, Future[PartResult]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="lesson_reports_", ignore_cleanup_errors=True) as scratch,
         ThreadPoolExecutor(1) as other,

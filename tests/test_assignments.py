@@ -10,7 +10,7 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from lesson_lib.checks import unaided
+from lesson_lib.checks import exam
 from lesson_lib.checks.engine import check, exercises, lessons
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.inputs import drawn, reseeded
@@ -145,11 +145,11 @@ def judge():
 def test_a_number_is_judged_by_the_students_own(name, home):
     exercise, own = EXERCISES[name], judge()["_own"]
     students = ["ada", "ben", "cy", "dee", "eve", "flo", "gus", "hal"]
-    answers = {student: unaided.own(exercise, student).answer for student in students}
+    answers = {student: exam.own(exercise, student).answer for student in students}
     assert len(set(answers.values())) >= 3, "a neighbour's numbers are mostly others"
     for student in students[:3]:
         assert own(answers[student], exercise, 4, student, student)["points"] == 4.0
-        other = next(who for who in students if not unaided.own(exercise, student).judge(
+        other = next(who for who in students if not exam.own(exercise, student).judge(
             answers[who], lambda *_: None).passed)  # fmt: skip
         taken = own(answers[other], exercise, 4, student, other)
         assert "points" not in taken and not taken["sure"]

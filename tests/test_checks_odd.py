@@ -33,7 +33,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lesson_lib.checks import check, engine, properties, runner, session, store, trial, values
+from lesson_lib.checks import check, engine, isolation, properties, runner, sandbox, store, values
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.result import Result
 
@@ -416,7 +416,7 @@ def said(result):
 def surroundings():
     """What a check must leave as it is."""
     streams = sys.stdout, sys.stderr, builtins.input, warnings.showwarning
-    states = [session._read(read) for _, read, _ in session.STATES]
+    states = [isolation._read(read) for _, read, _ in isolation.STATES]
     chance = str(numpy.random.get_state()), torch.get_rng_state().tolist()  # beartype draws from Python's
     names = dict(vars(sys.modules["__main__"]))
     return streams, states, chance, names, list(warnings.filters), torch.is_grad_enabled()
@@ -463,7 +463,7 @@ def test_there_are_many():
 
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_answer_gets_a_sentence_and_changes_nothing(name, quick, capfd, monkeypatch):
-    odd, before, own = ODD[name], surroundings(), session.Functions()
+    odd, before, own = ODD[name], surroundings(), isolation.Functions()
     if "no answer after" not in odd.words:  # it ends by itself: however slow the machine
         monkeypatch.setattr(runner, "DEADLINE_S", 10 * DEADLINE_S)
     result, _, mib = judged(odd)
@@ -500,10 +500,10 @@ def test_what_torch_sets_by_itself_is_no_doing_of_the_learners(monkeypatch):
     """Its compiler names a folder in the environment when a part of torch is first used."""
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     said: dict[str, str] = {}
-    with session.kept(said):
+    with isolation.kept(said):
         monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "a folder")
     assert said == {} and os.environ["TORCHINDUCTOR_CACHE_DIR"] == "a folder"
-    with session.kept(said):
+    with isolation.kept(said):
         monkeypatch.setenv("ODD", "1")
     assert said == {"put back": "environment variables: your function changes that"}
     assert "ODD" not in os.environ
@@ -524,7 +524,7 @@ def test_the_name_may_be_odd_too(quick):
 @pytest.fixture
 def trials(monkeypatch):
     """All that copies of this process have found."""
-    tried, outcomes = trial.tried, []
+    tried, outcomes = sandbox.tried, []
     monkeypatch.setattr(trial, "tried", lambda *given: outcomes.append(tried(*given)) or outcomes[-1])
     return outcomes
 
@@ -545,7 +545,7 @@ def test_no_copy_is_made_while_another_thread_computes(quick, trials):
     with computing(1):
         assert check(right, WRITE).passed
     assert check(right, WRITE).passed
-    assert trials[0] == trial.Trial() and trials[1].told["value"][0].passed
+    assert trials[0] == sandbox.Trial() and trials[1].told["value"][0].passed
 
 
 @contextmanager
@@ -609,7 +609,7 @@ def test_elsewhere_an_answer_is_judged_in_the_session(system, quick, monkeypatch
     monkeypatch.setattr(sys, "platform", system)
     places = set()
     assert check(doing(lambda: places.add((os.getpid(), threading.current_thread().name))), WRITE).passed
-    assert places == {(os.getpid(), session.CHECK)}
+    assert places == {(os.getpid(), isolation.CHECK)}
 
 
 def test_a_verdict_that_no_copy_can_hand_over_is_made_in_the_session(quick):

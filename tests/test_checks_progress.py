@@ -23,10 +23,10 @@ from lesson_lib.checks import (
     engine,
     export_progress,
     hint,
-    overview,
     picture,
     predict,
     progress,
+    progress_table,
     questions,
     reset,
     store,
@@ -278,9 +278,9 @@ def test_no_two_notebooks_have_one_title():
     names = ["00_start_here", "02a_soft_look_up", "exercises/02_scoring"]
     names += ["03_matrix_form", "exercises/03_matrix_form"]
     titles = ["00 start here", "02a soft look up", "02 scoring", "03 matrix form (part)", "03 matrix form"]
-    assert [overview.Lesson(name, ()).title for name in names] == titles
-    assert [overview.Lesson(name, ()).chapter for name in names] == ["00", "02", "02", "03", "03"]
-    assert overview.Lesson("sources", ()).chapter == ""
+    assert [progress_table.Lesson(name, ()).title for name in names] == titles
+    assert [progress_table.Lesson(name, ()).chapter for name in names] == ["00", "02", "02", "03", "03"]
+    assert progress_table.Lesson("sources", ()).chapter == ""
 
 
 def test_every_notebook_that_is_said_to_ask_exists():

@@ -345,8 +345,8 @@ def test_parts_are_spread_and_told_the_device(tmp_path):
 
 def test_parts_keep_a_summary(tmp_path, monkeypatch, capsys):
     ends = {
-        "unit": parts.Went(0, Counter(passed=3, skipped=1)),
-        "notebooks": parts.Went(1, Counter(failed=2), ["FAILED a::b"]),
+        "unit": parts.PartResult(0, Counter(passed=3, skipped=1)),
+        "notebooks": parts.PartResult(1, Counter(failed=2), ["FAILED a::b"]),
     }
     monkeypatch.setattr(parts, "run", lambda part, folder, **options: ends[part])
     assert parts.main(["unit", "notebooks"], reports=tmp_path / "r") == 1
@@ -384,7 +384,7 @@ def test_the_class_runs_beside_the_browser_and_is_told_after_it(stop, tmp_path, 
                 printed.write_text("words of the class\n", encoding="utf-8")
         elif part == "browser" and not stop:
             assert begun.wait(20)  # it does not end before the class has begun
-        return parts.Went(0, Counter(passed=1))
+        return parts.PartResult(0, Counter(passed=1))
 
     monkeypatch.setattr(parts, "run", run)
     monkeypatch.setattr(parts, "why_not", lambda part: "")
@@ -405,7 +405,7 @@ def test_a_report_of_an_earlier_run_is_not_counted(tmp_path, monkeypatch):
 def test_notebooks_that_take_too_long_together_fail_the_part(tmp_path, monkeypatch, capsys):
     spent = {"CPU s: notebooks/a.ipynb": parts.CPU_S - 1.0, "CPU s: notebooks/b.ipynb": 2.0}
     monkeypatch.setattr(
-        parts, "run", lambda part, folder, **options: parts.Went(0, Counter(passed=2), [], spent)
+        parts, "run", lambda part, folder, **options: parts.PartResult(0, Counter(passed=2), [], spent)
     )
     assert parts.main(["notebooks"], reports=tmp_path / "r") == 1
     said = capsys.readouterr().out

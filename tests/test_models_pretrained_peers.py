@@ -14,7 +14,7 @@ from lesson_lib.masks import padding
 from lesson_lib.models.gpt import GPT
 from lesson_lib.models.pretrained import config as configs
 from lesson_lib.models.pretrained import files, from_gpt, generate, names, open_model, options, save_model
-from tests import peers, three_more
+from tests import peer_models, peers
 from tests.peers import NOISE, PIECES, N
 
 transformers = pytest.importorskip("transformers", reason="transformers is not carried to a GPU machine")
@@ -190,7 +190,7 @@ def test_deepseek(tmp_path):
     """Expanded and absorbed, at once and with a cache of 24 numbers per token and layer in the place of
     120."""
     theirs, tensors, given = three("DeepseekV3ForCausalLM", tmp_path, **DEEPSEEK)
-    ours, x = three_more.DeepSeek(tensors, given), peers.inputs("deepseek")
+    ours, x = peer_models.DeepSeek(tensors, given), peers.inputs("deepseek")
     told = theirs(x, output_attentions=True)
     top = float(told.logits.abs().max())
     for absorbed in (False, True):
@@ -214,14 +214,14 @@ def test_modernbert(tmp_path):
         num_hidden_layers=4, num_attention_heads=4, local_attention=8, pad_token_id=0, bos_token_id=None,
         eos_token_id=None, cls_token_id=None, sep_token_id=None,
     )  # fmt: skip
-    ours, x = three_more.ModernBert(tensors, given), peers.inputs("modernbert").clamp(min=1)
+    ours, x = peer_models.ModernBert(tensors, given), peers.inputs("modernbert").clamp(min=1)
     told = theirs(x, output_attentions=True)
     logits, tables = ours(x)
     top = float(told.logits.abs().max())
     assert peers.apart(logits, told.logits, top) < NOISE
     assert max(peers.apart(a, b, top) for a, b in zip(tables, told.attentions, strict=True)) < NOISE
     for fault in ({"radius": 3}, {"radius": 8}, {"swapped": True}):
-        wrong = three_more.ModernBert(tensors, given)
+        wrong = peer_models.ModernBert(tensors, given)
         vars(wrong).update(fault)
         assert peers.apart(wrong(x)[0], told.logits, top) > 1000 * NOISE, fault
 
@@ -234,7 +234,11 @@ def test_t5(tmp_path, gated):
         num_layers=2, num_heads=4, relative_attention_num_buckets=12, relative_attention_max_distance=20,
         feed_forward_proj="gated-gelu" if gated else "relu", tie_word_embeddings=not gated,
     )  # fmt: skip
-    ours, source, target = three_more.T5(tensors, given), peers.inputs("t5"), peers.inputs("t5", n=17, seed=2)
+    ours, source, target = (
+        peer_models.T5(tensors, given),
+        peers.inputs("t5"),
+        peers.inputs("t5", n=17, seed=2),
+    )
     told = theirs(source, decoder_input_ids=target, output_attentions=True)
     logits, tables = ours(source, target)
     top = float(told.logits.abs().max())

@@ -26,7 +26,7 @@ def source(tmp_path):
 def page_of(source, *cells, name="02a_soft_look_up", wanted=(), states=()):
     """The cells of a page but for its first text and how to run it."""
     every = [new_markdown_cell("# Title"), *cells]
-    laid = site.Laid(["02a_soft_look_up", "02b_which_score", "03_matrix_form"], states=dict(states))
+    laid = site.Layout(["02a_soft_look_up", "02b_which_score", "03_matrix_form"], states=dict(states))
     _, run_it, *made = site.of_notebook(new_notebook(cells=every), name, set(wanted), source, laid).cells
     assert f'notebooks/{name}.ipynb" download' in run_it.source
     return made
@@ -149,21 +149,21 @@ def test_the_line_to_the_sources_goes_into_the_chinese_fold(source):
     text = "# T\n\n<details><summary>中文摘要 · Chinese</summary>\n摘要。\n</details>\n\n"
     text += "〔[Sources · 五篇](sources.ipynb):1〕\n\nGo on."
     made = site.of_notebook(
-        new_notebook(cells=[new_markdown_cell(text)]), "03_matrix_form", set(), source, site.Laid()
+        new_notebook(cells=[new_markdown_cell(text)]), "03_matrix_form", set(), source, site.Layout()
     ).cells[0]
     assert made.source.endswith("〔[Sources · 五篇](sources.ipynb):1〕\n\n</details>\n\nGo on.")
 
 
 def test_exercises_lead_back_to_their_parts(source):
     cells = [new_markdown_cell("# Title")]
-    laid = site.Laid(["02a_soft_look_up", "02b_which_score", "03_matrix_form"])
+    laid = site.Layout(["02a_soft_look_up", "02b_which_score", "03_matrix_form"])
     _, run_it = site.of_notebook(new_notebook(cells=cells), "exercises/02_scoring", set(), source, laid).cells
     assert 'Belongs to <a href="../02a_soft_look_up.html">02a</a>, <a href="../02b' in run_it.source
     assert "03_matrix" not in run_it.source and "data-part" not in run_it.source
 
 
 def test_exercises_follow_the_last_part_of_their_chapter():
-    laid = pages.Laid(
+    laid = pages.Layout(
         pages={"page": [], "exercise": kinds.built(site.ROOT, ("exercise",)), "evidence": [], "guide": []}
     )
     listed = re.findall(r"<([\w/]+)>$", site.index(site.lessons(), laid), re.M)

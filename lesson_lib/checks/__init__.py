@@ -24,9 +24,9 @@ values, expressions, result       numbers in words, numbers from words, what a c
 
 from lesson_lib.checks.asking import judge, predict, review, warm_up
 from lesson_lib.checks.engine import check, hint, picture, second, solution, yours
+from lesson_lib.checks.property_suite import Properties, properties
 from lesson_lib.checks.records import export_progress, progress, reset
 from lesson_lib.checks.result import Result
-from lesson_lib.checks.suite import Properties, properties
 
 __all__ = [
     "Properties",

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from lesson_lib import desk
-from lesson_lib.checks import questions, runner, store, trial, values
+from lesson_lib.checks import questions, runner, sandbox, store, values
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
 from lesson_lib.checks.short import RETURNING, Open
@@ -26,7 +26,15 @@ from lesson_lib.device import watched
 SECOND = "_2"  # at the end of a name: its second problem
 LONGEST = 20_000  # characters of a text, ten times a long answer
 AT_HAND = "the exercise at hand"  # what a verb without a name means
-PLAIN = (str, int, float, complex, bool, bytes, torch.Tensor)  # in these nothing of the learner's runs
+PLAIN = (
+    str,
+    int,
+    float,
+    complex,
+    bool,
+    bytes,
+    torch.Tensor,
+)  # no user code: no sandbox
 
 _CHAPTERS = Path(__file__).parents[1] / "chapters"
 _PASSED: dict[str, Callable[..., Any]] = {}  # functions that passed in this session, by their exercise
@@ -392,7 +400,7 @@ def answer_to(exercise: Exercise) -> Any:
 
 
 def _session() -> dict[str, Any]:
-    shell = trial.notebook()
+    shell = sandbox.notebook()
     return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
 
 

@@ -1,4 +1,4 @@
-"""What every exercise has, and the largest kind: a function to write. What is answered in short is in short.
+"""Base class `Exercise`, and `Write`: an exercise answered by a function. Choice, Number, Word, Open: short.
 
 Each knows its card, its hints, its solution, its typical wrong answers (`slips`: sentence -> what is wrong),
 and judges an answer.
@@ -203,8 +203,8 @@ class Write(Exercise):
         return f"{values.first_difference(outcome.value, expected, self.tolerance)}. {stage.meaning}"
 
     def _recognised(self, answer: Callable, failing: Case, cases: list[Case]) -> str | None:
-        """The slip that gives what the answer gives: on the failing inputs, and on most of those that the
-        answer gets wrong. Where that is open, the other inputs decide."""
+        """The known mistake whose outputs equal the answer's, on the failing case and on most failing cases.
+        Where that is open, the other cases decide."""
         wanted = call(answer, failing)
         alike = [slip for slip in self.slips if self._alike(wanted, slip, failing) != 0]
         if not alike:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lesson_lib.checks import store
-from lesson_lib.checks.overview import Lesson
+from lesson_lib.checks.progress_table import Lesson
 from lesson_lib.checks.result import WORDS
 
 FIRST = ("lesson", "exercise", "stars", "minutes", "state", "attempts", "first_pass")  # the first edition's

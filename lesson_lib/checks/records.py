@@ -7,7 +7,7 @@ from typing import Any
 from lesson_lib.checks import engine, store
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.export import export
-from lesson_lib.checks.overview import Lesson, Overview, Standing
+from lesson_lib.checks.progress_table import Lesson, Overview, Standing
 from lesson_lib.checks.result import Note
 from lesson_lib.checks.schedule import due
 from lesson_lib.checks.short import RETURNING

@@ -31,8 +31,8 @@ import jaxtyping
 import torch
 from torch import Tensor
 
-from lesson_lib.checks import session, trial, values
-from lesson_lib.checks.trial import Verdict
+from lesson_lib.checks import isolation, sandbox, values
+from lesson_lib.checks.sandbox import Verdict
 from lesson_lib.checks.values import copies, same
 from lesson_lib.device import device
 
@@ -91,14 +91,14 @@ class Notes:
     step: str = ""
     case: Mapping[str, Any] = field(default_factory=dict)
     rows: dict[str, str] = field(default_factory=dict)
-    page: session.Page = field(default_factory=session.Page)
+    page: isolation.Page = field(default_factory=isolation.Page)
 
     def turn(self, step: str, case: Mapping[str, Any]) -> None:
         """From now on the answer is called with these inputs."""
         self.step, self.case = step, case
         self.page.restart()
-        trial.tell(step=step, case={}, printed="")
-        trial.tell(case=case)  # apart, since not everything can be told
+        sandbox.tell(step=step, case={}, printed="")
+        sandbox.tell(case=case)  # apart, since not everything can be told
 
 
 _notes: ContextVar[Notes | None] = ContextVar("notes", default=None)  # of the judgement that runs
@@ -113,8 +113,8 @@ def call(answer: Callable, arguments: Mapping[str, Any]) -> Call:
     except (Deadline, Verdict):
         raise
     except BaseException as error:
-        if trial.refused(error):
-            raise Verdict(f"your function {trial.GREEDY}{place(error)}") from None
+        if sandbox.refused(error):
+            raise Verdict(f"your function {sandbox.GREEDY}{place(error)}") from None
         return Call(
             None, sentence(error), _changed(given, arguments), f"{values.kind(error)}: {_first_line(error)}"
         )
@@ -144,7 +144,7 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
             "your function calls check() or properties() while it is judged; move that out of the function,"
             " to the left margin"
         )
-    notes, begun, functions = notes or Notes(), time.monotonic(), session.Functions()
+    notes, begun, functions = notes or Notes(), time.monotonic(), isolation.Functions()
 
     def judged() -> Any:
         _notes.set(notes)
@@ -155,15 +155,15 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
 
     def judged_in_a_copy() -> tuple[Any, dict[str, str]]:
         rows: dict[str, str] = {}
-        with session.kept(rows):
+        with isolation.kept(rows):
             value = judged()
         rows.pop("still runs", None)  # it ends with the copy
         return value, rows | notes.page.rows
 
     try:
-        with session.printing(notes.page), session.kept(notes.rows):
+        with isolation.printing(notes.page), isolation.kept(notes.rows):
             if tried:
-                copy = trial.tried(judged_in_a_copy, seconds, PATIENCE * seconds)
+                copy = sandbox.tried(judged_in_a_copy, seconds, PATIENCE * seconds)
                 if copy.said:
                     notes.step, notes.case = copy.told.get("step", ""), copy.told.get("case", {})
                     notes.rows["printed"] = copy.told.get("printed", "")
@@ -221,13 +221,13 @@ def _in_a_thread(work: Callable[[], Any], seconds: float, begun: float) -> Any:
         except (KeyError, OSError):  # it has not begun, or is over
             return True
 
-    worker = threading.Thread(target=copy_context().run, args=(body,), daemon=True, name=session.CHECK)
+    worker = threading.Thread(target=copy_context().run, args=(body,), daemon=True, name=isolation.CHECK)
     try:
         worker.start()
         end = time.monotonic() + PATIENCE * seconds
         while not done.wait(0.1) and busy() and time.monotonic() < end:
             pass  # in slices, since some systems cannot interrupt a wait
-        reason = trial.late(time.monotonic() - begun)
+        reason = sandbox.late(time.monotonic() - begun)
     except KeyboardInterrupt:
         reason = "was stopped by you"
     if not done.is_set():
@@ -289,7 +289,7 @@ def undisturbed() -> Iterator[None]:
     gpu_state = None if gpu is None else gpu.get_rng_state()
     numpy_state = numpy.random.get_state() if numpy is not None else None
     dtype = torch.get_default_dtype()
-    asks, breaks, shell = builtins.input, sys.breakpointhook, trial.notebook()
+    asks, breaks, shell = builtins.input, sys.breakpointhook, sandbox.notebook()
     builtins.input, sys.breakpointhook = _no_input, _no_breakpoint
     if shell is not None:
         shell.ask_exit = _no_exit  # what exit() calls there
@@ -313,7 +313,7 @@ def replaced() -> str | None:
     else None."""
     for (place, name), own in PRISTINE.items():
         if getattr(place, name, None) is not own:
-            return session.full_name(place, name)
+            return isolation.full_name(place, name)
     return None
 
 

@@ -181,7 +181,7 @@ def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
         cell.source = re.sub(r" The check shows a model answer [^.]*\.", "", cell.source)
         cell.source = re.sub(
             r"from lesson_lib\.checks import .*",
-            "from lesson_lib.checks.unaided import check, mine",
+            "from lesson_lib.checks.exam import check, mine",
             cell.source,
         )
         made.append(cell)

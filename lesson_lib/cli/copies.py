@@ -35,8 +35,8 @@ class Pulled:
 
 
 def pull(original: Path, work: Path) -> Pulled:
-    """What was done so that `work` has every notebook of `original` but the solutions, in its newest version
-    or beside it.
+    """Sync `original` into `work`, solutions aside; a changed copy is never overwritten, and gets the new
+    version beside it. Returns what was done.
 
     A name that is free gets the original (so a copy that was renamed or deleted comes back fresh, as in `make
     lab`). A copy whose cells are as they were copied, outputs included, is replaced by a newer original. A

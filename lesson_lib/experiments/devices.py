@@ -57,15 +57,15 @@ RECIPE = {
 }  # fmt: skip
 
 
-class Beside(NamedTuple):
-    """What stands beside a CPU's curve: rows {"kind", "n", "seconds"} of a GPU, and what to write over them,
-    or in their place."""
+class GpuTimings(NamedTuple):
+    """GPU timings to draw beside a CPU curve, rows {"kind", "n", "seconds"}, and the note over them, or in
+    their place where there are none."""
 
     rows: list[dict[str, Any]]
     label: str
 
 
-def beside(series: str) -> Beside:
+def beside(series: str) -> GpuTimings:
     """The GPU's seconds for a lesson's figure: measured now where `device()` is a GPU, else the stored ones,
     else none and a label that says so.
 
@@ -73,12 +73,12 @@ def beside(series: str) -> Beside:
     """
     _sizes(series)
     if device().type != "cpu":
-        return Beside(measured(series), f"{experiments.gpu_name()}, measured just now")
+        return GpuTimings(measured(series), f"{experiments.gpu_name()}, measured just now")
     if not experiments.stored_at("devices").exists():
-        return Beside([], "No GPU has been measured yet.")
+        return GpuTimings([], "No GPU has been measured yet.")
     stored = experiments.results("devices")
     rows = [row for row in stored["rows"] if (row["series"], row["device"]) == (series, "gpu")]
-    return Beside(rows, f"{stored['gpu']}, {stored['date']}, not this machine")
+    return GpuTimings(rows, f"{stored['gpu']}, {stored['date']}, not this machine")
 
 
 def measured(series: str) -> list[dict[str, Any]]:

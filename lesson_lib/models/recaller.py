@@ -28,7 +28,7 @@ from lesson_lib.truncated import WindowAttention
 SYSTEMS = ("RNN", "LSTM", "BiRNN", "BiRNN, both ends", "attention")
 
 
-class Looked(NamedTuple):
+class RecallerOutput(NamedTuple):
     """Logits, and how the last token's attention weighs all tokens, head by head, in the last layer (None
     where there is no attention)."""
 
@@ -74,7 +74,7 @@ class Recaller(nn.Module):
         """Logits, read at the last token (or both ends)."""
         return self._run(self._embedded(tokens)).logits
 
-    def look(self, tokens: Int[Tensor, "b n"]) -> Looked:
+    def look(self, tokens: Int[Tensor, "b n"]) -> RecallerOutput:
         """The same logits, and where the last token looks."""
         return self._run(self._embedded(tokens), weights=True)
 
@@ -86,19 +86,19 @@ class Recaller(nn.Module):
         _numbers(tokens)
         return self.embed(tokens)
 
-    def _run(self, x: Tensor, *, weights: bool = False) -> Looked:
+    def _run(self, x: Tensor, *, weights: bool = False) -> RecallerOutput:
         if self.system == "attention":
             places = sinusoidal(x.shape[1], x.shape[2], dtype=x.dtype, device=x.device)
             y = x + places
             for layer in self.below:
                 y = layer(y).output
             y, table = self.core(y, weights=weights)
-            return Looked(self.read(y[:, -1]), table[:, :, -1] if weights else None)
+            return RecallerOutput(self.read(y[:, -1]), table[:, :, -1] if weights else None)
         y = self.core(x)
         if self.system == "BiRNN, both ends":
             half = y.shape[-1] // 2
-            return Looked(self.read(torch.cat([y[:, -1, :half], y[:, 0, half:]], -1)), None)
-        return Looked(self.read(y[:, -1]), None)
+            return RecallerOutput(self.read(torch.cat([y[:, -1, :half], y[:, 0, half:]], -1)), None)
+        return RecallerOutput(self.read(y[:, -1]), None)
 
 
 @torch.no_grad()

@@ -31,7 +31,7 @@ POLICIES = ("learned", "random", "centre", "told")
 REACH = 2 / 3  # the eye stays within: on a canvas of 24 pixels, wherever a patch of 8 lies wholly on it
 
 
-class Looked(NamedTuple):
+class Glimpses(NamedTuple):
     """What a model made of t glimpses at each canvas. The first place is not its choice, so the last two have
     t - 1 columns."""
 
@@ -157,7 +157,7 @@ class Glimpser(nn.Module):
         told: Float[Tensor, "b 2"] | None = None,
         *,
         generator: torch.Generator | None = None,
-    ) -> Looked:
+    ) -> Glimpses:
         """Look at each canvas; `told` are the places for the policy "told". Chance comes from a CPU generator
         (default: torch's).
 
@@ -178,7 +178,7 @@ class Glimpser(nn.Module):
             place, density = self._move(state, told, generator)
             densities.append(density)
         states = torch.stack(states, 1)
-        return Looked(
+        return Glimpses(
             self.classify(states),
             torch.stack(places, 1),
             torch.stack(densities, 1)[:, :-1],  # nobody looks at the last place
@@ -234,7 +234,7 @@ def reinforce(
 
 
 def rewards(
-    looked: Looked, label: Tensor, *, reward: str = "right", at: str = "end"
+    looked: Glimpses, label: Tensor, *, reward: str = "right", at: str = "end"
 ) -> Float[Tensor, "b chosen"]:
     """The reward of each place chosen: of the last guess (`at="end"`), or of the guess that follows it
     (`at="each"`).
@@ -275,13 +275,13 @@ def loss(
     return value + places + F.mse_loss(looked.expected, earned)
 
 
-def look(model: nn.Module, batch: Placed, *, generator: torch.Generator | None = None) -> Looked:
+def look(model: nn.Module, batch: Placed, *, generator: torch.Generator | None = None) -> Glimpses:
     """What the model makes of a batch, without gradients."""
     with torch.no_grad():
         return model(batch.canvas, centre(batch.corner, batch.canvas.shape[-1]), generator=generator)
 
 
-def right(looked: Looked, batch: Placed) -> Bool[Tensor, "b t"]:
+def right(looked: Glimpses, batch: Placed) -> Bool[Tensor, "b t"]:
     """Which guesses are right, after each glimpse."""
     return looked.logits.argmax(-1) == batch.label[:, None]
 

@@ -41,7 +41,7 @@ CELL = 4  # pixels of the side of a cell
 OVERLAP = 0.5  # the IoU from which on a box is right
 
 
-class Found(NamedTuple):
+class Detections(NamedTuple):
     """What the queries found: logits of the kinds, the last one of "no object"; boxes (centre x, centre y,
     width, height) in 0 ... 1.
 
@@ -53,12 +53,12 @@ class Found(NamedTuple):
     logits: Float[Tensor, "b q kinds_and_none"]
     boxes: Float[Tensor, "b q 4"]
     weights: Float[Tensor, "b h q cells"] | None = None
-    earlier: tuple["Found", ...] = ()
+    earlier: tuple["Detections", ...] = ()
 
 
 class Truth(NamedTuple):
     """A batch to learn from: canvases, their objects' kinds (NONE where there is none) and boxes as
-    in Found."""
+    in Detections."""
 
     canvas: Float[Tensor, "b c side side"]
     kind: Int[Tensor, "b most"]
@@ -140,7 +140,7 @@ class Detr(nn.Module):
         self.kind = nn.Linear(d_model, len(KINDS) + 1)
         self.box = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, 4))
 
-    def forward(self, canvas: Float[Tensor, "b c side side"], *, weights: bool = False) -> Found:
+    def forward(self, canvas: Float[Tensor, "b c side side"], *, weights: bool = False) -> Detections:
         """What each query found, and where it looked if `weights` is True. Raises ValueError for canvases of
         another shape."""
         wanted = (self.stem[0].in_channels, self.side, self.side)
@@ -161,9 +161,9 @@ class Detr(nn.Module):
         cells = self.norm(self.stem(canvas).flatten(2).mT) + self.positions(self.grid[0] * self.grid[1])
         return cells if self.encoder is None else self.encoder(cells).output
 
-    def _heads(self, tokens: Tensor) -> Found:
+    def _heads(self, tokens: Tensor) -> Detections:
         tokens = self.decoder.norm(tokens)
-        return Found(self.kind(tokens), self.box(tokens).sigmoid())
+        return Detections(self.kind(tokens), self.box(tokens).sigmoid())
 
 
 def truth(scenes: Objects) -> Truth:
@@ -209,7 +209,7 @@ def giou(one: Float[Tensor, "*#b 4"], other: Float[Tensor, "*#b 4"]) -> Float[Te
 
 
 def costs(
-    found: Found, kind: Int[Tensor, "b most"], boxes: Float[Tensor, "b most 4"]
+    found: Detections, kind: Int[Tensor, "b most"], boxes: Float[Tensor, "b most 4"]
 ) -> Float[Tensor, "b q most"]:
     """What it costs to give each object to each query; the columns where there is no object mean nothing.
 
@@ -226,7 +226,7 @@ def costs(
 
 @torch.no_grad()
 def match(
-    found: Found, kind: Int[Tensor, "b most"], boxes: Float[Tensor, "b most 4"]
+    found: Detections, kind: Int[Tensor, "b most"], boxes: Float[Tensor, "b most 4"]
 ) -> Int[Tensor, "b most"]:
     """The query of each object, another one for each, so that the sum of the costs is the smallest; NONE
     where there is no object.
@@ -255,7 +255,10 @@ def in_order(kind: Int[Tensor, "b most"]) -> Int[Tensor, "b most"]:
 
 
 def set_loss(
-    found: Found, kind: Int[Tensor, "b most"], boxes: Float[Tensor, "b most 4"], query: Int[Tensor, "b most"]
+    found: Detections,
+    kind: Int[Tensor, "b most"],
+    boxes: Float[Tensor, "b most 4"],
+    query: Int[Tensor, "b most"],
 ) -> Float[Tensor, ""]:
     """The loss of one decoder layer, where `query` (from `match`) says which query is to find each object.
 
@@ -294,14 +297,14 @@ def loss(model: Detr, batch: Truth, *, matched: bool = True) -> Float[Tensor, ""
 
 
 def maps(weights: Float[Tensor, "b h q cells"], grid: tuple[int, int]) -> Maps:
-    """`Found.weights` on the grid of the model (`model.grid`: rows, columns), by head and averaged. A cell is
-    CELL pixels wide.
+    """`Detections.weights` on the grid of the model (`model.grid`: rows, columns), by head and averaged. A
+    cell is CELL pixels wide.
 
     Raises ValueError where there are no weights, or not as many as cells.
     """
     if not isinstance(weights, Tensor):
         raise ValueError(
-            f"weights must be those of a Found, got {weights!r}; call the model with weights=True"
+            f"weights must be those of a Detections, got {weights!r}; call the model with weights=True"
         )
     if weights.shape[-1] != grid[0] * grid[1]:
         raise ValueError(
@@ -311,7 +314,7 @@ def maps(weights: Float[Tensor, "b h q cells"], grid: tuple[int, int]) -> Maps:
     return Maps(heads, heads.mean(1))
 
 
-def detections(found: Found, *, threshold: float | int = 0.5, size: int = SIZE) -> list[list[Detection]]:
+def detections(found: Detections, *, threshold: float | int = 0.5, size: int = SIZE) -> list[list[Detection]]:
     """The objects found in each image, the surest first: queries whose likeliest kind has more than
     `threshold` of the probability.
 
@@ -397,7 +400,7 @@ def _four(**boxes: Tensor) -> None:
             raise ValueError(f"{name} must hold four numbers per box, shape (..., 4), got {got}")
 
 
-def _fits(found: Found, kind: Tensor, boxes: Tensor) -> None:
+def _fits(found: Detections, kind: Tensor, boxes: Tensor) -> None:
     batch, queries = found.logits.shape[:2]
     if kind.ndim != 2 or len(kind) != batch or boxes.shape != (*kind.shape, 4):
         raise ValueError(

@@ -25,7 +25,7 @@ from lesson_lib.blocks import Encoder, Stacked
 from lesson_lib.positions import Learned
 
 
-class Looked(NamedTuple):
+class VitOutput(NamedTuple):
     """Logits, and each layer's weights: a list of (b, h, n+1, n+1); token 0 is the class token, then patches
     row by row."""
 
@@ -73,10 +73,10 @@ class VisionTransformer(nn.Module):
         """Logits, from the class token."""
         return self.classify(self.stack(x).output[:, 0])
 
-    def look(self, x: Float[Tensor, "b c_in side side"]) -> Looked:
+    def look(self, x: Float[Tensor, "b c_in side side"]) -> VitOutput:
         """The same logits, and where every token looked in each layer and head."""
         stacked = self.stack(x, weights=True)
-        return Looked(self.classify(stacked.output[:, 0]), stacked.weights)
+        return VitOutput(self.classify(stacked.output[:, 0]), stacked.weights)
 
     def features(self, x: Float[Tensor, "b c_in side side"]) -> Float[Tensor, "b d_model rows columns"]:
         """The patches' tokens as they enter the last layer, each in its place: what the class token reads

@@ -32,7 +32,7 @@ from lesson_lib.truncated import WindowAttention
 FILLER = -1  # the label of frames that are none
 
 
-class Looked(NamedTuple):
+class PhonemeOutput(NamedTuple):
     """Logits, and where each frame looked: a table (b, h, n, n) per layer."""
 
     logits: Float[Tensor, "b n labels"]
@@ -83,10 +83,10 @@ class PhonemeRecogniser(nn.Module):
         means nothing."""
         return self.name(self._stack(frames, mask=mask).output)
 
-    def look(self, frames: Float[Tensor, "b n mels"]) -> Looked:
+    def look(self, frames: Float[Tensor, "b n mels"]) -> PhonemeOutput:
         """The same logits, and where each frame looked. Makes whole tables, so it is for short recordings."""
         stacked = self._stack(frames, weights=True)
-        return Looked(self.name(stacked.output), stacked.weights)
+        return PhonemeOutput(self.name(stacked.output), stacked.weights)
 
     def _stack(self, frames: Tensor, **options: Any) -> Stacked:
         _checked(frames)

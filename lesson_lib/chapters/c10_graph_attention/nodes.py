@@ -34,7 +34,7 @@ from lesson_lib.scores import scaled_dot
 KINDS = ("GAT", "GATv2", "dot products", "GCN", "full attention", "scores set to 0", "MLP")
 
 
-class Looked(NamedTuple):
+class NodeOutput(NamedTuple):
     """Logits, and the first layer's table of weights: weights[h, i, j] is what node i takes from node j."""
 
     logits: Float[Tensor, "n classes"]
@@ -59,7 +59,7 @@ class NodeClassifier(nn.Module):
         """Logits of all nodes at once. Raises ValueError or TypeError where x or edge_index does not fit."""
         return self._run(x, self._with_loops(x, edge_index))[0]
 
-    def look(self, x: Float[Tensor, "n d_in"], edge_index: Int[Tensor, "2 edges"]) -> Looked:
+    def look(self, x: Float[Tensor, "n d_in"], edge_index: Int[Tensor, "2 edges"]) -> NodeOutput:
         """The same logits, and whom each node looks at in the first layer, as a table of all pairs (h = 1 for
         GCN and MLP)."""
         edges = self._with_loops(x, edge_index)
@@ -68,7 +68,7 @@ class NodeClassifier(nn.Module):
             table = weights.new_zeros(weights.shape[1], len(x), len(x))
             table[:, edges[1], edges[0]] = weights.T
             weights = table
-        return Looked(logits, weights)
+        return NodeOutput(logits, weights)
 
     def _run(self, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
         hidden, weights = self.first(x, edges)

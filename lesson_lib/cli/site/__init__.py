@@ -23,7 +23,7 @@ from lesson_lib.checks.card import CSS
 from lesson_lib.cli import chromium, kinds
 from lesson_lib.cli.course import CORE, Lesson, lessons
 from lesson_lib.cli.site import states
-from lesson_lib.cli.site.pages import DRAWN, Laid, cell_links, folds, of_notebook
+from lesson_lib.cli.site.pages import DRAWN, Layout, cell_links, folds, of_notebook
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".venv-site"
@@ -107,14 +107,14 @@ def lay_out(
     moving: Mapping[str, Sequence[Path]] | None = None,
     *,
     book: bool = False,
-) -> Laid:
+) -> Layout:
     """Write the sources of all pages below `source`, which is made anew; `moving` are the recordings of
     explorers, by cell; with a `book` the start page leads to the PDF."""
     shutil.rmtree(source, ignore_errors=True)
     for name in ("pictures", "states"):
         (source / "_extra" / name).mkdir(parents=True)
     moving = moving or {}
-    laid = Laid(
+    laid = Layout(
         kinds.built(root, ("part",)),
         states={cell: [path.name for path in paths] for cell, paths in moving.items()},
         drawn={cell.id: cell.outputs for cell in _solved(root) if DRAWN.fullmatch(cell.source)},
@@ -171,7 +171,7 @@ def library(root: Path) -> str:
     return text
 
 
-def index(way: Sequence[Lesson], laid: Laid, book: bool = False) -> str:
+def index(way: Sequence[Lesson], laid: Layout, book: bool = False) -> str:
     """The start page: what this is, and all pages in the order of the course."""
     text = (ROOT / "site" / "index.md").read_text(encoding="utf-8")
     marks = {one.name: CORE if one.core else "" for one in way}

@@ -41,7 +41,7 @@ PICTURES = ("image/png", "image/gif")
 
 
 @dataclass
-class Laid:
+class Layout:
     """What was laid out: the pages by kind, the pictures that they share; of what: the names of all parts,
     and by cell the recordings of explorers, and what is drawn once an answer is given."""
 
@@ -53,7 +53,7 @@ class Laid:
 
 
 def of_notebook(
-    notebook: NotebookNode, name: str, wanted: set[str], source: Path, laid: Laid
+    notebook: NotebookNode, name: str, wanted: set[str], source: Path, laid: Layout
 ) -> NotebookNode:
     """A built notebook as the source of a page: anchors at the cells that are linked to, pictures as files,
     hints and solutions as folds."""
@@ -112,7 +112,7 @@ def _one_fold(text: str) -> str:
     return f"{before}\n\n{found[0].strip()}\n\n</details>{after}"
 
 
-def _code(cell: NotebookNode, up: str, source: Path, laid: Laid) -> NotebookNode:
+def _code(cell: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNode:
     stills = [_output(output, up, source, laid) for output in cell.outputs]
     found = LIVE.fullmatch(cell.source.strip())
     if found:
@@ -213,7 +213,7 @@ def _run_it(name: str, up: str, parts: Sequence[str]) -> str:
     )
 
 
-def _output(output: NotebookNode, up: str, source: Path, laid: Laid) -> NotebookNode:
+def _output(output: NotebookNode, up: str, source: Path, laid: Layout) -> NotebookNode:
     data = output.get("data", {})
     kind = next((k for k in PICTURES if k in data), None)
     if kind:

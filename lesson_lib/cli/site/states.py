@@ -165,7 +165,7 @@ def make(root: Path, name: str, stem: str, kept: Path) -> None:
 
 
 def record(explorer: Any) -> dict[str, Any]:
-    """Every drawing that the explorer's sliders and choices reach; of sliders with many values, some of them.
+    """Render every reachable state of an explorer (long sliders thinned) into a tree by leading control.
 
     `controls`: name and kind of each, in order. A control that changes what others offer leads (an example
     that changes how long a text is): `tree` branches at each value of a leading control, and a leaf holds

@@ -192,8 +192,8 @@ def _together(slides: list[Slide]) -> list[list[Slide]]:
 
 
 def _hand_on(left_out: Slide, later: list[Slide], earlier: list[Slide]) -> None:
-    """Give prompt and board of a slide that is left out to the nearest one of its section that has none, the
-    prompt to a later one: an earlier one does not show yet what it speaks of."""
+    """When a slide is dropped, its prompt moves to the next slide of its section without one (an earlier one
+    does not show yet what it speaks of), its sketch to the nearest."""
     later = [slide for slide in later if slide.section == left_out.section]
     others = later or [slide for slide in earlier if slide.section == left_out.section]
     if left_out.asked and (free := next((s for s in later if not s.asked and s.kind == "shown"), None)):

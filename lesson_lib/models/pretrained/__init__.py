@@ -26,12 +26,32 @@ from lesson_lib.models.pretrained.config import options
 from lesson_lib.models.pretrained.described import described, kept, kept_per_token, unusual
 from lesson_lib.models.pretrained.files import from_gpt, new_model, open_model, save_model
 from lesson_lib.models.pretrained.inside import Opened, cut, exchanged, lens, opened, patched, without_each
-from lesson_lib.models.pretrained.model import Kind, Model, Options, Read, Turn, generate
+from lesson_lib.models.pretrained.model import Kind, Model, ModelOutput, Options, Turn, generate
 
 SMALL_WRITER = Path(__file__).parent / "small_writer"
 
 __all__ = [
-    "SMALL_WRITER", "Kind", "Model", "Opened", "Options", "Read", "Turn", "cut", "described", "exchanged",
-    "from_gpt", "generate", "kept", "kept_per_token", "lens", "new_model", "open_model", "opened", "options",
-    "patched", "save_model", "unusual", "without_each",
+    "SMALL_WRITER",
+    "Kind",
+    "Model",
+    "ModelOutput",
+    "Opened",
+    "Options",
+    "Turn",
+    "cut",
+    "described",
+    "exchanged",
+    "from_gpt",
+    "generate",
+    "kept",
+    "kept_per_token",
+    "lens",
+    "new_model",
+    "open_model",
+    "opened",
+    "options",
+    "patched",
+    "save_model",
+    "unusual",
+    "without_each",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lesson_lib import require
 from lesson_lib.device import to_device
-from lesson_lib.models.pretrained.model import Model, Read
+from lesson_lib.models.pretrained.model import Model, ModelOutput
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def patched(model: Model, layer: int, rows: Mapping[int, Float[Tensor, "*b d_mod
 
 
 @torch.no_grad()
-def lens(model: Model, read: Read) -> Float[Tensor, "layers_and_one b n tokens"]:
+def lens(model: Model, read: ModelOutput) -> Float[Tensor, "layers_and_one b n tokens"]:
     """The logits that the last norm and the read-out make of the residual stream as it comes in and behind
     each layer; the last of them are the model's own.
 

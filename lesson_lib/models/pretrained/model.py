@@ -113,7 +113,7 @@ class Options:
     n_classes: int = 0
 
 
-class Read(NamedTuple):
+class ModelOutput(NamedTuple):
     """What a model makes of its input: logits (None where it has none), the last states; and, if asked for,
     each layer's weights (b, h, n, m) and the residual stream, one more than there are layers."""
 
@@ -149,7 +149,7 @@ class Model(nn.Module):
         mask: Bool[Tensor, "b #n m"] | None = None,
         kinds: Int[Tensor, "b n"] | None = None,
         weights: bool = False,
-    ) -> Read:
+    ) -> ModelOutput:
         """Tokens (b, n), or images (b, channels, side, side).
 
         With `caches` (from `model.caches()`), tokens are the new ones only. `mask` hides more than the
@@ -174,7 +174,7 @@ class Model(nn.Module):
             stream.append(x)
         states = self.norm(x)
         logits = None if self.read_out is None else self.read_out(states, self.embedding)
-        return Read(logits, states, *((tables, stream) if weights else (None, None)))
+        return ModelOutput(logits, states, *((tables, stream) if weights else (None, None)))
 
     def caches(self) -> list[Cache]:
         """An empty cache for each layer; those of a window roll."""

@@ -1,8 +1,8 @@
 """What each family calls its tensors. Left stands our name, right theirs; `*` is the number of the layer, and
 a pair of modules stands for its weight and its bias.
 
-A `Made` tensor is not ours as it lies in the file: a part of a fused one, transposed, or with 1 added. Only
-the last is arithmetic, and it is not done in the file's dtype.
+A `Renamed` tensor is not ours as it lies in the file: a part of a fused one, transposed, or with 1 added.
+Only the last is arithmetic, and it is not done in the file's dtype.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 
-class Made(NamedTuple):
-    """Their name, and what to do with the tensor."""
+class Renamed(NamedTuple):
+    """A tensor's name in a published file, and the transformation that makes ours of it."""
 
     name: str
     how: Callable[[Tensor], Tensor]
@@ -42,12 +42,12 @@ GPT2 = {
     "embedding.positions": "wpe.weight",
     "layers.*.before.0": "h.*.ln_1",
     "layers.*.before.1": "h.*.ln_2",
-    "layers.*.attention.w_query": Made("h.*.attn.c_attn", _part(0)),
-    "layers.*.attention.w_key": Made("h.*.attn.c_attn", _part(1)),
-    "layers.*.attention.w_value": Made("h.*.attn.c_attn", _part(2)),
-    "layers.*.attention.w_output": Made("h.*.attn.c_proj", _transposed),
-    "layers.*.feed_forward.w_in": Made("h.*.mlp.c_fc", _transposed),
-    "layers.*.feed_forward.w_out": Made("h.*.mlp.c_proj", _transposed),
+    "layers.*.attention.w_query": Renamed("h.*.attn.c_attn", _part(0)),
+    "layers.*.attention.w_key": Renamed("h.*.attn.c_attn", _part(1)),
+    "layers.*.attention.w_value": Renamed("h.*.attn.c_attn", _part(2)),
+    "layers.*.attention.w_output": Renamed("h.*.attn.c_proj", _transposed),
+    "layers.*.feed_forward.w_in": Renamed("h.*.mlp.c_fc", _transposed),
+    "layers.*.feed_forward.w_out": Renamed("h.*.mlp.c_proj", _transposed),
     "norm": "ln_f",
     "read_out.table": "lm_head.weight",
 }
@@ -108,24 +108,24 @@ QWEN3 = LLAMA | {
 }
 # the files hold what is added to 1
 GEMMA2 = LLAMA | {
-    "layers.*.before.0": Made("layers.*.input_layernorm", _and_one),
-    "layers.*.after.0": Made("layers.*.post_attention_layernorm", _and_one),
-    "layers.*.before.1": Made("layers.*.pre_feedforward_layernorm", _and_one),
-    "layers.*.after.1": Made("layers.*.post_feedforward_layernorm", _and_one),
-    "norm": Made("norm", _and_one),
+    "layers.*.before.0": Renamed("layers.*.input_layernorm", _and_one),
+    "layers.*.after.0": Renamed("layers.*.post_attention_layernorm", _and_one),
+    "layers.*.before.1": Renamed("layers.*.pre_feedforward_layernorm", _and_one),
+    "layers.*.after.1": Renamed("layers.*.post_feedforward_layernorm", _and_one),
+    "norm": Renamed("norm", _and_one),
 }
 GEMMA3 = GEMMA2 | {
-    "layers.*.attention.query_norm": Made("layers.*.self_attn.q_norm", _and_one),
-    "layers.*.attention.key_norm": Made("layers.*.self_attn.k_norm", _and_one),
+    "layers.*.attention.query_norm": Renamed("layers.*.self_attn.q_norm", _and_one),
+    "layers.*.attention.key_norm": Renamed("layers.*.self_attn.k_norm", _and_one),
 }
 # gates and what they let pass alternate, column by column
 GPT_OSS = LLAMA | {
     "layers.*.attention.attention.sinks": "layers.*.self_attn.sinks",
     "layers.*.feed_forward.router": "layers.*.mlp.router",
-    "layers.*.feed_forward.w_gate": Made("layers.*.mlp.experts.gate_up_proj", lambda x: x[..., ::2]),
-    "layers.*.feed_forward.b_gate": Made("layers.*.mlp.experts.gate_up_proj_bias", lambda x: x[..., ::2]),
-    "layers.*.feed_forward.w_in": Made("layers.*.mlp.experts.gate_up_proj", lambda x: x[..., 1::2]),
-    "layers.*.feed_forward.b_in": Made("layers.*.mlp.experts.gate_up_proj_bias", lambda x: x[..., 1::2]),
+    "layers.*.feed_forward.w_gate": Renamed("layers.*.mlp.experts.gate_up_proj", lambda x: x[..., ::2]),
+    "layers.*.feed_forward.b_gate": Renamed("layers.*.mlp.experts.gate_up_proj_bias", lambda x: x[..., ::2]),
+    "layers.*.feed_forward.w_in": Renamed("layers.*.mlp.experts.gate_up_proj", lambda x: x[..., 1::2]),
+    "layers.*.feed_forward.b_in": Renamed("layers.*.mlp.experts.gate_up_proj_bias", lambda x: x[..., 1::2]),
     "layers.*.feed_forward.w_out": "layers.*.mlp.experts.down_proj",
     "layers.*.feed_forward.b_out": "layers.*.mlp.experts.down_proj_bias",
 }
@@ -136,7 +136,7 @@ class Family(NamedTuple):
     files, and must be equal; `constants` are no weights; `left` are other read-outs, which are not
     opened."""
 
-    names: dict[str, str | Made]
+    names: dict[str, str | Renamed]
     prefix: str
     copies: dict[str, str]
     constants: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ FAMILIES = {
 }
 
 
-def theirs(our_name: str, names: dict[str, str | Made]) -> Made:
+def theirs(our_name: str, names: dict[str, str | Renamed]) -> Renamed:
     """Their name of one of our tensors, and how it is made from theirs.
 
     >>> theirs("layers.3.attention.w_key.bias", LLAMA).name
@@ -182,5 +182,5 @@ def theirs(our_name: str, names: dict[str, str | Made]) -> Made:
     starred = ".".join(["layers", "*", *parts[2:]]) if number else our_name
     stem, _, last = starred.rpartition(".")
     found, suffix = (names[starred], "") if starred in names else (names[stem], f".{last}")
-    made = found if isinstance(found, Made) else Made(found, as_it_lies)
-    return Made(made.name.replace("*", number) + suffix, made.how)
+    made = found if isinstance(found, Renamed) else Renamed(found, as_it_lies)
+    return Renamed(made.name.replace("*", number) + suffix, made.how)

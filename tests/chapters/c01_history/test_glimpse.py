@@ -13,7 +13,7 @@ from lesson_lib.chapters.c01_history.glimpse import (
     POLICIES,
     REACH,
     Glimpser,
-    Looked,
+    Glimpses,
     Rectifier,
     first_pixel,
     glimpse,
@@ -255,13 +255,13 @@ def test_only_rewards_teach_the_location_network():
 
 
 def guesses(rows):
-    """A Looked with these guesses, one canvas a row; its right digit is 3 and a guess has probability 0.6."""
+    """Glimpses with these guesses, one canvas a row; its right digit is 3 and a guess has probability .6."""
     logits = torch.full((len(rows), len(rows[0]), 10), math.log(0.4 / 9))
     for i, row in enumerate(rows):
         for t, guess in enumerate(row):
             logits[i, t, guess] = math.log(0.6)
     empty = torch.zeros(len(rows), len(rows[0]) - 1)
-    return Looked(logits, torch.zeros(len(rows), len(rows[0]), 2), empty, empty)
+    return Glimpses(logits, torch.zeros(len(rows), len(rows[0]), 2), empty, empty)
 
 
 def test_rewards_by_hand():

@@ -9,7 +9,7 @@ import torch
 
 from lesson_lib.attention import attend
 from lesson_lib.chapters.c07_attention_vs_cnn import detr
-from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detection, Detr, Found, Hit
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detection, Detections, Detr, Hit
 from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, NONE, Objects, objects
 from lesson_lib.device import to_device
 
@@ -26,7 +26,7 @@ def small(**options):
 def guesses(batch=B, queries=Q):
     """Logits and boxes at random, as a model might give them."""
     logits, boxes = torch.randn(batch, queries, len(KINDS) + 1), torch.rand(batch, queries, 4)
-    return Found(logits, 0.1 + 0.4 * boxes)
+    return Detections(logits, 0.1 + 0.4 * boxes)
 
 
 def listed():
@@ -160,14 +160,14 @@ def test_a_greedy_choice_would_be_dearer():
     kind = torch.tensor([[0, 0]])
     boxes = torch.tensor([[[0.3, 0.5, 0.2, 0.2], [0.4, 0.5, 0.2, 0.2]]])
     # query 0 lies best for both objects; query 1 is near the second one only
-    found = Found(torch.zeros(1, 2, 5), torch.tensor([[[0.36, 0.5, 0.2, 0.2], [0.7, 0.5, 0.2, 0.2]]]))
+    found = Detections(torch.zeros(1, 2, 5), torch.tensor([[[0.36, 0.5, 0.2, 0.2], [0.7, 0.5, 0.2, 0.2]]]))
     assert detr.costs(found, kind, boxes).argmin(1).tolist() == [[0, 0]]
     assert detr.match(found, kind, boxes).tolist() == [[0, 1]]
 
 
 def test_costs_by_hand():
     logits = torch.tensor([[[0.5, 0.2, 0.2, 0.05, 0.05], [0.1, 0.1, 0.1, 0.1, 0.6]]]).log()
-    found = Found(logits, torch.tensor([[[0.5, 0.5, 0.2, 0.2], [0.1, 0.1, 0.1, 0.1]]]))
+    found = Detections(logits, torch.tensor([[[0.5, 0.5, 0.2, 0.2], [0.1, 0.1, 0.1, 0.1]]]))
     kind, boxes = torch.tensor([[1, NONE]]), torch.tensor([[[0.6, 0.5, 0.2, 0.2], [0.0, 0, 0, 0]]])
     # half of each box is shared: IoU 1/3, and nothing around both lies in neither
     wanted = 5 * 0.1 - 2 / 3 - 4 * 0.2
@@ -181,7 +181,7 @@ def test_costs_by_hand():
 def test_no_object_counts_less():
     logits = torch.randn(1, 2, 5)
     found, kind, boxes = (
-        Found(logits, torch.full((1, 2, 4), 0.3)),
+        Detections(logits, torch.full((1, 2, 4), 0.3)),
         torch.tensor([[2]]),
         torch.full((1, 1, 4), 0.3),
     )
@@ -197,7 +197,7 @@ def test_the_order_of_the_list_changes_nothing_unless_the_matching_is_missing():
         turned = kind[:, list(order)], boxes[:, list(order)]
         torch.testing.assert_close(value(found, *turned), value(found, kind, boxes))
     full, its = kind[3::4], boxes[3::4]  # three objects each
-    found = Found(found.logits[3::4], found.boxes[3::4])
+    found = Detections(found.logits[3::4], found.boxes[3::4])
     one = detr.set_loss(found, full, its, detr.in_order(full))
     other = detr.set_loss(found, full.flip(1), its.flip(1), detr.in_order(full.flip(1)))
     assert not torch.isclose(one, other)
@@ -214,7 +214,7 @@ def test_a_box_that_belongs_to_no_object_changes_nothing():
 
 
 def test_images_without_objects_teach_no_object_alone():
-    found = Found(torch.randn(B, Q, 5, requires_grad=True), torch.rand(B, Q, 4, requires_grad=True))
+    found = Detections(torch.randn(B, Q, 5, requires_grad=True), torch.rand(B, Q, 4, requires_grad=True))
     kind, boxes = torch.full((B, MOST), NONE), torch.zeros(B, MOST, 4)
     assert detr.match(found, kind, boxes).eq(NONE).all()
     made = value(found, kind, boxes)
@@ -238,13 +238,13 @@ def test_the_loss_sums_the_layers_each_matched_for_itself():
 
 
 def told(kinds, shares, boxes):
-    """A Found for one image: the likeliest kind of each query and its probability; boxes as centres and
+    """A Detections for one image: the likeliest kind of each query and its probability; boxes as centres and
     sizes."""
     table = torch.full((len(kinds), 5), 0.0)
     for row, kind, share in zip(table, kinds, shares, strict=True):
         row[:] = (1 - share) / 4
         row[kind] = share
-    return Found(table.log()[None], torch.tensor([boxes]))
+    return Detections(table.log()[None], torch.tensor([boxes]))
 
 
 def test_detections_are_sorted_kinds_above_the_threshold():

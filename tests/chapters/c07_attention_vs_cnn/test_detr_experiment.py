@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lesson_lib import experiments
-from lesson_lib.chapters.c07_attention_vs_cnn.detr import Found, match, truth
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detections, match, truth
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import detr
 from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, NONE
 from lesson_lib.device import on
@@ -23,13 +23,13 @@ def _few_scenes(monkeypatch):
 
 
 def right(scenes, blind=()):
-    """A Found that knows the truth; the queries in `blind` say "no object"."""
+    """A Detections that knows the truth; the queries in `blind` say "no object"."""
     kind, boxes = truth(scenes)[1:]
     wanted = kind.where(kind != NONE, len(KINDS))
     wanted = torch.nn.functional.pad(wanted, (0, 2), value=len(KINDS))
     wanted[:, list(blind)] = len(KINDS)
     logits = 9.0 * torch.nn.functional.one_hot(wanted, len(KINDS) + 1)
-    return Found(logits, torch.nn.functional.pad(boxes, (0, 0, 0, 2), value=0.25))
+    return Detections(logits, torch.nn.functional.pad(boxes, (0, 0, 0, 2), value=0.25))
 
 
 def test_splits_differ_and_are_always_the_same():

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from lesson_lib.chapters.c10_graph_attention import graphs
 from lesson_lib.chapters.c10_graph_attention.experiments import club
-from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, Looked, NodeClassifier
+from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, NodeClassifier, NodeOutput
 from lesson_lib.device import device, to_device
 from lesson_lib.experiments import results
 
@@ -30,7 +30,7 @@ class Says(nn.Module):
         return nn.functional.one_hot(self.classes.to(x.device), 3).float()
 
     def look(self, x, edge_index):
-        return Looked(torch.zeros(len(x), 2), self.weights.to(x.device))
+        return NodeOutput(torch.zeros(len(x), 2), self.weights.to(x.device))
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lesson_lib import require, summary
-from lesson_lib.chapters.c01_history.glimpse import Glimpser, Looked, look, loss, reinforce, rewards, right
+from lesson_lib.chapters.c01_history.glimpse import Glimpser, Glimpses, look, loss, reinforce, rewards, right
 from lesson_lib.data import digits
 from lesson_lib.device import to_device
 from lesson_lib.training import History, fit
@@ -122,7 +122,7 @@ def held_out(split: str, size: int = RECIPE["size"]) -> digits.Placed:
     return to_device(digits.draw(split, RECIPE[split], torch.Generator().manual_seed(seed), size=size))
 
 
-def seen(model: Glimpser, split: str, size: int = RECIPE["size"]) -> tuple[Looked, digits.Placed]:
+def seen(model: Glimpser, split: str, size: int = RECIPE["size"]) -> tuple[Glimpses, digits.Placed]:
     """What a model makes of a split, and the split; chance, where a policy needs it, is always the same."""
     batch = held_out(split, size)
     return look(model, batch, generator=torch.Generator().manual_seed(VALIDATION_SEED)), batch

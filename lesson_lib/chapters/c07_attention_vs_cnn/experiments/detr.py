@@ -15,7 +15,7 @@ import torch
 from lesson_lib import require
 from lesson_lib.chapters.c07_attention_vs_cnn import detr
 from lesson_lib.chapters.c07_attention_vs_cnn import scenes as data
-from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detr, Found, Score, Truth
+from lesson_lib.chapters.c07_attention_vs_cnn.detr import Detections, Detr, Score, Truth
 from lesson_lib.chapters.c07_attention_vs_cnn.scenes import NONE, Objects
 from lesson_lib.device import to_device
 from lesson_lib.training import History, fit
@@ -84,18 +84,20 @@ def train(seed: int = 0, *, system: str = "DETR", steps: int = RECIPE["steps"]) 
 
 
 @torch.no_grad()
-def find(model: Detr, given: Objects) -> Found:
+def find(model: Detr, given: Objects) -> Detections:
     """What the model finds in all those scenes, with `earlier` layers and without weights, on the CPU."""
     model.eval()
     parts = [model(to_device(part)) for part in given.canvas[:, None].split(AT_ONCE)]
     layers = [
-        Found(torch.cat([one.logits for one in same]).cpu(), torch.cat([one.boxes for one in same]).cpu())
+        Detections(
+            torch.cat([one.logits for one in same]).cpu(), torch.cat([one.boxes for one in same]).cpu()
+        )
         for same in zip(*([*part.earlier, part] for part in parts), strict=True)
     ]
     return layers[-1]._replace(earlier=tuple(layers[:-1]))
 
 
-def by_objects(found: Found, given: Objects) -> list[dict[str, float]]:
+def by_objects(found: Detections, given: Objects) -> list[dict[str, float]]:
     """A row for scenes with one, two and three objects: "objects", "scenes", and what `Score` holds."""
     detected, counts = detr.detections(found), (given.kind != NONE).sum(1)
     rows = []
@@ -107,7 +109,7 @@ def by_objects(found: Found, given: Objects) -> list[dict[str, float]]:
     return rows
 
 
-def by_query(found: Found) -> list[dict[str, Any]]:
+def by_query(found: Detections) -> list[dict[str, Any]]:
     """A row per query: how often it found something, and for the first scenes that are kept: the middle of
     its box in pixels, and 1 where it found something."""
     kept, queries = RECIPE["kept"], range(found.boxes.shape[1])

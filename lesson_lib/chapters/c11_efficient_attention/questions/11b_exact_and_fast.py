@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.alike import Alike
+from lesson_lib.checks.equivalent import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code

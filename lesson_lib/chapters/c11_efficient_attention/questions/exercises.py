@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.alike import Alike
+from lesson_lib.checks.equivalent import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.questions import Code

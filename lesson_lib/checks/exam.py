@@ -1,5 +1,4 @@
-"""The verbs of exercises that are done unaided: `make assignments ARGS=--unaided` writes notebooks with
-these.
+"""Exam mode: the verbs of exercises that are done unaided, as `make assignments ARGS=--unaided` writes them.
 
 `check` tells of a function what its steps tell, and of a number, a letter or sentences only how they were
 read. `mine` asks a question with numbers of a student's own; class/hidden.py judges the answer by the same.

@@ -8,9 +8,9 @@ from lesson_lib.checks.exercise import Case, Write
 from lesson_lib.checks.result import Result
 
 
-class _Seen:
-    """A function of which something is overlooked, such as the order of edges; it has the other's name,
-    parameters and code."""
+class _Normalised:
+    """Wraps an answer and normalises its result before comparison, for example sorts edges; name, parameters
+    and code are the answer's."""
 
     def __init__(self, answer: Callable, seen: Callable[..., Any]) -> None:
         self.answer, self.seen = answer, seen
@@ -34,7 +34,7 @@ class Alike(Write):
         """The result, with the answer, the slips and the reference all seen in the same way."""
         if not callable(answer) or isinstance(answer, type):
             return super().judge(answer, watch)
-        slips = {slip: _Seen(self.wrong(slip), self.seen) for slip in self.slips}
-        reference = _Seen(self.reference or self.solution, self.seen)
+        slips = {slip: _Normalised(self.wrong(slip), self.seen) for slip in self.slips}
+        reference = _Normalised(self.reference or self.solution, self.seen)
         seen = replace(self, slips=slips, reference=lambda **case: reference(*case.values()))
-        return super(Alike, seen).judge(_Seen(answer, self.seen), watch)
+        return super(Alike, seen).judge(_Normalised(answer, self.seen), watch)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from lesson_lib.checks import unaided
+from lesson_lib.checks import exam
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.short import Number
 
@@ -18,7 +18,7 @@ NUMBERS = [
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("LESSON_HOME", str(tmp_path))
-    monkeypatch.delenv(unaided.AT_HUB, raising=False)
+    monkeypatch.delenv(exam.AT_HUB, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,15 @@ def home(tmp_path, monkeypatch):
     ],
 )
 def test_an_answer_in_short_is_read_back_and_not_judged(answer, name, read):
-    said = unaided.check(answer, name)
+    said = exam.check(answer, name)
     assert said.title == f"{name}: read" and said.rows["read"].startswith(read)
-    assert set(said.rows) == {"read", "next"} and said.rows["next"] == unaided.LATER
+    assert set(said.rows) == {"read", "next"} and said.rows["next"] == exam.LATER
 
 
 @pytest.mark.parametrize("name", ["learned_numbers", "bright_picture", "why_not_regroup"])
 @pytest.mark.parametrize("answer", [None, ..., "", " \n"])
 def test_nothing_yet_is_told_without_a_way_to_a_hint(answer, name):
-    said = unaided.check(answer, name)
+    said = exam.check(answer, name)
     assert said.state == "open" and "hint" not in repr(said)
 
 
@@ -59,7 +59,7 @@ def test_nothing_yet_is_told_without_a_way_to_a_hint(answer, name):
     ],
 )
 def test_what_cannot_be_read_is_told(answer, name):
-    said = unaided.check(answer, name)
+    said = exam.check(answer, name)
     assert said.state == "unjudged" and said.diagnosis and "hint" not in repr(said)
     assert "model answer" not in repr(said)
 
@@ -68,34 +68,34 @@ def test_a_function_is_judged_as_ever_without_the_way_to_hints():
     def mix_in_columns(V, A_prime):
         return V @ A_prime.mT
 
-    said = unaided.check(mix_in_columns)
+    said = exam.check(mix_in_columns)
     assert said.state == "failed" and said.diagnosis and "hint" not in repr(said)
-    right = unaided.check(EXERCISES["mix_in_columns"].solution)
+    right = exam.check(EXERCISES["mix_in_columns"].solution)
     assert right.passed and "second(" not in repr(right)
 
 
 @pytest.mark.parametrize("name", [None, 3, "no_such", torch.ones(2)])
 def test_a_name_that_is_none_gets_a_sentence(name):
-    assert unaided.check(3, name).state == "unjudged"
-    assert unaided.mine(name).title == "No question"
+    assert exam.check(3, name).state == "unjudged"
+    assert exam.mine(name).title == "No question"
 
 
 @pytest.mark.parametrize("exercise", NUMBERS, ids=lambda e: e.name)
 def test_the_numbers_follow_from_the_name_however_it_is_spaced(exercise):
-    first, again = unaided.own(exercise, "Ada  Lovelace"), unaided.own(exercise, " ada lovelace ")
+    first, again = exam.own(exercise, "Ada  Lovelace"), exam.own(exercise, " ada lovelace ")
     assert (first.asked, first.answer, first.name) == (again.asked, again.answer, exercise.name)
-    said = unaided.mine(exercise.name, "Ada Lovelace")
+    said = exam.mine(exercise.name, "Ada Lovelace")
     assert said.rows["asked"] == first.asked and said.title.endswith("the numbers of Ada Lovelace")
 
 
 def test_on_the_class_server_the_name_is_known(monkeypatch):
-    assert "write your name" in unaided.mine("learned_numbers").rows["next"]
-    assert "write your name" in unaided.mine("learned_numbers", 3).rows["next"]
-    monkeypatch.setenv(unaided.AT_HUB, "ben")
-    asked = unaided.own(EXERCISES["learned_numbers"], "ben").asked
-    assert unaided.mine("learned_numbers").rows["asked"] == asked
-    assert unaided.mine("learned_numbers", "ada").rows["asked"] != asked
+    assert "write your name" in exam.mine("learned_numbers").rows["next"]
+    assert "write your name" in exam.mine("learned_numbers", 3).rows["next"]
+    monkeypatch.setenv(exam.AT_HUB, "ben")
+    asked = exam.own(EXERCISES["learned_numbers"], "ben").asked
+    assert exam.mine("learned_numbers").rows["asked"] == asked
+    assert exam.mine("learned_numbers", "ada").rows["asked"] != asked
 
 
 def test_a_choice_has_the_numbers_of_the_text():
-    assert "the same for everybody" in unaided.mine("bright_picture", "ada").rows["asked"]
+    assert "the same for everybody" in exam.mine("bright_picture", "ada").rows["asked"]

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from lesson_lib.checks import runner, values
 from lesson_lib.checks.inputs import drawn
-from lesson_lib.checks.probes import NEAR, Stop
+from lesson_lib.checks.property_probes import NEAR, Stop
 
 BATCH, SHORTEST, LONG = 2, 23, 384  # tokens: at least, and behind the one that is weighed
 CUTS = ([1], [4, 1, 2, 6], [9, 3])  # repeated until the text is at its end

@@ -1,4 +1,5 @@
-"""Judging a function in a copy of the session, which may hang, crash or run out of memory in its stead.
+"""The sandbox: a function is judged in a forked copy of the session, which may hang, crash or run out of
+memory in its stead.
 
 A call into C that never returns, such as `sum(range(10**12))`, holds the interpreter: no thread of the kernel
 can end it, and with the kernel all of the learner's variables would be lost. So a check runs in a forked copy
@@ -116,7 +117,7 @@ def tell(**what: Any) -> None:
             message = memoryview(pickle.dumps(what))
             while message:
                 message = message[os.write(_pipe, message) :]
-        except Exception:  # what cannot be written down
+        except Exception:  # it cannot be pickled
             pass
 
 

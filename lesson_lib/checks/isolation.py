@@ -1,4 +1,4 @@
-"""The session around an answer: what is printed is kept short, what is changed is put back and named."""
+"""Isolation of an answer: its output is captured and kept short, the session's state is restored."""
 
 import builtins
 import gc
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lesson_lib.checks import trial
+from lesson_lib.checks import sandbox
 
 CHECK = "check"  # the thread in which an answer runs
 LINES, CHARACTERS = 10, 1000  # of what an answer prints
@@ -35,14 +35,14 @@ class Page:
 
     def owns(self) -> bool:
         """True in the thread of the answer, in threads that it has started, and anywhere in a trial."""
-        return trial.inside() or threading.current_thread() not in self.others
+        return sandbox.inside() or threading.current_thread() not in self.others
 
     def restart(self) -> None:
-        """From now on, until `shut`: what is printed on the next inputs."""
+        """Start capturing the output of the next case."""
         self.open, self.begun, self.characters, self.lines = True, "", 0, 0
 
     def shut(self) -> None:
-        """What is printed from now on was printed before, by a call with the same inputs."""
+        """Stop capturing: later calls repeat this case."""
         self.open = False
 
     def add(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Page:
         self.lines += text.count("\n")
         if first:
             more = len(self.begun) > CHARACTERS or self.lines > LINES
-            trial.tell(printed=self._kept() + "\n... and more" * more)
+            sandbox.tell(printed=self._kept() + "\n... and more" * more)
 
     def warn(self, message: Any, category: type, *place: Any, **more: Any) -> None:
         """One more warning, without the place where it was raised: it is another one on every machine."""
@@ -65,7 +65,7 @@ class Page:
 
     @property
     def rows(self) -> dict[str, str]:
-        """What a result shows of it."""
+        """Rows for the result card: captured output and warnings."""
         rows = {"printed": self._text(), "warns": "\n".join(self.warned)}
         return {label: text for label, text in rows.items() if text}
 
@@ -112,7 +112,7 @@ def printing(page: Page) -> Iterator[None]:
 
     before, hook = (sys.stdout, sys.stderr), threading.excepthook
     channels = [_Channel(page, stream) for stream in before]
-    pictures = getattr(trial.notebook(), "display_pub", None)
+    pictures = getattr(sandbox.notebook(), "display_pub", None)
     with warnings.catch_warnings():
         warnings.showwarning = page.warn
         threading.excepthook = lambda thread: failed(thread) if page.owns() else hook(thread)
@@ -240,7 +240,7 @@ STATES: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 @contextmanager
 def kept(said: dict[str, str]) -> Iterator[None]:
-    """Inside, an answer may change what it likes; afterwards that is put back, and `said` names it.
+    """Snapshot the interpreter's state, restore it on exit, and write into `said` what had changed.
 
     A variable of the notebook that was assigned keeps its new value. One that was deleted comes back, and so
     does what was imported and then hidden by an assignment, such as `torch` or `check`.

@@ -1,4 +1,4 @@
-"""Where a learner stands, by chapter, part and exercise: tables for a terminal and for a notebook."""
+"""The tables of progress(), by chapter, part and exercise, for a terminal and for a notebook."""
 
 import re
 from collections.abc import Sequence

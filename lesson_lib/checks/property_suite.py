@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from lesson_lib import require
-from lesson_lib.checks import chunks, runner
-from lesson_lib.checks.probes import PROBES, Probe, Stop, start
+from lesson_lib.checks import property_chunks, runner
+from lesson_lib.checks.property_probes import PROBES, Probe, Stop, start
 from lesson_lib.checks.result import COLOURS, SIGNS, WORDS, table_html, table_text
 from lesson_lib.checks.values import described, is_a, kind
 
@@ -130,7 +130,7 @@ def properties(
 
 def _probe(
     function: Any, causal: bool, window: int | None, cache: Any, width: int
-) -> Probe | chunks.Steps | str:
+) -> Probe | property_chunks.Steps | str:
     """What calls the function; a sentence where the options do not fit."""
     try:
         require.whole(width=width)
@@ -141,18 +141,18 @@ def _probe(
     if cache is None and not causal:
         return "window= needs causal=True, or cache=" if window is not None else Probe(function)
     if cache is None:
-        return chunks.Steps(chunks.Growing(function), list, 3 * width, window)
+        return property_chunks.Steps(property_chunks.Growing(function), list, 3 * width, window)
     if not callable(cache):
         return f"cache= asks for what makes an empty cache, such as the class Cache; got {described(cache)}"
-    return chunks.Steps(function, cache, width, window)
+    return property_chunks.Steps(function, cache, width, window)
 
 
-def _examine(probe: Probe | chunks.Steps, scale: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+def _examine(probe: Probe | property_chunks.Steps, scale: bool) -> tuple[dict[str, str], tuple[str, ...]]:
     """Findings and warnings."""
     try:
-        if isinstance(probe, chunks.Steps):
+        if isinstance(probe, property_chunks.Steps):
             with torch.no_grad():
-                chunks.examine(probe)
+                property_chunks.examine(probe)
         else:
             start(probe)
             for examine in PROBES:
