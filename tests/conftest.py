@@ -43,7 +43,7 @@ def most():
 def untried(monkeypatch):
     """Answers are judged without a trial in a copy of this process, and no disk is waited for: where
     thousands are known to end."""
-    monkeypatch.setattr(trial, "tried", lambda *given: sandbox.Trial())
+    monkeypatch.setattr(sandbox, "tried", lambda *given: sandbox.Trial())
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 

@@ -262,7 +262,7 @@ def verdicts(exercise: Exercise) -> dict[str, str]:
         stack.enter_context(mock.patch.dict(os.environ, LESSON_HOME=home))
         stack.enter_context(mock.patch.dict(engine.exercises(), {exercise.name: exercise}))
         stack.enter_context(
-            mock.patch.object(trial, "tried", lambda *given: sandbox.Trial())
+            mock.patch.object(sandbox, "tried", lambda *given: sandbox.Trial())
         )  # thousands, harmless
         stack.enter_context(mock.patch.object(runner, "DEADLINE_S", ENDLESS_S if endless else PATIENCE_S))
         results = {said: check(answer(), exercise.name) for said, answer in answers(exercise).items()}

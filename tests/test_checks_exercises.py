@@ -252,17 +252,12 @@ def asks(text, name):
     return re.search(rf"^{verb}\(.*\b{name}\b", text, re.MULTILINE) is not None
 
 
-@pytest.mark.parametrize("path", sorted(CHAPTERS.glob("c*/exercises.py")), ids=lambda path: path.parent.name)
-def test_a_file_of_exercises_is_in_the_learner_s_order(path):
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_questions_stand_in_the_learner_s_order(lesson):
     """The third one in the notebook is the third one in the file."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    made = [node for node in body if isinstance(node, ast.Assign)]
-    places = {
-        name.id: n.lineno for n in made for name in ast.walk(n.targets[0]) if isinstance(name, ast.Name)
-    }
-    listed = next(n.value.elts for n in made if getattr(n.targets[0], "id", "") == "EXERCISES")
-    found = [places[name.id] for name in listed if isinstance(name, ast.Name)]
-    assert found == sorted(found) and found
+    text, names = source(lesson), [exercise.name for exercise in LESSONS[lesson]]
+    places = [re.search(rf"^(predict|check)\(.*\b{name}\b", text, re.M).start() for name in names]
+    assert places == sorted(places), [name for _, name in sorted(zip(places, names, strict=True))]
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -525,7 +525,7 @@ def test_the_name_may_be_odd_too(quick):
 def trials(monkeypatch):
     """All that copies of this process have found."""
     tried, outcomes = sandbox.tried, []
-    monkeypatch.setattr(trial, "tried", lambda *given: outcomes.append(tried(*given)) or outcomes[-1])
+    monkeypatch.setattr(sandbox, "tried", lambda *given: outcomes.append(tried(*given)) or outcomes[-1])
     return outcomes
 
 

@@ -47,7 +47,8 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. The second printed nothing: an import succeeded.
+The first cell says what is missing, if anything. The second printed nothing: an import succeeded. A cell that shows only three dots
+checks the course's own numbers; you may leave it folded.
 
 ## 2 · Guess, then run
 

@@ -434,7 +434,7 @@ def unaided(tmp_path_factory):
 
 
 def test_unaided_students_get_neither_help_nor_a_verdict(unaided):
-    text = (exam.path / "release" / MATRIX / f"{MATRIX}.ipynb").read_text("utf-8")
+    text = (unaided.path / "release" / MATRIX / f"{MATRIX}.ipynb").read_text("utf-8")
     assert not re.search(rf"hint\(|solution\(|picture\(|a model answer|SOLUTION|HIDDEN|{SEED}|@student", text)
     assert "from lesson_lib.checks.exam import check, mine" in text
 
@@ -442,26 +442,26 @@ def test_unaided_students_get_neither_help_nor_a_verdict(unaided):
 @pytest.mark.parametrize("student", ["ada", "O'Neil"])
 def test_unaided_answers_are_judged_by_ones_own_numbers(unaided, student):
     expected = (FULL[MATRIX] | BY_HAND[MATRIX], {"why_not_regroup"})
-    assert exam.marks[student] == expected, page(exam.path, student, MATRIX)
+    assert unaided.marks[student] == expected, page(unaided.path, student, MATRIX)
 
 
 def test_a_neighbours_numbers_earn_nothing_and_are_shown_to_a_person(unaided):
-    points, looks = exam.marks["copy"]
+    points, looks = unaided.marks["copy"]
     taken = dict.fromkeys(("learned_numbers", "regrouped_cost"), 0)
     assert points == FULL[MATRIX] | BY_HAND[MATRIX] | taken
     assert looks == {"why_not_regroup", *taken}
 
 
 def test_unaided_feedback_names_the_slip_and_whose_numbers_they_were(unaided):
-    text = page(exam.path, "wrong", MATRIX)
+    text = page(unaided.path, "wrong", MATRIX)
     assert "attention_in_columns: 3 of 6 points, 2 of 4 steps right" in text
-    assert "still has to read: learned_numbers, regrouped_cost." in page(exam.path, "copy", MATRIX)
+    assert "still has to read: learned_numbers, regrouped_cost." in page(unaided.path, "copy", MATRIX)
     for student in ("wrong", "ada"):
-        assert not re.search(rf"HIDDEN|graded\(|{SEED}|fromhex", page(exam.path, student, MATRIX))
+        assert not re.search(rf"HIDDEN|graded\(|{SEED}|fromhex", page(unaided.path, student, MATRIX))
 
 
 def test_whoever_reads_unaided_answers_has_the_model_answer_beside(unaided):
-    path = exam.path / "autograded" / "ada" / MATRIX / f"{MATRIX}.ipynb"
+    path = unaided.path / "autograded" / "ada" / MATRIX / f"{MATRIX}.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     (check,) = (c for c in cells if c.metadata.get("nbgrader", {}).get("grade_id") == "check-why_not_regroup")
     shown = [output.data["text/plain"] for output in check.outputs]
@@ -469,12 +469,12 @@ def test_whoever_reads_unaided_answers_has_the_model_answer_beside(unaided):
 
 
 def test_what_came_in_late_is_in_the_table(unaided):
-    with open(exam.path / "grades.csv", newline="") as file:
+    with open(unaided.path / "grades.csv", newline="") as file:
         rows = {row["student_id"]: row for row in csv.DictReader(file)}
     assert rows["ada"]["duedate"].startswith("2027-03-01 18:00")
     assert rows["ada"]["timestamp"] < rows["ada"]["duedate"] < rows["wrong"]["timestamp"]
     assert float(rows["wrong"]["late_submission_penalty"] or 0) == 0
-    assert "checksum" not in exam.said
+    assert "checksum" not in unaided.said
 
 
 def contents(folder, *parts):

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from lesson_lib.attention import attend
-from lesson_lib.chapters.c08_attention_vs_rnn import costs_figures
+from lesson_lib.chapters.c08_attention_vs_rnn import costs, costs_figures
 from lesson_lib.experiments import costs as measured
 from lesson_lib.experiments import results
 from lesson_lib.heads import MultiHeadAttention
@@ -31,7 +31,7 @@ def test_stages_of_a_recurrent_layer_hold_the_products_that_torch_counts(kind, r
 def test_stages_of_attention_hold_the_products_that_torch_counts():
     n, d = 11, 5
     x, heads = torch.randn(1, n, d), MultiHeadAttention(d, 1)
-    alone, layer = (asked.attention_stages(n, d, projections=some) for some in (False, True))
+    alone, layer = (costs.attention_stages(n, d, projections=some) for some in (False, True))
     assert alone.sum() == operations(lambda: attend(x, x, x)) and len(alone) == 2
     assert layer.sum() == operations(lambda: heads(x, x, x)) and len(layer) == 4
 
@@ -47,7 +47,7 @@ def test_equal_times_where_part_08b_says():
     n = round(d + wait * rate / (2 * d))
     assert n == 185_611
     rnn = asked.time_on(asked.rnn_stages(n, d, 1), wait, rate)
-    alone = asked.time_on(asked.attention_stages(n, d, projections=False), wait, rate)
+    alone = asked.time_on(costs.attention_stages(n, d, projections=False), wait, rate)
     assert_close(rnn, alone, rtol=1e-4, atol=0)
     assert (512 - d) * 2 * d == pytest.approx(57_000, rel=0.01)  # products per wait at which 512 are equal
 
@@ -57,7 +57,7 @@ def test_equal_times_where_part_08b_says():
 )
 def test_what_part_08b_says_of_batches(texts, n, ratio):
     lstm = asked.time_on(texts * asked.rnn_stages(n, 512, 4), *GPU)
-    layer = asked.time_on(texts * asked.attention_stages(n, 512, projections=True), *GPU)
+    layer = asked.time_on(texts * costs.attention_stages(n, 512, projections=True), *GPU)
     assert (lstm / layer).item() == pytest.approx(ratio, abs=0.05)
 
 

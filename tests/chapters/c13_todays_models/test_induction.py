@@ -13,6 +13,9 @@ from lesson_lib.chapters.c13_todays_models.experiments import copying
 from lesson_lib.device import to_device
 from lesson_lib.experiments import results
 from lesson_lib.models.pretrained import cut, save_model
+from tests import code_of
+
+asked = code_of("c13_todays_models")
 
 SOURCE = Path(__file__).parents[3] / "notebooks" / "source" / "13b_induction.py"
 

@@ -23,15 +23,6 @@ def _more_rnn_stages(_draw: Draw) -> list[Case]:
     return [_sizes(5, 7, 3), _sizes(11, 2, 4)]
 
 
-def attention_stages(n: int, d: int, projections: bool) -> Float[Tensor, " stages"]:
-    """The products of each stage of self-attention over n tokens of width d: scores, then mixtures; with
-    `projections` also queries, keys and values before, and the output's behind."""
-    inside = [n * n * d, n * n * d]
-    if projections:
-        inside = [3 * n * d * d, *inside, n * d * d]
-    return torch.tensor(inside, dtype=torch.float64)
-
-
 def time_on(
     stages: Float[Tensor, " stages"],
     wait: float,
