@@ -47,8 +47,7 @@ from lesson_lib.show import show
 
 # %% [markdown]
 r"""
-The first cell says what is missing, if anything. The second printed nothing: an import succeeded. A cell that shows only three dots
-checks the course's own numbers; you may leave it folded.
+The first cell says what is missing, if anything. The second printed nothing: an import succeeded. Folded cells (three dots) check the course's own numbers.
 
 ## 2 · Guess, then run
 
@@ -63,7 +62,7 @@ show(product=torch.ones(2, 3) @ torch.ones(3, 4))
 
 # %% [markdown]
 r"""
-`show` prints tensors with names and shapes, at four decimals, alike on every machine.
+`show` prints tensors with names and shapes, at four decimals.
 
 ## 3 · Break it, and mend it
 
