@@ -350,6 +350,7 @@ def _three_neighbours_numbers(draw: random.Random) -> dict[str, Any]:
     exps = dict(zip((node, stranger, *near), (own, other, *shares), strict=True))
     held = dict(zip((node, stranger, *near), (mine, far, *values), strict=True))
     scores = ", ".join("0" if exps[i] == 1 else f"ln {exps[i]}" for i in range(5))
+    all_values = ", ".join(str(held[i]) for i in range(5))
     edges = ", ".join(f"{j} -> {node}" for j in near)
     mixed = sum(w * v for w, v in zip(shares, values, strict=True))
     one = values[shares.index(1)]
