@@ -37,6 +37,7 @@ NOT_THERE = {
     "jupyterlab",
     "playwright",
     "ruff",
+    "import-linter",
     "transformers",
     "huggingface-hub",
     "tokenizers",
