@@ -15,8 +15,7 @@ Letters on the axes, in every signature of the library:
 
 Tokens are rows: a sequence is (n, d). A boolean mask says True = may look.
 
-Floors: a module imports from lower floors only, never from its own (`FLOORS` below; tests/test_floors.py
-holds it).
+Floors: a module imports from lower floors only, never from its own (importlinter in pyproject.toml).
 
 The mathematics lies flat in this folder. What serves one chapter lies in lesson_lib/chapters/, a folder for
 each; what serves several lies in charts, widgets, data, models, checks and experiments.

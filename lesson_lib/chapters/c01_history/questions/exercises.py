@@ -122,7 +122,8 @@ def _alignment_picture() -> Any:
         ),
         caption=(
             "The same table: the number of bright cells in each row is what you were asked for. A row is one"
-            " written character, and its weights sum to 1; a column shows who looked at a character that was read."
+            " written character, and its weights sum to 1; a column shows who looked at a character that was"
+            " read."
         ),
         rows=WRITTEN,
         columns=READ,
