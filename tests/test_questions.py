@@ -135,10 +135,22 @@ def test_a_function_is_read_with_the_inputs_that_catch_it():
 @pytest.mark.parametrize(
     "text, old, new, said",
     [
-        (CHOICE, "b) 71 % ✓", "b) 71 %", "some.md:1, padding_share: option b is neither right"),
+        (CHOICE, "b) 71 % ✓", "b) 71 %", "some.md:1, padding_share: option b is either right"),
         (CHOICE, "like any other", "like any other\nc) 72 % ✓", "✓ stands behind 2"),
         (CHOICE, "> it wins", "", "remember: missing"),
-        (CHOICE, "> it wins", "> it wins\n\nand more", "2 items are of the kind asked"),
+        (CHOICE, "> it wins", "> it wins\n> it does", "2 items are of the kind remember"),
+        (
+            CHOICE,
+            "> it wins",
+            "> it wins\n! 3 — no",
+            "slip: no part of a question that has an item of the kind option",
+        ),
+        (CHOICE, "b) 71 % ✓", "a) 71 % ✓", "option a has the letter or the reason of another one"),
+        (CHOICE, "b) 71 % ✓", "b) 71 % ✓ — since it is", "option b is either right (✓), or says"),
+        (NUMBER, "= 7.39", "= 7.99", "'7.99' is not right: the answer is 'exp(2)'"),
+        (NUMBER, "! 2 — that is", "! 7.389 — that is", "'7.389' is right: the answer"),
+        (NUMBER, "! 2 — that is the difference\n", "! 2\n", "'2' does not say, behind a —"),
+        (FUNCTION, "    code\n", "    codes\n", "'codes' is not lines like"),
         (NUMBER, "= exp(2)", "= exp(two)", "'exp(two)': I cannot read `two`"),
         (NUMBER, "! 2 —", "! two —", "'two'"),
         (NUMBER, "★★ 4 min: ", "★★ four minutes: ", "is not like '★★ 8 min: why'"),
@@ -153,6 +165,37 @@ def test_what_cannot_be_read_is_told_with_its_place(text, old, new, said):
     with pytest.raises(ValueError, match=r"^some\.md:\d+, \w+: ") as error:
         read(text.replace(old, new))
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text, old, new, said",
+    [
+        (CHOICE, "> it wins", "> it wins\n\nand more", "some.md:12: 'and more' is no item"),
+        (CHOICE, "get?\n\n", "get?\n", "some.md:5: an empty line is missing before 'a) none"),
+        (
+            CHOICE,
+            "## padding",
+            "Some words.\n\n## padding",
+            "some.md:1: 'Some words.' stands before the first",
+        ),
+        (FUNCTION, "}\n```\n", "}\n", "some.md:26: the solution that begins here (```) has no end"),
+        (FUNCTION, "## doubled_2:", "## doubled:", "some.md:1: the name doubled stands more than once"),
+    ],
+)
+def test_what_is_no_item_is_told_with_its_line(text, old, new, said):
+    assert text.count(old) == 1
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read(text.replace(old, new))
+
+
+def test_code_that_is_missing_is_told():
+    for text, code, said in (
+        (NUMBER, {}, "ratio_2: its CODE has no draw"),
+        (FUNCTION, CODE | {"doubled": Code(solution=doubled, cases=CODE["doubled"].cases)}, "slip with code"),
+        (FUNCTION, {}, "doubled: its CODE has no solution"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read(text, code)
 
 
 @pytest.mark.parametrize("folder", CHAPTERS, ids=lambda folder: folder.name)

@@ -59,6 +59,14 @@ _ITEM = {  # the kind of an item: how its first line begins
     "solution": re.compile(r": |(?=```)"),
     "remember": re.compile(r"> "),
 }
+FENCE = "```"
+_MAY_HAVE = {  # what makes a kind: what else its block may hold
+    "option": {"option"},
+    "answer": {"answer", "within", "slip"},
+    "point": {"point", "slip"},
+    "catch": {"catch", "slip"},
+    "stage": {"stage", "slip", "within"},
+}
 _EDIT = re.compile(r"`([^`]*)` => `([^`]*)`")
 _EXCHANGED = re.compile(
     r"exchanged before `([^`]+)`(?: of `([^`]+)`)?(?: indented (\d+))?(?: without ([a-z ]+))?"
@@ -122,7 +130,7 @@ def read(chapter: str) -> list[Exercise]:
     package = import_module(f"lesson_lib.chapters.{chapter}")
     found: list[Exercise] = []
     for path in sorted(Path(package.__path__[0]).glob("questions/*.md")):
-        modules, blocks = _blocks(path.name, path.read_text(encoding="utf-8"))
+        modules, blocks = _blocks(f"{chapter}/questions/{path.name}", path.read_text(encoding="utf-8"))
         code: dict[str, Code] = {}
         for module in (path.stem, *modules) if path.with_suffix(".py").exists() else modules:
             code |= import_module(f"{package.__name__}.questions.{module}").CODE
@@ -151,6 +159,8 @@ def _with_seconds(blocks: list[_Block], code: Mapping[str, Code], notebook: str)
 def _second(block: _Block, code: Code, first: Exercise) -> Callable[[int], Exercise]:
     """What makes the n-th second problem that this block describes."""
     if isinstance(first, Number):
+        if code.draw is None:
+            raise ValueError("its CODE has no draw")
         make = partial(_drawn, block, code, first)
         return lambda n: replace(fresh(n, make), tolerance=first.tolerance)  # `within` counts for the draw
     posed = replace(_exercise(block, code, {}, first), name=f"{first.name}_2")
@@ -167,6 +177,14 @@ def _exercise(
     """The exercise of the kind that the items tell; `first` is the one whose second problem it is."""
     if missing := [kind for kind in ("asked", "remember") if not block.one(kind)]:
         raise ValueError(f"{' and '.join(missing)}: missing")
+    decides = next((kind for kind in _MAY_HAVE if kind in block.items), "")
+    if not decides:
+        raise ValueError("it has neither options, nor an answer (=), stages (1.), points (+) or: catch")
+    stray = {*block.items} - _MAY_HAVE[decides] - {"meta", "asked", "hint", "solution", "remember"}
+    if stray:
+        raise ValueError(
+            f"{', '.join(sorted(stray))}: no part of a question that has an item of the kind {decides}"
+        )
     words = {**common, "name": block.name, "title": block.title, "hints": block.all("hint")}
     words |= {kind: block.one(kind) for kind in ("asked", "remember", "solution")}
     if meta := block.one("meta"):
@@ -174,50 +192,58 @@ def _exercise(
         if not head:
             raise ValueError(f"{meta!r} is not like '★★ 8 min: why' or '★★ 8 min, repair: why'")
         words |= {"stars": len(head[1]), "minutes": int(head[2]), "why": head[3]}
-    if "option" in block.items:
+    if decides == "option":
         return _choice(block, {**words, "picture": code.picture})
-    if "answer" in block.items:
-        return _number(block, words)
-    if "point" in block.items:
-        patterns = {said: how[1:-1] for said, how in map(_parted, block.all("slip"))}
+    if decides == "answer":
+        return _told_apart(_number(block, words))
+    if decides == "point":
+        patterns = {said: _pattern(how) for said, how in map(_parted, block.all("slip"))}
         return Open(**words, slips=patterns, points=block.all("point"))
-    if "catch" in block.items:
+    if decides == "catch":
         return _inputs(block, code, words, code.of or first)
     return _function(block, code, words, repair=" min, repair: " in meta)
 
 
 def _blocks(file: str, text: str) -> tuple[list[str], list[_Block]]:
-    """The modules that a file names, and its blocks."""
+    """The modules that a file names, and its blocks. Raises ValueError for what no item is."""
     modules: list[str] = []
     blocks: list[_Block] = []
-    kind, fenced = "", False
+    kind, fenced = "", 0
     for number, line in enumerate(text.split("\n"), 1):
-        items = blocks[-1].items if blocks else {}
+        items, place = blocks[-1].items if blocks else {}, f"{file}:{number}"
         if fenced:
-            fenced = line != "```"
-            if fenced:
-                items["solution"][-1] += line + "\n"
+            if line.rstrip() == FENCE:
+                items["solution"][-1], fenced = items["solution"][-1].removesuffix("\n"), 0
             else:
-                items["solution"][-1] = items["solution"][-1].removesuffix("\n")
-        elif line.startswith("## "):
-            name, _, title = line[3:].partition(": ")
-            blocks.append(_Block(name, title, f"{file}:{number}"))
+                items["solution"][-1] += line + "\n"
+        elif heading := re.fullmatch(r"## (\w+)(?:: (.+))?", line):
+            blocks.append(_Block(heading[1], heading[2] or "", place))
             kind = ""
-        elif not blocks:
-            modules += line.removeprefix("code: ").split(", ") if line.startswith("code: ") else []
         elif not line.strip():
             kind = ""
+        elif not blocks and (head := re.fullmatch(r"code: (\w+(?:, \w+)*)", line)):
+            modules = head[1].split(", ")
+        elif not blocks:
+            raise ValueError(f"{place}: {line!r} stands before the first question, '## NAME: title'")
         elif line.startswith("  ") and kind:
-            joint = "\n" if line.startswith("    ") else " "
-            items[kind][-1] += joint + line.strip()
-        elif kind == "asked":
-            items[kind][-1] += " " + line
+            items[kind][-1] += ("\n" if line.startswith("    ") else " ") + line.strip()
         else:
-            kind, rest = next(
-                ((k, line[m.end() :]) for k, p in _ITEM.items() if (m := p.match(line))), ("asked", line)
-            )
-            fenced = rest == "```"
+            fits = ((k, line[m.end() :]) for k, p in _ITEM.items() if (m := p.match(line)))
+            new, rest = next(fits, ("asked", line))
+            if kind == "asked" and new != "asked":
+                raise ValueError(f"{place}: an empty line is missing before {line!r}, if that is an item")
+            if kind == new == "asked":
+                items["asked"][-1] += " " + line
+                continue
+            if new == "asked" and "asked" in items:
+                raise ValueError(f"{place}: {line!r} is no item; one paragraph says what is asked")
+            kind, fenced = new, number if rest == FENCE else 0
             items.setdefault(kind, []).append("" if fenced else rest)
+    if fenced:
+        raise ValueError(f"{file}:{fenced}: the solution that begins here ({FENCE}) has no end")
+    names = [block.name for block in blocks]
+    if twice := next((block for block in blocks if names.count(block.name) > 1), None):
+        raise ValueError(f"{twice.place}: the name {twice.name} stands more than once")
     return modules, blocks
 
 
@@ -227,13 +253,15 @@ def _choice(block: _Block, words: Mapping[str, Any]) -> Choice:
     right = []
     for text in block.all("option"):
         letter, (option, _, reason) = text[0], text[3:].partition(" — ")
+        if letter in options or reason in slips:
+            raise ValueError(f"option {letter} has the letter or the reason of another one")
         options[letter] = option.removesuffix(" ✓")
-        if option.endswith(" ✓"):
+        if option.endswith(" ✓") and not reason:
             right.append(letter)
-        elif reason:
+        elif reason and not option.endswith(" ✓"):
             slips[reason] = letter
         else:
-            raise ValueError(f"option {letter} is neither right (✓), nor does it say why it is wrong (—)")
+            raise ValueError(f"option {letter} is either right (✓), or says why it is wrong (—)")
     if len(right) != 1:
         raise ValueError(f"one option is right; ✓ stands behind {len(right)}")
     return Choice(**words, options=options, answer=right[0], slips=slips)
@@ -243,6 +271,8 @@ def _number(block: _Block, words: Mapping[str, Any]) -> Number:
     (answer, *also), slips = block.all("answer"), {}
     for text in block.all("slip"):
         wrong, _, said = text.partition(" — ")
+        if not said or said in slips:
+            raise ValueError(f"{text!r} does not say, behind a —, what this number means that no other does")
         slips[said] = wrong
     for text in (answer, *slips.values()):
         if number_in(text)[0] is None:
@@ -254,10 +284,20 @@ def _number(block: _Block, words: Mapping[str, Any]) -> Number:
     return Number(**words, **within, answer=answer, also=tuple(also), value=whole, slips=slips)
 
 
+def _told_apart(made: Number) -> Number:
+    """The number, whose other right answers are right and whose slips are not."""
+    meant = dict.fromkeys(made.also, True) | dict.fromkeys(made.slips.values(), False)
+    for text, right in meant.items():
+        if made.judge(text, lambda *_: None).passed != right:
+            raise ValueError(
+                f"{text!r} is {'not right' if right else 'right'}: the answer is {made.answer!r}"
+            )
+    return made
+
+
 def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Number:
     """A second problem with the numbers of one draw; what the block leaves out is as in the first."""
-    if code.draw is None:
-        raise ValueError("its CODE has no draw")
+    assert code.draw is not None
     names = {"first": first, "math": math, **code.draw(draw)}
     items = {kind: [_filled(text, names) for text in texts] for kind, texts in block.items.items()}
     made = _number(replace(block, items=items), {"name": first.name, "asked": "", "remember": ""})
@@ -288,8 +328,8 @@ def _function(block: _Block, code: Code, words: Mapping[str, Any], repair: bool)
             names = names or "query key value"
             slips |= exchanged(before, names, indent=int(indent or 4), without=without)
         else:
-            slips[said] = next(functions) if how == "code" else _edit(how)
-    if len(code.cases) != len(stages) or next(functions, None) is not None:
+            slips[said] = next(functions, None) if how == "code" else _edit(how)
+    if len(code.cases) != len(stages) or next(functions, None) is not None or None in slips.values():
         raise ValueError(f"{len(stages)} stages and as many `cases`? Is each of `wrong` a slip with code?")
     optional = {"reference": code.reference, "hidden": code.hidden, "extra": code.extra, "seen": code.seen}
     optional |= {"tolerance": float(block.one("within")) if "within" in block.items else None}
@@ -319,6 +359,16 @@ def _parted(text: str) -> tuple[str, str]:
     """The sentence of a slip, and the lines below that make the mistake."""
     said, _, how = text.partition("\n")
     return said, how
+
+
+def _pattern(how: str) -> str:
+    if not re.fullmatch(r"/.+/", how):
+        raise ValueError(f"{how!r} is no /pattern/ of an open answer's wrong idea")
+    try:
+        re.compile(how[1:-1])
+    except re.error as error:
+        raise ValueError(f"{how}: {error}") from None
+    return how[1:-1]
 
 
 def _edit(how: str) -> Edit:

@@ -1,4 +1,4 @@
-"""`python -m lesson_lib ask NAME`: one question as a learner sees it, for its author."""
+"""`python -m lesson_lib ask NAME`: a question as a learner sees it, and what comes after, for its author."""
 
 import argparse
 from pathlib import Path
@@ -18,7 +18,7 @@ def _place(name: str) -> str:
     for path in sorted(CHAPTERS.glob("*/questions/*.md")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             if line == f"## {name}" or line.startswith(f"## {name}: "):
-                return f"{path.relative_to(CHAPTERS.parent)}:{number}"
+                return f"{path.relative_to(CHAPTERS.parents[1])}:{number}"
     return ""
 
 
@@ -49,5 +49,8 @@ def main(name: str, *, html: Path | None = None) -> int:
     print(question_text(exercise, "asked"), *below, sep="\n\n")
     if html is not None:
         cards = [question_page(exercise, "Asked"), *(note._repr_html_() for note in below)]
+        if not html.parent.is_dir():
+            print(f"there is no folder {html.parent}; give --html another file")
+            return 1
         html.write_text(PAGE.format(name=name, cards="".join(cards)), encoding="utf-8")
     return 0
