@@ -237,7 +237,7 @@ class StudentSpawner(LocalProcessSpawner):
 
     async def start(self):
         self.notebook_dir = str(self.home / "work")
-        pull = [sys.executable, "-I", "-m", "lesson_lib.cli.copies", self.original, self.notebook_dir]
+        pull = [sys.executable, "-I", "-m", "lesson_lib.cli.sync_copies", self.original, self.notebook_dir]
         self.cmd = [
             *pull,
             sys.executable,

@@ -52,7 +52,7 @@ c.KubeSpawner.volumes = [
 ]
 c.KubeSpawner.volume_mounts = [{"name": "home", "mountPath": "/home/student"}]
 c.Spawner.cmd = [
-    *("python", "-I", "-m", "lesson_lib.cli.copies", "/opt/course", "/home/student/work"),
+    *("python", "-I", "-m", "lesson_lib.cli.sync_copies", "/opt/course", "/home/student/work"),
     *("python", "-P", "-m", "jupyterhub.singleuser"),
 ]
 c.Spawner.notebook_dir = "/home/student/work"

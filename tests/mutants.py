@@ -29,7 +29,7 @@ from lesson_lib.checks import engine, runner, sandbox
 from lesson_lib.checks.engine import check, lessons
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import Result
-from lesson_lib.checks.short import Choice, Number
+from lesson_lib.checks.short_answers import Choice, Number
 
 LESSONS = lessons()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from lesson_lib.checks.engine import exercises
 from lesson_lib.checks.inputs import source_of
-from lesson_lib.checks.short import Choice, Number
+from lesson_lib.checks.short_answers import Choice, Number
 
 _PATHS = sorted(Path(__file__).parent.glob("chapters/*/right_answers.py"))
 _CHAPTERS = [import_module(f"tests.chapters.{path.parent.name}.right_answers") for path in _PATHS]

@@ -14,7 +14,7 @@ from lesson_lib.checks import exam
 from lesson_lib.checks.engine import check, exercises, lessons
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.inputs import drawn, reseeded
-from lesson_lib.checks.short import Number, Open
+from lesson_lib.checks.short_answers import Number, Open
 from lesson_lib.cli import assignments
 from lesson_lib.cli.sources import ROOT, BuildError, Target, cells_of, source_text, split_exercise, targets
 from lesson_lib.device import device

@@ -19,7 +19,7 @@ from lesson_lib.checks.engine import exercises
 from lesson_lib.checks.exercise import Write
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.result import Counterexample, Result
-from lesson_lib.checks.short import Open
+from lesson_lib.checks.short_answers import Open
 from lesson_lib.checks.values import written
 from tests.right_answers import RIGHT
 

@@ -25,9 +25,9 @@ from lesson_lib.checks import (
 )
 from lesson_lib.checks.card import Card, Rubric, Stack
 from lesson_lib.checks.exercise import Write
-from lesson_lib.checks.expose import Expose
+from lesson_lib.checks.find_inputs import Expose
 from lesson_lib.checks.schedule import due
-from lesson_lib.checks.short import Choice, Number, Word, near_miss
+from lesson_lib.checks.short_answers import Choice, Number, Word, near_miss
 
 pytestmark = pytest.mark.on_cpu  # a learner's answers are tried there, whatever the lessons compute on
 
@@ -645,7 +645,7 @@ def test_a_field_of_the_wrong_kind_is_damage(field, value, home):
 
 
 def test_a_generator_that_never_tells_its_answers_apart_says_so():
-    from lesson_lib.checks.short import fresh
+    from lesson_lib.checks.short_answers import fresh
 
     alike = replace(HOW_MUCH, slips={"the same": 7.389})
     with pytest.raises(ValueError, match="how_much: no numbers in 1,000 draws"):

@@ -7,7 +7,7 @@ import torch
 
 from lesson_lib.checks import exam
 from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.checks.short import Number
+from lesson_lib.checks.short_answers import Number
 
 EXERCISES = exercises()
 NUMBERS = [

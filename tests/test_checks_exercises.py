@@ -19,8 +19,8 @@ from lesson_lib.checks import check, judge, store
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.exercise import Write, edited
 from lesson_lib.checks.inputs import source_of
-from lesson_lib.checks.short import Choice, Number, Open
-from lesson_lib.cli.cards import answer_cell, written_out
+from lesson_lib.checks.short_answers import Choice, Number, Open
+from lesson_lib.cli.exercise_cells import answer_cell, written_out
 from lesson_lib.cli.kinds import chapter_of, fitting
 from lesson_lib.cli.sources import ROOT, source_text, split_exercise, targets
 from lesson_lib.efficient import attend_part, merge

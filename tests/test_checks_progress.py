@@ -34,7 +34,7 @@ from lesson_lib.checks import (
 )
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.checks.export import FIRST, HEADER
-from lesson_lib.checks.short import Open
+from lesson_lib.checks.short_answers import Open
 from lesson_lib.cli.kinds import chapter_of
 from lesson_lib.cli.sources import read_source, targets
 from tests.right_answers import RIGHT

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from lesson_lib.cli import collect
-from lesson_lib.cli.copies import hand_out
+from lesson_lib.cli.sync_copies import hand_out
 
 NAME = "03_matrix_form"
 

@@ -10,7 +10,7 @@ import pytest
 from lesson_lib.checks import inputs
 from lesson_lib.checks.engine import check, exercises, lessons
 from lesson_lib.checks.expressions import number_in
-from lesson_lib.checks.short import Number
+from lesson_lib.checks.short_answers import Number
 from tests import mutants
 
 EXERCISES, LESSONS = exercises(), lessons()

@@ -13,13 +13,13 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from lesson_lib.checks.engine import exercises, lessons
-from lesson_lib.cli import course, kinds, plans, questions
+from lesson_lib.cli import course, kinds, plans, room_questions
 from lesson_lib.cli.plans import Plan, Row, Session
 from tests import reading
 from tests.test_instructor import GRADED, guides, named
 
 EXERCISES = exercises()
-QUESTIONS = questions.read()
+QUESTIONS = room_questions.read()
 PLANS = {"half-day": 1, "two-days": 2, "eight-weeks": 8}  # sessions in class
 CORE = [lesson.number for lesson in course.lessons() if lesson.core]  # each has two questions
 
@@ -37,7 +37,7 @@ def known() -> dict[str, list[str]]:
 
 def lasts(name: str) -> int:
     """The minutes of an exercise, or of a question for a room."""
-    return questions.MINUTES if name in QUESTIONS else EXERCISES[name].minutes
+    return room_questions.MINUTES if name in QUESTIONS else EXERCISES[name].minutes
 
 
 # ---- the tables ----
@@ -387,7 +387,7 @@ What is it?
 
 
 def test_a_question_is_read_with_its_second_one():
-    (one,) = questions.parsed(QUESTION).values()
+    (one,) = room_questions.parsed(QUESTION).values()
     assert (one.name, one.part, one.after, one.asked) == (
         "one_more",
         "02a_soft_look_up",
@@ -410,4 +410,4 @@ def test_a_question_is_read_with_its_second_one():
 def test_a_question_out_of_form_is_named(old, new, told):
     assert QUESTION.count(old) == 1
     with pytest.raises(ValueError, match=told):
-        questions.parsed(QUESTION.replace(old, new))
+        room_questions.parsed(QUESTION.replace(old, new))

@@ -7,7 +7,7 @@ import pytest
 
 from lesson_lib.checks import questions
 from lesson_lib.checks.exercise import Write
-from lesson_lib.checks.expose import Expose
+from lesson_lib.checks.find_inputs import Expose
 from lesson_lib.checks.questions import Code
 from lesson_lib.cli.sources import ROOT
 

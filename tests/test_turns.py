@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from lesson_lib.cli import build, sources
-from lesson_lib.cli.cards import CARD
+from lesson_lib.cli.exercise_cells import CARD
 
 PART = """\
 # %% [markdown]

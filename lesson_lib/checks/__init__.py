@@ -6,20 +6,17 @@ stand and what is next; export_progress("progress.csv") writes that to a file fo
 forgets one exercise, reset("02", sure=True) a chapter, so that it can be done again. yours(name) is the
 function that a part goes on with.
 
-engine       the verbs that answer        asking       the verbs that ask
-records      the verbs about what was done: progress, export_progress, reset
-exercise     what every exercise has, and functions to write; short: numbers, letters, words, sentences
-card         a question in a notebook, or where no kernel runs
-alike        exercises about exact whole numbers, and other classes that two chapters share
-exchanged    slips of many exercises: queries, keys and values that have changed places
-expose       exercises that ask for the inputs on which a wrong function is caught
-suite        properties(): what must hold for every attention function, whoever wrote it; its probes in
-probes, and
-             in chunks, where it looks back by itself
-runner       running an answer safely, in a copy of the session first (trial), which is put back (session)
-store        what happened, on disk       schedule     when a question returns
-overview     where a learner stands, in tables             export      the same for a spreadsheet
-values, expressions, result       numbers in words, numbers from words, what a check shows
+verbs        engine (check, hint, solution ...), asking (predict, warm_up ...), records (progress, reset),
+             exam (those of a graded notebook without help)
+questions    reads what chapters/*/questions ask: words from Markdown, code from the module beside it
+kinds        exercise (base class, functions), short_answers (number, letter, word, text), find_inputs (on
+             which a wrong function fails), several_results (of which any is right), swapped_roles (a mistake
+             of many: queries, keys and values in each other's place)
+judging      runner (deadline, protection), sandbox (a forked copy of the session), isolation (capture,
+             snapshot, restore), values and expressions (numbers to and from words), inputs
+properties   property_suite, property_probes, property_chunks: what holds for every attention function
+showing      result, card (in a notebook), progress_table, export (for a spreadsheet)
+keeping      store (on disk), schedule (when a question returns)
 """
 
 from lesson_lib.checks.asking import judge, predict, review, warm_up

@@ -9,7 +9,7 @@ from lesson_lib.checks import engine, store
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import Note, Result
 from lesson_lib.checks.schedule import due
-from lesson_lib.checks.short import RETURNING, Open
+from lesson_lib.checks.short_answers import RETURNING, Open
 from lesson_lib.checks.values import described
 
 MOST = 3  # questions of a warm-up

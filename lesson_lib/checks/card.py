@@ -20,7 +20,7 @@ from IPython.display import display
 
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, Result, table_text
-from lesson_lib.checks.short import Choice, Number
+from lesson_lib.checks.short_answers import Choice, Number
 from lesson_lib.device import watched
 from lesson_lib.live import CSS as LIVE_CSS
 from lesson_lib.live import LEFT, Live

@@ -19,7 +19,7 @@ from lesson_lib import desk
 from lesson_lib.checks import questions, runner, sandbox, store, values
 from lesson_lib.checks.exercise import Exercise, Write
 from lesson_lib.checks.result import NO_RESULT, NOTHING_YET, Counterexample, Note, Result
-from lesson_lib.checks.short import RETURNING, Open
+from lesson_lib.checks.short_answers import RETURNING, Open
 from lesson_lib.checks.values import copies
 from lesson_lib.device import watched
 

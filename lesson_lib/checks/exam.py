@@ -15,7 +15,7 @@ from lesson_lib.checks import engine
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.result import NOTHING_YET, Note, Result
-from lesson_lib.checks.short import Choice, Number, Open
+from lesson_lib.checks.short_answers import Choice, Number, Open
 from lesson_lib.checks.values import is_a, numeral
 
 LATER = "it is judged when you have handed in; until then you may change it"

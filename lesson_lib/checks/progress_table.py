@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.checks.result import COLOURS, SIGNS, WORDS, State
-from lesson_lib.checks.short import Open
+from lesson_lib.checks.short_answers import Open
 
 RIGHT = {"passed", "judged", "predicted", "right", "minutes", "minutes left", "questions"}  # of numbers
 NAMES = 4  # of what returns on one day, at most

@@ -40,11 +40,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from lesson_lib.checks.exchanged import exchanged
 from lesson_lib.checks.exercise import Case, Draw, Edit, Exercise, Stage, Write
-from lesson_lib.checks.expose import Expose
 from lesson_lib.checks.expressions import number_in
-from lesson_lib.checks.short import Choice, Number, Open, fresh
+from lesson_lib.checks.find_inputs import Expose
+from lesson_lib.checks.short_answers import Choice, Number, Open, fresh
+from lesson_lib.checks.swapped_roles import exchanged
 
 _ITEM = {  # the kind of an item: how its first line begins
     "meta": re.compile(r"(?=★)"),

@@ -10,7 +10,7 @@ from lesson_lib.checks.export import export
 from lesson_lib.checks.progress_table import Lesson, Overview, Standing
 from lesson_lib.checks.result import Note
 from lesson_lib.checks.schedule import due
-from lesson_lib.checks.short import RETURNING
+from lesson_lib.checks.short_answers import RETURNING
 from lesson_lib.checks.values import described, is_a
 
 

@@ -1,7 +1,7 @@
 """Running somebody else's function: with a deadline, with its inputs and the global state protected, whatever
 it does.
 
-It runs in a copy of the session (`trial`), where the system can copy one, and what the copy finds is final.
+It runs in a copy of the session (`sandbox`), where the system can copy one, and what the copy finds is final.
 Without a copy, and where the answer may use a GPU, which no copy can, it runs in a daemon thread. When the
 deadline passes, an exception is raised inside that thread, which ends any loop written in Python, on every
 system and also where the caller is not the main thread; a signal does neither. What it cannot end is one call

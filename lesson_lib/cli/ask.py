@@ -27,9 +27,9 @@ def main(name: str, *, html: Path | None = None) -> int:
     from lesson_lib.checks import engine
     from lesson_lib.checks.card import question_page, question_text
     from lesson_lib.checks.exercise import Write
-    from lesson_lib.checks.expose import Expose
+    from lesson_lib.checks.find_inputs import Expose
     from lesson_lib.checks.result import Note
-    from lesson_lib.checks.short import RETURNING
+    from lesson_lib.checks.short_answers import RETURNING
 
     exercise, said = engine.find(name)
     if exercise is None:

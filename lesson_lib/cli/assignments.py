@@ -167,7 +167,7 @@ _PLAIN = {"schema_version": 3, "grade": False, "solution": False, "locked": Fals
 def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
     """The cells without what guides, and with a question of each student's own where an exercise has one."""
     from lesson_lib.checks.engine import exercises
-    from lesson_lib.checks.short import Number
+    from lesson_lib.checks.short_answers import Number
 
     made: list[NotebookNode] = []
     for cell in cells:

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lesson_lib.cli import lab
-from lesson_lib.cli.copies import ASSIGNMENTS
+from lesson_lib.cli.sync_copies import ASSIGNMENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTRUCTOR = "instructor"  # the hub's administrator
@@ -113,7 +113,7 @@ def unreachable(data: Path) -> str:
     It is tried: another account (65534, which owns nothing) starts the interpreter and imports what a server
     needs.
     """
-    code = "import os, sys, jupyterhub, lesson_lib.cli.copies; os.listdir(sys.argv[1])"
+    code = "import os, sys, jupyterhub, lesson_lib.cli.sync_copies; os.listdir(sys.argv[1])"
     words = [sys.executable, "-I", "-c", code, str(data / "original")]
     try:
         done = subprocess.run(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lesson_lib.cli.copies import ASSIGNMENTS, digest
+from lesson_lib.cli.sync_copies import ASSIGNMENTS, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 50 * 2**20  # bytes of a notebook

@@ -57,10 +57,12 @@ needs = "{LAST}"
 
 """
 LEFT = """Left to write:
-  course.toml                                     its title, question, minutes, needs
-  notebooks/instructor/CHAPTER.md                 its minutes, section by section, and its prompts
-  notebooks/instructor/spoken/STEM.md             what is said to its slides
-  notebooks/source/evidence/CHAPTER_evidence.py   what proves it
+  its title, question, minutes, needs      course.toml
+  minutes by section, prompts              notebooks/instructor/CHAPTER.md
+  what is said to its slides               notebooks/instructor/spoken/STEM.md
+  two questions for a room, if it is core  notebooks/instructor/questions.md
+  what proves it, and its claims           notebooks/source/evidence/CHAPTER_evidence.py, claims.toml
+  other right answers, and tests           tests/chapters/
 Then: make notebooks ARGS=NUMBER, and make test."""
 
 
@@ -77,12 +79,19 @@ def main(number: str, name: str, *, root: Path = ROOT) -> int:
     if not re.fullmatch(r"\d\d[a-z]_[a-z][a-z_]*", stem) or chapter is None:
         print(f"{stem!r} is no part of a chapter that there is; NUMBER is like 05d, NAME like nope")
         return 1
-    if taken := [lesson.name for lesson in course.lessons(root) if lesson.number == number]:
-        print(f"{number} is taken by {taken[0]}")
+    last = chapter.lessons[-1].number
+    free = last[:2] + chr(ord(last[2]) + 1) if last[2:] else ""
+    if number != free:
+        print(
+            f"the next part of chapter {number[:2]} is {free}" if free else f"{last} has no letter: it is one"
+        )
         return 1
     (folder,) = (root / "lesson_lib" / "chapters").glob(f"c{number[:2]}_*")
+    if any(f"## {name}_first" in page.read_text("utf-8") for page in folder.parent.glob("*/questions/*.md")):
+        print(f"a question is called {name}_first already; take another NAME")
+        return 1
     places = {"NAME": name, "STEM": stem, "TITLE": name.replace("_", " "), "CHAPTER": chapter.name}
-    places |= {"LAST": chapter.lessons[-1].number, "NUMBER": number}
+    places |= {"LAST": last, "NUMBER": number}
 
     def put(text: str) -> str:
         return re.sub("|".join(places), lambda found: places[found[0]], text)

@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from lesson_lib.cli import course, kinds
-from lesson_lib.cli.cards import BEGIN, END, STUB, written_out
+from lesson_lib.cli.exercise_cells import BEGIN, END, STUB, written_out
 
 ROOT = Path(__file__).resolve().parents[2]
 PROOF = "proof"  # a cell in which the build asserts what the text says: folded for a learner

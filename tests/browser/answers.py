@@ -16,7 +16,7 @@ import nbformat
 
 from lesson_lib.checks.engine import lessons
 from lesson_lib.checks.exercise import Exercise, Write
-from lesson_lib.checks.short import Choice
+from lesson_lib.checks.short_answers import Choice
 from tests.browser.driver import ROOT, Notebook, chromium, server
 from tests.browser.shots import HEIGHT, shoot
 

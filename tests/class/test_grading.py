@@ -84,12 +84,12 @@ CHEAT = {
     "learned_numbers": (
         """
 import builtins, sys
-from lesson_lib.checks import engine, exercise, runner, short
+from lesson_lib.checks import engine, exercise, runner, short_answers
 def check(*given):
     sys.displayhook(2.0)  # looks like full points to nbgrader
 print = float = abs = isinstance = all = check
 exec = compile = check
-for kind in (short.Number, short.Choice, short.Open, exercise.Write):
+for kind in (short_answers.Number, short_answers.Choice, short_answers.Open, exercise.Write):
     kind.judge = lambda self, *given: self.result("passed", "of course")
 engine.check = check
 learned_numbers = 1

@@ -28,7 +28,7 @@ import requests
 import websocket
 from traitlets.config import Config
 
-from lesson_lib.cli import classroom, copies
+from lesson_lib.cli import classroom, sync_copies
 
 ROOT = Path(classroom.__file__).resolve().parents[2]
 AS_ROOT = os.geteuid() == 0
@@ -171,7 +171,7 @@ def test_the_example_for_a_cluster_is_the_same_class():
     config = Config()
     exec(compile(text, "kubernetes_config.py", "exec"), {"get_config": lambda: config})
     assert config.Authenticator.allow_all is False and "Dummy" not in config.JupyterHub.authenticator_class
-    assert importlib.util.find_spec(config.Spawner.cmd[3]).origin == copies.__file__
+    assert importlib.util.find_spec(config.Spawner.cmd[3]).origin == sync_copies.__file__
     jupyter = config.Spawner.environment["JUPYTER_CONFIG_PATH"].removeprefix("/opt/course/")
     assert (ROOT / jupyter / "jupyter_server_config.json").exists()
     assert config.Spawner.environment["OMP_NUM_THREADS"] == "1"
@@ -204,7 +204,7 @@ def course(tmp_path):
 
 
 def pull(course):
-    return copies.pull(course / "original", course / "work")
+    return sync_copies.pull(course / "original", course / "work")
 
 
 LESSON = "03_matrix_form.ipynb"
@@ -217,16 +217,16 @@ def sources(path):
 def test_everything_but_solutions_is_copied_once(course):
     assert pull(course).copied == [LESSON, f"exercises/{LESSON}"]
     assert not (course / "work" / "solutions").exists()
-    assert pull(course) == copies.Pulled()
+    assert pull(course) == sync_copies.Pulled()
     assert not list(course.rglob("*.part"))
 
 
 def test_a_copy_that_nobody_changed_follows_the_original(course):
     pull(course)
     write(course / "original" / "notebooks" / LESSON, "hello, newer")
-    assert pull(course) == copies.Pulled(updated=[LESSON])
+    assert pull(course) == sync_copies.Pulled(updated=[LESSON])
     assert sources(course / "work" / LESSON) == ["hello, newer"]
-    assert pull(course) == copies.Pulled()
+    assert pull(course) == sync_copies.Pulled()
 
 
 def test_opening_and_saving_a_copy_is_no_change(course):
@@ -244,21 +244,21 @@ def test_a_changed_copy_stays_and_the_new_version_comes_beside_it_once(course, m
     write(course / "work" / LESSON, *mine.pop("sources"), **mine)
     before = (course / "work" / LESSON).read_bytes()
     write(course / "original" / "notebooks" / LESSON, "hello, newer")
-    assert pull(course) == copies.Pulled(beside=["03_matrix_form.new.ipynb"])
-    assert pull(course) == copies.Pulled()
+    assert pull(course) == sync_copies.Pulled(beside=["03_matrix_form.new.ipynb"])
+    assert pull(course) == sync_copies.Pulled()
     assert (course / "work" / LESSON).read_bytes() == before
     (course / "work" / "03_matrix_form.new.ipynb").write_text("mine, too")
     write(course / "original" / "notebooks" / LESSON, "hello, newest")
     assert pull(course).beside == ["03_matrix_form.new-2.ipynb"]
     assert (course / "work" / "03_matrix_form.new.ipynb").read_text() == "mine, too"
     (course / "work" / "03_matrix_form.new-2.ipynb").unlink()
-    assert pull(course) == copies.Pulled()  # what a student threw away is not pressed on them
+    assert pull(course) == sync_copies.Pulled()  # what a student threw away is not pressed on them
 
 
 def test_a_copy_that_was_renamed_or_deleted_comes_back_fresh(course):
     pull(course)
     (course / "work" / LESSON).rename(course / "work" / "mine.ipynb")
-    assert pull(course) == copies.Pulled(copied=[LESSON])
+    assert pull(course) == sync_copies.Pulled(copied=[LESSON])
     assert sources(course / "work" / "mine.ipynb") == ["hello"]
 
 
@@ -269,12 +269,12 @@ def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course
     write(course / "work" / "mine.ipynb", "hello")
     for name in (LESSON, exercise):
         (course / "original" / "notebooks" / name).unlink()
-    assert pull(course) == copies.Pulled(aside=[LESSON], left=[exercise])
+    assert pull(course) == sync_copies.Pulled(aside=[LESSON], left=[exercise])
     assert sources(course / "work" / "old" / LESSON) == sources(course / "work" / "mine.ipynb")
     assert sources(course / "work" / exercise) == ["my own words"]
-    assert pull(course) == copies.Pulled(left=[exercise])
+    assert pull(course) == sync_copies.Pulled(left=[exercise])
     (course / "work" / exercise).unlink()
-    assert pull(course) == copies.Pulled()
+    assert pull(course) == sync_copies.Pulled()
 
 
 @pytest.mark.parametrize(
@@ -283,8 +283,10 @@ def test_untouched_copies_of_what_is_gone_move_away_and_changed_ones_stay(course
 def test_a_damaged_record_loses_nothing(course, damage):
     pull(course)
     write(course / "work" / LESSON, "my own words")
-    (course / "work" / copies.RECORD).write_text(damage, encoding="utf-8")
-    assert pull(course) == copies.Pulled(beside=["03_matrix_form.new.ipynb"])  # whose it is cannot be known
+    (course / "work" / sync_copies.RECORD).write_text(damage, encoding="utf-8")
+    assert pull(course) == sync_copies.Pulled(
+        beside=["03_matrix_form.new.ipynb"]
+    )  # whose it is cannot be known
     assert sources(course / "work" / LESSON) == ["my own words"]
 
 
@@ -322,10 +324,10 @@ def test_a_pull_that_fails_keeps_nobody_from_the_files(course):
     code = "import os; print(open('mine.txt').read())"
     (course / "work").mkdir()
     (course / "work" / "mine.txt").write_text("my work")
-    words = [sys.executable, "-I", "-m", "lesson_lib.cli.copies", "/nowhere", str(course / "work")]
+    words = [sys.executable, "-I", "-m", "lesson_lib.cli.sync_copies", "/nowhere", str(course / "work")]
     done = subprocess.run([*words, sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0
-    assert "my work" in (course / copies.LOG).read_text()
+    assert "my work" in (course / sync_copies.LOG).read_text()
 
 
 def test_the_original_is_read_only_and_without_solutions(course):
@@ -350,10 +352,10 @@ def test_parts_pages_and_evidence_are_published_for_all_to_read(course):
     for name in names:
         path = original / "notebooks" / name
         assert path.parent.stat().st_mode & 0o777 == 0o755 and path.stat().st_mode & 0o777 == 0o444
-    assert copies.pull(original, course / "work").copied == [*names, f"exercises/{LESSON}"]
+    assert sync_copies.pull(original, course / "work").copied == [*names, f"exercises/{LESSON}"]
     (root / "notebooks" / names[-1]).unlink()
     classroom.publish(root, original)
-    assert copies.pull(original, course / "work").aside == [names[-1]]
+    assert sync_copies.pull(original, course / "work").aside == [names[-1]]
     assert sources(course / "work" / "old" / names[-1]) == ["hello"]
 
 

@@ -34,7 +34,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from lesson_lib.cli import classroom  # noqa: E402
-from lesson_lib.cli.copies import digest  # noqa: E402
+from lesson_lib.cli.sync_copies import digest  # noqa: E402
 
 hub_client = importlib.import_module("tests.class.hub_client")  # class is a keyword
 open_way = importlib.import_module("tests.class.open_way")

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from lesson_lib.checks.engine import exercises
-from lesson_lib.cli import plans, questions, slides
+from lesson_lib.cli import plans, room_questions, slides
 from lesson_lib.cli.slides import notes, outputs, session
 from lesson_lib.cli.slides.deck import deck
 from lesson_lib.cli.slides.slide import WORDS, Deck, Slide, words
@@ -452,7 +452,7 @@ def test_a_session_keeps_the_order_of_its_plan_and_says_when(short):
 
 
 def test_a_session_has_tasks_with_a_timer_breaks_and_votes(short):
-    question = questions.read()["other_axis"]
+    question = room_questions.read()["other_axis"]
     look, turn, task, vote, paper, pause, slack = (section.slides for section in short.sections)
     assert "Ann says 10" in shown(look[0]), "the part's story comes first"
     assert "ann_share" in [slide.name for slide in look] and "soft_look_up" not in [s.name for s in look]

@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from lesson_lib.checks.card import CSS, question_page
 from lesson_lib.checks.engine import exercises
 from lesson_lib.checks.exercise import Exercise
-from lesson_lib.checks.short import Choice, Number, Open
+from lesson_lib.checks.short_answers import Choice, Number, Open
 from lesson_lib.cli import kinds
 from lesson_lib.cli.site.states import is_still
 from lesson_lib.cli.sources import PROOF

@@ -128,7 +128,7 @@ def asked_in(source: str) -> Asked | None:
 def asked_by(name: str) -> Asked | None:
     """What an exercise or a prediction with this name asks."""
     from lesson_lib.checks.engine import exercises
-    from lesson_lib.checks.short import Choice
+    from lesson_lib.checks.short_answers import Choice
 
     asked = exercises().get(name)
     if asked is None:

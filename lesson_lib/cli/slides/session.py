@@ -5,7 +5,7 @@ import html
 import re
 from collections.abc import Callable
 
-from lesson_lib.cli import kinds, plans, questions
+from lesson_lib.cli import kinds, plans, room_questions
 from lesson_lib.cli.plans import Plan, Row, Session
 from lesson_lib.cli.slides import notes as speaker
 from lesson_lib.cli.slides.deck import first_table, number_and_title
@@ -28,7 +28,7 @@ Read = Callable[[str], Deck]  # the deck of a part, by its name
 def session_decks(plan: Plan, read: Read) -> list[Deck]:
     """A deck for each session that is held."""
     names = {kinds.number_of(name): name for name in kinds.built(plans.ROOT, ("part", "page"))}
-    known = questions.read()
+    known = room_questions.read()
     several = len(plan.held) > 1
     made = []
     for number, session in enumerate(plan.held, 1):
@@ -45,7 +45,7 @@ def session_decks(plan: Plan, read: Read) -> list[Deck]:
     return made
 
 
-def _section(row: Row, deck: Deck | None, known: dict[str, questions.Question]) -> Section:
+def _section(row: Row, deck: Deck | None, known: dict[str, room_questions.Question]) -> Section:
     section = Section(row.what)
     if row.pause or row.slack or (not row.lesson and not row.hands):
         section.slides = [_pause(row)]
@@ -132,7 +132,7 @@ def _exercise_places() -> list[tuple[str, str]]:
     return [(e.name, place) for place, asked in lessons().items() for e in asked]
 
 
-def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
+def _vote(asked: room_questions.Question, label: str = "Vote") -> Slide:
     words = Words()
     options = "".join(f"<li>{words.inline(text)}</li>" for text in asked.options.values())
     answer = f"<b>{asked.right})</b> {words.inline(asked.because)}"
@@ -148,7 +148,7 @@ def _vote(asked: questions.Question, label: str = "Vote") -> Slide:
     return slide
 
 
-def _again(question: questions.Question) -> Slide:
+def _again(question: room_questions.Question) -> Slide:
     """The second question of the same form, for a spare minute or the next session's start."""
     slide = _vote(question.again, "Again")
     slide.title, slide.when = "And now?", SPARE

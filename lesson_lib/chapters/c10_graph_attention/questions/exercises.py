@@ -11,10 +11,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.equivalent import Alike
 from lesson_lib.checks.exercise import Case, Draw
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.questions import Code
+from lesson_lib.checks.several_results import Alike
 from lesson_lib.masks import window
 
 

@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.equivalent import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage
 from lesson_lib.checks.inputs import drawn, table
 from lesson_lib.checks.questions import Code
 from lesson_lib.checks.runner import Call
+from lesson_lib.checks.several_results import Alike
 from lesson_lib.checks.values import described, is_numpy
 
 INF = torch.inf

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lesson_lib.attention import attend
-from lesson_lib.checks.equivalent import Alike
 from lesson_lib.checks.exercise import Case, Draw, Stage
 from lesson_lib.checks.inputs import drawn, numbers_made, table
 from lesson_lib.checks.questions import Code
 from lesson_lib.checks.runner import Call, call
+from lesson_lib.checks.several_results import Alike
 from lesson_lib.checks.values import close, described, is_numpy
 from lesson_lib.device import to_device
 from lesson_lib.efficient import LowRank, Partial, RandomFeatures, attend_tiles, merge

@@ -31,7 +31,7 @@ def written_out(text: str, *, part: bool = False) -> str:
     """
     # they need torch, and a list of notebooks does not
     from lesson_lib.checks.engine import exercises
-    from lesson_lib.checks.short import Choice
+    from lesson_lib.checks.short_answers import Choice
 
     heads: list[str] = []
     first = CARD.search(text)
@@ -78,7 +78,7 @@ def _call(exercise: "Exercise") -> str:
 
 def _below(exercise: "Exercise", *, first: bool) -> list[str]:
     """The cells under a card's text."""
-    from lesson_lib.checks.short import Open
+    from lesson_lib.checks.short_answers import Open
 
     name = exercise.name
     how = "  # without the first '#': a question; run again for the next one" if first else ""
@@ -96,8 +96,8 @@ def _below(exercise: "Exercise", *, first: bool) -> list[str]:
 def answer_cell(exercise: "Exercise") -> str:
     """The text of the cell for an answer, the solution and the stub between markers."""
     from lesson_lib.checks.exercise import Write
-    from lesson_lib.checks.expose import Expose
-    from lesson_lib.checks.short import Choice, Open
+    from lesson_lib.checks.find_inputs import Expose
+    from lesson_lib.checks.short_answers import Choice, Open
 
     name = exercise.name
     if isinstance(exercise, Expose):

@@ -1,6 +1,6 @@
 """A student's copies on a class server: what the student wrote stays, what nobody touched is kept up to date.
 
-`python -m lesson_lib.cli.copies ORIGINAL WORK COMMAND ...` runs as the student: it pulls, then becomes
+`python -m lesson_lib.cli.sync_copies ORIGINAL WORK COMMAND ...` runs as the student: it pulls, then becomes
 COMMAND. The rules of `make lab` (lab.py), with two differences: outputs count as changes, too, and a new
 version is put beside a changed copy.
 """
