@@ -56,13 +56,17 @@ def test_a_new_part_is_made_in_all_its_places(copy, capsys):
     words = copy / "lesson_lib/chapters/c05_positional_encoding/questions/05d_no_positions.md"
     _, blocks = questions._blocks(words.name, words.read_text(encoding="utf-8"))
     assert questions._with_seconds(blocks, {}, "05d_no_positions").name == "no_positions_first"
-    assert (
-        new.main("05d", "again", root=copy) == 1
-        and "05d is taken by 05d_no_positions" in capsys.readouterr().out
-    )
+    assert new.main("05d", "again", root=copy) == 1 == new.main("05f", "again", root=copy)
+    assert capsys.readouterr().out == "the next part of chapter 05 is 05e\n" * 2
+    assert new.main("05e", "no_positions", root=copy) == 1
+    assert "no_positions_first already" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number, name", [("5d", "x"), ("15a", "x"), ("05d", "X y")])
 def test_what_is_no_part_is_told(copy, capsys, number, name):
     assert new.main(number, name, root=copy) == 1 and "NUMBER is like 05d" in capsys.readouterr().out
     assert "new" in cli.COMMANDS
+
+
+def test_a_chapter_of_one_part_keeps_it(copy, capsys):
+    assert new.main("03a", "again", root=copy) == 1 and "03 has no letter" in capsys.readouterr().out

@@ -284,9 +284,8 @@ def test_a_damaged_record_loses_nothing(course, damage):
     pull(course)
     write(course / "work" / LESSON, "my own words")
     (course / "work" / sync_copies.RECORD).write_text(damage, encoding="utf-8")
-    assert pull(course) == sync_copies.Pulled(
-        beside=["03_matrix_form.new.ipynb"]
-    )  # whose it is cannot be known
+    # whose it is cannot be known
+    assert pull(course) == sync_copies.Pulled(beside=["03_matrix_form.new.ipynb"])
     assert sources(course / "work" / LESSON) == ["my own words"]
 
 
