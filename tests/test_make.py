@@ -17,7 +17,7 @@ def clone(tmp_path):
     for name in ("Makefile", "requirements.txt", "pyproject.toml"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "lesson_lib" / "cli", tmp_path / "lesson_lib" / "cli")
-    for name in ("__init__", "__main__", "desk", "moved"):
+    for name in ("__init__", "__main__", "desk"):
         shutil.copyfile(ROOT / "lesson_lib" / f"{name}.py", tmp_path / "lesson_lib" / f"{name}.py")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_start_here.ipynb").write_text('{"cells": []}', encoding="utf-8")

@@ -11,7 +11,7 @@ from lesson_lib.attention import Attended
 from lesson_lib.heads import MultiHeadAttention
 from lesson_lib.models.pretrained import files, open_model
 from lesson_lib.models.pretrained import model as models
-from lesson_lib.models.pretrained.names import Made
+from lesson_lib.models.pretrained.names import Renamed
 from lesson_lib.positions import rotary
 from tests import peers
 
@@ -102,7 +102,7 @@ def queries_keys_and_values_head_by_head(patch):
         return lambda x: (x.mT if x.ndim > 1 else x).unflatten(0, (4, 3, -1))[:, i].flatten(0, 1)
 
     file_name(patch, "gpt2", **{
-        f"attention__{name}": Made("h.*.attn.c_attn", part(i))
+        f"attention__{name}": Renamed("h.*.attn.c_attn", part(i))
         for i, name in enumerate(("w_query", "w_key", "w_value"))
     })  # fmt: skip
 
