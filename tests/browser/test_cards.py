@@ -109,5 +109,6 @@ def test_day_two_shows_what_was_asked_and_answered(cards):
     cards.save_and_open_again()
     text = cards.page.locator(".jp-Notebook").inner_text()
     assert "model not found" not in text and "Loading widget" not in text
-    assert text.count("Your answers are kept.") == 5 and "NOT YET" in text and "✓ Right" in text
+    # behind what can still be moved or judged; an answered prediction is done
+    assert text.count("Your answers are kept.") == 2 and "NOT YET" in text and "✓ Right" in text
     assert cards.output(7).locator("img").count() == 1
