@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from lesson_lib import cli
-from lesson_lib.checks import questions
+from lesson_lib.checks import engine, questions
 from lesson_lib.cli import course, new, sources
 from lesson_lib.cli.sources import ROOT
 
@@ -16,6 +16,13 @@ def test_the_table_names_the_notebooks_that_there_are():
     assert all(
         lesson.name.startswith(chapter.number) for chapter in course.chapters() for lesson in chapter.lessons
     )
+
+
+def test_the_exercise_for_class_is_one_of_the_chapter():
+    for chapter in course.chapters():
+        pages = [*(lesson.name for lesson in chapter.lessons), f"exercises/{chapter.name}", *chapter.pages]
+        names = [exercise.name for page in pages for exercise in engine.lessons().get(page, ())]
+        assert chapter.in_class in names or not (chapter.in_class or names), chapter.name
 
 
 def test_a_head_has_title_time_needs_exercises_and_sections():

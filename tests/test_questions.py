@@ -122,6 +122,11 @@ def test_a_number_is_read_and_its_second_problems_are_drawn():
     assert posed.remember == made.remember and list(posed.slips.values()) == [posed.answer[4]]
 
 
+def test_small_numbers_are_told_apart():
+    made = read(NUMBER.replace("exp(2)", "0.2").replace("7.39", "1/5").replace("! 2 —", "! 0.203 —"))
+    assert made.judge("0.2001", lambda *_: None).passed and not made.judge("0.203", lambda *_: None).passed
+
+
 def test_a_function_is_read_with_the_inputs_that_catch_it():
     made = read(FUNCTION)
     assert isinstance(made, Write) and made.repair and [s.title for s in made.stages] == ["one number"]
