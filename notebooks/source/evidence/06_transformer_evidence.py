@@ -495,9 +495,14 @@ that become the digit which was put in one place later:
 
 # %%
 rows = results("unmasked")["rows"]
-assert all(row["loss"] < 0.001 and row["exact"] == 0 and 0.855 < row["copies"] < 0.935 for row in rows)
+assert all(
+    row["loss"] < 0.001 and row["exact"] == 0 and 0.855 < row["copies"] < 0.935
+    for row in rows
+)
 for row in rows:
-    print(f"loss {row['loss']:.4f}   right {row['exact']:.2f}   copies {row['copies']:.2f}")
+    print(
+        f"loss {row['loss']:.4f}   right {row['exact']:.2f}   copies {row['copies']:.2f}"
+    )
 
 # %% [markdown]
 r"""
