@@ -24,6 +24,7 @@ for shortened in ("LESSON_STEPS", "LESSON_STORED"):  # the stored outputs come f
 os.environ.pop("MPLBACKEND", None)  # kernels choose their own
 
 ROOT = Path(__file__).parent
+BEGUN = pytest.StashKey[float]()  # of a test: the processor's seconds before it
 
 collect_ignore_glob = ["work/*", "notebooks/source/*"]
 
@@ -82,6 +83,22 @@ def started_again(start):
             return start(*args, **kwargs)
 
     return begin
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Note where a test begins."""
+    item.stash[BEGUN] = sum(os.times()[:4])
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """The processor's seconds of a test, with its fixtures and the processes that it started and waited for,
+    go to the report (tests/parts.py)."""
+    if call.when == "teardown":
+        item.user_properties.append(("processor", round(sum(os.times()[:4]) - item.stash[BEGUN], 2)))
+    return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)

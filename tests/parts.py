@@ -83,6 +83,9 @@ class PartResult:
     measured: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_s: float = 0.0
+    took: dict[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # of each test: the processor, the clock
 
 
 def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> PartResult:
@@ -100,7 +103,10 @@ def run(part: str, folder: Path, *, printed: Path | None = None, **options) -> P
             went.counts[kind] += 1
             if kind in ("failed", "error"):
                 went.failed.append(f"{kind.upper()} {case.get('classname')}::{case.get('name')}")
-            went.measured |= {one.get("name"): float(one.get("value")) for one in case.iter("property")}
+            noted = {one.get("name"): float(one.get("value")) for one in case.iter("property")}
+            name = f"{case.get('classname')}::{case.get('name')}"
+            went.took[name] = noted.pop("processor", 0.0), float(case.get("time"))
+            went.measured |= noted
     return went
 
 
@@ -146,6 +152,17 @@ def table(measured: dict[str, float]) -> str:
     return "\n".join(f"{value:6.1f}  {name}" for name, value in rows)
 
 
+def slowest(took: dict[str, tuple[float, float]], count: int = 20) -> str:
+    """The tests that took the most of the processor, a line each: its seconds, the clock's, the name.
+
+    >>> print(slowest({"a::x": (0.5, 0.6), "a::y": (20.25, 31.0), "b::z": (3.0, 3.1)}, count=2))
+      20.2   31.0  a::y
+       3.0    3.1  b::z
+    """
+    rows = sorted(took.items(), key=lambda row: row[1], reverse=True)[:count]
+    return "\n".join(f"{cpu:6.1f} {wall:6.1f}  {name}" for name, (cpu, wall) in rows)
+
+
 def why_not(part: str) -> str:
     """A sentence where a part cannot be run here and need not be, else ''. Under CI=true every part is
     needed."""
@@ -176,6 +193,7 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
         print(f"no part is called {unknown[0]!r}; there are {', '.join(PARTS)}")
         return 1
     start, total, failed, lines, summary = time.perf_counter(), Counter(), [], [], {}
+    took: dict[str, tuple[float, float]] = {}
     beside: dict[str, Future[PartResult]] = {}
     with (
         tempfile.TemporaryDirectory(prefix="lesson_reports_", ignore_cleanup_errors=True) as scratch,
@@ -203,6 +221,7 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
                 went.code, went.failed = went.code or 1, [*went.failed, f"FAILED {sentence}"]
             total += went.counts
             failed += went.failed
+            took |= went.took
             summary[part] = {"exit_code": went.code, "seconds": round(went.seconds, 1), **went.counts}
             verdict = "passed" if went.code == 0 else f"FAILED (exit code {went.code})"
             took = f"{went.seconds:.0f} s, {went.cpu_s:.0f} s of the processor"
@@ -211,6 +230,7 @@ def main(parts: list[str], reports: Path | None = None, **options) -> int:
             if went.code and options.get("stop"):
                 break
         (folder / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    print(f"\n== the slowest: seconds of the processor, and by the clock\n{slowest(took)}")
     print("\n" + "\n".join([*failed, *lines]))
     print(f"{'=' * 16} {in_words(total)} in {time.perf_counter() - start:.2f}s {'=' * 16}")
     return 1 if any(part["exit_code"] for part in summary.values()) else 0
