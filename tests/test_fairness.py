@@ -6,7 +6,7 @@ import pytest
 
 from lesson_lib.checks import check
 from lesson_lib.checks.engine import exercises, lessons
-from tests import fairness
+from tools import fairness
 
 # What testers wrote to open questions: a piece of the text, and how the hint to look again begins.
 HEARD = [

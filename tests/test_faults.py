@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import faults, parts
+from tests import parts
+from tools import faults
 
 ROOT = faults.ROOT
 LISTED = {fault.name: fault for fault in faults.listed()}

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from lesson_lib.cli import sources
-from tests import links
+from tools import links
 
 PAGES = links.pages()
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from lesson_lib.checks import inputs
-from lesson_lib.checks.engine import check, exercises, lessons
+from lesson_lib.checks.engine import check, exercises
 from lesson_lib.checks.expressions import number_in
 from lesson_lib.checks.short_answers import Number
-from tests import mutants
+from tools import mutants
 
-EXERCISES, LESSONS = exercises(), lessons()
+EXERCISES = exercises()
+# `python -m tools.mutants` does all, once a week
+SAMPLE = ("exercises/02_scoring", "05b_rotation", "exercises/07_attention_vs_cnn", "11b_exact_and_fast")
 
 EQUIVALENT = [
     (name, said)
@@ -140,14 +142,11 @@ def test_a_mutant_that_ends_with_an_error_is_counted_apart():
     assert mutants.Score(stops=5, mutants=20, rejected=18, equivalent=1, accepted=1).of_all == 0.9
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_what_survives_is_listed(lesson):
-    listed = mutants.listed()
-    for name, verdicts in mutants.verdicts_of(lesson).items():
-        found = [said for said, verdict in verdicts.items() if verdict == "survives"]
-        here = listed.get(name, {})
-        assert not set(found) - set(here), f"{name}: let pass, and not in tests/mutants.toml"
-        assert not set(here) - set(found), f"{name}: listed in tests/mutants.toml, and does not survive"
+@pytest.mark.parametrize("lesson", SAMPLE)
+def test_what_survives_is_listed_and_the_rest_is_rejected(lesson):
+    assert list(mutants.strays(lesson)) == []
+    found = mutants.score(lesson)
+    assert found.of_different >= mutants.ENOUGH, mutants.row(lesson, found)
 
 
 def test_the_list_names_exercises_and_reasons():
@@ -156,13 +155,6 @@ def test_the_list_names_exercises_and_reasons():
         for why in found.values():
             kind, _, reason = why.partition(": ")
             assert kind in ("equivalent", "accepted") and len(reason.split()) >= 5
-
-
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_at_least_95_percent_are_rejected(lesson):
-    """Of those that run and are not listed as equivalent; `python -m tests.mutants` prints both shares."""
-    found = mutants.score(lesson)
-    assert found.of_different >= 0.95, mutants.row(lesson, found)
 
 
 @pytest.mark.parametrize("name, said", EQUIVALENT)

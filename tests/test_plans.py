@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.cli import course, kinds, plans, room_questions
 from lesson_lib.cli.plans import Plan, Row, Session
-from tests import reading
 from tests.test_instructor import GRADED, guides, named
+from tools import reading
 
 EXERCISES = exercises()
 QUESTIONS = room_questions.read()

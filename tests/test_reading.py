@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from lesson_lib.checks import predict
 from lesson_lib.cli import course, sources
-from tests import reading
+from tools import reading
 
 TARGETS = {target.name: target for target in sources.targets()}
 

@@ -9,7 +9,7 @@ import pytest
 from lesson_lib.chapters.c12_claims import five_texts
 from lesson_lib.claims import NOTEBOOKS, sources
 from lesson_lib.cli import course
-from tests import reading
+from tools import reading
 
 SECTIONS = five_texts.content()["sections"]
 STEPS = five_texts.content()["path"]["steps"]

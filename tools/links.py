@@ -1,6 +1,6 @@
 """Links of pages and notebooks: files that must be there, and addresses on the web that must answer.
 
-The tests look at files. `python -m tests.links` asks the web, once a week in the workflow: it prints each
+The tests look at files. `python -m tools.links` asks the web, once a week in the workflow: it prints each
 address that does not answer with the page that names it, and ends with 1 where there is one.
 """
 

@@ -1,6 +1,6 @@
 """A part as a cold reader gets it, and how long it is.
 
-`python -m tests.reading 02b` writes two texts to build/reading: the part (cells numbered, with code, printed
+`python -m tools.reading 02b` writes two texts to build/reading: the part (cells numbered, with code, printed
 text, alt texts and captions), and what the parts before it have defined, introduced and concluded.
 """
 
@@ -285,7 +285,7 @@ def page_of_terms(name: str, root: Path = ROOT) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the texts of each part that is named; 0, or 1 after a sentence."""
-    parser = argparse.ArgumentParser(prog="python -m tests.reading", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tools.reading", description=__doc__.splitlines()[0])
     parser.add_argument("part", help="02b, or 02 for a chapter")
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "reading")
     chosen = parser.parse_args(arguments)

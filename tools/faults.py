@@ -1,12 +1,13 @@
 """Planted faults: small bugs, one at a time, and whether the tests that should see each of them do.
 
-    python -m tests.faults --list
-    python -m tests.faults [NAME ...] [--part browser] [--json FILE]    plant each, run the tests that it
+    python -m tools.faults --list
+    python -m tools.faults [NAME ...] [--part browser] [--json FILE]    plant each, run the tests that it
                                                                         names
-    python -m tests.faults --clean                                      the same tests without any fault: they
+    python -m tools.faults --clean                                      the same tests without any fault: they
                                                                         must be green
-    python -m tests.faults --draw 5 --seed 1 --whole                    five at random, each through the whole
-                                                                        run until it is seen
+    python -m tools.faults --draw 5 --whole                             five at random (its seed is printed,
+                                                                        and --seed takes it), each through the
+                                                                        whole run until it is seen
 
 The faults stand in `faults.toml`. Each is planted in a scratch copy of the files that git tracks, so nothing
 here is changed. The copy has environments of its own, a few links, in which its `lesson_lib` comes before the
@@ -89,7 +90,7 @@ def planted(fault: Fault, text: str) -> str:
     if count != 1:
         raise ValueError(
             f"{fault.name}: `old` stands {count} times in {fault.file}, not once; whoever rewrites the text"
-            " rewrites the fault in tests/faults.toml"
+            " rewrites the fault in tools/faults.toml"
         )
     return text.replace(fault.old, fault.new)
 
@@ -248,6 +249,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
         for fault in faults:
             print(f"{fault.name:34} {fault.part:10} {fault.what}")
         return 0
+    if options.draw:
+        print(f"drawn with --seed {options.seed}")
     print(ROW.format("fault", "part", "found", "seconds", "first test that failed"), flush=True)
     rows = []
     if options.clean:
@@ -265,12 +268,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description="Plant faults, and see whether the tests see them.")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="faults of tests/faults.toml; all without a name"
+        "names", nargs="*", metavar="NAME", help="faults of tools/faults.toml; all without a name"
     )
     parser.add_argument("--part", choices=PARTS, help="faults of that part only")
     parser.add_argument("--list", action="store_true", help="print names and what they are, run nothing")
     parser.add_argument("--draw", type=int, metavar="N", help="so many of them, drawn at random")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw (0)")
+    parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="of the draw (any)")
     parser.add_argument(
         "--clean", action="store_true", help="run the tests without the faults: they must be green"
     )

@@ -1,6 +1,6 @@
 """A mutation run over the exercises' solutions: which small changes of a right answer does `check` let pass?
 
-`python -m tests.mutants`, run from the root, prints a table. What survives is listed, with its reason, in
+`python -m tools.mutants`, run from the root, prints a table. What survives is listed, with its reason, in
 `mutants.toml`.
 
 Some changes are not made, since they change nothing where a check looks: the sign of what is squared or
@@ -13,6 +13,7 @@ tenth, since no answer is judged to a thousandth.
 import ast
 import inspect
 import os
+import sys
 import tempfile
 import tomllib
 import warnings
@@ -33,6 +34,7 @@ from lesson_lib.checks.short_answers import Choice, Number
 
 LESSONS = lessons()
 
+ENOUGH = 0.95  # of the mutants that run and differ, the share that is rejected in each lesson
 LIST = Path(__file__).with_name("mutants.toml")
 PATIENCE_S = 60.0  # a busy machine is no verdict
 ENDLESS_S = 1.0  # of the processor: where there is a `while`, some mutants never end
@@ -338,8 +340,21 @@ def row(name: str, found: Score) -> str:
     return ROW.format(name, *astuple(found), *shares)
 
 
-def main() -> None:
-    """Print the table, and each survivor that is not listed."""
+def strays(lesson: str) -> Iterator[str]:
+    """What does not fit the list: a mutant that is let pass and is not in it, and one that is and is not."""
+    every = listed()
+    for name, found in verdicts_of(lesson).items():
+        passed, here = (
+            {said for said, verdict in found.items() if verdict == "survives"},
+            set(every.get(name, ())),
+        )
+        yield from (f"let pass, and not listed: [{name}] {said}" for said in sorted(passed - here))
+        yield from (f"listed, and does not survive: [{name}] {said}" for said in sorted(here - passed))
+
+
+def main() -> int:
+    """Print the table, and what does not fit the list; 1 where something does not, or a lesson lets pass more
+    than ENOUGH allows."""
     print(ROW.format(*HEAD))
     scores = []
     for lesson in LESSONS:
@@ -348,16 +363,14 @@ def main() -> None:
     print(row("together", Score(*(sum(parts) for parts in zip(*map(astuple, scores), strict=True)))))
     print(
         "stop: end with an error, and are not counted; mutants: run to their end; equivalent, accepted: let"
-        " pass, listed with\nthe reason in tests/mutants.toml; of all: rejected / mutants; of different:"
+        " pass, listed with\nthe reason in tools/mutants.toml; of all: rejected / mutants; of different:"
         " rejected / (mutants - equivalent)"
     )
-    why = listed()
-    for lesson in LESSONS:
-        for name, found in verdicts_of(lesson).items():
-            for said, verdict in found.items():
-                if verdict == "survives" and said not in why.get(name, {}):
-                    print(f"not listed: [{name}] {said}")
+    wrong = [said for lesson in LESSONS for said in strays(lesson)]
+    wrong += [f"{lesson}: under {ENOUGH}" for lesson in LESSONS if score(lesson).of_different < ENOUGH]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

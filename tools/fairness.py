@@ -1,6 +1,6 @@
 """How fairly answers are judged that others have written: pages for testers, and what `check` says to them.
 
-`python -m tests.fairness pages FOLDER 02` writes, for each notebook of chapter 02, the text that a learner
+`python -m tools.fairness pages FOLDER 02` writes, for each notebook of chapter 02, the text that a learner
 gets: no answer, no named mistake, no solution. A tester who has nothing else writes NOTEBOOK.answers.txt
 beside it:
 
@@ -8,7 +8,7 @@ beside it:
     def NAME(...): ...
 
 KIND is first, mistake, unusual (right, in another way) or odd (no answer at all); below it stands Python that
-binds NAME. `python -m tests.fairness judge FOLDER` runs them all and writes verdicts.json: one row for each,
+binds NAME. `python -m tools.fairness judge FOLDER` runs them all and writes verdicts.json: one row for each,
 with what was said. Whether a mistake was named by its cause, a reader decides.
 """
 
@@ -35,7 +35,7 @@ from lesson_lib.checks.card import FOLD
 from lesson_lib.checks.engine import check, exercises, lessons
 from lesson_lib.checks.exercise import Exercise
 from lesson_lib.cli import sources
-from tests.reading import as_text
+from tools.reading import as_text
 
 KINDS = ("first", "mistake", "unusual", "odd")
 HEAD = re.compile(r"^@@ (\w+) \| (\w+) \| ?(.*)$", re.MULTILINE)
@@ -129,7 +129,7 @@ def counted(verdicts: list[Verdict]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the pages, or judge what stands beside them."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fairness", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tools.fairness", description=__doc__.splitlines()[0])
     parser.add_argument("do", choices=("pages", "judge"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("which", nargs="*", help="02a, or 02 for a chapter; nothing: all")
