@@ -68,7 +68,7 @@ test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLAS
 	@$(RUN) tests/parts.py
 
 # No environment of ours: the machine's torch, and wheels that are collected where there is a network (tests/gpu/gather.sh).
-test-gpu:  ## unit tests, notebooks, benchmarks on a GPU, with the torch that PYTHON has (some: make test-gpu ARGS=unit)
+test-gpu:  ## unit tests, notebooks, the lessons' curves on a GPU, with the torch that PYTHON has (some: make test-gpu ARGS=unit)
 	@PYTHON="$(PYTHON)" bash tests/gpu/run.sh $(ARGS)
 
 notebooks: $(TEST)  ## build notebooks/*.ipynb from notebooks/source (some: make notebooks ARGS=02)

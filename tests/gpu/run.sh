@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests on a machine with a GPU and a torch of its own, without a network: tests/gpu/run.sh [unit] [notebooks] [bench]
+# The tests on a machine with a GPU and a torch of its own, without a network: tests/gpu/run.sh [unit] [notebooks] [curves]
 # The wheels come from a folder (WHEELS, .wheels) that tests/gpu/gather.sh fills; they are installed into a scratch folder.
 # PYTHON (python3) has the machine's torch; DEVICE (cuda), WORKERS (8 processes); reports go to OUT (gpu_report/).
 set -euo pipefail
@@ -10,13 +10,12 @@ DEVICE=${DEVICE:-cuda}
 WORKERS=${WORKERS:-8}
 WHEELS=${WHEELS:-.wheels}
 OUT=${OUT:-gpu_report}
-parts=" ${*:-unit notebooks bench} "
-bench=tests/gpu/bench.py report=tests/gpu/report.py
+parts=" ${*:-unit notebooks curves} "
 
 stop() { echo "$*" >&2; exit 1; }
 
 for part in $parts; do
-  case $part in unit | notebooks | bench) ;; *) stop "no part is called '$part'; there are unit, notebooks, bench" ;; esac
+  case $part in unit | notebooks | curves) ;; *) stop "no part is called '$part'; there are unit, notebooks, curves" ;; esac
 done
 command -v "$PYTHON" >/dev/null || stop "There is no $PYTHON: PYTHON=... names the Python that has this machine's torch."
 
@@ -45,17 +44,9 @@ done
 if ((${#tested[@]})); then
   "$PYTHON" tests/parts.py --workers "$WORKERS" --device "$DEVICE" --reports "$OUT" "${tested[@]}" || failed=1
 fi
-if [[ $parts == *' bench '* && -f $bench ]]; then
-  SECONDS=0
-  size='' page=tests/gpu/RESULTS.md
-  [[ $DEVICE == cuda ]] || { size='--device cpu --quick' page=$OUT/RESULTS.md; }  # the sizes, and the stored page, are a GPU's
-  if "$PYTHON" $bench --out "$OUT/bench.json" $size; then verdict=passed; else verdict=FAILED failed=1; fi
-  if [[ $DEVICE == cuda ]]; then  # the curves that lessons draw beside the CPU's; a copy goes to the reports
-    LESSON_DEVICE=cuda OMP_NUM_THREADS=1 "$PYTHON" -m lesson_lib experiments devices || verdict=FAILED failed=1
-    curves=lesson_lib/experiments/results/devices.json
-    [[ ! -f $curves ]] || cp $curves "$OUT/"
-  fi
-  echo "== bench: $verdict in $SECONDS s"
-  "$PYTHON" $report "$OUT" --out "$page" || failed=1
+if [[ $parts == *' curves '* && $DEVICE == cuda ]]; then  # that lessons draw beside the CPU's; a copy goes to the reports
+  LESSON_DEVICE=cuda OMP_NUM_THREADS=1 "$PYTHON" -m lesson_lib experiments devices || failed=1
+  curves=lesson_lib/experiments/results/devices.json
+  [[ ! -f $curves ]] || cp $curves "$OUT/"
 fi
 exit $failed
