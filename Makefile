@@ -15,7 +15,7 @@ ANY := $(if $(ASKED),$(PYTHON) lesson_lib/cli/preflight.py python && $(PYTHON),$
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu
+.PHONY: help setup setup-test setup-class lab capstone doctor ring test browser notebooks figures experiments bench slides handouts site assignments collect class class-report test-gpu test-quick
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {own = $$1 ~ /^(lab|capstone|doctor|ring)$$/; \
@@ -66,6 +66,9 @@ class-report: $(TEACH)  ## a page on what the class has done, of learners who ra
 # The class kit is tested where its environment is; CI=true makes it first (LESSON_CLASS=skip skips it there too).
 test: $(TEST) browser $(if $(filter true,$(CI)),$(if $(filter skip,$(LESSON_CLASS)),,$(TEACH)) $(SITE))  ## everything: unit tests, doctests, floors, notebooks, browser, class kit
 	@$(RUN) tests/parts.py
+
+test-quick: $(TEST)  ## three minutes: ruff, import rules, doctests, the core, and the tests and notebooks of what changed
+	@$(RUN) -m tests.quick
 
 # No environment of ours: the machine's torch, and wheels that are collected where there is a network (tests/gpu/gather.sh).
 test-gpu:  ## unit tests, notebooks, the lessons' curves on a GPU, with the torch that PYTHON has (some: make test-gpu ARGS=unit)

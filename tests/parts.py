@@ -124,7 +124,7 @@ def call(line: list[str], out: IO[bytes] | None = None) -> tuple[int, float]:
 
 
 def reference() -> float:
-    """The processor's seconds of a fixed loop, half of it Python, half torch: how slow this machine is now."""
+    """The processor's seconds of a fixed loop, half Python, half torch: how slow this machine is now."""
     import torch
 
     x, start = torch.full((256, 256), 1e-3), time.process_time()
