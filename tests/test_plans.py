@@ -1,20 +1,19 @@
 """The plans: their minutes add up, each session's cells run in order, and no word is used in class that has
 not been explained there; and the questions for a room."""
 
-import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell
 
 from lesson_lib.checks.engine import exercises, lessons
 from lesson_lib.cli import course, kinds, plans, room_questions
 from lesson_lib.cli.plans import Plan, Row, Session
+from tests import cells
 from tests.test_instructor import GRADED, guides, named
 from tools import reading
 
@@ -175,28 +174,27 @@ def holes() -> dict[tuple[str, ...], list[str]]:
     return found
 
 
-def run(cells: Iterable[NotebookNode]) -> None:
-    """Run code cells one after the other in a fresh kernel; trainings are cut short."""
-    made = new_notebook(cells=[new_code_cell(cell.source) for cell in cells if cell.cell_type == "code"])
-    NotebookClient(made, timeout=300, kernel_name="python3").execute(
-        env=os.environ | {"LESSON_STEPS": "quick"}
-    )
+def run(found: Iterable[NotebookNode]) -> None:
+    """Run code cells one after the other, with short trainings."""
+    cells.run([cell.source for cell in found if cell.cell_type == "code"])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a fork; the systems with one say it for all")
 @pytest.mark.parametrize("taken", holes(), ids=lambda taken: taken[0])
 def test_the_cells_of_a_session_run_without_those_that_it_leaves_out(taken):
     number, *headings = taken
     try:
         run(cell for heading in headings for cell in sections()[number][heading])
-    except CellExecutionError as error:
-        pytest.fail(f"{holes()[taken]}: {headings}: {error.ename}: {error.evalue}", pytrace=False)
+    except cells.CellError as error:
+        pytest.fail(f"{holes()[taken]}: {headings}: {error}", pytrace=False)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a fork; the systems with one say it for all")
 def test_a_section_that_needs_another_one_is_found():
-    cells = {"Opening": [new_code_cell("x = 1")], "1 · One": [new_code_cell("y = x + 1")]}
-    run(cell for found in cells.values() for cell in found)
-    with pytest.raises(CellExecutionError, match="name 'x' is not defined"):
-        run(cells["1 · One"])
+    under = {"Opening": [new_code_cell("x = 1")], "1 · One": [new_code_cell("y = x + 1")]}
+    run(cell for found in under.values() for cell in found)
+    with pytest.raises(cells.CellError, match="name 'x' is not defined"):
+        run(under["1 · One"])
 
 
 # ---- the words ----

@@ -1,0 +1,96 @@
+"""Cells of a notebook in a fork of this process, which has torch and the library: no kernel, which takes four
+seconds to start."""
+
+import ast
+import os
+import pickle
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from lesson_lib.cli.sources import ROOT
+
+SETTLED = {"LESSON_BUILD": "1", "LESSON_DEVICE": "cpu", "LESSON_PROGRESS": "off", "LESSON_STEPS": "quick"}
+
+
+class CellError(Exception):
+    """A cell ended with an error; the text is IPython's."""
+
+
+def run(cells: Sequence[str], folder: Path = ROOT / "notebooks") -> list[str]:
+    """The texts of what the cells show last, run one after the other in IPython, in that folder, with short
+    trainings and an empty LESSON_HOME. Raises CellError at the first that ends with an error."""
+    read, write = os.pipe()
+    if pid := os.fork():
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            answer = pipe.read()
+        os.waitpid(pid, 0)
+        texts, error = pickle.loads(answer) if answer else ([], "the process ended")
+        if error:
+            raise CellError(error)
+        return texts
+    try:
+        with tempfile.TemporaryDirectory(prefix="lesson_home_") as empty, os.fdopen(write, "wb") as pipe:
+            os.environ |= SETTLED | {"LESSON_HOME": empty, "IPYTHONDIR": empty}
+            os.chdir(folder)
+            pickle.dump(_here(cells), pipe)
+    finally:
+        os._exit(0)
+
+
+def _here(cells: Sequence[str]) -> tuple[list[str], str]:
+    """What the cells show, and the error of the one that ends with one."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    texts = []
+    try:
+        shell = InteractiveShell.instance()
+        for source in cells:
+            with capture_output():
+                done = shell.run_cell(source, store_history=True)
+            if done.error_before_exec or done.error_in_exec:
+                error = done.error_before_exec or done.error_in_exec
+                return texts, f"{type(error).__name__}: {error}\n{source}"
+            texts.append("" if done.result is None else repr(done.result))
+    except BaseException:
+        return texts, traceback.format_exc()
+    return texts, ""
+
+
+def needed(cells: Sequence[str], wanted: Sequence[int]) -> list[int]:
+    """The positions of the wanted cells, of the later ones that use what those define, and of all earlier
+    ones that these stand on: those that bind a name which they read.
+
+    >>> needed(["import a", "x = a.b", "long = x * 2", "def f(): return x", "print(long)", "f()"], [3])
+    [0, 1, 3, 5]
+    """
+    trees = [ast.parse(_plain(source)) for source in cells]
+    binds, reads = zip(*map(_names, trees), strict=True)
+    own = {node.name for i in wanted for node in trees[i].body if isinstance(node, ast.FunctionDef)}
+    kept = set(wanted) | {i for i in range(min(wanted, default=0), len(cells)) if own & reads[i]}
+    for i in sorted(range(len(cells)), reverse=True):
+        if i not in kept and any(binds[i] & reads[j] for j in kept if j > i):
+            kept.add(i)
+    return sorted(kept)
+
+
+def _plain(source: str) -> str:
+    return "\n".join(line for line in source.splitlines() if not line.startswith(("%", "!")))
+
+
+def _names(tree: ast.AST) -> tuple[set[str], set[str]]:
+    """The names that a cell binds, or changes in place by a method or an index; and those that it reads."""
+    binds, reads = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (reads if isinstance(node.ctx, ast.Load) else binds).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            binds.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            binds |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            binds |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return binds, reads
