@@ -77,7 +77,7 @@ def judge(name: Any, *answers: Any) -> Result:
 
 
 def _yes(answer: Any) -> bool | None:
-    """What was said to a point; None where it is neither yes nor no."""
+    """Parse the answer to one point as True or False; None where it is neither yes nor no."""
     if isinstance(answer, str):
         return {"yes": True, "y": True, "no": False, "n": False}.get(answer.strip().lower())
     return answer if isinstance(answer, bool) else None

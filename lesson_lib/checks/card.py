@@ -363,7 +363,7 @@ def _framed(page: str) -> str:
 
 
 def _status(page: str, colour: str = COLOURS["open"]) -> str:
-    """What has just happened, told to a screen reader, too."""
+    """HTML of a status message, which a screen reader reads out, too."""
     return f"<div class='ll-ask' role='alert' style='border-left-color:{colour}'>{page}</div>"
 
 

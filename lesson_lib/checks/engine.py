@@ -136,7 +136,7 @@ def _offering(exercise: Exercise, result: Result) -> Result:
 
 
 def _again(exercise: Exercise, answer: Any) -> Result:
-    """What the session holds by now, judged; a row says so where it is what was judged before."""
+    """Judge the answer that the session holds now; a row says so where it was judged before."""
     same = _JUDGED.get(exercise.name) is answer
     result = check(answer, exercise.name)
     if same:

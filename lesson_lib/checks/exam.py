@@ -66,7 +66,8 @@ def own(exercise: Exercise, student: str) -> Exercise:
 
 
 def _read(exercise: Exercise, answer: Any) -> tuple[str, str]:
-    """What an answer says, and '' or why it cannot be read."""
+    """The answer as it was understood ("0.5000", "12 words") and ''; or '' and a sentence on why it cannot be
+    read."""
     if isinstance(exercise, Number):
         number, trouble = number_in(answer)
         return ("", trouble) if number is None else (numeral(number), "")

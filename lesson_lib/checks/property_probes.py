@@ -129,7 +129,7 @@ def _repeats(probe: Probe, scale: bool) -> None:
 
 
 def _apart(probe: Probe, scale: bool) -> None:
-    """What one sequence holds must not reach the outputs of another."""
+    """Probe that one sequence of the batch does not change the outputs of another."""
     if not probe.batch:
         return
     q, k, v = probe.drawn(25, N, D), probe.drawn(26, M, D), probe.drawn(27, M, D)

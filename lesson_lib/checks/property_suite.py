@@ -131,7 +131,7 @@ def properties(
 def _probe(
     function: Any, causal: bool, window: int | None, cache: Any, width: int
 ) -> Probe | property_chunks.Steps | str:
-    """What calls the function; a sentence where the options do not fit."""
+    """The object that calls the function, a Probe or Steps; a sentence where the options do not fit."""
     try:
         require.whole(width=width)
         if window is not None:

@@ -157,7 +157,7 @@ def _with_seconds(blocks: list[_Block], code: Mapping[str, Code], notebook: str)
 
 
 def _second(block: _Block, code: Code, first: Exercise) -> Callable[[int], Exercise]:
-    """What makes the n-th second problem that this block describes."""
+    """The function from n to the n-th second problem that this block describes."""
     if isinstance(first, Number):
         if code.draw is None:
             raise ValueError("its CODE has no draw")

@@ -273,7 +273,7 @@ def _unpickled(messages: bytes) -> dict[str, Any]:
 
 
 def _reason(code: int, waited: float) -> str:
-    """What is wrong with a function whose copy ended with this code, and told nothing."""
+    """A sentence on why a copy that sent no message ended with this exit code."""
     if code >= 0:
         return "your function ends Python itself (os._exit); leave the kernel running and `return` a result"
     name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
