@@ -23,9 +23,9 @@ LOG = ".server.log"  # in the student's home: what the student's server says
 
 @dataclass
 class Pulled:
-    """The names that a pull copied, updated, or wrote as a new version beside a changed copy
-    (`new_versions`); and of what the course no longer has, those that it moved to old/ (`aside`) or left, since they were
-    changed (`left`)."""
+    """The names that a pull copied, updated, or put beside a changed copy (`new_versions`);
+    of what the course no longer has, those that it moved to old/ (`aside`), or left since they were changed
+    (`left`)."""
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
