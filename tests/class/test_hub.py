@@ -244,7 +244,7 @@ def test_a_changed_copy_stays_and_the_new_version_comes_beside_it_once(course, m
     write(course / "work" / LESSON, *mine.pop("sources"), **mine)
     before = (course / "work" / LESSON).read_bytes()
     write(course / "original" / "notebooks" / LESSON, "hello, newer")
-    assert pull(course) == sync_copies.Pulled(beside=["03_matrix_form.new.ipynb"])
+    assert pull(course) == sync_copies.Pulled(new_versions=["03_matrix_form.new.ipynb"])
     assert pull(course) == sync_copies.Pulled()
     assert (course / "work" / LESSON).read_bytes() == before
     (course / "work" / "03_matrix_form.new.ipynb").write_text("mine, too")
@@ -285,7 +285,7 @@ def test_a_damaged_record_loses_nothing(course, damage):
     write(course / "work" / LESSON, "my own words")
     (course / "work" / sync_copies.RECORD).write_text(damage, encoding="utf-8")
     # whose it is cannot be known
-    assert pull(course) == sync_copies.Pulled(beside=["03_matrix_form.new.ipynb"])
+    assert pull(course) == sync_copies.Pulled(new_versions=["03_matrix_form.new.ipynb"])
     assert sources(course / "work" / LESSON) == ["my own words"]
 
 
