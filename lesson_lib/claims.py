@@ -190,22 +190,22 @@ class Shown:
 
     def __repr__(self) -> str:
         c = self.claim
-        found = "\n".join(
+        findings = "\n".join(
             f"    {'found' if self.judged else 'not judged (quick run)'}: {text}" for text in self.findings
         )
         return (
             f"{SIGNS[c.verdict]} {c.id} ({', '.join(c.sources)}): {c}\n  {c.verdict.upper()}."
-            f" {c.reason}\n{found}"
+            f" {c.reason}\n{findings}"
         )
 
     def _repr_html_(self) -> str:
         c = self.claim
         mark = "found" if self.judged else "not judged (quick run)"
-        found = "".join(f"<li>{mark}: {html.escape(text)}</li>" for text in self.findings)
+        findings = "".join(f"<li>{mark}: {html.escape(text)}</li>" for text in self.findings)
         return (
             f"<p><b>{SIGNS[c.verdict]} {c.id}</b> ({', '.join(c.sources)}) <q>{html.escape(c.claim)}</q><br>"
             + (f"{c.quoted}<br>" if c.quoted else "")
-            + f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.reason)}</p><ul>{found}</ul>"
+            + f"<b>{c.verdict[0].upper()}{c.verdict[1:]}.</b> {html.escape(c.reason)}</p><ul>{findings}</ul>"
         )
 
 
@@ -290,20 +290,20 @@ class Page:
 
     def counts(self) -> dict[str, int]:
         """How many rows have each verdict; a verdict that none has is left out."""
-        found = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in VERDICTS}
-        return {verdict: count for verdict, count in found.items() if count}
+        tally = {verdict: sum(row.verdict == verdict for row in self.rows) for verdict in VERDICTS}
+        return {verdict: count for verdict, count in tally.items() if count}
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items())
+        summary = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items())
         lines = [f"{SIGNS[r.verdict]} {r.id} ({', '.join(r.sources)}): {r.claim}" for r in self.rows]
-        return "\n".join([f"{len(self.rows)} claims" + (f": {told}" if told else ""), *lines])
+        return "\n".join([f"{len(self.rows)} claims" + (f": {summary}" if summary else ""), *lines])
 
     def _repr_html_(self) -> str:
         if not self.rows:
             return "<p>No row of the ledger is like that.</p>"
         parts = []
         for chapter, rows in groupby(self.rows, key=lambda row: row.chapter):
-            told = [
+            cells = [
                 (
                     (
                         f"{SIGNS[row.verdict]} {row.verdict}<br>"
@@ -315,7 +315,7 @@ class Page:
                 for row in rows
             ]
             heads = {"verdict, cell, source": "22%", "the claim": "33%", "what was found": "45%"}
-            parts.append(_table(chapter, heads, told))
+            parts.append(_table(chapter, heads, cells))
         return "".join(parts)
 
 

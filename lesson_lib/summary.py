@@ -18,10 +18,10 @@ def best(rows: Iterable[Row], setting: Sequence[str], by: Callable[[Row], Any]) 
     >>> [row["lr"] for row in best(rows, ["seed"], by=lambda row: row["score"])]
     [2, 1]
     """
-    found: dict[tuple, list[Row]] = {}
+    groups: dict[tuple, list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row[column] for column in setting), []).append(row)
-    return [max(group, key=by) for group in found.values()]
+        groups.setdefault(tuple(row[column] for column in setting), []).append(row)
+    return [max(group, key=by) for group in groups.values()]
 
 
 def band(values: Mapping[Any, Sequence[float]]) -> Band:
@@ -42,11 +42,11 @@ def gathered(rows: Iterable[Row], by: str | Sequence[str], x: str, y: str) -> di
     >>> gathered([{"kind": "a", "n": 2, "s": 5}, {"kind": "a", "n": 2, "s": 7}], "kind", "n", "s")
     {'a': {2: [5, 7]}}
     """
-    found: dict[Any, dict[Any, list]] = {}
+    groups: dict[Any, dict[Any, list]] = {}
     for row in rows:
         name = row[by] if isinstance(by, str) else tuple(row[column] for column in by)
-        found.setdefault(name, {}).setdefault(row[x], []).append(row[y])
-    return found
+        groups.setdefault(name, {}).setdefault(row[x], []).append(row[y])
+    return groups
 
 
 def bands(rows: Iterable[Row], by: str | Sequence[str], x: str, y: str) -> dict[Any, Band]:

@@ -91,7 +91,7 @@ def on(day: str, monkeypatch) -> None:
 
 def said(card: Card) -> str:
     """What a card says now, without marks of HTML."""
-    return re.sub(r"<[^>]*>", "", card.said.value)
+    return re.sub(r"<[^>]*>", "", card.feedback.value)
 
 
 # --- predictions ---
@@ -104,7 +104,7 @@ def test_a_wrong_choice_says_what_it_would_mean_and_why_the_right_one_is_right()
     options.index = 2
     for words in ("✗ Not so", "your answer: c) none", "exp pulls scores apart", "b) the second", "7.4 times"):
         assert words in said(card)
-    assert card.asking.children == () and "role='alert'" in card.said.value
+    assert card.asking.children == () and "role='alert'" in card.feedback.value
 
 
 def test_a_right_choice_says_why():
@@ -582,7 +582,7 @@ def test_words_are_judged_by_buttons_or_by_a_call():
     rubric = Rubric(result, result.points, result.keep)
     for choice, answer in zip(rubric.choices, ("yes", "no", "yes", "yes"), strict=True):
         choice.value = answer
-    assert "you judged: 3 of 4" in rubric.said.value
+    assert "you judged: 3 of 4" in rubric.feedback.value
     assert store.read()[0]["why_the_root"]["judged"] == [3, 4]
     assert "you judged: 3 of 4" in repr(check(text, "why_the_root"))
     assert judge("why_the_root", True, False, False, "N").diagnosis == "you judged: 1 of 4"

@@ -499,13 +499,13 @@ def test_what_holds_or_ends_the_interpreter_gets_a_sentence(tmp_path):
 def test_what_torch_sets_by_itself_is_no_doing_of_the_learners(monkeypatch):
     """Its compiler names a folder in the environment when a part of torch is first used."""
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    said: dict[str, str] = {}
-    with isolation.kept(said):
+    changes: dict[str, str] = {}
+    with isolation.restoring(changes):
         monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "a folder")
-    assert said == {} and os.environ["TORCHINDUCTOR_CACHE_DIR"] == "a folder"
-    with isolation.kept(said):
+    assert changes == {} and os.environ["TORCHINDUCTOR_CACHE_DIR"] == "a folder"
+    with isolation.restoring(changes):
         monkeypatch.setenv("ODD", "1")
-    assert said == {"put back": "environment variables: your function changes that"}
+    assert changes == {"put back": "environment variables: your function changes that"}
     assert "ODD" not in os.environ
 
 
@@ -535,7 +535,7 @@ def test_a_lock_of_the_session_makes_no_verdict_wrong(quick, trials):
     holds = threading.Thread(target=lambda: (lock.acquire(), time.sleep(2.0), lock.release()))
     holds.start()
     assert check(doing(lambda: lock.acquire() and lock.release()), WRITE).passed
-    assert trials[0].said == "" and "value" not in trials[0].told, "no verdict of the copy's"
+    assert trials[0].problem == "" and "value" not in trials[0].messages, "no verdict of the copy's"
     holds.join()
 
 
@@ -545,7 +545,7 @@ def test_no_copy_is_made_while_another_thread_computes(quick, trials):
     with computing(1):
         assert check(right, WRITE).passed
     assert check(right, WRITE).passed
-    assert trials[0] == sandbox.Trial() and trials[1].told["value"][0].passed
+    assert trials[0] == sandbox.Trial() and trials[1].messages["value"][0].passed
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def pressed(widget, name: str) -> str:
     verb = buttons(widget)[name]
     verb.value = True
     assert verb.value is False, "the button is let go when the thing is done"
-    return re.sub(r"<[^>]*>", " ", widget.said.value)
+    return re.sub(r"<[^>]*>", " ", widget.feedback.value)
 
 
 def test_a_card_has_two_outputs_and_the_still_one_follows_it(outputs):

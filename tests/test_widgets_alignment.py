@@ -55,7 +55,7 @@ def test_every_output_character_is_drawn_and_the_model_is_asked_once(calls):
         w.at.value = at
         drawn.add(w.drawing.value)
         assert f"Output character {at}, " in w.drawing.value
-    assert len(drawn) == w.at.max + 1 == len(w.made.text) and len(calls) == 1
+    assert len(drawn) == w.at.max + 1 == len(w.translation.text) and len(calls) == 1
 
 
 def test_picking_and_typing_translate_once_each(calls):
@@ -70,7 +70,7 @@ def test_picking_and_typing_translate_once_each(calls):
 def test_bars_stand_on_their_characters_and_are_as_high_as_the_weights():
     w = AlignmentExplorer(untrained(), TEXTS)
     row = torch.tensor([0.0] * 4 + [0.75, 0.25] + [0.0] * 6)
-    w.made = w.made._replace(weights=row.repeat(len(w.made.text), 1).double())
+    w.translation = w.translation._replace(weights=row.repeat(len(w.translation.text), 1).double())
     w.refresh()
     bars = re.findall(
         rf'y="([\d.]+)" width="\d+" height="([\d.]+)" fill="{module.CURVES[0]}"', w.drawing.value
@@ -133,7 +133,7 @@ def test_a_transformer_will_do_as_well(calls, monkeypatch):
     monkeypatch.setattr(module, "LONGEST_OUTPUT", 3)
     w = AlignmentExplorer(transformer(), TEXTS)
     assert f"{TEXTS[0]} → " in w.drawing.value and "Output character 0, " in w.drawing.value
-    assert w.made.weights.shape == (len(w.made.text), len(TEXTS[0])) and len(calls) == 1
+    assert w.translation.weights.shape == (len(w.translation.text), len(TEXTS[0])) and len(calls) == 1
     for text in ("hello", "", "31. februar 2021", "£", "3. MÄRZ  2021 ", "日", "\n", "; ;", "0" * 121):
         w.text.value = text
         assert ("role='alert'" in w.drawing.value) == bool(w.trouble) and "→" in w.drawing.value

@@ -63,17 +63,17 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunResult:
     """How a run ended: pytest's exit code (None: no end in time), its seconds, what it said."""
 
     code: int | None
     seconds: float
-    said: str
+    output: str
 
     @property
     def failed(self) -> list[str]:
         """The tests that failed, as the last lines name them."""
-        lines = (line.split(" - ")[0].split(maxsplit=1) for line in self.said.splitlines())
+        lines = (line.split(" - ")[0].split(maxsplit=1) for line in self.output.splitlines())
         return [line[1] for line in lines if len(line) == 2 and line[0] in ("FAILED", "ERROR")]
 
 
@@ -151,15 +151,15 @@ def command(tree: Path, part: str, tests: Sequence[str], only: str = "") -> list
     return [*line, *(["-k", only] if only else []), *tests]
 
 
-def run(line: Sequence[str], tree: Path, patience_s: float | None = PATIENCE_S) -> Ran:
+def run(line: Sequence[str], tree: Path, patience_s: float | None = PATIENCE_S) -> RunResult:
     """Run a command in that tree, its `lesson_lib` before any other; it ends, its children with it, when time
     is up."""
     path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     begun = time.perf_counter()
-    with tempfile.TemporaryFile() as told:  # no pipe, which a child that lives on would keep open
+    with tempfile.TemporaryFile() as output:  # no pipe, which a child that lives on would keep open
         process = subprocess.Popen(
-            line, cwd=tree, env=environment, stdout=told, stderr=told, start_new_session=True
+            line, cwd=tree, env=environment, stdout=output, stderr=output, start_new_session=True
         )
         try:
             code = process.wait(patience_s)
@@ -169,19 +169,19 @@ def run(line: Sequence[str], tree: Path, patience_s: float | None = PATIENCE_S) 
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        told.seek(0)
-        return Ran(code, time.perf_counter() - begun, told.read().decode("utf-8", "replace"))
+        output.seek(0)
+        return RunResult(code, time.perf_counter() - begun, output.read().decode("utf-8", "replace"))
 
 
-def verdict(ran: Ran) -> str:
+def verdict(ran: RunResult) -> str:
     """What a run says of a fault: it is seen where a test failed, not where all passed; all else is no
     answer."""
     if ran.code == 1 and ran.failed:
         return SEEN
-    return NOT_SEEN if ran.code == 0 and " passed" in ran.said else NO_VERDICT
+    return NOT_SEEN if ran.code == 0 and " passed" in ran.output else NO_VERDICT
 
 
-def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, Ran]:
+def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, RunResult]:
     """Plant a fault in a copy of `root`, and run its tests there until one fails, or Python with the words of
     `whole`."""
     with copied(root) as tree:
@@ -195,7 +195,7 @@ def try_fault(fault: Fault, root: Path = ROOT, whole: str = "") -> tuple[str, Ra
     return verdict(ran), ran
 
 
-def try_clean(faults: Sequence[Fault], root: Path = ROOT) -> Iterator[tuple[list[Fault], str, Ran]]:
+def try_clean(faults: Sequence[Fault], root: Path = ROOT) -> Iterator[tuple[list[Fault], str, RunResult]]:
     """The tests of these faults on an untouched copy of `root`, each once: the faults of a part, with `only`
     and without, green or not."""
     groups: dict[tuple[str, bool], list[Fault]] = {}
@@ -213,7 +213,7 @@ def try_clean(faults: Sequence[Fault], root: Path = ROOT) -> Iterator[tuple[list
 ROW = "{:34} {:10} {:12} {:>8}  {}"
 
 
-def say(faults: Sequence[Fault], found: str, ran: Ran) -> dict:
+def say(faults: Sequence[Fault], found: str, ran: RunResult) -> dict:
     """Print a line of the table for each fault, and more where a person should look; returns the row for
     --json."""
     first = ran.failed[0].rpartition("/")[2] if ran.failed else ""
@@ -222,7 +222,7 @@ def say(faults: Sequence[Fault], found: str, ran: Ran) -> dict:
         if found == NOT_SEEN and fault.proposal:
             print(f"    proposal: {fault.proposal}", flush=True)
     if found in (NO_VERDICT, RED):
-        print("    " + "\n    ".join([*ran.said.splitlines()[-12:], f"exit code: {ran.code}"]), flush=True)
+        print("    " + "\n    ".join([*ran.output.splitlines()[-12:], f"exit code: {ran.code}"]), flush=True)
     about = {"names": [fault.name for fault in faults], "part": faults[0].part, "found": found}
     return about | {"seconds": round(ran.seconds, 1), "exit_code": ran.code, "failed": ran.failed}
 

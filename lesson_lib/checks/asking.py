@@ -22,9 +22,9 @@ def predict(name: Any) -> Any:
     one is right."""
     from lesson_lib.checks.card import Card
 
-    exercise, said = engine.find(name)
+    exercise, problem = engine.find(name)
     if exercise is None:
-        return Note("No question", {"diagnosis": said})
+        return Note("No question", {"diagnosis": problem})
     if not isinstance(exercise, RETURNING):
         return Note(f"{exercise.name}: write it", {"next": f"check({exercise.name}) answers"})
     entry, _ = store.entry_of(exercise.name)
@@ -63,9 +63,9 @@ def review(most: Any = 10) -> Any:
 
 def judge(name: Any, *answers: Any) -> Result:
     """What you say of your own open answer, "yes" or "no" to each point; it is kept, and never a pass."""
-    exercise, said = engine.find(name)
+    exercise, problem = engine.find(name)
     if exercise is None:
-        return Result("?", "unjudged", said)
+        return Result("?", "unjudged", problem)
     if not isinstance(exercise, Open):
         return exercise.result("unjudged", f"{exercise.name} is judged by its check, not by you")
     read = [_yes(answer) for answer in answers]
@@ -77,7 +77,7 @@ def judge(name: Any, *answers: Any) -> Result:
 
 
 def _yes(answer: Any) -> bool | None:
-    """What was said to a point; None where it is neither yes nor no."""
+    """Parse the answer to one point as True or False; None where it is neither yes nor no."""
     if isinstance(answer, str):
         return {"yes": True, "y": True, "no": False, "n": False}.get(answer.strip().lower())
     return answer if isinstance(answer, bool) else None
@@ -105,8 +105,8 @@ def _anew(name: str, today: date) -> Exercise:
     exercise = engine.exercises()[name]
     if exercise.second is None:
         return exercise
-    made = engine.second_of(exercise, today.toordinal())
-    return made if isinstance(made, RETURNING) else exercise
+    variant = engine.second_of(exercise, today.toordinal())
+    return variant if isinstance(variant, RETURNING) else exercise
 
 
 def _return_of(name: str, exercise: Exercise) -> Callable[[Any, bool], Result]:

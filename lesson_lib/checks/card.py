@@ -121,9 +121,9 @@ class Card(_Shown):
         self.words, self.fold = question_text(exercise, head), question_page(exercise, head)
         self.sure = ipywidgets.Checkbox(description=SURE, indent=False)
         self.asking = ipywidgets.VBox(self._controls(), layout=ipywidgets.Layout(overflow="visible"))
-        self.said = ipywidgets.HTML()
+        self.feedback = ipywidgets.HTML()
         doubt = [self.sure] if asks_sure else []
-        super().__init__([ipywidgets.HTML(_asked(exercise, head)), *doubt, self.asking, self.said])
+        super().__init__([ipywidgets.HTML(_asked(exercise, head)), *doubt, self.asking, self.feedback])
         self.add_class("ll-question")
         if committed is not None:
             self._tell(exercise.judge(committed, lambda *_: None), committed)
@@ -137,8 +137,8 @@ class Card(_Shown):
             self._tell(result, str(answer))
             self.renew()
         else:
-            said = result.diagnosis.replace(" in quotes", "")  # what is typed into a field needs none
-            self.said.value = _status(f"<div>{escape(said)}</div>")
+            diagnosis = result.diagnosis.replace(" in quotes", "")  # what is typed into a field needs none
+            self.feedback.value = _status(f"<div>{escape(diagnosis)}</div>")
         return result
 
     @property
@@ -151,7 +151,7 @@ class Card(_Shown):
         asked = _asked(self.exercise, self.head)
         if self.result is None:
             return f"<style>{CSS}</style>{_framed(asked + _options(self.exercise))}"
-        return f"<style>{CSS}</style>{_framed(asked)}{self.said.value}"
+        return f"<style>{CSS}</style>{_framed(asked)}{self.feedback.value}"
 
     def _controls(self) -> list[ipywidgets.Widget]:
         if isinstance(self.exercise, Choice):
@@ -167,19 +167,19 @@ class Card(_Shown):
             soon(lambda: self.commit(field.value))
 
         # Enter; leaving the field commits nothing
-        field.on_msg(lambda _, said, __: said.get("event") == "submit" and commit())
+        field.on_msg(lambda _, content, __: content.get("event") == "submit" and commit())
         return [verbs(field, Verb("Commit", commit))]
 
     def _tell(self, result: Result, answer: str) -> None:
         self.result = result
         self.asking.children = ()
         self.children = [child for child in self.children if child is not self.sure]
-        said = _verdict(self.exercise, result, answer)
+        verdict = _verdict(self.exercise, result, answer)
         if self.sure.value:
-            said += (
+            verdict += (
                 f"<div>You were sure{'.' if result.passed else ', so this one is worth remembering.'}</div>"
             )
-        self.said.value = _status(said, COLOURS[result.state])
+        self.feedback.value = _status(verdict, COLOURS[result.state])
         if self.again is not None:
             self.children = [*self.children, verbs(Verb("Once more, with something else", self._once_more))]
 
@@ -204,7 +204,7 @@ class Offers(ipywidgets.VBox):
     """A result with buttons below it: what a button gives shows there, another result in its place."""
 
     def __init__(self, result: Offered) -> None:
-        self.result, self.said = result, ipywidgets.HTML()
+        self.result, self.feedback = result, ipywidgets.HTML()
         super().__init__()
         self.add_class("ll-card")
         self._table: Any = None
@@ -224,8 +224,8 @@ class Offers(ipywidgets.VBox):
 
     def _offer(self) -> None:
         row = verbs(*(Verb(label, partial(self._give, do)) for label, do in self.result.offers.items()))
-        self.said.value = ""
-        self.children = [ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), row, self.said]
+        self.feedback.value = ""
+        self.children = [ipywidgets.HTML(f"<style>{CSS}{CARD_CSS}</style>"), row, self.feedback]
 
     def _give(self, do: Callable[[], Any]) -> None:
         given = do()
@@ -236,8 +236,8 @@ class Offers(ipywidgets.VBox):
         elif isinstance(given, ipywidgets.Widget):
             self.children = [*self.children[:2], given]
         else:
-            self.said.value = f"<div role='status'>{given._repr_html_()}</div>"
-            self.children = [*self.children[:2], self.said]
+            self.feedback.value = f"<div role='status'>{given._repr_html_()}</div>"
+            self.children = [*self.children[:2], self.feedback]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,20 +273,20 @@ class Rubric(_Shown):
             ipywidgets.VBox([ipywidgets.HTML(f"<div>{number}. {marked(point)}</div>"), choice])
             for number, (choice, point) in enumerate(zip(self.choices, points, strict=True), 1)
         ]
-        self.keep, self.said = keep, ipywidgets.HTML()
+        self.keep, self.feedback = keep, ipywidgets.HTML()
         asked = {k: text for k, text in result.after.items() if k != "next" and text not in points}
         shown = replace(result, after=asked)._repr_html_()
-        super().__init__([ipywidgets.HTML(shown), *rows, self.said])
+        super().__init__([ipywidgets.HTML(shown), *rows, self.feedback])
 
     def _judged(self, _change: Mapping) -> None:
         answers = [choice.value for choice in self.choices]
         if None not in answers:
-            self.said.value = _status(f"<div>{escape(self.keep(*answers).diagnosis)}</div>")
+            self.feedback.value = _status(f"<div>{escape(self.keep(*answers).diagnosis)}</div>")
             self.renew()
 
     def page(self) -> str:
         """The answer beside the model answer, and how it was judged."""
-        return self.fold + self.said.value
+        return self.fold + self.feedback.value
 
 
 class Stack(_Shown):
@@ -363,7 +363,7 @@ def _framed(page: str) -> str:
 
 
 def _status(page: str, colour: str = COLOURS["open"]) -> str:
-    """What has just happened, told to a screen reader, too."""
+    """HTML of a status message, which a screen reader reads out, too."""
     return f"<div class='ll-ask' role='alert' style='border-left-color:{colour}'>{page}</div>"
 
 
@@ -374,8 +374,8 @@ def _verdict(exercise: Exercise, result: Result, answer: str) -> str:
     why = f"<div><b>{marked(exercise.right)}</b>: {marked(exercise.remember)}</div>"
     if result.passed:
         return f"<div><b>{SIGNS['passed']} Right</b></div>{why}"
-    said = f"<div>{marked(result.diagnosis)}</div>"
-    return f"<div><b>{SIGNS['failed']} Not so</b>, {yours}</div>{said}{why}"
+    diagnosis = f"<div>{marked(result.diagnosis)}</div>"
+    return f"<div><b>{SIGNS['failed']} Not so</b>, {yours}</div>{diagnosis}{why}"
 
 
 def _is_option(exercise: Exercise, answer: str) -> bool:

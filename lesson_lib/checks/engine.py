@@ -51,7 +51,7 @@ def lessons() -> Mapping[str, tuple[Exercise, ...]]:
     name, are read when they are first asked for, with torch as it is after its import, whatever the session
     has chosen since.
     """
-    found: dict[str, tuple[Exercise, ...]] = {}
+    notebooks: dict[str, tuple[Exercise, ...]] = {}
     with runner.undisturbed(), torch.device("cpu"):
         torch.set_default_dtype(torch.float32)
         for path in sorted(_CHAPTERS.glob("c*/questions")):
@@ -59,22 +59,22 @@ def lessons() -> Mapping[str, tuple[Exercise, ...]]:
             for exercise in questions.read(chapter):
                 notebook = exercise.notebook or f"exercises/{chapter[1:]}"
                 own[notebook] = (*own.get(notebook, ()), exercise)
-            found |= dict(sorted(own.items(), key=lambda item: ("/" in item[0], item[0])))
-    pages = [name for name in found if not name.split("/")[-1][:2].isdigit()]  # they belong to no chapter
-    return {name: found[name] for name in (*(name for name in found if name not in pages), *pages)}
+            notebooks |= dict(sorted(own.items(), key=lambda item: ("/" in item[0], item[0])))
+    pages = [name for name in notebooks if not name.split("/")[-1][:2].isdigit()]  # they belong to no chapter
+    return {name: notebooks[name] for name in (*(name for name in notebooks if name not in pages), *pages)}
 
 
 @cache
 def exercises() -> dict[str, Exercise]:
     """All exercises by their names, in the course's order."""
-    return {exercise.name: exercise for found in lessons().values() for exercise in found}
+    return {exercise.name: exercise for group in lessons().values() for exercise in group}
 
 
 def second_of(exercise: Exercise, n: int) -> Exercise:
     """The n-th second problem of an exercise, under its own name."""
     assert exercise.second is not None
-    made = exercise.second(n)
-    return replace(made, name=exercise.name + SECOND, stars=exercise.stars, minutes=exercise.minutes)
+    variant = exercise.second(n)
+    return replace(variant, name=exercise.name + SECOND, stars=exercise.stars, minutes=exercise.minutes)
 
 
 def check(answer: Any = AT_HAND, name: Any = None) -> Result:
@@ -91,18 +91,18 @@ def check(answer: Any = AT_HAND, name: Any = None) -> Result:
     >>> check("exp(12) / exp(10)", "score_ratio").passed
     True
     """
-    exercise, said = find(answer if name is None else name)
+    exercise, problem = find(answer if name is None else name)
     if exercise is not None and (answer is AT_HAND or _names(answer, exercise, name)):
         answer = answer_to(exercise)
     if exercise is None and name is None and (called := _called(answer)):
-        exercise, said = find(called)
+        exercise, problem = find(called)
     if exercise is None:
-        return Result("?", "unjudged", said)
+        return Result("?", "unjudged", problem)
     if answer is None or answer is ...:
         return _offering(exercise, exercise.result("open", NOTHING_YET))
     if callable(answer) and (why := desk.unread(exercise.name)):
-        said = f"the cell in which you write {exercise.name} did not run ({why}); mend it and run it again"
-        return exercise.result("unjudged", f"{said}: until then only your version before could be judged")
+        problem = f"the cell in which you write {exercise.name} did not run ({why}); mend it and run it again"
+        return exercise.result("unjudged", f"{problem}: until then only your version before could be judged")
     result = verdict(exercise, answer)
     if isinstance(exercise, Open) and result.state == "written":
         return _to_judge(exercise, result)
@@ -136,7 +136,7 @@ def _offering(exercise: Exercise, result: Result) -> Result:
 
 
 def _again(exercise: Exercise, answer: Any) -> Result:
-    """What the session holds by now, judged; a row says so where it is what was judged before."""
+    """Judge the answer that the session holds now; a row says so where it was judged before."""
     same = _JUDGED.get(exercise.name) is answer
     result = check(answer, exercise.name)
     if same:
@@ -148,13 +148,17 @@ def _following(exercise: Exercise) -> str:
     """What comes after an exercise, as HTML: the next one in its notebook that has not been passed, else the
     next notebook."""
     entries, _ = store.read()
-    places = list(lessons())
-    place = next(place for place, asked in lessons().items() if exercise in asked)
-    asked = [e for e in lessons()[place] if not e.prediction]
+    notebooks = list(lessons())
+    notebook = next(notebook for notebook, asked in lessons().items() if exercise in asked)
+    asked = [e for e in lessons()[notebook] if not e.prediction]
     for other in (*asked[asked.index(exercise) + 1 :], *asked):
         if other is not exercise and not entries.get(other.name, {}).get("first_pass"):
             return f"Next exercise here: <code>{other.name}</code>"
-    after = [other for other in places[places.index(place) + 1 :] if other.count("/") == place.count("/")]
+    after = [
+        other
+        for other in notebooks[notebooks.index(notebook) + 1 :]
+        if other.count("/") == notebook.count("/")
+    ]
     if not after:
         return "The exercises of this notebook are done."
     name = after[0].rpartition("/")[2]
@@ -164,9 +168,9 @@ def _following(exercise: Exercise) -> str:
 def second(name: Any = AT_HAND) -> Any:
     """A second problem of the same idea (without a name of the exercise at hand): a card with new numbers, or
     a function with another convention. For whoever has passed the first, or has seen its solution."""
-    exercise, said = find(name)
+    exercise, problem = find(name)
     if exercise is None:
-        return Note("No second problem", {"diagnosis": said})
+        return Note("No second problem", {"diagnosis": problem})
     if exercise.second is None:
         with_one = ", ".join(e.name for e in exercises().values() if e.second is not None)
         return Note("No second problem", {"diagnosis": f"{exercise.name} has none; these have: {with_one}"})
@@ -195,10 +199,10 @@ def yours(name: Any) -> Callable[..., Any]:
 
     Raises ValueError for a name of no exercise that asks for a function.
     """
-    exercise, said = find(name)
+    exercise, problem = find(name)
     if not isinstance(exercise, Write):
         raise ValueError(
-            said or f"{exercise.name} asks for no function; yours() takes the name of one that does"
+            problem or f"{exercise.name} asks for no function; yours() takes the name of one that does"
         )
     if exercise.name not in _PASSED:
         return exercise.solution
@@ -228,18 +232,18 @@ def keep(exercise: Exercise, result: Result, answer: Any, *, sure: bool = False)
         if trouble := store.record(event):
             result.after["progress"] = trouble
         return result
-    entry, said = store.entry_of(exercise.name)
+    entry, problem = store.entry_of(exercise.name)
     if exercise.prediction and entry.get("attempts"):
         return result  # answered once
     fields = _fields(exercise, result, answer, entry) | ({"sure": True} if sure else {})
     event = store.Event(exercise.name, "answer", result.passed, fields)
     after = store.after(entry, event)
     if result.passed and exercise.second is not None and not exercise.prediction:
-        told = "asks it again, with something else"
+        ending = "asks it again, with something else"
         if not after["first_pass"]:
-            told = "asks a second problem; since the solution was shown first, that one makes the pass"
-        result.after["again"] = f'second("{exercise.name}") {told}'
-    if trouble := store.record(event) or said:
+            ending = "asks a second problem; since the solution was shown first, that one makes the pass"
+        result.after["again"] = f'second("{exercise.name}") {ending}'
+    if trouble := store.record(event) or problem:
         result.after["progress"] = trouble
     return result
 
@@ -256,8 +260,8 @@ def _fields(exercise: Exercise, result: Result, answer: Any, entry: store.Entry)
         return fields
     if result.diagnosis in exercise.slips:
         fields["slip"] = result.diagnosis
-    if found := re.match(r"(\d+) of (\d+)", result.step):
-        fields["stage"] = math.ceil(3 * int(found[1]) / int(found[2]))
+    if match := re.match(r"(\d+) of (\d+)", result.step):
+        fields["stage"] = math.ceil(3 * int(match[1]) / int(match[2]))
     return fields
 
 
@@ -270,10 +274,10 @@ def _to_judge(exercise: Open, result: Result) -> Result:
         yes, points = entry["judged"]
         result.after["before"] = f"you judged: {yes} of {points}"
 
-    def kept(*answers: str) -> Result:
+    def keep_judgement(*answers: str) -> Result:
         return judged(exercise, answers.count("yes"), len(answers))
 
-    return Written(**vars(result), points=exercise.rubric, keep=kept)
+    return Written(**vars(result), points=exercise.rubric, keep=keep_judgement)
 
 
 def judged(exercise: Open, yes: int, points: int) -> Result:
@@ -287,12 +291,12 @@ def judged(exercise: Open, yes: int, points: int) -> Result:
 def hint(name: Any = AT_HAND) -> Note:
     """The next of the hints for an exercise (without a name for the one at hand), each a question; first the
     one nearest to your last mistake, after the last one the last again."""
-    exercise, said = find(name)
+    exercise, problem = find(name)
     if exercise is None:
-        return Note("No hint", {"diagnosis": said})
+        return Note("No hint", {"diagnosis": problem})
     if not exercise.hints:
         return Note(f"{exercise.name}: no hint", {"next": "choose, and the answer says why"})
-    entry, said = store.entry_of(exercise.name)
+    entry, problem = store.entry_of(exercise.name)
     given = [n for n in entry.get("hints", []) if n in range(1, len(exercise.hints) + 1)]
     left = [n for n in range(1, len(exercise.hints) + 1) if n not in given]
     near = entry.get("stage", 1)
@@ -301,7 +305,7 @@ def hint(name: Any = AT_HAND) -> Note:
     last = len(left) <= 1
     after = f'solution("{exercise.name}")' if last else f'hint("{exercise.name}") asks another question'
     rows = {"last time": entry.get("slip", ""), "think": exercise.hints[number - 1], "next": after}
-    rows |= {"progress": trouble or said}
+    rows |= {"progress": trouble or problem}
     count = min(len(given) + 1, len(exercise.hints))
     rows |= {} if left else {"again": "you have seen all hints; this is the last one once more"}
     return Note(
@@ -311,13 +315,15 @@ def hint(name: Any = AT_HAND) -> Note:
 
 def solution(name: Any = AT_HAND) -> Note:
     """A right answer to an exercise (without a name to the one at hand), and what you should remember."""
-    exercise, said = find(name)
+    exercise, problem = find(name)
     if exercise is None:
-        return Note("No solution", {"diagnosis": said})
+        return Note("No solution", {"diagnosis": problem})
     rows = {"asked": exercise.asked, "remember": exercise.remember}
-    entry, said = store.entry_of(exercise.name)
+    entry, problem = store.entry_of(exercise.name)
     trouble = (
-        said if entry.get("first_pass") else store.record(store.Event(exercise.name, "solution")) or said
+        problem
+        if entry.get("first_pass")
+        else store.record(store.Event(exercise.name, "solution")) or problem
     )
     if exercise.second is not None:
         rows["next"] = (
@@ -329,12 +335,15 @@ def solution(name: Any = AT_HAND) -> Note:
 
 def picture(name: Any) -> Any:
     """The picture that an exercise asks you to predict; it is drawn once you have chosen, rightly or not."""
-    exercise, said = find(name)
+    exercise, problem = find(name)
     if exercise is None or exercise.picture is None:
         with_one = ", ".join(e.name for e in exercises().values() if e.picture is not None)
         return Note(
             "No picture",
-            {"diagnosis": said or f"{exercise.name if exercise else name} has none; these have: {with_one}"},
+            {
+                "diagnosis": problem
+                or f"{exercise.name if exercise else name} has none; these have: {with_one}"
+            },
         )
     if not store.entry_of(exercise.name)[0].get("attempts"):
         return Note(
@@ -359,8 +368,8 @@ def verdict(exercise: Exercise, answer: Any) -> Result:
             f"{changed} is not {owner} own in this session, so nothing can be judged; restart the kernel",
         )
     if values.is_a(answer, str) and str.__len__(answer) > LONGEST:
-        said = f"a text of at most {LONGEST:,} characters is read; yours is longer"
-        return exercise.result("unjudged", said)
+        problem = f"a text of at most {LONGEST:,} characters is read; yours is longer"
+        return exercise.result("unjudged", problem)
     notes = runner.Notes()
     called = isinstance(exercise, Write) and callable(answer)
     with runner.undisturbed():
@@ -385,8 +394,8 @@ def verdict(exercise: Exercise, answer: Any) -> Result:
 def _stumbled(answer: Any, error: BaseException) -> tuple[str, str]:
     """State and sentence for an error that the judging met: by a line of the learner's, or by a fault of its
     own."""
-    if type(answer) not in (int, float, str) and (place := runner.place(error)):
-        return "failed", f"what you handed in stops with {values.kind(error)}{place}: it cannot be looked at"
+    if type(answer) not in (int, float, str) and (where := runner.where(error)):
+        return "failed", f"what you handed in stops with {values.kind(error)}{where}: it cannot be looked at"
     return "unjudged", (
         f"the check itself stumbled over this answer, {values.described(answer)} ({values.kind(error)});"
         " that is a fault of the check: please report it"
@@ -410,15 +419,15 @@ def _called(answer: Any) -> str | None:
     session = _session()
     known = {name: e for name, e in exercises().items() if isinstance(e, Write)}
     known |= {name + SECOND: e for name, e in known.items() if e.second is not None}
-    found = [name for name in known if name in session and session[name] is answer]
-    return found[0] if len(found) == 1 else None
+    matches = [name for name in known if name in session and session[name] is answer]
+    return matches[0] if len(matches) == 1 else None
 
 
 def lesson_at_hand() -> str | None:
     """The notebook that the learner is in, which Jupyter tells its kernel, as `lessons` has it; None where
     none is known."""
     opened = os.environ.get("JPY_SESSION_NAME", "").replace("\\", "/").removesuffix(".ipynb")
-    return next((place for place in lessons() if f"/{opened}".endswith(f"/{place}")), None)
+    return next((notebook for notebook in lessons() if f"/{opened}".endswith(f"/{notebook}")), None)
 
 
 def find(name: Any) -> tuple[Exercise | None, str]:

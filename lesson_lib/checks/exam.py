@@ -41,14 +41,14 @@ def check(answer: Any, name: Any = None) -> Result | Note:
 def mine(name: Any, student: Any = "") -> Note:
     """A question with the numbers of one student, whose name is as the instructor has it; on the class
     server it is known."""
-    exercise, said = engine.find(name)
+    exercise, problem = engine.find(name)
     if exercise is None:
-        return Note("No question", {"diagnosis": said})
+        return Note("No question", {"diagnosis": problem})
     student = student.strip() if type(student) is str else ""
     student = student or os.environ.get(AT_HUB, "")
     if not student:
-        said = 'write your name into the cell with student = "", run it, then this one again'
-        return Note(f"{exercise.name}: whose numbers?", {"next": said})
+        advice = 'write your name into the cell with student = "", run it, then this one again'
+        return Note(f"{exercise.name}: whose numbers?", {"next": advice})
     asked = own(exercise, student)
     if asked is exercise:
         return Note(f"{exercise.name}: the numbers of the text", {"asked": "they are the same for everybody"})
@@ -66,7 +66,8 @@ def own(exercise: Exercise, student: str) -> Exercise:
 
 
 def _read(exercise: Exercise, answer: Any) -> tuple[str, str]:
-    """What an answer says, and '' or why it cannot be read."""
+    """The answer as it was understood ("0.5000", "12 words") and ''; or '' and a sentence on why it cannot be
+    read."""
     if isinstance(exercise, Number):
         number, trouble = number_in(answer)
         return ("", trouble) if number is None else (numeral(number), "")

@@ -321,15 +321,15 @@ def _shaped(value: Any, expected: Tensor) -> bool:
 def _wobbles(answer: Callable, case: Case, once: Call | None = None) -> bool:
     """True where two calls with the same inputs differ; the random state has moved on in between."""
     x, y = (once or call(answer, case)).value, call(answer, case).value
-    there = values.is_a(x, Tensor) and not x.is_meta
-    return there and _shaped(y, x) and not values.close(x, y, 1e-6)
+    has_numbers = values.is_a(x, Tensor) and not x.is_meta
+    return has_numbers and _shaped(y, x) and not values.close(x, y, 1e-6)
 
 
 def _holds_nothing(outcome: Call) -> bool:
     """True for a tensor of nothing but nan, which is what many mistakes come to."""
     x = outcome.value
-    there = values.is_a(x, Tensor) and not x.is_meta and _shaped(x, x)
-    return there and bool(values.plain(x).isnan().all())
+    has_numbers = values.is_a(x, Tensor) and not x.is_meta and _shaped(x, x)
+    return has_numbers and bool(values.plain(x).isnan().all())
 
 
 def _size(case: Case) -> int:

@@ -50,9 +50,9 @@ def _csv(lessons: Sequence[Lesson], name: str) -> str:
             row = (lesson.title, s.exercise.name, s.exercise.stars, s.exercise.minutes, state, s.attempts)
             first = {True: "yes", False: "no"}[s.first_try] if s.attempts else ""
             sure = "yes" if s.sure else ""
-            seen = "yes" if s.solution else ""
+            solution_seen = "yes" if s.solution else ""
             writer.writerow(
-                (*row, s.first_pass or "", first, sure, s.hints, seen, s.day, name, "\n".join(s.met))
+                (*row, s.first_pass or "", first, sure, s.hints, solution_seen, s.day, name, "\n".join(s.met))
             )
     return "\ufeff" + text.getvalue()  # the mark by which a spreadsheet knows the encoding
 

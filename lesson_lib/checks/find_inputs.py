@@ -58,11 +58,12 @@ class Expose(Exercise):
         }
         if wrong.trouble or not self._same(right.value, wrong.value):
             return self._shown(self.result("passed", "caught: the two results differ"), both)
-        said = next((slip for slip, holds in self.slips.items() if holds(**case)), None)
-        said = (
-            said or "on these inputs the wrong function gives the right result: what does its mistake change?"
+        diagnosis = next((slip for slip, holds in self.slips.items() if holds(**case)), None)
+        diagnosis = (
+            diagnosis
+            or "on these inputs the wrong function gives the right result: what does its mistake change?"
         )
-        return self._shown(self.result("failed", said), both)
+        return self._shown(self.result("failed", diagnosis), both)
 
     @staticmethod
     def _shown(result: Result, both: dict[str, str]) -> Result:

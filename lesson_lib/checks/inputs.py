@@ -49,9 +49,9 @@ def drawn(seed: int, *shape: int, spread: float = 1.0) -> Tensor:
 
 def primes(*shape: int) -> Tensor:
     """Different primes, small and large ones side by side: a value that lands in the wrong place shows."""
-    found = [p for p in range(2, 400) if all(p % q for q in range(2, int(p**0.5) + 1))]
+    numbers = [p for p in range(2, 400) if all(p % q for q in range(2, int(p**0.5) + 1))]
     count = torch.Size(shape).numel()
-    return table([found[7 * i % count if count % 7 else i] for i in range(count)]).reshape(shape)
+    return table([numbers[7 * i % count if count % 7 else i] for i in range(count)]).reshape(shape)
 
 
 def source_of(function: Callable) -> str:
@@ -67,14 +67,14 @@ class _Numbers(TorchFunctionMode):
         self.count = 0
 
     def __torch_function__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = operation(*args, **(kwargs or {}))
-        if isinstance(made, Tensor):
-            self.count += made.numel()
-        return made
+        result = operation(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.count += result.numel()
+        return result
 
 
 def numbers_made(call: Callable[[], Any]) -> int:
     """How many numbers torch makes in a call."""
-    with _Numbers() as made:
+    with _Numbers() as counter:
         call()
-    return made.count
+    return counter.count

@@ -55,10 +55,10 @@ class Page:
         self.lines += text.count("\n")
         if first:
             more = len(self.begun) > CHARACTERS or self.lines > LINES
-            sandbox.tell(printed=self._kept() + "\n... and more" * more)
+            sandbox.tell(printed=self._beginning() + "\n... and more" * more)
 
-    def warn(self, message: Any, category: type, *place: Any, **more: Any) -> None:
-        """One more warning, without the place where it was raised: it is another one on every machine."""
+    def warn(self, message: Any, category: type, *location: Any, **more: Any) -> None:
+        """Keep one more warning, without file and line, which differ from machine to machine."""
         text = f"{category.__name__}: {message}"[:300]
         if text not in self.warned:
             self.warned = [*self.warned, text][:3]
@@ -71,14 +71,14 @@ class Page:
 
     def _text(self) -> str:
         """The first lines, and how many more there were."""
-        kept, more = self._kept(), self.lines - LINES
+        beginning, more = self._beginning(), self.lines - LINES
         if more > 0:
-            return f"{kept}\n... and {more:,} more {'line' if more == 1 else 'lines'}"
+            return f"{beginning}\n... and {more:,} more {'line' if more == 1 else 'lines'}"
         more = self.characters - CHARACTERS
-        return f"{kept}\n... and {more:,} more characters" if more > 0 else kept
+        return f"{beginning}\n... and {more:,} more characters" if more > 0 else beginning
 
-    def _kept(self) -> str:
-        """The same on every machine: no address."""
+    def _beginning(self) -> str:
+        """The first lines and characters, without memory addresses: the same on every machine."""
         text = "\n".join(self.begun[:CHARACTERS].split("\n")[:LINES]).rstrip()
         return re.sub(r"0x[0-9a-fA-F]{4,}", "0x...", text)
 
@@ -136,45 +136,46 @@ class Functions:
     def __init__(self) -> None:
         self.python = vars(builtins)
         self.builtins = {name: thing for name, thing in self.python.items() if callable(thing)}
-        self.own = [(place, vars(place), dict(vars(place))) for place in _places()]
+        self.own = [(owner, vars(owner), dict(vars(owner))) for owner in _owners()]
         self.methods = set(vars(Tensor))
 
     def put_back(self) -> str | None:
-        """Put back what has been replaced since; the name of one, such as 'torch.softmax', or None."""
-        found = []
+        """Restore the functions that were replaced since; return the name of the first, such as
+        'torch.softmax', or None."""
+        replaced = []
         for name, function in self.builtins.items():  # first: all that follows is written in them
             if self.python.get(name) is not function:
                 self.python[name] = function  # `setattr` may be gone
-                found += [(builtins, name)]
-        for place, now, own in self.own:
+                replaced += [(builtins, name)]
+        for owner, now, own in self.own:
             if len(now) == len(own) and all(map(operator.is_, now.values(), own.values())):
                 continue  # nearly always, and fast
             for name, function in own.items():
                 new = now.get(name)
                 if new is function or not callable(function) or _wrapped(new, function):
                     continue
-                if (place, name) != (torch, "Storage"):  # that one follows the default dtype
-                    setattr(place, name, function)
-                    found += [(place, name)]
+                if (owner, name) != (torch, "Storage"):  # that one follows the default dtype
+                    setattr(owner, name, function)
+                    replaced += [(owner, name)]
         for name in set(vars(Tensor)) - self.methods:
             if hasattr(torch._C.TensorBase, name):  # most methods stand there; a new one hides them
                 delattr(Tensor, name)
-                found += [(Tensor, name)]
-        return full_name(*found[0]) if found else None
+                replaced += [(Tensor, name)]
+        return full_name(*replaced[0]) if replaced else None
 
 
-def full_name(place: Any, name: str) -> str:
+def full_name(owner: Any, name: str) -> str:
     """A function's name as one writes it: 'torch.softmax', 'torch.Tensor.softmax', 'print'."""
-    if place is builtins:
+    if owner is builtins:
         return name
-    return f"{'torch.Tensor' if place is Tensor else place.__name__}.{name}"
+    return f"{'torch.Tensor' if owner is Tensor else owner.__name__}.{name}"
 
 
 _loaded: tuple[list[str], list[str]] = ([], [])  # names of modules, and those of this library
 
 
-def _places() -> list[Any]:
-    """Where an answer can replace what it is computed or judged with."""
+def _owners() -> list[Any]:
+    """The modules and classes whose functions an answer could replace: Python's, torch's, this library's."""
     global _loaded
     if _loaded[0] != (names := list(sys.modules)):  # thousands, and nearly always the same
         _loaded = (names, [name for name in names if name[:10] == "lesson_lib" and name[10:11] in ("", ".")])
@@ -239,8 +240,8 @@ STATES: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any]], ...] = (
 
 
 @contextmanager
-def kept(said: dict[str, str]) -> Iterator[None]:
-    """Snapshot the interpreter's state, restore it on exit, and write into `said` what had changed.
+def restoring(changes: dict[str, str]) -> Iterator[None]:
+    """Snapshot the interpreter's state, restore it on exit, and write into `changes` what had changed.
 
     A variable of the notebook that was assigned keeps its new value. One that was deleted comes back, and so
     does what was imported and then hidden by an assignment, such as `torch` or `check`.
@@ -262,11 +263,11 @@ def kept(said: dict[str, str]) -> Iterator[None]:
         main.update({name: names[name] for name in lost})
         changed += [f"`{name}`" for name in lost if not name.startswith("_")]
         if changed:
-            said["put back"] = f"{', '.join(changed[:10])}: your function changes that"
+            changes["put back"] = f"{', '.join(changed[:10])}: your function changes that"
         new = [thread for thread in threading.enumerate() if thread not in threads]
         left = sum(type(thread) is threading.Thread and thread.name != CHECK for thread in new)
         if left:
-            said["still runs"] = f"{'a thread' if left == 1 else f'{left} threads'} of your function's"
+            changes["still runs"] = f"{'a thread' if left == 1 else f'{left} threads'} of your function's"
 
 
 def _read(read: Callable[[], Any]) -> Any:

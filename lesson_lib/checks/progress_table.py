@@ -60,12 +60,12 @@ class Standing:
         """The state with its sign, and what there is to count."""
         day = f" {self.first_pass}" if self.first_pass else ""
         if self.exercise.prediction and self.attempts:
-            said = "right" if self.first_pass else "not so"
-            return f"{SIGNS[self.state]} {said}{day}{', and you were sure' * self.sure}"
+            outcome = "right" if self.first_pass else "not so"
+            return f"{SIGNS[self.state]} {outcome}{day}{', and you were sure' * self.sure}"
         tries = f", {self.attempts} attempt{'s' * (self.attempts != 1)}" if self.attempts else ""
-        said = f": {self.judged[0]} of {self.judged[1]}" if self.state == "judged" else ""
-        seen = ", solution seen first" if self.solution else ""
-        return f"{SIGNS[self.state]} {WORDS[self.state].lower()}{day}{said}{tries}{seen}"
+        outcome = f": {self.judged[0]} of {self.judged[1]}" if self.state == "judged" else ""
+        solution_seen = ", solution seen first" if self.solution else ""
+        return f"{SIGNS[self.state]} {WORDS[self.state].lower()}{day}{outcome}{tries}{solution_seen}"
 
 
 class Some:
@@ -134,8 +134,8 @@ class Lesson(Some):
     @property
     def chapter(self) -> str:
         """The number of its chapter; '' for a page that belongs to none."""
-        found = re.match(r"(\d\d)[a-z]?_", self.notebook.rpartition("/")[2])
-        return found[1] if found else ""
+        match = re.match(r"(\d\d)[a-z]?_", self.notebook.rpartition("/")[2])
+        return match[1] if match else ""
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ Table = tuple[str, list[str], list[list[Cell]]]  # caption, heads, rows
 
 @dataclass(frozen=True, eq=False)
 class Overview(Some):
-    """All chapters with their parts and exercises, what was done last, what is next and what returns; `said`
-    is a sentence about the progress file, or ''.
+    """All chapters with their parts and exercises, what was done last, what is next and what returns;
+    `problem` is a sentence about the progress file, or ''.
 
     Details are shown of chapters that were begun, and of the next one. A terminal shows them first, so that
     the chapters and what is next stand at its end; a notebook folds them.
@@ -183,7 +183,7 @@ class Overview(Some):
 
     lessons: tuple[Lesson, ...]
     last: str = ""
-    said: str = ""
+    problem: str = ""
     today: date = field(default_factory=date.today)
 
     @property
@@ -194,13 +194,13 @@ class Overview(Some):
     @property
     def chapters(self) -> list[Chapter]:
         """The notebooks by their chapters, in order; last the pages outside of them."""
-        found = []
+        grouped = []
         for number, own in groupby(self.lessons, key=lambda lesson: lesson.chapter):
             lessons = tuple(own)
             whole = [lesson.title for lesson in lessons if lesson.notebook.startswith("exercises/")]
             only = f"{number} {lessons[0].title.removesuffix(' (part)').partition(' ')[2]}"
-            found.append(Chapter((whole or [only])[0] if number else "pages", lessons))
-        return found
+            grouped.append(Chapter((whole or [only])[0] if number else "pages", lessons))
+        return grouped
 
     @property
     def following(self) -> tuple[Lesson, Standing] | None:
@@ -208,7 +208,7 @@ class Overview(Some):
         order = [(lesson, standing) for lesson in self.lessons for standing in lesson.standings]
         names = [standing.exercise.name for _, standing in order]
         at = names.index(self.last) if self.last in names else 0
-        return next((found for found in order[at:] + order[:at] if not found[1].done), None)
+        return next((pair for pair in order[at:] + order[:at] if not pair[1].done), None)
 
     @property
     def head(self) -> dict[str, Cell]:
@@ -219,15 +219,15 @@ class Overview(Some):
         if due := [s for s in self.standings if s.due is not None and s.due <= self.today]:
             count = f"{len(due)} question{'s' * (len(due) != 1)}"
             rows["today"] = Cell(f"{count} to answer again: review() asks them")
-        places = {s.exercise.name: lesson for lesson in self.lessons for s in lesson.standings}
-        if self.last in places:
-            rows["last"] = Cell(f"{self.last}, in {places[self.last].notebook}.ipynb")
+        lesson_of = {s.exercise.name: lesson for lesson in self.lessons for s in lesson.standings}
+        if self.last in lesson_of:
+            rows["last"] = Cell(f"{self.last}, in {lesson_of[self.last].notebook}.ipynb")
         if self.following is None:
             rows["next"] = Cell("all exercises are done")
         else:
             lesson, standing = self.following
             rows["next"] = Cell(f"{standing.exercise.name}, in {lesson.notebook}.ipynb", link(lesson))
-        return rows | ({"progress file": Cell(self.said)} if self.said else {})
+        return rows | ({"progress file": Cell(self.problem)} if self.problem else {})
 
     @property
     def _calibration(self) -> str:
@@ -285,8 +285,10 @@ class Overview(Some):
         return "tomorrow" if due == self.today + timedelta(days=1) else due.isoformat()
 
     def _returning(self) -> list[list[Cell]]:
-        found = sorted((max(s.due, self.today), s.exercise.name) for s in self.standings if s.due is not None)
-        days = [(day, [name for _, name in own]) for day, own in groupby(found, key=lambda one: one[0])]
+        due_names = sorted(
+            (max(s.due, self.today), s.exercise.name) for s in self.standings if s.due is not None
+        )
+        days = [(day, [name for _, name in own]) for day, own in groupby(due_names, key=lambda one: one[0])]
         rows = []
         for day, names in days[:DAYS]:
             more = f" and {len(names) - NAMES} more" * (len(names) > NAMES)

@@ -44,18 +44,22 @@ class Steps:
     def one(self, x: Tensor, cache: Any) -> Tensor:
         """The outputs of the new tokens x (b, n, width)."""
         try:
-            made = self.step(x.clone(), cache)
+            output = self.step(x.clone(), cache)
         except (runner.Deadline, runner.Verdict):
             raise
         except BaseException as error:
             raise Stop(runner.sentence(error)) from None
-        made = made[0] if isinstance(made, tuple) and made else made
-        if not isinstance(made, Tensor) or made.ndim != 3 or tuple(made.shape[:2]) != tuple(x.shape[:2]):
+        output = output[0] if isinstance(output, tuple) and output else output
+        if (
+            not isinstance(output, Tensor)
+            or output.ndim != 3
+            or tuple(output.shape[:2]) != tuple(x.shape[:2])
+        ):
             raise Stop(
                 f"outputs must have shape ({BATCH}, {x.shape[1]}, width), one row for each new token; got"
-                f" {values.described(made)}"
+                f" {values.described(output)}"
             )
-        return made.detach()
+        return output.detach()
 
     def text(self, x: Tensor, pieces: Iterable[int] | None = None) -> Tensor:
         """The outputs of a text, all at once or in pieces."""
@@ -72,39 +76,39 @@ class Steps:
 
 def examine(steps: Steps) -> None:
     """Fill `findings`: the first fault that explains the others, and what holds."""
-    found = steps.findings
+    findings = steps.findings
     n = max(SHORTEST, 2 * (steps.window or 0) + 5)
     x = drawn(31, BATCH, n, steps.width)
     whole = steps.text(x)
-    found["runs"] = ""
+    findings["runs"] = ""
     if not values.close(steps.text(x), whole, 1e-5):
-        found["runs"] = "two calls with the same inputs differ: dropout left on, or something random"
+        findings["runs"] = "two calls with the same inputs differ: dropout left on, or something random"
         return
-    found["sequences stay apart"] = _mixed(steps, x, whole)
-    if any(found.values()):
+    findings["sequences stay apart"] = _mixed(steps, x, whole)
+    if any(findings.values()):
         return
     early = [i for i in steps.reached(x, n // 2) if i < n // 2]
-    found["causality"] = ""
+    findings["causality"] = ""
     if early:
-        found["causality"] = (
+        findings["causality"] = (
             f"token {n // 2} changes the output of token {early[-1]}, which comes before it: the future leaks"
         )
-    found["window"] = _reach(steps, x, None)
-    if any(found.values()):
+    findings["window"] = _reach(steps, x, None)
+    if any(findings.values()):
         return
     for name, cuts in zip(NAMES[4:6], (CUTS[:1], CUTS[1:]), strict=True):
-        found[name] = ""
+        findings[name] = ""
         for pieces in cuts:
-            if not found[name]:
-                found[name] = _differs(steps, x, whole, pieces)
-    found[NAMES[6]] = _weighed(steps)
+            if not findings[name]:
+                findings[name] = _differs(steps, x, whole, pieces)
+    findings[NAMES[6]] = _weighed(steps)
 
 
 def _mixed(steps: Steps, x: Tensor, whole: Tensor) -> str:
-    """A sentence where one sequence of the batch changes the outputs of another."""
+    """A sentence where one sequence of the batch changes the outputs of another, else ''."""
     others, firsts = torch.cat([x[:1], 1 - x[1:]]), torch.cat([1 - x[:1], x[1:]])
-    kept = (steps.text(others)[0], whole[0]), (steps.text(firsts)[1], whole[1])
-    if all(values.close(a, b, NEAR) for a, b in kept):
+    pairs = (steps.text(others)[0], whole[0]), (steps.text(firsts)[1], whole[1])
+    if all(values.close(a, b, NEAR) for a, b in pairs):
         return ""
     return (
         "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis of"
@@ -113,23 +117,25 @@ def _mixed(steps: Steps, x: Tensor, whole: Tensor) -> str:
 
 
 def _reach(steps: Steps, x: Tensor, pieces: Iterable[int] | None) -> str:
-    """Whether a token is seen by itself and those up to window - 1 later."""
+    """A sentence where a token is not seen by exactly the `window` tokens that it and the next ones are; else
+    ''."""
     if steps.window is None:
         return ""
     token = 2
     reached = steps.reached(x, token, pieces)
-    seen, meant = (reached[-1] if reached else token - 1) - token + 1, steps.window
-    if seen == meant:
+    reach, meant = (reached[-1] if reached else token - 1) - token + 1, steps.window
+    if reach == meant:
         return ""
-    told = f"a token sees {seen} keys, its own among them, where the window is {meant}"
-    return told + {
+    sentence = f"a token sees {reach} keys, its own among them, where the window is {meant}"
+    return sentence + {
         meant + 1: ": it counts the tokens before it, and its own on top; key > own - window",
         meant - 1: ": its own is counted twice; key > own - window",
-    }.get(seen, "")
+    }.get(reach, "")
 
 
 def _differs(steps: Steps, x: Tensor, whole: Tensor, pieces: list[int]) -> str:
-    """Where a text in pieces departs from the whole, and why."""
+    """A sentence on where the outputs of a text in pieces differ from those of the whole text, and why; else
+    ''."""
     got = steps.text(x, pieces)
     apart = (got - whole).abs().amax((0, 2))
     wrong = (~(apart < NEAR * max(1.0, float(whole.abs().max())))).nonzero().flatten().tolist()
@@ -141,10 +147,10 @@ def _differs(steps: Steps, x: Tensor, whole: Tensor, pieces: list[int]) -> str:
     )
     if own := _blind_to_itself(steps, x, first, pieces):
         return f"{where}: {own}"
-    if said := _ahead(steps, x, first, pieces):
-        return f"{where}: {said}"
-    if said := _reach(steps, x, pieces):
-        return f"{where}: with a cache, {said}"
+    if reason := _ahead(steps, x, first, pieces):
+        return f"{where}: {reason}"
+    if reason := _reach(steps, x, pieces):
+        return f"{where}: with a cache, {reason}"
     if steps.window is not None and first >= steps.window:
         return (
             f"{where}, as soon as the cache has let a token go: its position is counted by what the cache"
@@ -219,11 +225,11 @@ class _Largest(TorchDispatchMode):
         self.numbers = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        for one in made if isinstance(made, tuple | list) else (made,):
+        result = func(*args, **(kwargs or {}))
+        for one in result if isinstance(result, tuple | list) else (result,):
             if isinstance(one, Tensor):
                 self.numbers = max(self.numbers, one.numel())
-        return made
+        return result
 
 
 def _cut(x: Tensor, pieces: Iterable[int] | None) -> list[Tensor]:
@@ -239,10 +245,10 @@ def _starts(n: int, pieces: Iterable[int]) -> list[int]:
     >>> _starts(9, [4, 1])
     [0, 4, 5]
     """
-    found, sizes = [0], list(pieces)
-    while (after := found[-1] + sizes[(len(found) - 1) % len(sizes)]) < n:
-        found.append(after)
-    return found
+    starts, sizes = [0], list(pieces)
+    while (after := starts[-1] + sizes[(len(starts) - 1) % len(sizes)]) < n:
+        starts.append(after)
+    return starts
 
 
 class Growing:

@@ -36,7 +36,7 @@ class Stop(Exception):
 
 @dataclass
 class Probe:
-    """Calls the function, and keeps what was found."""
+    """Calls the function with inputs of one shape, and collects findings and warnings."""
 
     function: Callable
     by_name: bool = False
@@ -100,7 +100,8 @@ class Probe:
             parts.append(self.call(query, key, value, mask)[0][..., : block.shape[-1]])
         return torch.cat(parts, -1)
 
-    def found(self, name: str, sentence: str) -> None:
+    def record(self, name: str, sentence: str) -> None:
+        """Set the finding of a property, unless an earlier probe has found a fault in it."""
         if not self.findings.get(name):
             self.findings[name] = sentence
 
@@ -124,39 +125,39 @@ def _repeats(probe: Probe, scale: bool) -> None:
     once, twice = probe.call(q, k, v)[0], probe.call(q, k, v)[0]
     alike = values.close(once, twice, 1e-6)
     sentence = "" if alike else "two calls with the same inputs differ: dropout left on, or something random"
-    probe.found("same inputs, same output", sentence)
+    probe.record("same inputs, same output", sentence)
 
 
 def _apart(probe: Probe, scale: bool) -> None:
-    """What one sequence holds must not reach the outputs of another."""
+    """Probe that one sequence of the batch does not change the outputs of another."""
     if not probe.batch:
         return
     q, k, v = probe.drawn(25, N, D), probe.drawn(26, M, D), probe.drawn(27, M, D)
     output, sentence = probe.call(q, k, v)[0], ""
     others = [torch.cat([x[:1], 1 - x[1:]]) for x in (q, k, v)]
     firsts = [torch.cat([1 - x[:1], x[1:]]) for x in (q, k, v)]
-    kept = (probe.call(*others)[0][0], output[0]), (probe.call(*firsts)[0][1], output[1])
-    if not all(values.close(x, y, NEAR) for x, y in kept):
+    pairs = (probe.call(*others)[0][0], output[0]), (probe.call(*firsts)[0][1], output[1])
+    if not all(values.close(x, y, NEAR) for x, y in pairs):
         sentence = (
             "sequences of a batch are mixed: another sequence changes this one's outputs, as where the axis"
             " of the batch is taken for that of the tokens; (b, n, d) has its tokens in axis -2"
         )
         if _is(probe.weights(q, k).sum(0), 1):
             sentence = "the softmax runs over the batch (dim=0): rows do not sum to 1; use dim=-1, the keys"
-    probe.found("sequences stay apart", sentence)
+    probe.record("sequences stay apart", sentence)
 
 
 def _roles(probe: Probe, scale: bool) -> None:
     """Queries ask, keys are compared, values are mixed."""
     q, k, v = probe.drawn(7, N, D), probe.drawn(8, M, D), probe.drawn(9, M, D)
     output, sentence = probe.call(q, k, v)[0], ""
-    for roles, said in EXCHANGED.items():
+    for roles, diagnosis in EXCHANGED.items():
         compared, mixed = ({"k": k, "v": v}[role] for role in roles)
         for factor in (D**-0.5, 1.0):
             weights = (factor * q @ compared.mT).softmax(-1)
             if values.close(output, weights @ mixed, 1e-3):
-                sentence = said
-    probe.found("query, key and value", sentence)
+                sentence = diagnosis
+    probe.record("query, key and value", sentence)
 
 
 def _rows_and_scale(probe: Probe, scale: bool) -> None:
@@ -179,14 +180,14 @@ def _rows_and_scale(probe: Probe, scale: bool) -> None:
         sentence = "the output is not the weighted sum of the values: it is not linear in the values"
     elif returned is not None and not values.close(returned, table_, 1e-3):
         sentence = "the weights that are returned are not those by which the values are mixed"
-    probe.found("rows sum to 1", sentence)
+    probe.record("rows sum to 1", sentence)
     factor = _factor(table_, q @ k.mT)
     if factor is None and not sentence:
         probe.warnings.append(
             "the scores are no multiple of q . k, so neither their scale nor their shift was probed"
         )
     if factor is not None and scale:
-        probe.found("scale", _misscaled(factor))
+        probe.record("scale", _misscaled(factor))
 
 
 def _misscaled(factor: float | int) -> str:
@@ -198,11 +199,11 @@ def _misscaled(factor: float | int) -> str:
         1 / right: "the scores are multiplied by sqrt(d_k); divide by it",
         right: "",
     }
-    told = [text for value, text in named.items() if abs(factor - value) < 1e-2 * value]
+    matches = [text for value, text in named.items() if abs(factor - value) < 1e-2 * value]
     number = (
         f"the scores are q . k times {values.fixed(factor)}; 1/sqrt({D}) = {values.fixed(right)} is right"
     )
-    return told[0] if told else number
+    return matches[0] if matches else number
 
 
 def _factor(weights: Tensor, products: Tensor) -> float | None:
@@ -226,7 +227,7 @@ def _shift(probe: Probe, scale: bool) -> None:
         sentence = "adding a constant to all scores of a query must change nothing; here it does"
     elif not probe.weights(50 * q, 50 * k).isfinite().all():
         sentence = "large scores give nan or inf; subtract each row's maximum before exp"
-    probe.found("shift of all scores", sentence)
+    probe.record("shift of all scores", sentence)
 
 
 def _permutes(probe: Probe, scale: bool) -> None:
@@ -243,7 +244,7 @@ def _permutes(probe: Probe, scale: bool) -> None:
         sentence = (
             "queries in another order do not give the same outputs in that order: they influence each other"
         )
-    probe.found("permutation equivariance", sentence)
+    probe.record("permutation equivariance", sentence)
 
 
 def _polarity(probe: Probe, scale: bool) -> None:
@@ -267,9 +268,9 @@ def _polarity(probe: Probe, scale: bool) -> None:
                     "the mask is multiplied onto the weights after the softmax, and rows no longer sum to 1: "
                     "set the hidden SCORES to -inf before the softmax"
                 )
-            probe.found(names[1], sentence)
-        elif said := _shared_out_again(probe):
-            probe.found(names[1], said)
+            probe.record(names[1], sentence)
+        elif problem := _shared_out_again(probe):
+            probe.record(names[1], problem)
         return
     hidden = masked.masked_fill(mask, 0.0).sum(-1, keepdim=True) / (~mask).sum(-1, keepdim=True)
     if not masked.isfinite().all():
@@ -300,7 +301,7 @@ def _polarity(probe: Probe, scale: bool) -> None:
         sentence = "the mask changes nothing: it is ignored"
     else:
         sentence = "hidden keys still have weight: the mask does not block what it hides"
-    probe.found(names[0], sentence)
+    probe.record(names[0], sentence)
 
 
 def _turned(probe: Probe) -> str:
@@ -352,7 +353,7 @@ def _data_dependence(probe: Probe, scale: bool) -> None:
             sentence = (
                 f"the mask depends on the data: where a score is exactly 0, {wrong}; make it from positions"
             )
-    probe.found("mask depends on nothing else", sentence)
+    probe.record("mask depends on nothing else", sentence)
 
 
 def _causality(probe: Probe, scale: bool) -> None:
@@ -368,7 +369,7 @@ def _causality(probe: Probe, scale: bool) -> None:
         f"under a causal mask, later tokens change earlier outputs (by {values.fixed(leak)}): the future"
         " leaks"
     )
-    probe.found("causality", "" if leak < NEAR else sentence)
+    probe.record("causality", "" if leak < NEAR else sentence)
 
 
 def _extremes(probe: Probe, scale: bool) -> None:
@@ -389,7 +390,7 @@ def _extremes(probe: Probe, scale: bool) -> None:
         )
     elif not _is(got[..., mask], 0.25):
         sentence = "four allowed keys with equal scores of -1e30 must share the weight equally"
-    probe.found("scores of -1e30", sentence)
+    probe.record("scores of -1e30", sentence)
 
 
 def _empty(probe: Probe, scale: bool) -> None:
@@ -412,7 +413,7 @@ def _empty(probe: Probe, scale: bool) -> None:
         sentence = "one query that may look at nothing changes the outputs of the others"
     elif not _finite_gradient(probe, q, k, v, mask):
         sentence = "a query that may look at nothing makes the gradient nan"
-    probe.found("empty rows", sentence)
+    probe.record("empty rows", sentence)
 
 
 def _finite_gradient(probe: Probe, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> bool:

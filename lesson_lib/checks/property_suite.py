@@ -29,9 +29,9 @@ class Properties:
     @property
     def diagnosis(self) -> str:
         """The most telling fault; probes are ordered from the most specific to the most general."""
-        found = [self.findings[name] for name in TELLING if self.findings.get(name)]
-        found += [text for name, text in self.findings.items() if text and name not in TELLING]
-        return found[0] if found else f"all {len(self.findings)} properties hold"
+        faults = [self.findings[name] for name in TELLING if self.findings.get(name)]
+        faults += [text for name, text in self.findings.items() if text and name not in TELLING]
+        return faults[0] if faults else f"all {len(self.findings)} properties hold"
 
     def __bool__(self) -> bool:
         return self.passed
@@ -118,20 +118,20 @@ def properties(
         return Properties({"runs": probe})
     with runner.undisturbed():
         try:
-            found = runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale), notes)
+            outcome = runner.within(2 * runner.DEADLINE_S, lambda: _examine(probe, scale), notes)
         except runner.Verdict:  # an answer that is judged calls this
             raise
         except TimeoutError as reason:
-            found = {"runs": str(reason)}, ()
+            outcome = {"runs": str(reason)}, ()
         except Exception as error:
-            found = {"runs": f"a probe itself stumbled ({kind(error)}); please report it"}, ()
-    return Properties(*found, notes.rows)
+            outcome = {"runs": f"a probe itself stumbled ({kind(error)}); please report it"}, ()
+    return Properties(*outcome, notes.rows)
 
 
 def _probe(
     function: Any, causal: bool, window: int | None, cache: Any, width: int
 ) -> Probe | property_chunks.Steps | str:
-    """What calls the function; a sentence where the options do not fit."""
+    """The object that calls the function, a Probe or Steps; a sentence where the options do not fit."""
     try:
         require.whole(width=width)
         if window is not None:

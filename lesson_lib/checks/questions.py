@@ -90,7 +90,7 @@ class Code:
     reference: Callable[..., Any] | None = None
     hidden: Callable[[Draw], list[Case]] | None = None
     extra: Callable[[Callable], str | None] | None = None
-    seen: Callable[..., Any] | None = None
+    normalise: Callable[..., Any] | None = None
     kind: type[Write] = Write
     of: Write | None = None
     picture: Callable[[], Any] | None = None
@@ -103,7 +103,7 @@ class _Block:
 
     name: str
     title: str
-    place: str
+    location: str
     items: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -128,7 +128,7 @@ def read(chapter: str) -> list[Exercise]:
     Raises ValueError with file and line for what cannot be read.
     """
     package = import_module(f"lesson_lib.chapters.{chapter}")
-    found: list[Exercise] = []
+    exercises: list[Exercise] = []
     for path in sorted(Path(package.__path__[0]).glob("questions/*.md")):
         modules, blocks = _blocks(f"{chapter}/questions/{path.name}", path.read_text(encoding="utf-8"))
         code: dict[str, Code] = {}
@@ -136,12 +136,12 @@ def read(chapter: str) -> list[Exercise]:
             code |= import_module(f"{package.__name__}.questions.{module}").CODE
         notebook = "" if path.stem == "exercises" else path.stem
         for _, group in groupby(blocks, key=lambda block: block.first):
-            found.append(_with_seconds(list(group), code, notebook))
-    return found
+            exercises.append(_with_seconds(list(group), code, notebook))
+    return exercises
 
 
 def _with_seconds(blocks: list[_Block], code: Mapping[str, Code], notebook: str) -> Exercise:
-    """The question of the first block, whose second problems the others are."""
+    """The exercise of the first block; the other blocks become its second problems."""
     turns: list[Callable[[int], Exercise]] = []
     common = {"notebook": notebook, "second": partial(_turn, turns) if blocks[1:] else None}
     for block in blocks:
@@ -152,12 +152,12 @@ def _with_seconds(blocks: list[_Block], code: Mapping[str, Code], notebook: str)
             else:
                 turns.append(_second(block, own, first))
         except ValueError as error:
-            raise ValueError(f"{block.place}, {block.name}: {error}") from error
+            raise ValueError(f"{block.location}, {block.name}: {error}") from error
     return first
 
 
 def _second(block: _Block, code: Code, first: Exercise) -> Callable[[int], Exercise]:
-    """What makes the n-th second problem that this block describes."""
+    """The function from n to the n-th second problem that this block describes."""
     if isinstance(first, Number):
         if code.draw is None:
             raise ValueError("its CODE has no draw")
@@ -195,9 +195,9 @@ def _exercise(
     if decides == "option":
         return _choice(block, {**words, "picture": code.picture})
     if decides == "answer":
-        return _told_apart(_number(block, words))
+        return _distinct(_number(block, words))
     if decides == "point":
-        patterns = {said: _pattern(how) for said, how in map(_parted, block.all("slip"))}
+        patterns = {sentence: _pattern(how) for sentence, how in map(_parted, block.all("slip"))}
         return Open(**words, slips=patterns, points=block.all("point"))
     if decides == "catch":
         return _inputs(block, code, words, code.of or first)
@@ -210,40 +210,40 @@ def _blocks(file: str, text: str) -> tuple[list[str], list[_Block]]:
     blocks: list[_Block] = []
     kind, fenced = "", 0
     for number, line in enumerate(text.split("\n"), 1):
-        items, place = blocks[-1].items if blocks else {}, f"{file}:{number}"
+        items, location = blocks[-1].items if blocks else {}, f"{file}:{number}"
         if fenced:
             if line.rstrip() == FENCE:
                 items["solution"][-1], fenced = items["solution"][-1].removesuffix("\n"), 0
             else:
                 items["solution"][-1] += line + "\n"
         elif heading := re.fullmatch(r"## (\w+)(?:: (.+))?", line):
-            blocks.append(_Block(heading[1], heading[2] or "", place))
+            blocks.append(_Block(heading[1], heading[2] or "", location))
             kind = ""
         elif not line.strip():
             kind = ""
         elif not blocks and (head := re.fullmatch(r"code: (\w+(?:, \w+)*)", line)):
             modules = head[1].split(", ")
         elif not blocks:
-            raise ValueError(f"{place}: {line!r} stands before the first question, '## NAME: title'")
+            raise ValueError(f"{location}: {line!r} stands before the first question, '## NAME: title'")
         elif line.startswith("  ") and kind:
             items[kind][-1] += ("\n" if line.startswith("    ") else " ") + line.strip()
         else:
             fits = ((k, line[m.end() :]) for k, p in _ITEM.items() if (m := p.match(line)))
             new, rest = next(fits, ("asked", line))
             if kind == "asked" and new != "asked":
-                raise ValueError(f"{place}: an empty line is missing before {line!r}, if that is an item")
+                raise ValueError(f"{location}: an empty line is missing before {line!r}, if that is an item")
             if kind == new == "asked":
                 items["asked"][-1] += " " + line
                 continue
             if new == "asked" and "asked" in items:
-                raise ValueError(f"{place}: {line!r} is no item; one paragraph says what is asked")
+                raise ValueError(f"{location}: {line!r} is no item; one paragraph says what is asked")
             kind, fenced = new, number if rest == FENCE else 0
             items.setdefault(kind, []).append("" if fenced else rest)
     if fenced:
         raise ValueError(f"{file}:{fenced}: the solution that begins here ({FENCE}) has no end")
     names = [block.name for block in blocks]
     if twice := next((block for block in blocks if names.count(block.name) > 1), None):
-        raise ValueError(f"{twice.place}: the name {twice.name} stands more than once")
+        raise ValueError(f"{twice.location}: the name {twice.name} stands more than once")
     return modules, blocks
 
 
@@ -270,10 +270,10 @@ def _choice(block: _Block, words: Mapping[str, Any]) -> Choice:
 def _number(block: _Block, words: Mapping[str, Any]) -> Number:
     (answer, *also), slips = block.all("answer"), {}
     for text in block.all("slip"):
-        wrong, _, said = text.partition(" — ")
-        if not said or said in slips:
+        wrong, _, meaning = text.partition(" — ")
+        if not meaning or meaning in slips:
             raise ValueError(f"{text!r} does not say, behind a —, what this number means that no other does")
-        slips[said] = wrong
+        slips[meaning] = wrong
     for text in (answer, *slips.values()):
         if number_in(text)[0] is None:
             raise ValueError(f"{text!r}: {number_in(text)[1]}")
@@ -284,15 +284,16 @@ def _number(block: _Block, words: Mapping[str, Any]) -> Number:
     return Number(**words, **within, answer=answer, also=tuple(also), value=whole, slips=slips)
 
 
-def _told_apart(made: Number) -> Number:
-    """The number, whose other right answers are right and whose slips are not."""
-    meant = dict.fromkeys(made.also, True) | dict.fromkeys(made.slips.values(), False)
+def _distinct(number: Number) -> Number:
+    """Return the number exercise; raise ValueError where it judges one of its other answers wrong, or one of
+    its slips right."""
+    meant = dict.fromkeys(number.also, True) | dict.fromkeys(number.slips.values(), False)
     for text, right in meant.items():
-        if made.judge(text, lambda *_: None).passed != right:
+        if number.judge(text, lambda *_: None).passed != right:
             raise ValueError(
-                f"{text!r} is {'not right' if right else 'right'}: the answer is {made.answer!r}"
+                f"{text!r} is {'not right' if right else 'right'}: the answer is {number.answer!r}"
             )
-    return made
+    return number
 
 
 def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Number:
@@ -300,13 +301,15 @@ def _drawn(block: _Block, code: Code, first: Number, draw: random.Random) -> Num
     assert code.draw is not None
     names = {"first": first, "math": math, **code.draw(draw)}
     items = {kind: [_filled(text, names) for text in texts] for kind, texts in block.items.items()}
-    made = _number(replace(block, items=items), {"name": first.name, "asked": "", "remember": ""})
+    number = _number(replace(block, items=items), {"name": first.name, "asked": "", "remember": ""})
     own = {"asked": items.get("asked"), "remember": items.get("remember"), "solution": items.get("solution")}
     changed: dict[str, Any] = {key: texts[0] for key, texts in own.items() if texts}
     changed |= {"hints": tuple(items["hint"])} if "hint" in items else {}
     changed |= {"title": block.title} if block.title else {}
-    changed |= {"tolerance": made.tolerance} if "within" in items else {}
-    return replace(first, answer=made.answer, also=made.also, value=made.value, slips=made.slips, **changed)
+    changed |= {"tolerance": number.tolerance} if "within" in items else {}
+    return replace(
+        first, answer=number.answer, also=number.also, value=number.value, slips=number.slips, **changed
+    )
 
 
 def _filled(text: str, names: Mapping[str, Any]) -> str:
@@ -322,23 +325,29 @@ def _function(block: _Block, code: Code, words: Mapping[str, Any], repair: bool)
     functions = iter(code.wrong)
     slips: dict[str, Any] = {}
     for text in block.all("slip"):
-        said, how = _parted(text)
-        if swapped := _EXCHANGED.fullmatch(said):
+        sentence, how = _parted(text)
+        if swapped := _EXCHANGED.fullmatch(sentence):
             before, names, indent, without = swapped.groups("")
             names = names or "query key value"
             slips |= exchanged(before, names, indent=int(indent or 4), without=without)
         else:
-            slips[said] = next(functions, None) if how == "code" else _edit(how)
+            slips[sentence] = next(functions, None) if how == "code" else _edit(how)
     if len(code.cases) != len(stages) or next(functions, None) is not None or None in slips.values():
         raise ValueError(f"{len(stages)} stages and as many `cases`? Is each of `wrong` a slip with code?")
-    optional = {"reference": code.reference, "hidden": code.hidden, "extra": code.extra, "seen": code.seen}
+    optional = {
+        "reference": code.reference,
+        "hidden": code.hidden,
+        "extra": code.extra,
+        "normalise": code.normalise,
+    }
     optional |= {"tolerance": float(block.one("within")) if "within" in block.items else None}
     return code.kind(
         **{**words, "solution": code.solution},
         **{key: value for key, value in optional.items() if value is not None},
         repair=repair,
         stages=tuple(
-            Stage(said, cases, means) for (said, _, means), cases in zip(stages, code.cases, strict=True)
+            Stage(sentence, cases, means)
+            for (sentence, _, means), cases in zip(stages, code.cases, strict=True)
         ),
         slips=slips,
     )
@@ -357,8 +366,8 @@ def _inputs(block: _Block, code: Code, words: Mapping[str, Any], of: Exercise | 
 
 def _parted(text: str) -> tuple[str, str]:
     """The sentence of a slip, and the lines below that make the mistake."""
-    said, _, how = text.partition("\n")
-    return said, how
+    sentence, _, how = text.partition("\n")
+    return sentence, how
 
 
 def _pattern(how: str) -> str:

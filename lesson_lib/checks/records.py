@@ -17,8 +17,8 @@ from lesson_lib.checks.values import described, is_a
 def progress() -> Overview:
     """All chapters, parts and exercises with their states, how good your predictions were, what returns when,
     and where to go on."""
-    entries, said = store.read()
-    return Overview(_lessons(entries), store.last(), said)
+    entries, problem = store.read()
+    return Overview(_lessons(entries), store.last(), problem)
 
 
 def export_progress(path: Any = "progress.csv", name: Any = "") -> Note:
@@ -28,18 +28,18 @@ def export_progress(path: Any = "progress.csv", name: Any = "") -> Note:
     Columns: those of `export.HEADER`. An older export is replaced, any other file is not.
     """
     if not is_a(name, str) or not re.fullmatch(r"[\w .-]{0,40}", str.__str__(name)):
-        said = "name must be a word of your choice, up to 40 letters or digits, or nothing at all"
-        return Note("Not exported", {"diagnosis": f'{said}; try export_progress(name="blue heron")'})
+        problem = "name must be a word of your choice, up to 40 letters or digits, or nothing at all"
+        return Note("Not exported", {"diagnosis": f'{problem}; try export_progress(name="blue heron")'})
     try:
         path = os.fspath(path)
     except Exception:  # no path, or one that does not say which
         pass
     if not isinstance(path, str) or not path:
         got = "an empty one" if path == "" else described(path)
-        said = f'path must be the name of a file, got {got}; try export_progress("progress.csv")'
-        return Note("Not exported", {"diagnosis": said})
+        problem = f'path must be the name of a file, got {got}; try export_progress("progress.csv")'
+        return Note("Not exported", {"diagnosis": problem})
     try:
-        entries, said = store.load()
+        entries, problem = store.load()
     except store.TROUBLES as error:  # an export would say that nothing has been done
         return Note("Not exported", {"diagnosis": f"your progress could not be read ({store.reason(error)})"})
     lessons = _lessons(entries)
@@ -54,30 +54,30 @@ def export_progress(path: Any = "progress.csv", name: Any = "") -> Note:
         + (f" and the name {name}" if name else " no name"),
         "next": "open it in a spreadsheet, or send it to your instructor",
     }
-    return Note("Exported", rows | ({"progress file": said} if said else {}))
+    return Note("Exported", rows | ({"progress file": problem} if problem else {}))
 
 
 def reset(name: Any = None, sure: Any = False) -> Note:
     """Forget one exercise, or with sure=True all those of a chapter ("02") or a notebook ("02a"): attempts,
     passes, hints; then they can be done again. Says what was forgotten."""
     if name is None:
-        said = (
+        problem = (
             'reset forgets one exercise, or a chapter, never all; say which: reset("name"), reset("02");'
             " progress() lists the names"
         )
-        return Note("Nothing was reset", {"diagnosis": said})
+        return Note("Nothing was reset", {"diagnosis": problem})
     if notebooks := _notebooks(name):
         return _reset_all(str(name), notebooks, sure is True)
-    exercise, said = engine.find(name)
+    exercise, problem = engine.find(name)
     if exercise is None:
-        return Note("Nothing was reset", {"diagnosis": said})
-    gone, trouble = store.forget(exercise.name)
+        return Note("Nothing was reset", {"diagnosis": problem})
+    dropped, trouble = store.forget(exercise.name)
     engine.forget(exercise.name)
-    if forgotten := _told(gone):
-        place = next(place for place, asked in engine.lessons().items() if exercise in asked)
-        again = f"empty your answer in {place}.ipynb, and do it again"
+    if forgotten := _summary(dropped):
+        notebook = next(notebook for notebook, asked in engine.lessons().items() if exercise in asked)
+        again = f"empty your answer in {notebook}.ipynb, and do it again"
         if exercise.prediction:
-            again = f"run its card in {place}.ipynb once more, and it asks you again"
+            again = f"run its card in {notebook}.ipynb once more, and it asks you again"
         rows = {"forgotten": forgotten, "next": again}
     else:
         rows = {"diagnosis": "there is nothing to forget: no attempt, no hint"}
@@ -87,19 +87,19 @@ def reset(name: Any = None, sure: Any = False) -> Note:
 
 def _reset_all(name: str, notebooks: list[str], sure: bool) -> Note:
     """Forget all that was done in some notebooks, if their learner is sure; else what that would be."""
-    names = [exercise.name for place in notebooks for exercise in engine.lessons()[place]]
-    entries, said = store.read()
-    there = {key: entries[key] for key in names if key in entries}
-    if not _told(there):
+    names = [exercise.name for notebook in notebooks for exercise in engine.lessons()[notebook]]
+    entries, problem = store.read()
+    stored = {key: entries[key] for key in names if key in entries}
+    if not _summary(stored):
         rows = {"diagnosis": f"there is nothing to forget in {_listed(notebooks)}"}
-        return Note(f"{name}: nothing was reset", rows | ({"progress file": said} if said else {}))
+        return Note(f"{name}: nothing was reset", rows | ({"progress file": problem} if problem else {}))
     if not sure:
-        rows = {"would forget": _told(there), "of": _listed(notebooks)}
+        rows = {"would forget": _summary(stored), "of": _listed(notebooks)}
         return Note(f"{name}: nothing was reset yet", rows | {"next": f'reset("{name}", sure=True) does it'})
-    gone, trouble = store.forget(*names)
+    dropped, trouble = store.forget(*names)
     for key in names:
         engine.forget(key)
-    rows = {"forgotten": _told(gone), "of": _listed(notebooks)}
+    rows = {"forgotten": _summary(dropped), "of": _listed(notebooks)}
     rows["next"] = "for fresh copies rename your notebooks, and start the course again (make lab)"
     return Note(f"{name}: as if never tried", rows | ({"progress file": trouble} if trouble else {}))
 
@@ -109,32 +109,32 @@ def _notebooks(name: Any) -> list[str]:
     if not is_a(name, str):
         return []
     asked = re.sub(r"^chapter\s+|\.ipynb$", "", str.__str__(name).strip())
-    found = []
-    for place in engine.lessons():
-        stem = place.rpartition("/")[2]
+    matches = []
+    for notebook in engine.lessons():
+        stem = notebook.rpartition("/")[2]
         number = re.match(r"((\d\d)[a-z]?)_", stem)
-        if asked in (place, stem, *(number.groups() if number else ())):
-            found.append(place)
-    return found
+        if asked in (notebook, stem, *(number.groups() if number else ())):
+            matches.append(notebook)
+    return matches
 
 
 def _listed(notebooks: list[str]) -> str:
-    return ", ".join(f"{place}.ipynb" for place in notebooks)
+    return ", ".join(f"{notebook}.ipynb" for notebook in notebooks)
 
 
-def _told(gone: store.Entries) -> str:
-    """What these entries hold, in words; '' where it is nothing."""
-    entries = list(gone.values())
+def _summary(dropped: store.Entries) -> str:
+    """Describe the content of these entries: attempts, passes, hints; '' where there is nothing."""
+    entries = list(dropped.values())
     attempts = sum(entry["attempts"] for entry in entries)
     days = [entry["first_pass"] for entry in entries if entry["first_pass"]]
     hints = sum(len(entry.get("hints", ())) for entry in entries)
-    told = [_count(attempts, "attempt")] if attempts else []
+    parts = [_count(attempts, "attempt")] if attempts else []
     if days:
-        told.append(f"the pass of {days[0]}" if len(entries) == 1 else _count(len(days), "pass", "es"))
-    told += [_count(hints, "hint")] if hints else []
-    told += ["that you saw the solution"] if any("solution" in entry for entry in entries) else []
-    told += ["how you judged it"] if any("judged" in entry for entry in entries) else []
-    return ", ".join(told)
+        parts.append(f"the pass of {days[0]}" if len(entries) == 1 else _count(len(days), "pass", "es"))
+    parts += [_count(hints, "hint")] if hints else []
+    parts += ["that you saw the solution"] if any("solution" in entry for entry in entries) else []
+    parts += ["how you judged it"] if any("judged" in entry for entry in entries) else []
+    return ", ".join(parts)
 
 
 def _count(number: int, word: str, ending: str = "s") -> str:
@@ -157,5 +157,5 @@ def _lessons(entries: store.Entries) -> tuple[Lesson, ...]:
             entry.get("day", ""),
         )
 
-    found = (Lesson(place, tuple(map(standing, asked))) for place, asked in engine.lessons().items())
-    return tuple(lesson for lesson in found if lesson.standings)
+    lessons = (Lesson(notebook, tuple(map(standing, asked))) for notebook, asked in engine.lessons().items())
+    return tuple(lesson for lesson in lessons if lesson.standings)

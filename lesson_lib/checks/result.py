@@ -74,8 +74,10 @@ class Result:
     @property
     def rows(self) -> dict[str, str]:
         """What is shown, in order: label and text. A mistake is named first."""
-        said = {"diagnosis": self.diagnosis} if self.diagnosis != NOTHING_YET else {}  # the heading says that
-        rows = said | self._data if self.state == "failed" else self._data | said
+        diagnosis = (
+            {"diagnosis": self.diagnosis} if self.diagnosis != NOTHING_YET else {}
+        )  # the heading says that
+        rows = diagnosis | self._data if self.state == "failed" else self._data | diagnosis
         return {label: text for label, text in (rows | self.after).items() if text}
 
     @property

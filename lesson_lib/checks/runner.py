@@ -55,15 +55,15 @@ MOST = 10**7  # numbers that a result may hold: no exercise asks for a hundredth
 
 # What the judging itself computes with.
 PRISTINE = {
-    (place, name): getattr(place, name)
-    for place in (torch, Tensor, torch.nn.functional, builtins)
+    (owner, name): getattr(owner, name)
+    for owner in (torch, Tensor, torch.nn.functional, builtins)
     for name in (
         *"softmax matmul einsum exp log tanh sum mean max min abs amax bmm all any".split(),
         *"equal isclose allclose isfinite isnan nan_to_num clone double".split(),
         *"__matmul__ __add__ __mul__ __truediv__ __getitem__".split(),
         *"len range zip map isinstance callable getattr".split(),
     )
-    if hasattr(place, name)
+    if hasattr(owner, name)
 }
 
 
@@ -114,7 +114,7 @@ def call(answer: Callable, arguments: Mapping[str, Any]) -> Call:
         raise
     except BaseException as error:
         if sandbox.refused(error):
-            raise Verdict(f"your function {sandbox.GREEDY}{place(error)}") from None
+            raise Verdict(f"your function {sandbox.GREEDY}{where(error)}") from None
         return Call(
             None, sentence(error), _changed(given, arguments), f"{values.kind(error)}: {_first_line(error)}"
         )
@@ -123,8 +123,8 @@ def call(answer: Callable, arguments: Mapping[str, Any]) -> Call:
             notes.page.shut()
     if type(value) is CoroutineType:
         value.close()
-        said = "your function is `async`: a call computes nothing; take that word away"
-        return Call(None, said, error="async")
+        problem = "your function is `async`: a call computes nothing; take that word away"
+        return Call(None, problem, error="async")
     if values.count(value) > MOST:
         raise Verdict(f"your function gives back {values.described(value)}: far more than is asked for")
     return Call(values.ordinary(value), None, _changed(given, arguments))
@@ -155,21 +155,21 @@ def within(seconds: float, work: Callable[[], Any], notes: Notes | None = None, 
 
     def judged_in_a_copy() -> tuple[Any, dict[str, str]]:
         rows: dict[str, str] = {}
-        with isolation.kept(rows):
+        with isolation.restoring(rows):
             value = judged()
         rows.pop("still runs", None)  # it ends with the copy
         return value, rows | notes.page.rows
 
     try:
-        with isolation.printing(notes.page), isolation.kept(notes.rows):
+        with isolation.printing(notes.page), isolation.restoring(notes.rows):
             if tried:
                 copy = sandbox.tried(judged_in_a_copy, seconds, PATIENCE * seconds)
-                if copy.said:
-                    notes.step, notes.case = copy.told.get("step", ""), copy.told.get("case", {})
-                    notes.rows["printed"] = copy.told.get("printed", "")
-                    raise Verdict(copy.said)
-                if "value" in copy.told and not _on_a_gpu():
-                    value, rows = copy.told["value"]
+                if copy.problem:
+                    notes.step, notes.case = copy.messages.get("step", ""), copy.messages.get("case", {})
+                    notes.rows["printed"] = copy.messages.get("printed", "")
+                    raise Verdict(copy.problem)
+                if "value" in copy.messages and not _on_a_gpu():
+                    value, rows = copy.messages["value"]
                     notes.rows |= rows
                     return value
             try:
@@ -311,9 +311,9 @@ def undisturbed() -> Iterator[None]:
 def replaced() -> str | None:
     """Name of a function that is no longer torch's or Python's own in this session, such as 'torch.softmax';
     else None."""
-    for (place, name), own in PRISTINE.items():
-        if getattr(place, name, None) is not own:
-            return isolation.full_name(place, name)
+    for (owner, name), own in PRISTINE.items():
+        if getattr(owner, name, None) is not own:
+            return isolation.full_name(owner, name)
     return None
 
 
@@ -347,7 +347,7 @@ def sentence(error: BaseException) -> str:
         "SystemExit": "it asks Python to exit; leave the kernel running and `return` a result",
         "KeyboardInterrupt": "it raises KeyboardInterrupt; `return` a result instead",
     }.get(kind, first if len(first) <= 200 else first[:197] + "...")
-    return f"your function stops with {kind}{place(error)}" + (f": {text}" if text else "")
+    return f"your function stops with {kind}{where(error)}" + (f": {text}" if text else "")
 
 
 def _first_line(error: BaseException) -> str:
@@ -358,19 +358,20 @@ def _first_line(error: BaseException) -> str:
     return re.sub(r"0x[0-9a-fA-F]+", "0x...", first)
 
 
-def place(error: BaseException) -> str:
-    """' in line 2 of `f` (`return q @ k`)': the deepest line that is the learner's own."""
-    trace, found = error.__traceback__, ""
+def where(error: BaseException) -> str:
+    """' in line 2 of `f` (`return q @ k`)': the deepest line of the traceback that is the learner's own; else
+    ''."""
+    trace, description = error.__traceback__, ""
     deadline = time.monotonic() + 0.2  # an endless recursion leaves a long trace
     others = (*LIBRARY_FOLDERS, "<frozen ")  # exit() is compiled into Python
     while trace is not None and time.monotonic() < deadline:
         code = trace.tb_frame.f_code
         if not code.co_filename.startswith(others) and "site-packages" not in code.co_filename:
             line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
-            found = f" in line {trace.tb_lineno - code.co_firstlineno + 1} of `{code.co_name}`"
-            found += f" (`{line if len(line) <= 90 else line[:87] + '...'}`)" if line else ""
+            description = f" in line {trace.tb_lineno - code.co_firstlineno + 1} of `{code.co_name}`"
+            description += f" (`{line if len(line) <= 90 else line[:87] + '...'}`)" if line else ""
         trace = trace.tb_next
-    return found
+    return description
 
 
 def _changed(given: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[str, ...]:

@@ -57,11 +57,11 @@ def inside() -> bool:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a copy has found: `said` is why the work comes to no end, or ''; `told` all that it had to
-    `tell`, and its work's result as "value", where there is one that can be handed over."""
+    """The outcome of work in a copy: `problem` is why it did not finish, or ''; `messages` all that the copy
+    sent with `tell`, and the work's result as "value" where it could be pickled."""
 
-    said: str = ""
-    told: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    messages: dict[str, Any] = field(default_factory=dict)
 
 
 def tried(work: Callable[[], Any], seconds: float, clock: float) -> Trial:
@@ -73,7 +73,7 @@ def tried(work: Callable[[], Any], seconds: float, clock: float) -> Trial:
     if sys.platform != "linux" or inside():
         return Trial()
     trial = _tried_once(work, seconds, clock)
-    return _tried_once(work, seconds, clock) if trial.said == KILLED else trial
+    return _tried_once(work, seconds, clock) if trial.problem == KILLED else trial
 
 
 def _tried_once(work: Callable[[], Any], seconds: float, clock: float) -> Trial:
@@ -92,10 +92,10 @@ def _tried_once(work: Callable[[], Any], seconds: float, clock: float) -> Trial:
         return Trial()
     finally:
         os.close(writes)
-    status, told = _ended(pid, reads)
-    if "said" in told or status is None:
-        return Trial(told.get("said", ""), told)
-    return Trial(_reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), told)
+    status, messages = _ended(pid, reads)
+    if "problem" in messages or status is None:
+        return Trial(messages.get("problem", ""), messages)
+    return Trial(_reason(os.waitstatus_to_exitcode(status), time.monotonic() - begun), messages)
 
 
 def _asleep(until: float) -> bool:
@@ -149,25 +149,26 @@ def _run(work: Callable[[], Any], seconds: float, clock: float, pipe: int) -> No
         _silence()
         _limit(seconds, clock)
         _pipe = pipe
-        found = _found(work)
+        outcome = _outcome(work)
     except BaseException:  # this machine sets no limits: nothing can be tried
-        _pipe, found = pipe, {"said": ""}
+        _pipe, outcome = pipe, {"problem": ""}
     finally:
-        for name, what in found.items():  # apart, since not everything can be told
+        for name, what in outcome.items():  # apart, since not everything can be told
             tell(**{name: what})
         os._exit(0)
 
 
-def _found(work: Callable[[], Any]) -> dict[str, Any]:
-    """The work's value, or why it comes to no end; any other error is the session's to meet."""
+def _outcome(work: Callable[[], Any]) -> dict[str, Any]:
+    """The messages with which the copy ends: the work's value, or its problem; an error of another kind is
+    empty, since the session runs the work again and meets it there."""
     try:
-        return {"said": "", "value": work()}
+        return {"problem": "", "value": work()}
     except Verdict as verdict:
-        return {"said": str(verdict)}
+        return {"problem": str(verdict)}
     except MemoryError:
-        return {"said": f"your function {GREEDY}"}
+        return {"problem": f"your function {GREEDY}"}
     except BaseException:
-        return {"said": ""}
+        return {"problem": ""}
 
 
 def _silence() -> None:
@@ -204,7 +205,7 @@ def _limit(seconds: float, clock: float) -> None:
 
 
 def _ended(pid: int, pipe: int) -> tuple[int | None, dict[str, Any]]:
-    """The status with which the copy has ended, None where it sat idle and was ended; and what it has told.
+    """The status with which the copy has ended, None where it sat idle and was ended; and its messages.
     None of its processes is left."""
     messages, work, since, idle = bytearray(), "", time.monotonic(), False
     try:
@@ -225,7 +226,7 @@ def _ended(pid: int, pipe: int) -> tuple[int | None, dict[str, Any]]:
     finally:  # at the stop button, too
         status = _reaped(pid)
         os.close(pipe)
-    return None if idle else status, _told(bytes(messages))
+    return None if idle else status, _unpickled(bytes(messages))
 
 
 def _read(pipe: int) -> bytes:
@@ -235,10 +236,11 @@ def _read(pipe: int) -> bytes:
         return b""
 
 
-def _work(place: str) -> str | None:
-    """The processor time of a process or thread that sleeps; None while it runs, or where nobody knows."""
+def _work(folder: str) -> str | None:
+    """The processor time of a sleeping process or thread, read from its folder in /proc; None while it runs,
+    or where it cannot be read."""
     try:
-        with open(f"{place}/stat") as stat:
+        with open(f"{folder}/stat") as stat:
             state, *rest = stat.read().rpartition(")")[2].split()
     except OSError:
         return None
@@ -259,19 +261,19 @@ def _reaped(pid: int) -> int:
         return signal.SIGPROF
 
 
-def _told(messages: bytes) -> dict[str, Any]:
-    """All that the copy has told, the last word on each."""
-    told: dict[str, Any] = {}
+def _unpickled(messages: bytes) -> dict[str, Any]:
+    """Unpickle the messages of the copy; of several values for one name the last."""
+    content: dict[str, Any] = {}
     file = io.BytesIO(messages)
     try:
         while True:
-            told.update(pickle.load(file))
+            content.update(pickle.load(file))
     except Exception:  # the end, or half a message
-        return told
+        return content
 
 
 def _reason(code: int, waited: float) -> str:
-    """What is wrong with a function whose copy ended with this code, and told nothing."""
+    """A sentence on why a copy that sent no message ended with this exit code."""
     if code >= 0:
         return "your function ends Python itself (os._exit); leave the kernel running and `return` a result"
     name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")

@@ -44,8 +44,8 @@ class Number(Exercise):
             if guess is not None and self._near(number, guess):
                 return self.result("failed", slip, counterexample=shown)
         side = "too large" if number > self.value else "too small"
-        said = f"{values.numeral(number)} is {side}{near_miss(number, self.value)}"
-        return self.result("failed", said, counterexample=shown)
+        diagnosis = f"{values.numeral(number)} is {side}{near_miss(number, self.value)}"
+        return self.result("failed", diagnosis, counterexample=shown)
 
     def _read(self, answer: Any) -> tuple[float | None, str]:
         """The number that was typed, or None and why not. A comma is read where one meaning of it is right,
@@ -86,26 +86,29 @@ def near_miss(number: float, right: float) -> str:
         100.0: "is a percentage meant? Write the share",
         0.01: "is a share meant?",
     }
-    for factor, said in known.items():
+    for factor, meaning in known.items():
         share = whole and whole_too and factor in (100.0, 0.01)  # of whole numbers none is a share
         if abs(ratio / factor - 1) < close and not share:
-            return f"; {said}"
+            return f"; {meaning}"
     if abs(right) != 1 and abs(number * right - 1) < close:
         return "; it is upside down: which is divided by which?"
-    for power, said in ((2, "it is the square of the right one"), (0.5, "it is the root of the right one")):
+    for power, meaning in (
+        (2, "it is the square of the right one"),
+        (0.5, "it is the root of the right one"),
+    ):
         if right > 0 and abs(right - 1) > 0.1 and abs(number / right**power - 1) < close:
-            return f"; {said}"
+            return f"; {meaning}"
     return ""
 
 
 def fresh(n: int, make: Callable[[random.Random], Number]) -> Number:
     """The n-th exercise of a generator: the first of its draws whose answer and slips are all told apart."""
     for draw in range(1000):
-        made = make(random.Random(1000 * n + draw))
-        found = [made.value, *(number_in(slip)[0] for slip in made.slips.values())]
-        if not any(made._near(x, y) or made._near(y, x) for x, y in combinations(found, 2)):
-            return made
-    raise ValueError(f"{made.name}: no numbers in 1,000 draws tell its answer from its slips")
+        number = make(random.Random(1000 * n + draw))
+        numbers = [number.value, *(number_in(slip)[0] for slip in number.slips.values())]
+        if not any(number._near(x, y) or number._near(y, x) for x, y in combinations(numbers, 2)):
+            return number
+    raise ValueError(f"{number.name}: no numbers in 1,000 draws tell its answer from its slips")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,8 +145,8 @@ class Choice(Exercise):
         """The letter that was meant: b, (B), "b) with its text", or an option's text alone."""
         typed = answer.strip().lower()
         by_text = {option.lower(): letter for letter, option in self.options.items()}
-        found = re.match(r"\(?\s*(?:option |answer )?([a-z])\s*(?:[).:](?:\s.*)?)?$", typed, re.S)
-        return by_text.get(typed) or (found[1] if found else typed)
+        match = re.match(r"\(?\s*(?:option |answer )?([a-z])\s*(?:[).:](?:\s.*)?)?$", typed, re.S)
+        return by_text.get(typed) or (match[1] if match else typed)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,8 +164,8 @@ class Word(Exercise):
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         if not values.is_a(answer, str) or not _bare(answer):
-            said = f"type a word, in quotes; you handed in {values.described(answer)}"
-            return self.result("unjudged", "type a word" if answer == "" else said)
+            problem = f"type a word, in quotes; you handed in {values.described(answer)}"
+            return self.result("unjudged", "type a word" if answer == "" else problem)
         shown = Counterexample({}, None, answer)
         if _bare(answer) in map(_bare, (self.answer, *self.also)):
             return self.result("passed", f"{self.answer} is right", counterexample=shown)
@@ -196,14 +199,14 @@ class Open(Exercise):
 
     def judge(self, answer: Any, watch: Callable[[str, Case], None]) -> Result:
         if not values.is_a(answer, str):
-            said = f"answer in words, in quotes; you handed in {values.described(answer)}"
-            return self.result("unjudged", said)
+            problem = f"answer in words, in quotes; you handed in {values.described(answer)}"
+            return self.result("unjudged", problem)
         text = " ".join(answer.lower().split())
         if not text:
             return self.result("open", NOTHING_YET)
         if len(text.split()) < self.least_words:
-            said = f"that is short: {self.least_words} words or more, please, as if to a friend"
-            return self.result("unjudged", said)
+            problem = f"that is short: {self.least_words} words or more, please, as if to a friend"
+            return self.result("unjudged", problem)
         result = self.result("written", "now compare it with the model answer, and judge it point by point")
         answers = ", ".join('"yes"' for _ in self.rubric)
         rows = {f"point {number}": point for number, point in enumerate(self.rubric, 1)}

@@ -71,15 +71,15 @@ def record(event: Event) -> str:
 
 
 def forget(*names: str) -> tuple[Entries, str]:
-    """Drop the entries of these exercises; returns those that there were, and a sentence where something is
-    wrong, else ''."""
-    entries, said = read()
-    gone = {name: entries[name] for name in names if name in entries}
-    if not gone:
-        return gone, said
+    """Drop the entries of these exercises; return the dropped ones, and a sentence where something is wrong,
+    else ''."""
+    entries, problem = read()
+    dropped = {name: entries[name] for name in names if name in entries}
+    if not dropped:
+        return dropped, problem
     with _one_thread:
-        _unsaved.extend(Event(name, "forget") for name in gone)
-        return gone, _save() or said
+        _unsaved.extend(Event(name, "forget") for name in dropped)
+        return dropped, _save() or problem
 
 
 def after(entry: Entry, event: Event) -> Entry:
@@ -130,8 +130,8 @@ def read() -> tuple[Entries, str]:
 
 def entry_of(name: str) -> tuple[Entry, str]:
     """The entry of one question, {} where there is none; and what `read` says."""
-    entries, said = read()
-    return entries.get(name, {}), said
+    entries, problem = read()
+    return entries.get(name, {}), problem
 
 
 def last() -> str:
@@ -147,11 +147,11 @@ def last() -> str:
 def load() -> tuple[Entries, str]:
     """What `read` returns; raises one of TROUBLES where there is a file that cannot be read."""
     with _one_thread:
-        said = _save() if _unsaved else ""
-        found = _read(home() / "progress.json")
-        if found.damaged:
-            said = said or _save()
-        return _with(found.entries, _unsaved), said
+        problem = _save() if _unsaved else ""
+        content = _read(home() / "progress.json")
+        if content.damaged:
+            problem = problem or _save()
+        return _with(content.entries, _unsaved), problem
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -167,7 +167,7 @@ def reason(error: BaseException) -> str:
 def _save() -> str:
     """Add to the file what is not in it yet, and set a damaged one aside; a sentence where something is
     wrong, else ''."""
-    said = ""
+    problem = ""
     try:
         folder = home()
         folder.mkdir(parents=True, exist_ok=True)
@@ -175,30 +175,30 @@ def _save() -> str:
         with _lock(folder / "progress.lock") as still_ours:
 
             def put(fresh: Path) -> None:
-                nonlocal said
+                nonlocal problem
                 if not still_ours():  # this computer slept, say; another kernel has gone on without us
                     raise TimeoutError("another kernel took over")
-                kept = _set_aside(path) if found.damaged else None
+                damaged_copy = _set_aside(path) if stored.damaged else None
                 try:
                     _replace(fresh, path)
                 except OSError:
-                    if kept is not None:
-                        os.replace(kept, path)  # what could be read of it is nowhere else
+                    if damaged_copy is not None:
+                        os.replace(damaged_copy, path)  # what could be read of it is nowhere else
                     raise
-                if kept is not None:
-                    said = (
-                        f"the progress file was damaged; it is kept as {kept.name} in {folder.name}, "
+                if damaged_copy is not None:
+                    problem = (
+                        f"the progress file was damaged; it is kept as {damaged_copy.name} in {folder.name}, "
                         "what could be read of it was taken over"
                         + ", the rest from its last good copy"
-                        * found.copied
+                        * stored.copied
                     )
 
-            found = _read(path)
-            exercises = dict(found.unknown)
-            for name, entry in _with(found.entries, _unsaved).items():
-                exercises[name] = found.unknown.get(name, {}) | entry
+            stored = _read(path)
+            exercises = dict(stored.unknown)
+            for name, entry in _with(stored.entries, _unsaved).items():
+                exercises[name] = stored.unknown.get(name, {}) | entry
             answered = _last(_unsaved)
-            content = {"version": VERSION} | found.more | ({"last": answered} if answered else {})
+            content = {"version": VERSION} | stored.more | ({"last": answered} if answered else {})
             text = json.dumps(content | {"exercises": exercises}, indent=1, sort_keys=True) + "\n"
             _written(path, text, put)
             with contextlib.suppress(OSError):  # a copy is no reason to worry anybody
@@ -207,7 +207,7 @@ def _save() -> str:
     except TROUBLES as error:
         return f"your progress could not be saved ({reason(error)}); it is kept until this kernel ends"
     _unsaved.clear()
-    return said
+    return problem
 
 
 def _last(events: list[Event]) -> str:
@@ -226,7 +226,7 @@ def _with(entries: Entries, events: list[Event]) -> Entries:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Content:
     """What a progress file holds."""
 
     entries: Entries = field(default_factory=dict)
@@ -236,43 +236,43 @@ class _Found:
     copied: bool = False  # whether a part of it comes from the last good copy
 
 
-def _read(path: Path) -> _Found:
+def _read(path: Path) -> _Content:
     """What a progress file holds; what a damaged one has lost comes from its last good copy. Nothing is
     changed."""
-    found = _parsed(path)
-    if not found.damaged:
-        return found
+    content = _parsed(path)
+    if not content.damaged:
+        return content
     try:
         copy = _parsed(path.with_name(COPY))
     except OSError:
-        return found
-    if copy.damaged or not copy.entries.keys() - found.entries.keys():
-        return found
-    entries, unknown = copy.entries | found.entries, copy.unknown | found.unknown
-    return _Found(entries, True, unknown, copy.more | found.more, copied=True)
+        return content
+    if copy.damaged or not copy.entries.keys() - content.entries.keys():
+        return content
+    entries, unknown = copy.entries | content.entries, copy.unknown | content.unknown
+    return _Content(entries, True, unknown, copy.more | content.more, copied=True)
 
 
-def _parsed(path: Path) -> _Found:
+def _parsed(path: Path) -> _Content:
     """The entries that are good, whether the file is damaged, and what a newer version has put there."""
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return _Found()
+        return _Content()
     except OSError:  # a folder of that name: IsADirectoryError, on Windows PermissionError
         if path.is_dir():
-            return _Found(damaged=True)
+            return _Content(damaged=True)
         raise
     try:
         more = json.loads(text.decode("utf-8"))
-        found = more.pop("exercises")
-        good = {name: entry for name, entry in found.items() if _valid(entry)}
+        exercises = more.pop("exercises")
+        good = {name: entry for name, entry in exercises.items() if _valid(entry)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _Found(damaged=True)
-    others = {name: entry for name, entry in found.items() if name not in good}
+        return _Content(damaged=True)
+    others = {name: entry for name, entry in exercises.items() if name not in good}
     newer = type(more.get("version")) is int and more["version"] > VERSION
     if newer and all(isinstance(entry, dict) for entry in others.values()):
-        return _Found(good, unknown=others, more=more)
-    return _Found(good, damaged=bool(others), more=more | {"version": VERSION})
+        return _Content(good, unknown=others, more=more)
+    return _Content(good, damaged=bool(others), more=more | {"version": VERSION})
 
 
 def _valid(entry: Any) -> bool:
@@ -290,10 +290,10 @@ def _valid(entry: Any) -> bool:
 def _set_aside(path: Path) -> Path:
     """Rename the damaged file to the first free name, and return that; nothing in it is lost."""
     number = 1
-    while (kept := path.with_name(f"progress-damaged-{number}.json")).exists():
+    while (target := path.with_name(f"progress-damaged-{number}.json")).exists():
         number += 1
-    os.replace(path, kept)
-    return kept
+    os.replace(path, target)
+    return target
 
 
 def _written(path: Path, text: str, put: Callable[[Path], None], *, safe: bool = True) -> None:
@@ -346,10 +346,10 @@ def _lock(path: Path) -> Iterator[Callable[[], bool]]:
             raise TimeoutError(f"another kernel holds {path.name}")
         time.sleep(0.01)
     os.close(descriptor)
-    made = _identity(path)
+    identity = _identity(path)
 
     def still_ours() -> bool:
-        return made is not None and _identity(path) == made
+        return identity is not None and _identity(path) == identity
 
     try:
         yield still_ours
@@ -361,7 +361,7 @@ def _lock(path: Path) -> Iterator[Callable[[], bool]]:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns  # a number alone may be given again to the next file
+    return status.st_ino, status.st_mtime_ns  # a number alone may be given again to the next file

@@ -2,7 +2,7 @@
 
 from lesson_lib.checks.exercise import Edit
 
-SAID = {  # which of q, k, v stands where the query, the key and the value should
+MEANINGS = {  # which of q, k, v stands where the query, the key and the value should
     "qvk": "keys and values have changed places: the keys are compared, the values are mixed",
     "kqv": "queries and keys have changed places: each query has a row of weights, over the keys",
     "vkq": "queries and values have changed places: the queries ask, the values are mixed",
@@ -24,10 +24,10 @@ def exchanged(
     """
     own = dict(zip("qkv", names.split(), strict=True))
     return {
-        said: (
+        meaning: (
             before,
             f"{', '.join(own.values())} = {', '.join(own[role] for role in roles)}\n{' ' * indent}{before}",
         )
-        for roles, said in SAID.items()
+        for roles, meaning in MEANINGS.items()
         if roles not in without.split()
     }

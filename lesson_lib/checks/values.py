@@ -211,9 +211,9 @@ def unreal(value: Tensor) -> str | None:
     bad = ~plain(value).isfinite()
     if not bad.any():
         return None
-    place = bad.nonzero()[0].tolist()
-    what = "nan" if plain(value).isnan()[tuple(place)] else "inf"
-    where = f" at {place}" if place else ""
+    index = bad.nonzero()[0].tolist()
+    what = "nan" if plain(value).isnan()[tuple(index)] else "inf"
+    where = f" at {index}" if index else ""
     return (
         f"your result holds {what}{where}; nan comes from 0/0, inf - inf or 0 * inf, "
         "inf from the exponential of a large number"
@@ -226,13 +226,13 @@ def first_difference(value: Tensor, expected: Tensor, tolerance: float | int) ->
     wrong = ~torch.isclose(x, y, rtol=tolerance, atol=tolerance)
     if not wrong.any():
         return ""
-    place = wrong.nonzero()[0].tolist()
+    index = wrong.nonzero()[0].tolist()
     write = fixed if expected.is_floating_point() else str  # True, 3
-    one, other = (write(t.detach()[tuple(place)].item()) for t in (value, expected))
+    one, other = (write(t.detach()[tuple(index)].item()) for t in (value, expected))
     numbers = f"{one} where {other} is right"
-    if not place:
+    if not index:
         return numbers
-    share = f"{int(wrong.sum())} of {wrong.numel()} numbers differ, the first at {place}: "
+    share = f"{int(wrong.sum())} of {wrong.numel()} numbers differ, the first at {index}: "
     return share + numbers
 
 

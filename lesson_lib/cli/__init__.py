@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     top = argparse.ArgumentParser(prog="python -m lesson_lib", description=__doc__.splitlines()[0])
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, told in COMMANDS.items():
-        parser = commands.add_parser(name, help=told)
+    for name, summary in COMMANDS.items():
+        parser = commands.add_parser(name, help=summary)
         if name == next(iter(arguments), None):
             module = import_module(ELSEWHERE.get(name, f"lesson_lib.cli.{name}"))
             module.options(parser)

@@ -13,7 +13,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as a page, too")
 
 
-def _place(name: str) -> str:
+def _location(name: str) -> str:
     """Where the words of a question stand: file and line."""
     for path in sorted(CHAPTERS.glob("*/questions/*.md")):
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
@@ -31,12 +31,12 @@ def main(name: str, *, html: Path | None = None) -> int:
     from lesson_lib.checks.result import Note
     from lesson_lib.checks.short_answers import RETURNING
 
-    exercise, said = engine.find(name)
+    exercise, problem = engine.find(name)
     if exercise is None:
-        print(said)
+        print(problem)
         return 1
     stars = f"{'★' * exercise.stars} {exercise.minutes} min, {exercise.why}" if exercise.stars else ""
-    about = {"words": _place(name), "about": stars}
+    about = {"words": _location(name), "about": stars}
     about |= {f"hint {number}": text for number, text in enumerate(exercise.hints, 1)}
     rows = {"answer": exercise.right, "remember": exercise.remember}
     for number, (slip, wrong) in enumerate(exercise.slips.items(), 1):

@@ -104,11 +104,11 @@ def main(
     failed = 0
     for target in chosen:
         try:
-            made, points = source_notebook(target, seed, unaided=unaided)
+            notebook, points = source_notebook(target, seed, unaided=unaided)
             path = to / "source" / target.source.stem / f"{target.source.stem}.ipynb"
             (to / "source").mkdir(mode=0o700, exist_ok=True)  # the seed stands in there, too
             path.parent.mkdir(exist_ok=True)
-            path.write_text(text_of(made), encoding="utf-8", newline="\n")
+            path.write_text(text_of(notebook), encoding="utf-8", newline="\n")
             _generate(target.source.stem, to)
         except (BuildError, OSError) as error:
             failed += 1
@@ -169,14 +169,14 @@ def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
     from lesson_lib.checks.engine import exercises
     from lesson_lib.checks.short_answers import Number
 
-    made: list[NotebookNode] = []
+    unaided: list[NotebookNode] = []
     for cell in cells:
         if GUIDED.match(cell.source):
             continue
-        if not made:
+        if not unaided:
             cell.source = re.sub(r"<details><summary>中文摘要.*?</details>", SUMMARY, cell.source, flags=re.S)
-            told = r"\*\*How it works\.\*\*.*?(?=^The stars)"
-            cell.source = re.sub(told, lambda _: UNAIDED, cell.source, flags=re.S | re.M)
+            pattern = r"\*\*How it works\.\*\*.*?(?=^The stars)"
+            cell.source = re.sub(pattern, lambda _: UNAIDED, cell.source, flags=re.S | re.M)
             cell.source = re.sub(r" Your progress is kept.*?shows it\.", "", cell.source, flags=re.S)
         cell.source = re.sub(r" The check shows a model answer [^.]*\.", "", cell.source)
         cell.source = re.sub(
@@ -184,15 +184,15 @@ def _unaided(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
             "from lesson_lib.checks.exam import check, mine",
             cell.source,
         )
-        made.append(cell)
+        unaided.append(cell)
         if "import check, mine" in cell.source:
-            said = "your name in this class, as you log in; on the class server it may stay empty"
-            made.append(new_code_cell(f'student = ""  # {said}', id="whose"))
-        found = re.match(rf"{BEGIN}\n(\w+) = ", cell.source)
-        asked = exercises()[found[1]] if found else None
+            comment = "your name in this class, as you log in; on the class server it may stay empty"
+            unaided.append(new_code_cell(f'student = ""  # {comment}', id="whose"))
+        match = re.match(rf"{BEGIN}\n(\w+) = ", cell.source)
+        asked = exercises()[match[1]] if match else None
         if isinstance(asked, Number) and asked.second is not None:
-            made.insert(-1, new_code_cell(f'mine("{asked.name}", student)', id=f"mine-{asked.name}"))
-    return made
+            unaided.insert(-1, new_code_cell(f'mine("{asked.name}", student)', id=f"mine-{asked.name}"))
+    return unaided
 
 
 def _hidden_cell(name: str, points: int, seed: int, judge: str, *, unaided: bool) -> str:
@@ -200,12 +200,12 @@ def _hidden_cell(name: str, points: int, seed: int, judge: str, *, unaided: bool
     notebook's."""
     token = hashlib.sha256(f"{seed} {name}".encode()).hexdigest()[:16]
     given = f"answer, {name!r}, {points}, {seed}" + f", {STUDENT}, said" * unaided
-    said = ", 'said': builtins.globals().get('student')" * unaided
+    student = ", 'said': builtins.globals().get('student')" * unaided
     text = f"{judge}\n\nverdict = Verdict(graded({given}) | {{'token': '{token}'}})\n"
     text = text.replace("\\", "\\\\").replace("'''", "\\'\\'\\'")
     return (
         f"import builtins\n\n(lambda own: builtins.exec(builtins.compile('''\n{text}''', '<hidden>', 'exec'),"
-        f" own) or own['verdict'])(\n    {{'__name__': 'hidden', 'answer': {name}{said}}}\n)"
+        f" own) or own['verdict'])(\n    {{'__name__': 'hidden', 'answer': {name}{student}}}\n)"
     )
 
 
@@ -233,9 +233,9 @@ def _generate(name: str, to: Path) -> None:
     from traitlets.log import get_logger
 
     config = PyFileConfigLoader(CONFIG.name, path=str(to)).load_config()
-    said: list[str] = []
+    messages: list[str] = []
     handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     log = get_logger()
     quiet, log.propagate = log.propagate, False
     log.addHandler(handler)
@@ -243,14 +243,14 @@ def _generate(name: str, to: Path) -> None:
         course = CourseDirectory(config=config, root=str(to), assignment_id=name)
         GenerateAssignment(coursedir=course, config=config, force=True).start()
     except Exception as error:
-        told = " ".join(text.strip().splitlines()[-1] for text in said if text.strip()) or str(error)
-        changed = re.search(r"Cannot add or remove cells[^\n]*", told)
+        problem = " ".join(text.strip().splitlines()[-1] for text in messages if text.strip()) or str(error)
+        changed = re.search(r"Cannot add or remove cells[^\n]*", problem)
         if changed:
-            told = (
+            problem = (
                 f"{changed[0]}. Cells were added or removed since students handed in; make it in another"
                 " folder (--to), or put the old exercises back"
             )
-        raise BuildError(told) from None
+        raise BuildError(problem) from None
     finally:
         log.removeHandler(handler)
         log.propagate = quiet
@@ -272,9 +272,9 @@ def judged(cell: NotebookNode) -> None:
     Nothing else that the cell printed stays, nor a traceback. A verdict without the cell's own token is none.
     """
     token = re.search(r"'token': '(\w{16})'", cell.source)
-    found = [o.data[MIME] for o in cell.outputs if MIME in o.get("data", {})]
-    found = [v for v in found if token and v.get("token") == token[1]]
-    verdict = {k: v for k, v in found[0].items() if k != "token"} if found else _no_verdict(cell)
+    verdicts = [o.data[MIME] for o in cell.outputs if MIME in o.get("data", {})]
+    verdicts = [v for v in verdicts if token and v.get("token") == token[1]]
+    verdict = {k: v for k, v in verdicts[0].items() if k != "token"} if verdicts else _no_verdict(cell)
     verdict["diagnosis"] = _safe(str(verdict["diagnosis"]), secrets_of([cell]))
     earned = f"{verdict['points']:g} of {verdict['of']:g} points"
     head = f"{verdict['exercise']}: {earned}" + (f", {verdict['steps']} right" if verdict["steps"] else "")
@@ -302,8 +302,8 @@ def rubric_beside(cell: NotebookNode) -> None:
     from lesson_lib.checks.engine import exercises
 
     exercise = exercises()[cell.metadata.nbgrader.grade_id.removeprefix("check-")]
-    said = "".join(output.get("text", "") + str(output.get("data", "")) for output in cell.outputs)
-    if "model answer" not in said:
+    shown = "".join(output.get("text", "") + str(output.get("data", "")) for output in cell.outputs)
+    if "model answer" not in shown:
         points = [f"{number}. {point}" for number, point in enumerate(exercise.rubric, 1)]
         text = "\n".join([f"model answer: {exercise.text}", *points])
         cell.outputs.append(new_output("display_data", data={"text/plain": text}))
@@ -317,15 +317,15 @@ def _no_verdict(cell: NotebookNode) -> dict[str, Any]:
     unknown = re.search(r"name '(\w+)' is not defined", text)
     sure = True
     if unknown:
-        said = (
+        diagnosis = (
             f"nothing is called {unknown[1]} here: the cell that defines it is missing, or ends in an error"
         )
     elif kind in ("CellTimeoutError", "KeyboardInterrupt"):
-        said = "no answer in time: something here never ends"
+        diagnosis = "no answer in time: something here never ends"
     else:
-        said, sure = f"this could not be judged ({kind or 'no result'})", False
+        diagnosis, sure = f"this could not be judged ({kind or 'no result'})", False
     verdict = {"exercise": given["grade_id"].removeprefix("check-"), "points": 0.0, "of": given["points"]}
-    return verdict | {"steps": "", "diagnosis": said, "sure": sure}
+    return verdict | {"steps": "", "diagnosis": diagnosis, "sure": sure}
 
 
 def feedback(notebook: NotebookNode) -> None:
@@ -340,16 +340,16 @@ def feedback(notebook: NotebookNode) -> None:
     for cell in code:
         graded = BEGIN_HIDDEN in cell.source
         cell.source = without_hidden(cell.source)
-        kept = []
+        outputs = []
         for output in cell.outputs:
             if graded and MIME in output.get("data", {}):
                 data = {k: v for k, v in output.data.items() if k != MIME}
-                kept.append(new_output("display_data", data=data))
+                outputs.append(new_output("display_data", data=data))
             elif not graded and output.output_type == "error":
                 first = f"{output.ename}: {output.evalue}".splitlines()[0][:200]
                 text = f"This cell ends in {_safe(first, hidden)}\n"
-                kept.append(new_output("stream", name="stdout", text=text))
-        cell.outputs = kept
+                outputs.append(new_output("stream", name="stdout", text=text))
+        cell.outputs = outputs
 
 
 def held_back(waits: Sequence[str]) -> str:
@@ -364,14 +364,14 @@ def held_back(waits: Sequence[str]) -> str:
 
 def secrets_of(cells: Sequence[NotebookNode]) -> set[str]:
     """What must not be told: the lines of the cells' hidden tests, their seeds and tokens."""
-    found: set[str] = set()
+    secrets: set[str] = set()
     for cell in cells:
         hidden = cell.source[cell.source.find(BEGIN_HIDDEN) :] if BEGIN_HIDDEN in cell.source else ""
         lines = (line.strip() for line in hidden.splitlines())
-        found |= {line for line in lines if len(line) >= 12 and not line.startswith(("import ", "from "))}
-        found |= set(re.findall(r"graded\(answer, '\w+', \d+, (\d{4,})", hidden))
-        found |= set(re.findall(r"'token': '(\w{16})'", hidden))
-    return found
+        secrets |= {line for line in lines if len(line) >= 12 and not line.startswith(("import ", "from "))}
+        secrets |= set(re.findall(r"graded\(answer, '\w+', \d+, (\d{4,})", hidden))
+        secrets |= set(re.findall(r"'token': '(\w{16})'", hidden))
+    return secrets
 
 
 def _safe(text: str, hidden: set[str]) -> str:

@@ -131,11 +131,11 @@ def differences(target: Target) -> Iterator[str]:
         return
     raw = target.path.read_text(encoding="utf-8")
     try:
-        found = nbformat.reads(raw, as_version=4)
+        notebook = nbformat.reads(raw, as_version=4)
     except Exception as error:
         yield f"it is no notebook ({type(error).__name__})"
         return
-    pairs = list(zip(found.cells, wanted.cells, strict=False))
+    pairs = list(zip(notebook.cells, wanted.cells, strict=False))
     for number, (have, want) in enumerate(pairs, 1):
         for what in ("cell_type", "source", "id", "metadata"):
             if have.get(what) != want[what]:
@@ -144,17 +144,17 @@ def differences(target: Target) -> Iterator[str]:
                     f" ({want.source.strip().splitlines()[0][:60]!r})"
                 )
                 return
-    if len(found.cells) != len(wanted.cells):
-        yield f"it has {len(found.cells)} cells, its source {len(wanted.cells)}"
+    if len(notebook.cells) != len(wanted.cells):
+        yield f"it has {len(notebook.cells)} cells, its source {len(wanted.cells)}"
         return
-    for number, cell in enumerate((c for c in found.cells if c.cell_type == "code"), 1):
+    for number, cell in enumerate((c for c in notebook.cells if c.cell_type == "code"), 1):
         if cell.execution_count != number:
             yield f"code cell {number} has the execution count {cell.execution_count}"
         if not cell.outputs and speaks(cell.source):
             yield f"code cell {number} has no stored output, although it prints or shows something"
         cell.outputs = normal_outputs(cell.outputs, number)
-    found.metadata = nbformat.from_dict(METADATA)
-    if text_of(found) != raw:
+    notebook.metadata = nbformat.from_dict(METADATA)
+    if text_of(notebook) != raw:
         yield "it is not in the normal form"
     yield from (f"an output links to {where}: no such cell" for where in _lost(raw, target.path.parent))
 
@@ -164,10 +164,10 @@ def _lost(raw: str, folder: Path) -> Iterator[str]:
     links = sorted(set(re.findall(r'href=\\?"([^"#\\]+\.ipynb)#cell-id=([^"\\]+)', raw)))
     for page in dict.fromkeys(page for page, _ in links):
         try:
-            there = (folder / page).read_text(encoding="utf-8")
+            content = (folder / page).read_text(encoding="utf-8")
         except OSError:
-            there = ""
-        yield from (f"{page}#{cell}" for of, cell in links if of == page and f'"id": "{cell}"' not in there)
+            content = ""
+        yield from (f"{page}#{cell}" for of, cell in links if of == page and f'"id": "{cell}"' not in content)
 
 
 def speaks(source: str) -> bool:

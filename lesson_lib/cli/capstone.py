@@ -24,9 +24,9 @@ def main(file: Path | None = None, *, only: int | None = None, trains: bool = Tr
     path = lab.ROOT / "work" / judge.FILE if file is None else file
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = judge.begin(path)
+        message = judge.begin(path)
         if not path.exists():
-            print(made)
+            print(message)
             return 1
         shown = path if file else path.relative_to(lab.ROOT)
         print(f"{shown} is made. Open it in an editor and write stage 1; this judges it: {_judges(1, file)}")

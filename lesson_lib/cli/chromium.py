@@ -5,7 +5,7 @@ import shutil
 import sys
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PLACES = (
+PATHS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     r"C:\Program Files\Google\Chrome\Application\chrome.exe",
 )
@@ -23,7 +23,7 @@ FLAGS = [
 def find() -> str | None:
     """The path of the browser, or None."""
     named = next((path for name in NAMES if (path := shutil.which(name))), None)
-    return named or next((place for place in PLACES if os.path.exists(place)), None)
+    return named or next((path for path in PATHS if os.path.exists(path)), None)
 
 
 if __name__ == "__main__":

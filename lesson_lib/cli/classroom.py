@@ -124,13 +124,13 @@ def unreachable(data: Path) -> str:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
     except OSError as error:
         reason = str(error)
-    places = [Path(sys.base_prefix).resolve(), Path(sys.prefix), ROOT, data / "original"]
-    folder = closed_folder(places)
+    paths = [Path(sys.base_prefix).resolve(), Path(sys.prefix), ROOT, data / "original"]
+    folder = closed_folder(paths)
     if folder is None:
         return f"The students' accounts cannot run {sys.executable}: {reason}"
-    place = next(place for place in places if place.is_relative_to(folder))
+    path = next(path for path in paths if path.is_relative_to(folder))
     return (
-        f"The students' accounts cannot reach {place}: the folder {folder} is closed to them. Open the way"
+        f"The students' accounts cannot reach {path}: the folder {folder} is closed to them. Open the way"
         f" (chmod o+x {folder}), or move what lies below it to where everybody may go, such as /opt or /srv,"
         f" and install again ({REPAIR})."
     )
@@ -270,15 +270,15 @@ class Hub:
             signal.signal(number, signal.default_int_handler)
         signal.signal(signal.SIGUSR1, self._restart)
         signal.signal(signal.SIGHUP, lambda *_: None)  # a terminal that is closed does not end the class
-        deaths, told = 0, False
+        deaths, announced = 0, False
         try:
             while True:
                 began = time.monotonic()
                 start = self._start()
-                if not told:
-                    told = self._tell(password)
+                if not announced:
+                    announced = self._tell(password)
                 status = self.process.wait()
-                if status == REFUSED or not told:
+                if status == REFUSED or not announced:
                     print(_last_words(self.data / "hub" / "hub.log", start))
                     return 1
                 if self.again:
@@ -460,9 +460,9 @@ def _last_words(log: Path, start: int, lines: int = 15) -> str:
     """What the hub said when it was refused, else the end of what it said since `start`."""
     with open(log, "rb") as file:
         file.seek(start)
-        said = file.read().decode(errors="replace").splitlines()
-    refused = [line.removeprefix("Refused: ") for line in said if line.startswith("Refused: ")]
-    return refused[-1] if refused else "\n".join([f"The hub ended; the end of {log}:", *said[-lines:]])
+        output = file.read().decode(errors="replace").splitlines()
+    refused = [line.removeprefix("Refused: ") for line in output if line.startswith("Refused: ")]
+    return refused[-1] if refused else "\n".join([f"The hub ended; the end of {log}:", *output[-lines:]])
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -58,32 +58,32 @@ def main(names: Sequence[str] = (), *, homes: Path, to: Path) -> int:
 def _collect(name: str, release: Path, homes: Path, to: Path) -> None:
     """Take one assignment in, of everybody who has begun it, and say so in one line for each kind."""
     untouched = digest(release.read_bytes())
-    found: dict[str, list[str]] = {}
+    students: dict[str, list[str]] = {}
     for home in sorted(path for path in homes.iterdir() if path.is_dir() and not path.is_symlink()):
         try:
             content, when = _read(home, f"{name}.ipynb")
         except FileNotFoundError:
-            found.setdefault("nothing there", []).append(home.name)
+            students.setdefault("nothing there", []).append(home.name)
             continue
         except OSError as error:
-            found.setdefault(f"not taken ({error.strerror or error})", []).append(home.name)
+            students.setdefault(f"not taken ({error.strerror or error})", []).append(home.name)
             continue
         if digest(content) == untouched:
-            found.setdefault("not begun", []).append(home.name)
+            students.setdefault("not begun", []).append(home.name)
             continue
         folder = to / "submitted" / home.name / name
-        said = f"{when:%Y-%m-%d %H:%M:%S} UTC\n"  # as nbgrader reads it
+        timestamp = f"{when:%Y-%m-%d %H:%M:%S} UTC\n"  # as nbgrader reads it
         stamp, copy = folder / "timestamp.txt", folder / f"{name}.ipynb"
         if copy.exists() and copy.read_bytes() == content:
-            found.setdefault("as before", []).append(home.name)
+            students.setdefault("as before", []).append(home.name)
             continue
-        found.setdefault("newer than before" if copy.exists() else "collected", []).append(home.name)
+        students.setdefault("newer than before" if copy.exists() else "collected", []).append(home.name)
         (to / "submitted").mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(content)
-        stamp.write_text(said, encoding="utf-8")
-    told = [f"{kind}: {len(who)} ({', '.join(who)})" for kind, who in found.items()]
-    print(f"{name}: " + ("; ".join(told) or "nobody has a home yet"))
+        stamp.write_text(timestamp, encoding="utf-8")
+    counts = [f"{kind}: {len(who)} ({', '.join(who)})" for kind, who in students.items()]
+    print(f"{name}: " + ("; ".join(counts) or "nobody has a home yet"))
 
 
 def _read(home: Path, name: str) -> tuple[bytes, datetime]:

@@ -56,11 +56,11 @@ def packages(root: Path = ROOT) -> Finding:
         line.partition("==") for line in lines if "==" in line and not line.startswith("#")
     ):
         try:
-            found = metadata.version(name)
+            installed = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found = "none"
-        if found.split("+")[0] != wanted.strip():
-            wrong.append(f"{name} {found} in place of {wanted.strip()}")
+            installed = "none"
+        if installed.split("+")[0] != wanted.strip():
+            wrong.append(f"{name} {installed} in place of {wanted.strip()}")
     if wrong:
         return Finding(
             False, "packages: " + ", ".join(wrong), "make setup (or: pip install -r requirements.txt)"
@@ -108,19 +108,21 @@ def disk() -> Finding:
 def home() -> Finding:
     """Can progress and trained weights be kept?"""
     try:
-        from lesson_lib.device import home as folder
+        from lesson_lib.device import home as home_folder
 
-        place = folder()
-        there = next(path for path in (place, *place.parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise PermissionError(f"{there} is not a folder that you can write to")
+        folder = home_folder()
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
+            raise PermissionError(f"{existing} is not a folder that you can write to")
     except Exception as error:
         return Finding(
             False, f"progress cannot be kept: {error}", "set LESSON_HOME to a folder that you can write to"
         )
     if os.environ.get("LESSON_HOME"):
         return Finding(True, "progress is kept in the folder that LESSON_HOME names")
-    shown = f"~/{place.relative_to(Path.home()).as_posix()}" if place.is_relative_to(Path.home()) else place
+    shown = (
+        f"~/{folder.relative_to(Path.home()).as_posix()}" if folder.is_relative_to(Path.home()) else folder
+    )
     return Finding(True, f"progress is kept in {shown}")
 
 

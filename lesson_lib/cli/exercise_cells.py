@@ -36,8 +36,8 @@ def written_out(text: str, *, part: bool = False) -> str:
     heads: list[str] = []
     first = CARD.search(text)
 
-    def cells(found: re.Match) -> str:
-        place, name, words = found.groups()
+    def cells(match: re.Match) -> str:
+        kind, name, words = match.groups()
         if name not in exercises():
             raise KeyError(
                 f'no exercise is called "{name}"; the tag of a card names one of lesson_lib.checks'
@@ -50,10 +50,10 @@ def written_out(text: str, *, part: bool = False) -> str:
             heads.append(name)
             stars = f"`{'★' * exercise.stars} · {exercise.minutes} min · {exercise.why}`"
             lines = [f"# ## {len(heads)} · {exercise.title}", "#", f"# {stars}", "#", *lines]
-        if place == "exercise" and isinstance(exercise, Choice):
+        if kind == "exercise" and isinstance(exercise, Choice):
             lines += ["#", *(f"# - {letter}) {option}" for letter, option in exercise.options.items())]
         card = "\n".join(["# %% [markdown]", *lines])
-        below = _below(exercise, first=found.start() == first.start()) if place == "exercise" else []
+        below = _below(exercise, first=match.start() == first.start()) if kind == "exercise" else []
         return "\n\n".join([card, *below]) + "\n"
 
     return CARD.sub(cells, text)

@@ -13,7 +13,7 @@ from lesson_lib.cli.slides import SlidesError, copy_assets
 from lesson_lib.cli.slides.text import Words
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = ("room", "assessment")  # folders beside the instructor's guides
+FOLDERS = ("room", "assessment")  # folders beside the instructor's guides
 ROOM = ("worksheet", "exit_tickets", "cards", "away")  # what a session needs
 PATIENCE_S = 120
 STYLE = """
@@ -64,7 +64,7 @@ def main(names: Sequence[str] = (), *, to: Path = Path("build/handouts")) -> int
 def known() -> dict[str, Path]:
     """The pages that can be printed, by their names."""
     folder = ROOT / "notebooks" / "instructor"
-    return {path.stem: path for place in PLACES for path in sorted((folder / place).glob("*.md"))}
+    return {path.stem: path for name in FOLDERS for path in sorted((folder / name).glob("*.md"))}
 
 
 def read(name: str) -> str:
@@ -97,12 +97,12 @@ def printed(written: Path) -> int:
     words = [browser, "--headless", *chromium.FLAGS, "--no-pdf-header-footer", f"--print-to-pdf={goal}"]
     try:
         done = subprocess.run([*words, written.as_uri()], capture_output=True, text=True, timeout=PATIENCE_S)
-        said = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
+        reason = str(error)
     if not goal.exists():
         print(
-            f"No PDF: {browser} did not print it ({said[:200]}). Open that page in a browser, and print it."
+            f"No PDF: {browser} did not print it ({reason[:200]}). Open that page in a browser, and print it."
         )
         return 1
     print(goal)

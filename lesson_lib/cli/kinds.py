@@ -35,8 +35,8 @@ def kind_of(name: str) -> Kind:
 
 def number_of(name: str) -> str:
     """The number at the start of a name, with the letter of a part: 02a, 03; '' where there is none."""
-    found = re.match(r"(?:.*/)?(\d\d[a-z]?)_", name)
-    return found[1] if found else ""
+    match = re.match(r"(?:.*/)?(\d\d[a-z]?)_", name)
+    return match[1] if match else ""
 
 
 def chapter_of(name: str) -> str:
@@ -65,6 +65,6 @@ def ordered(names: Iterable[str]) -> list[str]:
 def built(root: Path, kinds: Iterable[Kind] = LEARNERS) -> list[str]:
     """The notebooks of these kinds that are built in a repository: 02_scoring, exercises/02_scoring ..."""
     folder = root / "notebooks"
-    places = [folder, *(folder / name for name in FOLDERS)]
-    names = [p.relative_to(folder).with_suffix("").as_posix() for f in places for p in f.glob("*.ipynb")]
+    folders = [folder, *(folder / name for name in FOLDERS)]
+    names = [p.relative_to(folder).with_suffix("").as_posix() for f in folders for p in f.glob("*.ipynb")]
     return [name for name in ordered(names) if kind_of(name) in kinds]

@@ -106,12 +106,12 @@ def blank(notebook: bytes) -> bytes:
 def set_aside(work: Path, name: str) -> bool:
     """Move a copy to work/old/; False where that cannot be, or something stands there: the copy
     stays."""
-    place = work / ASIDE / name
+    target = work / ASIDE / name
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(place):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(target):
             return False
-        os.replace(work / name, place)
+        os.replace(work / name, target)
     except OSError:
         return False
     return True
@@ -292,7 +292,7 @@ def _version(notebook: Path) -> str:
 
 def _record(work: Path) -> dict[str, str]:
     try:
-        found = json.loads((work / RECORD).read_text(encoding="utf-8"))
+        record = json.loads((work / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # none yet, or damaged: the copies count as made today
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}

@@ -27,8 +27,8 @@ def main(folder: Path, *, text: str | None = None, length: int = 20, ignore: Seq
         print(described(model, name=folder.resolve().name))
         if text is not None:
             numbers = model.numbers(text)
-            made = generate(model, numbers.to(next(model.parameters()).device), length)
-            print(f"\n{text}|{model.text.decode(made.tolist())}")
+            generated = generate(model, numbers.to(next(model.parameters()).device), length)
+            print(f"\n{text}|{model.text.decode(generated.tolist())}")
     except UnknownFields as error:
         print(f"{error.said}, add --ignore {shlex.join(error.names)}", file=sys.stderr)
         return 1

@@ -90,18 +90,18 @@ def main(number: str, name: str, *, root: Path = ROOT) -> int:
     if any(f"## {name}_first" in page.read_text("utf-8") for page in folder.parent.glob("*/questions/*.md")):
         print(f"a question is called {name}_first already; take another NAME")
         return 1
-    places = {"NAME": name, "STEM": stem, "TITLE": name.replace("_", " "), "CHAPTER": chapter.name}
-    places |= {"LAST": last, "NUMBER": number}
+    fields = {"NAME": name, "STEM": stem, "TITLE": name.replace("_", " "), "CHAPTER": chapter.name}
+    fields |= {"LAST": last, "NUMBER": number}
 
     def put(text: str) -> str:
-        return re.sub("|".join(places), lambda found: places[found[0]], text)
+        return re.sub("|".join(fields), lambda match: fields[match[0]], text)
 
-    made = {
+    files = {
         root / "notebooks" / "source" / f"{stem}.py": put(SOURCE),
         folder / "questions" / f"{stem}.md": put(WORDS),
         folder / "questions" / f"{stem}.py": put(CODE),
     }
-    for path, text in made.items():
+    for path, text in files.items():
         path.write_text(text, encoding="utf-8", newline="\n")
         print(f"made: {path.relative_to(root)}")
     table = root / "course.toml"

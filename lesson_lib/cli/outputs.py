@@ -15,7 +15,7 @@ TILE = 12  # pixels: about a digit of a picture's labels
 
 def normal_outputs(outputs: Sequence[NotebookNode], count: int) -> list[NotebookNode]:
     """The outputs as they are stored: streams of one name joined, no widget views, no paths in tracebacks."""
-    made: list[NotebookNode] = []
+    normal: list[NotebookNode] = []
     streams: dict[str, NotebookNode] = {}
     for output in outputs:
         output = nbformat.from_dict(dict(output))
@@ -30,24 +30,24 @@ def normal_outputs(outputs: Sequence[NotebookNode], count: int) -> list[Notebook
             output.data = {mime: value for mime, value in sorted(output.data.items()) if mime != WIDGET}
             if output.output_type == "execute_result":
                 output.execution_count = count
-        made.append(output)
-    return made
+        normal.append(output)
+    return normal
 
 
 def seen_by_nbval(outputs: Sequence[NotebookNode]) -> dict[str, list]:
     """What nbval compares of a cell's outputs: every text by its kind; no pictures, metadata or counts."""
-    seen = defaultdict(list)
+    texts = defaultdict(list)
     for output in outputs:
         if output.output_type == "stream":
-            seen[output.name].append(output.text)
+            texts[output.name].append(output.text)
         elif output.output_type == "error":
-            seen["ename"].append(output.ename)
-            seen["evalue"].append(output.evalue)
+            texts["ename"].append(output.ename)
+            texts["evalue"].append(output.evalue)
         else:
             for mime, value in output.data.items():
                 if mime not in ("image/png", "image/jpeg", WIDGET):
-                    seen[mime].append(value)
-    return dict(seen)
+                    texts[mime].append(value)
+    return dict(texts)
 
 
 def may_keep(stored: Sequence[NotebookNode], new: Sequence[NotebookNode], *, ignored: bool = False) -> bool:

@@ -26,13 +26,15 @@ PLAIN = (
 ).format
 
 
-def python_problem(version, found=()):
-    """A sentence for a Python that is too old or too new, else None. `found`: names of other Pythons that
+def python_problem(version, others=()):
+    """A sentence for a Python that is too old or too new, else None. `others`: names of other Pythons that
     would do."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
         return None
     repair = (
-        "make lab PYTHON=%s" % found[0] if found else "install Python 3.14, then: make lab PYTHON=python3.14"
+        "make lab PYTHON=%s" % others[0]
+        if others
+        else "install Python 3.14, then: make lab PYTHON=python3.14"
     )
     return "This is Python %d.%d, and the course needs %d.%d to %d.%d: %s" % (
         tuple(version[:2]) + OLDEST + NEWEST + (repair,)
@@ -97,9 +99,9 @@ def cpu_index(free):
     print(SELECTOR)
     while True:
         command = input("> ").strip()
-        found = address(command)
-        if found or not command:
-            return found or ""
+        index = address(command)
+        if index or not command:
+            return index or ""
         print("That names no --index-url and address; paste the whole command, or press Enter alone.")
 
 
@@ -107,8 +109,8 @@ def address(command):
     """The address behind --index-url in a command of the selector's, else None."""
     from re import search
 
-    found = search("index-url[ =]+[\"']?(https?://[^\\s\"']+)", command)
-    return found.group(1) if found else None
+    match = search("index-url[ =]+[\"']?(https?://[^\\s\"']+)", command)
+    return match.group(1) if match else None
 
 
 def nvidia():
@@ -210,8 +212,8 @@ def main(arguments):
     step, wanted = (list(arguments) + ["", ""])[:2]
     if step == "install":
         return pip(os.path.basename(wanted), "-r", wanted)
-    found = other_pythons() if sys.version_info >= (3, 3) else ()
-    problem = python_problem(sys.version_info, found)
+    others = other_pythons() if sys.version_info >= (3, 3) else ()
+    problem = python_problem(sys.version_info, others)
     if problem is None:
         import platform
 

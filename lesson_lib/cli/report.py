@@ -93,7 +93,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def main(folder: Path, *, to: Path | None = None) -> int:
     """Write the page of all exports in a folder; 0, or 1 after a sentence."""
     try:
-        learners, said = read(folder)
+        learners, problems = read(folder)
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -103,7 +103,7 @@ def main(folder: Path, *, to: Path | None = None) -> int:
     except OSError as error:
         print(f"{to} cannot be written ({error.strerror}); choose another file with --to", file=sys.stderr)
         return 1
-    for sentence in said:
+    for sentence in problems:
         print(sentence)
     print(f"{len(learners)} learners: {to}")
     return 0
@@ -114,20 +114,20 @@ def read(folder: Path) -> tuple[list[Learner], list[str]]:
     none. Raises ValueError where there is no export."""
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; give the one in which the files of export_progress() lie")
-    learners, said, others = [], [], 0
+    learners, problems, others = [], [], 0
     for path in sorted(folder.rglob("*.csv")):
         try:
             learner = _learner(path, len(learners) + 1)
         except OldExport as old:
-            said.append(f"{path.name} is left out: {old}")
+            problems.append(f"{path.name} is left out: {old}")
         except (ValueError, csv.Error, OSError):
             others += 1  # not ours, as any folder may hold some
         else:
             learners.append(learner)
     if not learners:
-        told = f": {said[0]}" if said else ""
-        raise ValueError(f"{folder} holds no file of this course's export_progress(){told}")
-    return learners, said + ([f"{others} other CSV files are left out"] if others else [])
+        reason = f": {problems[0]}" if problems else ""
+        raise ValueError(f"{folder} holds no file of this course's export_progress(){reason}")
+    return learners, problems + ([f"{others} other CSV files are left out"] if others else [])
 
 
 def _learner(path: Path, number: int) -> Learner:
@@ -140,10 +140,10 @@ def _learner(path: Path, number: int) -> Learner:
             raise OldExport("an older course made it; ask for a new export_progress()")
         if set(rows.fieldnames or ()) != set(HEADER):
             raise ValueError("no file of export_progress()")
-        found = [{key: value or "" for key, value in row.items() if key} for row in rows]
-    named = next((row["name"] for row in found if row["name"]), "")
+        entries = [{key: value or "" for key, value in row.items() if key} for row in rows]
+    named = next((row["name"] for row in entries if row["name"]), "")
     learner = Learner(named or f"learner {number}")
-    for row in found:
+    for row in entries:
         exercise = exercises().get(row["exercise"])
         if exercise is not None:  # an older or a newer course has others
             learner.rows[exercise.name] = _row(row, exercise)
@@ -162,7 +162,7 @@ def _row(row: dict[str, str], exercise: Exercise) -> Row:
 
 def lines(learners: Sequence[Learner]) -> list[Line]:
     """A line for each exercise that anybody has tried, in the course's order."""
-    made = []
+    result = []
     for notebook, asked in lessons().items():
         for exercise in asked:
             rows = [learner.rows[exercise.name] for learner in learners if exercise.name in learner.rows]
@@ -171,58 +171,60 @@ def lines(learners: Sequence[Learner]) -> list[Line]:
             tried = sum(row.state != "open" for row in rows)
             slip, many = met.most_common(1)[0] if met else ("", 0)
             sure = sum(row.sure and row.state == "failed" for row in rows)
-            seen = states["seen"]
+            solution_seen = states["seen"]
             hints = sum(row.hints > 0 for row in rows)
             if tried:
                 first = states["first"]
-                made.append(Line(exercise, notebook, states, tried, first, hints, seen, slip, many, sure))
-    return made
+                result.append(
+                    Line(exercise, notebook, states, tried, first, hints, solution_seen, slip, many, sure)
+                )
+    return result
 
 
 def parts(learners: Sequence[Learner]) -> list[Part]:
     """Who has begun and who has finished each notebook that anybody has begun."""
-    made = []
+    result = []
     for notebook, asked in lessons().items():
         done = [
             [name.rows[e.name].state != "open" for e in asked if e.name in name.rows] for name in learners
         ]
         begun = sum(any(states) for states in done)
         if begun:
-            made.append(Part(notebook, begun, sum(bool(states) and all(states) for states in done)))
-    return made
+            result.append(Part(notebook, begun, sum(bool(states) and all(states) for states in done)))
+    return result
 
 
-def to_treat(found: Sequence[Line]) -> list[Line]:
+def to_treat(every: Sequence[Line]) -> list[Line]:
     """What to begin the next session with: what most learners missed at first, if enough have tried."""
-    able = [line for line in found if line.tried >= ENOUGH and line.rate is not None and line.rate <= 0.7]
+    able = [line for line in every if line.tried >= ENOUGH and line.rate is not None and line.rate <= 0.7]
     return sorted(able, key=lambda line: (line.rate, -line.named))[:TREAT]
 
 
 def guide_of(notebook: str, root: Path = ROOT) -> Path | None:
     """The instructor's file of a notebook's chapter."""
-    found = sorted((root / "notebooks" / "instructor").glob(f"{kinds.chapter_of(notebook) or 'none'}_*.md"))
-    return found[0] if found else None
+    guides = sorted((root / "notebooks" / "instructor").glob(f"{kinds.chapter_of(notebook) or 'none'}_*.md"))
+    return guides[0] if guides else None
 
 
 def page(learners: Sequence[Learner], *, folder: Path) -> str:
     """The page; links lead from `folder` to the guide."""
     import jinja2
 
-    found = lines(learners)
+    every = lines(learners)
     links = {}
-    for line in found:
+    for line in every:
         guide = guide_of(line.notebook)
         links[line.notebook] = os.path.relpath(guide, folder.resolve()) + "#misconceptions" if guide else ""
     chapters: dict[str, list[Line]] = {}
-    for line in found:
+    for line in every:
         chapters.setdefault(kinds.chapter_of(line.notebook) or line.notebook, []).append(line)
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
-    made.filters["plain"] = lambda text: re.sub(r"[`*]", "", text)
-    return made.get_template("report.html").render(
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
+    environment.filters["plain"] = lambda text: re.sub(r"[`*]", "", text)
+    return environment.get_template("report.html").render(
         learners=learners,
-        lines=found,
+        lines=every,
         parts=parts(learners),
-        treat=to_treat(found),
+        treat=to_treat(every),
         chapters=chapters,
         links=links,
         signs=SIGNS,

@@ -34,32 +34,32 @@ def read(root: Path = ROOT) -> dict[str, Question]:
 
 def parsed(text: str) -> dict[str, Question]:
     """The questions that a page holds: headings "## PART", below them "### NAME · after SECTION"."""
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for part, body in _under(text, "## "):
-        for heading, said in _under(body, "### "):
+        for heading, section in _under(body, "### "):
             name, _, after = heading.partition(" · after ")
-            if not re.fullmatch(r"[a-z][a-z_0-9]*", name) or not after or name in found:
+            if not re.fullmatch(r"[a-z][a-z_0-9]*", name) or not after or name in questions:
                 raise ValueError(f"{heading!r} is no heading of a question: a new name · after a section")
-            first, again, second = said.partition("**Again.**")
+            first, again, second = section.partition("**Again.**")
             other = _question(f"{name}, again", part, after, second, None) if again else None
-            found[name] = _question(name, part, after, first, other)
-    return found
+            questions[name] = _question(name, part, after, first, other)
+    return questions
 
 
 def _question(name: str, part: str, after: str, text: str, again: Question | None) -> Question:
     asked = text.partition("\n- a)")[0].strip()
     rows = re.findall(r"^- ([a-d])\) (.+?)(?: \*((?:[^*]|\*\*)+)\*)?$", text, flags=re.M)
-    told = re.search(r"^\*\*Right:\*\* ([a-d])\. (.+?)(?=\n\n|\Z)", text, flags=re.M | re.S)
+    right = re.search(r"^\*\*Right:\*\* ([a-d])\. (.+?)(?=\n\n|\Z)", text, flags=re.M | re.S)
     run = re.search(r"^\*\*Run:\*\* `(.+)`$", text, flags=re.M)
     options, wrong = ({row[0]: row[i] for row in rows if row[i]} for i in (1, 2))
-    if not asked or told is None or list(options) != list("abcd"[: len(options)]) or len(options) < 2:
+    if not asked or right is None or list(options) != list("abcd"[: len(options)]) or len(options) < 2:
         raise ValueError(f"{name}: a question needs a text, options a), b) ... and a line **Right:** a. Why")
-    if set(options) - set(wrong) != {told[1]}:
+    if set(options) - set(wrong) != {right[1]}:
         raise ValueError(
             f"{name}: each wrong option says in italics what is behind it, the right one nothing"
         )
-    because = " ".join(told[2].split())
-    return Question(name, part, after, asked, options, wrong, told[1], because, run[1] if run else "", again)
+    because = " ".join(right[2].split())
+    return Question(name, part, after, asked, options, wrong, right[1], because, run[1] if run else "", again)
 
 
 def _under(text: str, mark: str) -> list[tuple[str, str]]:

@@ -53,18 +53,18 @@ def targets(
     Raises BuildError for a name that fits nothing.
     """
     folder = root / "notebooks"
-    found = {p.stem: p for p in (folder / "source").glob("*.py")}
-    found |= {f"evidence/{p.stem}": p for p in (folder / "source" / "evidence").glob("*.py")}
+    sources = {p.stem: p for p in (folder / "source").glob("*.py")}
+    sources |= {f"evidence/{p.stem}": p for p in (folder / "source" / "evidence").glob("*.py")}
     for p in (folder / "source" / "exercises").glob("*.py"):  # each source gives two
-        found |= {f"exercises/{p.stem}": p, f"solutions/{p.stem}": p}
-    every = [name for name in kinds.ordered(found) if kinds.kind_of(name) in among]
+        sources |= {f"exercises/{p.stem}": p, f"solutions/{p.stem}": p}
+    every = [name for name in kinds.ordered(sources) if kinds.kind_of(name) in among]
     chosen: list[str] = []
     for name in names:
         fits = kinds.fitting(name, every)
         if not fits:
             raise BuildError(f"no notebook is called {name!r}; there are {', '.join(every) or 'none'}")
         chosen += [fit for fit in fits if fit not in chosen]
-    return [Target(name, found[name], folder / f"{name}.ipynb") for name in (chosen if names else every)]
+    return [Target(name, sources[name], folder / f"{name}.ipynb") for name in (chosen if names else every)]
 
 
 def split_exercise(text: str, *, solved: bool) -> str:
@@ -79,7 +79,7 @@ def split_exercise(text: str, *, solved: bool) -> str:
     >>> split_exercise(source, solved=False)
     'def f(x):\\n    return None\\n'
     """  # noqa: E501
-    kept, inside = [], False
+    lines, inside = [], False
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         bare = line.strip()
         if bare in (BEGIN, END):
@@ -91,12 +91,12 @@ def split_exercise(text: str, *, solved: bool) -> str:
             inside = not inside
         elif bare.startswith(STUB):
             if not solved:
-                kept.append(line.replace(f"{STUB} ", "", 1).replace(STUB, "", 1))
+                lines.append(line.replace(f"{STUB} ", "", 1).replace(STUB, "", 1))
         elif solved or not inside:
-            kept.append(line)
+            lines.append(line)
     if inside:
         raise BuildError(f"{BEGIN!r} is never closed; add {END}")
-    return "".join(kept)
+    return "".join(lines)
 
 
 def read_source(target: Target, *, solved: bool | None = None) -> NotebookNode:
@@ -135,8 +135,8 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
     import jupytext
 
     cells = [c for c in jupytext.reads(text, fmt="py:percent").cells if c.source.strip()]
-    seen: Counter[str] = Counter()
-    made = []
+    counts: Counter[str] = Counter()
+    result = []
     for cell in cells:
         make = {"code": new_code_cell, "markdown": new_markdown_cell}.get(cell.cell_type)
         if make is None:
@@ -144,16 +144,16 @@ def cells_of(text: str, name: str) -> list[NotebookNode]:
                 f"{name} has a {cell.cell_type} cell; write code (# %%) or text (# %% [markdown])"
             )
         key = f"{cell.cell_type}\n{cell.source}"
-        number = hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:12]
-        seen[key] += 1
+        number = hashlib.sha256(f"{key}\n{counts[key]}".encode()).hexdigest()[:12]
+        counts[key] += 1
         tags = list(cell.metadata.get("tags", ()))
         metadata: dict = {"tags": tags} if tags else {}
         if PROOF in tags:
             metadata["jupyter"] = {"source_hidden": True}
-        made.append(make(source=cell.source, id=number, metadata=metadata))
-    if not made:
+        result.append(make(source=cell.source, id=number, metadata=metadata))
+    if not result:
         raise BuildError(f"{name} has no cells; a cell starts with a line '# %%'")
-    return made
+    return result
 
 
 def strays(root: Path = ROOT) -> list[str]:

@@ -23,13 +23,13 @@ LOG = ".server.log"  # in the student's home: what the student's server says
 
 @dataclass
 class Pulled:
-    """The names that a pull made (`copied`), brought up to date (`updated`), or put beside a changed copy
-    (`beside`); and of what the course no longer has, those that it moved to old/ (`aside`) or left,
-    since they were changed (`left`)."""
+    """The names that a pull copied, updated, or put beside a changed copy (`new_versions`);
+    of what the course no longer has, those that it moved to old/ (`aside`), or left since they were changed
+    (`left`)."""
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
-    beside: list[str] = field(default_factory=list)
+    new_versions: list[str] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ def pull(original: Path, work: Path) -> Pulled:
             content = blank((original / "notebooks" / name).read_bytes())
             newest = digest(content)
             copy, known = work / name, record.get(name, {})
-            if _place(content, copy):
+            if _write_new(content, copy):
                 done.copied.append(name)
             elif (mine := _digest_of(copy)) == newest:
                 pass
@@ -62,7 +62,7 @@ def pull(original: Path, work: Path) -> Pulled:
                 done.updated.append(name)
             else:
                 if known.get("seen") != newest:
-                    done.beside.append(_beside(content, copy).relative_to(work).as_posix())
+                    done.new_versions.append(_write_beside(content, copy).relative_to(work).as_posix())
                 record[name] = {**known, "seen": newest}
                 continue
             record[name] = {"made": newest, "seen": newest}
@@ -87,7 +87,7 @@ def hand_out(original: Path, work: Path) -> list[str]:
     for path in sorted((original / ASSIGNMENTS).glob("*.ipynb")):
         copy = work / ASSIGNMENTS / path.name
         copy.parent.mkdir(exist_ok=True)
-        if _place(path.read_bytes(), copy):
+        if _write_new(path.read_bytes(), copy):
             new.append(path.name)
     return new
 
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str]) -> None:
                 print(f"copies in {work}: {len(names)} {what}", flush=True)
         if given := hand_out(Path(original), work):
             print(f"assignments in {work / ASSIGNMENTS}: {', '.join(given)}", flush=True)
-        for name in done.beside:
+        for name in done.new_versions:
             print(f"copies in {work}: changed by the student, the new version is {name}", flush=True)
         for name in done.left:
             print(f"copies in {work}: changed by the student, no longer in the course: {name}", flush=True)
@@ -150,7 +150,7 @@ def _digest_of(copy: Path) -> str | None:
         return None
 
 
-def _place(content: bytes, path: Path) -> bool:
+def _write_new(content: bytes, path: Path) -> bool:
     """True where `path` was free and now holds `content`, whole; False where something is there,
     untouched."""
     if os.path.lexists(path):
@@ -192,13 +192,13 @@ def _part(content: bytes, path: Path) -> Path:
     return part
 
 
-def _beside(content: bytes, copy: Path) -> Path:
-    """The first free name beside `copy`, which now holds `content`."""
+def _write_beside(content: bytes, copy: Path) -> Path:
+    """Write `content` to the first free name beside `copy`; return that path."""
     number = 1
     while True:
         ending = ".new.ipynb" if number == 1 else f".new-{number}.ipynb"
         path = copy.with_name(copy.name.removesuffix(".ipynb") + ending)
-        if _place(content, path):
+        if _write_new(content, path):
             return path
         number += 1
 
@@ -207,8 +207,8 @@ def _record(work: Path) -> dict[str, dict[str, str]]:
     """What was copied (`made`) and what was last offered (`seen`) of each lesson; {} where the record is
     damaged."""
     try:
-        found = json.loads((work / RECORD).read_text(encoding="utf-8"))
-        return {name: entry for name, entry in found.items() if isinstance(entry, dict)}
+        record = json.loads((work / RECORD).read_text(encoding="utf-8"))
+        return {name: entry for name, entry in record.items() if isinstance(entry, dict)}
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}
 

@@ -142,5 +142,5 @@ def _machine() -> list[str]:
 def _module(name: str) -> Any:
     if name not in names():
         raise ValueError(f"there is no experiment {name!r}; choose from: {', '.join(names())}")
-    place = _files()[name].relative_to(_HOUSE.parent).with_suffix("").parts
-    return importlib.import_module(".".join(place))
+    parts = _files()[name].relative_to(_HOUSE.parent).with_suffix("").parts
+    return importlib.import_module(".".join(parts))

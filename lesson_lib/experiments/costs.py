@@ -168,12 +168,12 @@ def exponents(
     A call has costs that do not grow; over small sizes they flatten the curve, so the upper half is nearer to
     the theory.
     """
-    found = {}
+    powers = {}
     for kind in dict.fromkeys(row["kind"] for row in rows):
         points = [(float(row[over]), float(row[of])) for row in rows if row["kind"] == kind]
         upper = points[len(points) // 2 :]
-        found[kind] = tuple(measure.growth_exponent(*zip(*some, strict=True)) for some in (points, upper))
-    return found
+        powers[kind] = tuple(measure.growth_exponent(*zip(*some, strict=True)) for some in (points, upper))
+    return powers
 
 
 def crossing(sizes: Sequence[float], first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -220,13 +220,13 @@ def generation(n: int = RECIPE["generation"]["n"]) -> list[dict[str, Any]]:
         for system, start in GENERATORS.items():
             taken: list[list[float]] = []
             for _ in range(recipe["rounds"]):
-                take, kept = start(recipe["d"])
+                take, count_numbers = start(recipe["d"])
                 numbers, times = [], []
                 for x in tokens:
                     begun = measure.clock()
                     take(x)
                     times.append(measure.clock() - begun)
-                    numbers.append(kept())
+                    numbers.append(count_numbers())
                 taken.append(times)
             least = [min(times) for times in zip(*taken, strict=True)]
             for token in (2**i for i in range(n.bit_length())):
@@ -296,7 +296,7 @@ def crossings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     are. Seconds: see `crossing`.
     """
     kinds = dict.fromkeys(row["kind"] for row in rows)
-    found = []
+    meetings = []
     for kind in (kind for kind in kinds if kind in TABLES):
         for other in (other for other in kinds if other not in TABLES):
             own, others = ([row for row in rows if row["kind"] == k] for k in (kind, other))
@@ -304,8 +304,8 @@ def crossings(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             fewer = [n for n in range(1, sizes[-1] + 1) if formula(kind, n, d) < formula(other, n, d)]
             exact = 1 if not fewer else fewer[-1] + 1 if fewer[-1] < sizes[-1] else None
             meet = crossing(sizes, [row["seconds"] for row in own], [row["seconds"] for row in others])
-            found.append({"kind": kind, "other": other, "operations": exact, "seconds": meet})
-    return found
+            meetings.append({"kind": kind, "other": other, "operations": exact, "seconds": meet})
+    return meetings
 
 
 def run(seed: int) -> list[dict[str, Any]]:

@@ -111,11 +111,13 @@ def judge(model: nn.Module, dates: int, split: str = "test", **options: int) -> 
     them without a wrong character].
     """
     pairs = texts(dates, split)
-    made = [translation.text for translation in translate(model, [pair.source for pair in pairs], **options)]
+    outputs = [
+        translation.text for translation in translate(model, [pair.source for pair in pairs], **options)
+    ]
     single, bins = 0, {}
-    for text, pair in zip(made, pairs, strict=True):
-        said = text.split(data.SEPARATOR)
-        single += sum(a == b for a, b in zip(said, pair.target.split(data.SEPARATOR), strict=False))
+    for text, pair in zip(outputs, pairs, strict=True):
+        given = text.split(data.SEPARATOR)
+        single += sum(a == b for a, b in zip(given, pair.target.split(data.SEPARATOR), strict=False))
         low = len(pair.source) // RECIPE["bin"] * RECIPE["bin"]
         bins.setdefault(low, []).append(text == pair.target)
     shares = [[low, len(hits), round(sum(hits) / len(hits), 4)] for low, hits in sorted(bins.items())]
@@ -164,24 +166,24 @@ def over_length(rows: list[dict], steps: int) -> dict[int, dict[str, tuple[list,
 
     A bin is told by the middle of its lengths; bins with fewer than 30 texts are left out.
     """
-    found: dict[int, dict[str, dict[float, list[float]]]] = {}
+    groups: dict[int, dict[str, dict[float, list[float]]]] = {}
     for row in best_rows(rows):
         if row["steps"] == steps:
-            values = found.setdefault(row["dates"], {}).setdefault(row["system"], {})
+            values = groups.setdefault(row["dates"], {}).setdefault(row["system"], {})
             for low, count, share in row["by_length"]:
                 if count >= 30:
                     values.setdefault(low + (RECIPE["bin"] - 1) / 2, []).append(share)
     return {
-        dates: {name: summary.band(values) for name, values in found[dates].items()}
-        for dates in sorted(found)
+        dates: {name: summary.band(values) for name, values in groups[dates].items()}
+        for dates in sorted(groups)
     }
 
 
 def map_row(model: nn.Module, text: str, seed: int) -> dict:
     """An alignment as a row; a line of weights per output character, so that the file stays readable."""
-    (made,) = translate(model, [text])
-    lines = [" ".join(f"{weight:.3f}" for weight in row) for row in made.weights.tolist()]
-    return {"kind": "map", "seed": seed, "source": text, "target": made.text, "weights": lines}
+    (translation,) = translate(model, [text])
+    lines = [" ".join(f"{weight:.3f}" for weight in row) for row in translation.weights.tolist()]
+    return {"kind": "map", "seed": seed, "source": text, "target": translation.text, "weights": lines}
 
 
 @functools.cache

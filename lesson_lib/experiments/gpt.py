@@ -75,8 +75,8 @@ def train(
 def bits_per_character(model: GPT | NGrams, split: str = "test") -> float:
     """Mean surprise of the characters of a split's topics; 2 to its power is the perplexity."""
     tokens = topics.stream(split)
-    found = model.bits(tokens) if isinstance(model, NGrams) else bits(model, tokens)
-    return found.mean().item()
+    surprises = model.bits(tokens) if isinstance(model, NGrams) else bits(model, tokens)
+    return surprises.mean().item()
 
 
 def n_gram(n: int) -> NGrams:
@@ -140,9 +140,9 @@ def _counted(n: int, seed: int) -> dict:
 
 def _sample(model: GPT, size: str, seed: int, temperature: float | int, top_k: int | None) -> dict:
     asked = RECIPE["samples"]
-    made = generate(model, asked["text"], asked["length"], temperature=temperature, top_k=top_k)
+    continuation = generate(model, asked["text"], asked["length"], temperature=temperature, top_k=top_k)
     row = {"kind": "sample", "seed": seed, "size": size, "temperature": temperature, "top_k": top_k}
-    return row | {"text": asked["text"], "made": made}
+    return row | {"text": asked["text"], "made": continuation}
 
 
 def _cost(model: GPT, size: str, seed: int, length: int, cached: bool) -> dict:

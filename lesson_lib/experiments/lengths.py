@@ -97,12 +97,12 @@ def exponents(
 
     Below, what a call costs at any length flattens the curve. Of several repeats, the median at each length.
     """
-    found = {}
+    powers = {}
     rows = [row for row in rows if row["backward"] == backward]
     for kind, points in summary.gathered(rows, "kind", "n", of).items():
         upper = sorted(points)[len(points) // 2 :]
-        found[kind] = measure.growth_exponent(upper, [statistics.median(points[n]) for n in upper])
-    return found
+        powers[kind] = measure.growth_exponent(upper, [statistics.median(points[n]) for n in upper])
+    return powers
 
 
 def run(seed: int) -> list[dict[str, Any]]:

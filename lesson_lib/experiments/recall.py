@@ -133,22 +133,24 @@ def batches(distance: int, before: int, lengthening: int = 0) -> Callable[[torch
 def accuracy(model: Recaller, distance: int, *, seed: int = 0, split: str = "test", before: int = 0) -> float:
     """The share of right answers on a split's sequences, which are always the same for a seed. Raises
     ValueError for another split."""
-    found, answer = _asked(model, distance, seed, split, before)
-    return (found == answer).double().mean().item()
+    predicted, answer = _asked(model, distance, seed, split, before)
+    return (predicted == answer).double().mean().item()
 
 
-def kept(model: Recaller, distance: int, *, seed: int = 0, before: int = 0) -> float:
-    """The share of test answers that are right once each has been renamed: what the model still knows, were
-    it to say so in other names.
+def renamed_accuracy(model: Recaller, distance: int, *, seed: int = 0, before: int = 0) -> float:
+    """Accuracy on test sequences after each predicted symbol is replaced by the right symbol that most often
+    went with it on validation sequences.
 
-    The name is the symbol that most often went with the answer on validation sequences. Chance is 1 of 8, as
-    for `accuracy`.
+    So a model that confuses names, but always the same ones, still scores. Chance is 1 of 8, as for
+    `accuracy`.
     """
-    found, answer = _asked(model, distance, seed, "validation", before)
-    together = torch.zeros(len(SYMBOLS), len(SYMBOLS), device=found.device)
-    together.index_put_((found, answer), torch.ones_like(found, dtype=together.dtype), accumulate=True)
-    found, answer = _asked(model, distance, seed, "test", before)
-    return (together.argmax(1)[found] == answer).double().mean().item()
+    predicted, answer = _asked(model, distance, seed, "validation", before)
+    together = torch.zeros(len(SYMBOLS), len(SYMBOLS), device=predicted.device)
+    together.index_put_(
+        (predicted, answer), torch.ones_like(predicted, dtype=together.dtype), accumulate=True
+    )
+    predicted, answer = _asked(model, distance, seed, "test", before)
+    return (together.argmax(1)[predicted] == answer).double().mean().item()
 
 
 @torch.no_grad()
@@ -232,7 +234,7 @@ def point(kind: str, system: str, distance: int, before: int, aid: str, seed: in
         "known_at": min(known, default=None),
         "accuracy": asked(distance, before), "validation_accuracy": round(max(history.column("score")), 4),
         "asked": {str(d): asked(d, b) for d, b in others},
-        "kept": {str(d): round(kept(model, d, seed=seed, before=b), 4) for d, b in others},
+        "kept": {str(d): round(renamed_accuracy(model, d, seed=seed, before=b), 4) for d, b in others},
         "moved": asked(distance, 0 if before else distance),
         "gradient": _short(gradients(untrained, distance, before=before)[before]),
         "gradient_after": _short(gradients(model, distance, before=before)[before]),

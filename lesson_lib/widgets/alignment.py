@@ -68,12 +68,12 @@ class AlignmentExplorer(Explorer):
 
     def words(self, at: int) -> str:
         """Where the decoder looked for one output character, as a sentence."""
-        weights = self.made.weights[at].tolist()
+        weights = self.translation.weights[at].tolist()
         first, *more = sorted(range(len(weights)), key=lambda j: -weights[j])[:4]
         named = [f"{_named(self.source[j], j)}: {weights[j]:.2f}" for j in more if weights[j] >= 0.02]
         then = f", then at {'; '.join(named)}" if named else ""
         return (
-            f"Output character {at}, {self.made.text[at]!r}, looks most at"
+            f"Output character {at}, {self.translation.text[at]!r}, looks most at"
             f" {_named(self.source[first], first)}, weight {weights[first]:.2f}{then}."
         )
 
@@ -81,10 +81,14 @@ class AlignmentExplorer(Explorer):
         if self.trouble:
             raise ValueError(self.trouble)
         at = self.at.value
-        cut = f" (cut after {LONGEST_OUTPUT} characters)" if len(self.made.text) == LONGEST_OUTPUT else ""
+        cut = (
+            f" (cut after {LONGEST_OUTPUT} characters)"
+            if len(self.translation.text) == LONGEST_OUTPUT
+            else ""
+        )
         return (
             f"<style>{STYLE}</style><p><b>{html.escape(self.source)} →"
-            f" {html.escape(self.made.text)}</b>{cut}<br>"
+            f" {html.escape(self.translation.text)}</b>{cut}<br>"
             f'<span class="ll-judged">{html.escape(self.judged)}</span></p>'
             f"<p role='status'>{html.escape(self.words(at))}</p>{self._svg(at)}"
             "<p>Top: the weights of the chosen output character, a bar for each character of the input; they"
@@ -94,9 +98,9 @@ class AlignmentExplorer(Explorer):
 
     def still(self) -> Picture:
         return alignment_map(
-            self.made.weights,
+            self.translation.weights,
             self.source,
-            self.made.text,
+            self.translation.text,
             alt=(
                 "The alignment explorer as it starts: weights of a translation, a row for each output"
                 " character and a column for each input character."
@@ -120,24 +124,24 @@ class AlignmentExplorer(Explorer):
         try:
             if len(text) > LARGEST:
                 raise ValueError(f"type at most {LARGEST} characters; these are {len(text)}")
-            (made,) = translate(self.model, [text], longest=LONGEST_OUTPUT)
+            (translation,) = translate(self.model, [text], longest=LONGEST_OUTPUT)
         except ValueError as error:
             self.trouble = str(error)
             return
-        self.trouble = "" if made.text else f"the model makes nothing of {text!r}"
-        if made.weights is None:
+        self.trouble = "" if translation.text else f"the model makes nothing of {text!r}"
+        if translation.weights is None:
             self.trouble = "this model's decoder does not look at the input: it returns no weights"
         if not self.trouble:
-            self.source, self.made = text, Translation(made.text, made.weights.double())
-            self.judged = judged(text, made.text)
-            self._image = pixels(self.made.weights)
-            self.at.max = len(made.text) - 1
+            self.source, self.translation = text, Translation(translation.text, translation.weights.double())
+            self.judged = judged(text, translation.text)
+            self._image = pixels(self.translation.weights)
+            self.at.max = len(translation.text) - 1
 
     def _svg(self, at: int) -> str:
         source, target, weights = (
             visible(self.source),
-            visible(self.made.text),
-            self.made.weights[at].tolist(),
+            visible(self.translation.text),
+            self.translation.weights[at].tolist(),
         )
         unit = max(9, min(20, 860 // len(source)))  # pixels of a column
         high = min(unit, 14)
@@ -185,7 +189,7 @@ def judged(text: str, answer: str) -> str:
     >>> judged("3. märz 2021", "2021-03-03"), judged("3. märz 2021", "2021-03-30")
     ('German, long: right.', 'German, long: wrong, it means 2021-03-03.')
     """
-    means, said = readings(text), answer.split(SEPARATOR)
+    means, given = readings(text), answer.split(SEPARATOR)
     if not all(means):
         shown = answer if DATE.fullmatch(answer) else "a day"
         which = f"{shown} like this" if len(means) == 1 else f"a day like part {means.index([]) + 1} of this"
@@ -194,7 +198,7 @@ def judged(text: str, answer: str) -> str:
     right = [one[0].day.isoformat() for one in means]
     return (
         f"{written_by}: right."
-        if said == right
+        if given == right
         else f"{written_by}: wrong, it means {SEPARATOR.join(right)}."
     )
 
@@ -211,5 +215,5 @@ def _here(chosen: bool) -> str:
     return ' class="ll-here"' if chosen else ""
 
 
-def _named(character: str, place: int) -> str:
-    return f"{character!r} (place {place})"
+def _named(character: str, position: int) -> str:
+    return f"{character!r} (place {position})"

@@ -83,8 +83,8 @@ class Explorer(Live):
         except Exception as error:  # in a callback it would be seen in a log alone
             if change is None:
                 raise
-            said = html.escape((str(error) or type(error).__name__).rstrip("."))
-            trouble = f"<p role='alert'>This cannot be drawn: {said}. Below: the last picture.</p>"
+            message = html.escape((str(error) or type(error).__name__).rstrip("."))
+            trouble = f"<p role='alert'>This cannot be drawn: {message}. Below: the last picture.</p>"
         inside = trouble + self._drawn
         self.drawing.value = f'<style>{CSS}</style><div class="ll-box {self.name}">{inside}</div>'
 

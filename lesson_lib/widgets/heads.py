@@ -164,19 +164,19 @@ class HeadExplorer(Explorer):
         for head, image in enumerate(self._images):
             names = []
             for i in range(n) if every else ():
-                place = f'x="{left - 6}" y="{7 + (i + 0.5) * unit:.1f}" text-anchor="end"'
-                names.append(f"<text {place} {_bold(i == query)}>{html.escape(rows[i])}</text>")
+                position = f'x="{left - 6}" y="{7 + (i + 0.5) * unit:.1f}" text-anchor="end"'
+                names.append(f"<text {position} {_bold(i == query)}>{html.escape(rows[i])}</text>")
             weights = self._table[head][query]
             for j in range(m) if every else [weights.index(max(weights))] if any(weights) else []:
                 x, y = left + (j + 0.5) * unit, 3 + n * unit + (14 if flat or not every else 11)
                 if every and not flat:
-                    place = (
+                    position = (
                         f'x="{x + 4:.1f}" y="{y}" text-anchor="end" transform="rotate(-45 {x + 4:.1f} {y})"'
                     )
                 else:  # a single label stays inside the map
                     anchor = "middle" if every else ("start", "middle", "end")[3 * j // m]
-                    place = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}"'
-                names.append(f"<text {place}>{html.escape(columns[j])}</text>")
+                    position = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}"'
+                names.append(f"<text {position}>{html.escape(columns[j])}</text>")
             label = html.escape(f"{self.title(head)}: query {query} {self.words(head, query)}")
             parts.append(
                 f'<div style="width:{width}px"><b>{html.escape(self.title(head))}</b><br><svg role="img"'

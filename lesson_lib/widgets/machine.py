@@ -104,10 +104,10 @@ class MachineExplorer(Explorer):
         if self.trouble:
             stays = "The picture is still that of the last text that could be opened."
             alert = f"<p role='alert'><b>{html.escape(_capital(self.trouble).rstrip('.'))}.</b> {stays}</p>"
-        told = self.opened_text
-        if "own" in self.made and len(self.made) > 1:
-            told += f" → {''.join(t for t in self.made['own'].queries if len(t) == 1)}"
-        arrow, stack = html.escape(told), self._part().stack.lower()
+        title = self.opened_text
+        if "own" in self.part_by_key and len(self.part_by_key) > 1:
+            title += f" → {''.join(t for t in self.part_by_key['own'].queries if len(t) == 1)}"
+        arrow, stack = html.escape(title), self._part().stack.lower()
         side = "" if stack == "model" else f" {stack}"
         lacks = "" if self._weights().sum(-1).min() > 0.98 else ", or to less where a sink takes the rest"
         says = " The last column: the likeliest token if the row were read out there." if self._says() else ""
@@ -163,23 +163,24 @@ class MachineExplorer(Explorer):
         """Open the machine on the text that was typed; `trouble` says why that cannot be, or is empty."""
         try:
             opened = self.open_text(self.text.value)
-            made = {part.key: part for part in parts(opened)}
-            longest = max(len(part.queries) for part in made.values())
+            part_by_key = {part.key: part for part in parts(opened)}
+            longest = max(len(part.queries) for part in part_by_key.values())
             if longest > LARGEST:
                 raise ValueError(f"at most {LARGEST} tokens can be drawn; these are {longest}")
         except (ValueError, TypeError) as error:
             self.trouble = str(error)
             return
-        self.trouble, self.opened, self.made, self.opened_text = "", opened, made, self.text.value
+        self.trouble, self.opened, self.part_by_key = "", opened, part_by_key
+        self.opened_text = self.text.value
         self._side = self._side_of_a_map()
-        self._mosaics = {key: pixels(_mosaic(part.weights, self._side)) for key, part in made.items()}
+        self._mosaics = {key: pixels(_mosaic(part.weights, self._side)) for key, part in part_by_key.items()}
         self._fit()
 
     def _fit(self) -> None:
         """Let the buttons and sliders offer what this model and the chosen part have."""
         self._fitting = True
         try:
-            offered = [(part.name, key) for key, part in self.made.items()]
+            offered = [(part.name, key) for key, part in self.part_by_key.items()]
             if list(self.part.options) != offered:
                 self.part.options = offered
                 self.part.layout.display = None if len(offered) > 1 else "none"
@@ -194,7 +195,7 @@ class MachineExplorer(Explorer):
             self._fitting = False
 
     def _part(self) -> Part:
-        return self.made[self.part.value]
+        return self.part_by_key[self.part.value]
 
     def _weights(self) -> Tensor:
         part = self._part()
@@ -216,19 +217,19 @@ class MachineExplorer(Explorer):
         return self._part().says
 
     def _title(self) -> str:
-        name = f"{self._part().name}, " if len(self.made) > 1 else ""
+        name = f"{self._part().name}, " if len(self.part_by_key) > 1 else ""
         return f"{name}layer {self.layer.value}, head {self.head.value}"
 
     def _side_of_a_map(self) -> int:
         """Pixels of a small map, so that all parts stand side by side."""
-        across = sum(part.weights.shape[1] for part in self.made.values())
-        return max(LEAST, min(56, (ROOM - MARGIN - (len(self.made) - 1) * APART) // across))
+        across = sum(part.weights.shape[1] for part in self.part_by_key.values())
+        return max(LEAST, min(56, (ROOM - MARGIN - (len(self.part_by_key) - 1) * APART) // across))
 
     def _overview(self) -> str:
         """All layers and heads of all parts, a small map each, the chosen one in a frame."""
         side, x, shapes, body = self._side, MARGIN, [], []
         first = self._part().first
-        for part, one in self.made.items():
+        for part, one in self.part_by_key.items():
             name = one.name
             n_layers, n_heads, *_ = one.weights.shape
             shapes.append((n_layers, n_heads))
@@ -253,13 +254,17 @@ class MachineExplorer(Explorer):
                     f' text-anchor="middle">{label}</text>'
                 )
                 for layer in range(n_layers):
-                    place = f'x="{x + head * side}" y="{HEADS + layer * side}" width="{side}" height="{side}"'
+                    position = (
+                        f'x="{x + head * side}" y="{HEADS + layer * side}" width="{side}" height="{side}"'
+                    )
                     title = f"{name}, layer {layer + first}, head {head}"
-                    body.append(f'<rect {place} fill="#fff" fill-opacity="0"><title>{title}</title></rect>')
+                    body.append(
+                        f'<rect {position} fill="#fff" fill-opacity="0"><title>{title}</title></rect>'
+                    )
             if part == self.part.value:
-                place = f'x="{x + self.head.value * side}" y="{HEADS + (self.layer.value - first) * side}"'
+                position = f'x="{x + self.head.value * side}" y="{HEADS + (self.layer.value - first) * side}"'
                 frame = (
-                    f'<rect class="ll-frame" {place} width="{side}" height="{side}" fill="none"'
+                    f'<rect class="ll-frame" {position} width="{side}" height="{side}" fill="none"'
                     f' stroke="{MARK}" stroke-width="3"/>'
                 )
             x += max(wide, TITLE) + APART
@@ -304,9 +309,9 @@ class MachineExplorer(Explorer):
             x, tall = left + unit * j, BAR * weight
             title = html.escape(f"key {j}, {self._keys()[j]!r}: weight {weight:.4f}")
             middle = x + unit / 2
-            place = f'x="{middle}" y="{top - 5}" text-anchor="middle"'
+            position = f'x="{middle}" y="{top - 5}" text-anchor="middle"'
             if len(key) > 1:  # written upwards
-                place = f'x="{middle + 4}" y="{top - 5}" transform="rotate(-90 {middle + 4} {top - 5})"'
+                position = f'x="{middle + 4}" y="{top - 5}" transform="rotate(-90 {middle + 4} {top - 5})"'
             share = (
                 f'<text class="ll-axis ll-share" x="{middle}" y="{FOOT - tall - 3:.1f}"'
                 f' text-anchor="middle">{_share(weight)}</text>'
@@ -317,7 +322,7 @@ class MachineExplorer(Explorer):
                 f'<g><title>{title}</title><rect x="{x}" y="0" width="{unit}" height="{top}" fill="#fff"'
                 f' fill-opacity="0"/><rect class="ll-bar" x="{x + 1}" y="{FOOT - tall:.1f}"'
                 f' width="{unit - 2}" height="{tall:.1f}" fill="{CURVES[0]}"/>{share}<text'
-                f" {place}{_here(weight >= 0.1)}>{html.escape(key)}</text></g>"
+                f" {position}{_here(weight >= 0.1)}>{html.escape(key)}</text></g>"
             )
         body.append(
             f'<image href="{pixels(self._weights())}" x="{left}" y="{top}" width="{width}" height="{height}"'

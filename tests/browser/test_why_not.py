@@ -46,7 +46,7 @@ def test_without_a_browser(tmp_path, settings, code, said):
         "-k",
         "opens_by_itself",
     ]
-    if any(os.path.exists(place) for place in chromium.PLACES):
+    if any(os.path.exists(path) for path in chromium.PATHS):
         pytest.skip("a browser lies at a fixed place here")
     done = subprocess.run(
         words, cwd=ROOT, env=os.environ | settings | {"PATH": str(tmp_path)}, capture_output=True, text=True

@@ -52,7 +52,7 @@ class Trouble(RuntimeError):
 
 
 @dataclass
-class Ran:
+class CellResult:
     """What a cell gave: nbformat's outputs, the number beside it, and its error as one line ('' where there
     is none)."""
 
@@ -247,7 +247,7 @@ class _Asked:
     seen."""
 
     message: dict[str, Any]
-    ran: Ran = field(default_factory=Ran)
+    ran: CellResult = field(default_factory=CellResult)
     taken: bool = False
     replied: bool = False
     idle: bool = False
@@ -281,7 +281,7 @@ class Kernel:
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
 
-    async def run(self, code: str, wait_s: float = CELL_S) -> Ran:
+    async def run(self, code: str, wait_s: float = CELL_S) -> CellResult:
         """What `code` gives, run to its end; an error in it is part of the answer."""
         for _ in range(3):
             asked = await self._send(
@@ -419,7 +419,7 @@ def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def _add(ran: Ran, kind: str, content: dict[str, Any]) -> None:
+def _add(ran: CellResult, kind: str, content: dict[str, Any]) -> None:
     """Put a message into the outputs, as nbformat keeps it; pieces of one stream become one."""
     content = {key: value for key, value in content.items() if key != "transient"}
     last = ran.outputs[-1] if ran.outputs else {}

@@ -244,12 +244,12 @@ def test_a_changed_copy_stays_and_the_new_version_comes_beside_it_once(course, m
     write(course / "work" / LESSON, *mine.pop("sources"), **mine)
     before = (course / "work" / LESSON).read_bytes()
     write(course / "original" / "notebooks" / LESSON, "hello, newer")
-    assert pull(course) == sync_copies.Pulled(beside=["03_matrix_form.new.ipynb"])
+    assert pull(course) == sync_copies.Pulled(new_versions=["03_matrix_form.new.ipynb"])
     assert pull(course) == sync_copies.Pulled()
     assert (course / "work" / LESSON).read_bytes() == before
     (course / "work" / "03_matrix_form.new.ipynb").write_text("mine, too")
     write(course / "original" / "notebooks" / LESSON, "hello, newest")
-    assert pull(course).beside == ["03_matrix_form.new-2.ipynb"]
+    assert pull(course).new_versions == ["03_matrix_form.new-2.ipynb"]
     assert (course / "work" / "03_matrix_form.new.ipynb").read_text() == "mine, too"
     (course / "work" / "03_matrix_form.new-2.ipynb").unlink()
     assert pull(course) == sync_copies.Pulled()  # what a student threw away is not pressed on them
@@ -285,7 +285,7 @@ def test_a_damaged_record_loses_nothing(course, damage):
     write(course / "work" / LESSON, "my own words")
     (course / "work" / sync_copies.RECORD).write_text(damage, encoding="utf-8")
     # whose it is cannot be known
-    assert pull(course) == sync_copies.Pulled(beside=["03_matrix_form.new.ipynb"])
+    assert pull(course) == sync_copies.Pulled(new_versions=["03_matrix_form.new.ipynb"])
     assert sources(course / "work" / LESSON) == ["my own words"]
 
 
@@ -294,13 +294,13 @@ def test_a_copy_that_is_no_notebook_any_more_stays(course, text):
     pull(course)
     (course / "work" / LESSON).write_text(text)
     write(course / "original" / "notebooks" / LESSON, "hello, newer")
-    assert pull(course).beside == ["03_matrix_form.new.ipynb"]
+    assert pull(course).new_versions == ["03_matrix_form.new.ipynb"]
     assert (course / "work" / LESSON).read_text() == text
 
 
 def test_a_folder_in_the_place_of_a_copy_stays(course):
     (course / "work" / LESSON).mkdir(parents=True)
-    assert pull(course).beside == ["03_matrix_form.new.ipynb"]
+    assert pull(course).new_versions == ["03_matrix_form.new.ipynb"]
     assert (course / "work" / LESSON).is_dir()
 
 

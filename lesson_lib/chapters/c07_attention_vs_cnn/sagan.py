@@ -48,7 +48,7 @@ class Mixed(NamedTuple):
     weights: Float[Tensor, "b n n"] | None
 
 
-class Made(NamedTuple):
+class GeneratedImages(NamedTuple):
     """Pictures that a generator made, brightness 0 to 1; and where each place of its middle map looked, if it
     was asked."""
 
@@ -140,7 +140,7 @@ class Generator(nn.Module):
         self.paint = nn.Conv2d(channels // 2, 1, 3, padding=1)
         _normalise(self)
 
-    def forward(self, z: Float[Tensor, "b d_z h w"], *, weights: bool = False) -> Made:
+    def forward(self, z: Float[Tensor, "b d_z h w"], *, weights: bool = False) -> GeneratedImages:
         """A picture for each map of noise, (b, d_z, 2, 6); and the weights of the attention, (b, 48, 48), if
         asked for."""
         _noise_shape(z, self.d_z)
@@ -149,7 +149,7 @@ class Generator(nn.Module):
         x = self.first(F.interpolate(x, scale_factor=2))
         x, table = _through(self.middle, x, weights)
         x = self.second(F.interpolate(x, scale_factor=2))
-        return Made(torch.sigmoid(self.paint(x))[:, 0], table)
+        return GeneratedImages(torch.sigmoid(self.paint(x))[:, 0], table)
 
 
 class Discriminator(nn.Module):

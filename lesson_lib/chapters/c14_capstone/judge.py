@@ -148,7 +148,7 @@ def _caught(work: Callable[[], str]) -> str:
         return work()
     except Exception as error:
         if isinstance(error, (TypeError, AttributeError)) and "NoneType" in str(error):
-            return f"something is not written yet, and gives None{runner.place(error)}"
+            return f"something is not written yet, and gives None{runner.where(error)}"
         return runner.sentence(error)
 
 

@@ -87,7 +87,7 @@ class Gan(NamedTuple):
     discriminator: Discriminator
 
 
-class Read(NamedTuple):
+class HalfReadings(NamedTuple):
     """What the classifier makes of halves, left ones first: features (2 b, 32) and the digits it reads (2,
     b)."""
 
@@ -147,12 +147,12 @@ def classifier() -> tuple[nn.Sequential, float]:
 
 
 @torch.no_grad()
-def read(canvas: Float[Tensor, "b 8 24"]) -> Read:
+def read(canvas: Float[Tensor, "b 8 24"]) -> HalfReadings:
     """What the classifier sees in both halves of canvases, on the CPU: its last hidden layer, and the
     likeliest digit."""
     model, _ = classifier()
     features = model[:-1](halves(to_device(canvas)))
-    return Read(features.cpu(), model[-1](features).argmax(-1).unflatten(0, (2, -1)).cpu())
+    return HalfReadings(features.cpu(), model[-1](features).argmax(-1).unflatten(0, (2, -1)).cpu())
 
 
 def agreement(digit: Int[Tensor, "2 b"]) -> dict[str, float]:
@@ -196,12 +196,12 @@ def frechet(one: Float[Tensor, "n d"], other: Float[Tensor, "m d"]) -> float:
 
 
 @cache
-def real(split: str) -> Read:
+def real(split: str) -> HalfReadings:
     """What the classifier sees in real canvases of a split, always the same ones."""
     return read(draw(split, RECIPE["judged"], torch.Generator("cpu").manual_seed(JUDGE_SEED)).canvas)
 
 
-def compared(made: Read, split: str) -> dict[str, float]:
+def compared(made: HalfReadings, split: str) -> dict[str, float]:
     """Agreement of what was read, how many digits have a share of 1 % at least, and its Frechet distances to
     real canvases of a split."""
     true = real(split)

@@ -58,7 +58,7 @@ RECIPE = {
 }
 
 
-class Beside(nn.Module):
+class DotsPlusSelf(nn.Module):
     """A layer of dot products, and a matrix for the node itself beside it."""
 
     def __init__(self, d_in: int, d_head: int, n_heads: int) -> None:
@@ -80,8 +80,8 @@ def start(kind: str, seed: int = 0) -> Reader:
         if kind == PEER:
             model = _peer(Reader(Attentive, *sizes), sizes)
         else:
-            made: dict[str, Make] = LAYERS | {BESIDE: Beside}
-            model = Reader(made[kind], *sizes)
+            layers: dict[str, Make] = LAYERS | {BESIDE: DotsPlusSelf}
+            model = Reader(layers[kind], *sizes)
     return to_device(model)
 
 

@@ -421,7 +421,7 @@ CODE = {
         ),
         reference=lambda n, radius: window(n, radius).nonzero().T.flip(0),
         hidden=_more_path_edges,
-        seen=_in_order,
+        normalise=_in_order,
     ),
     "softmax_over_edges": Code(
         solution=softmax_over_edges,
@@ -462,6 +462,6 @@ CODE = {
         ),
         reference=_log_of_weights,
         hidden=_more_gcn_scores,
-        seen=_highest_0,
+        normalise=_highest_0,
     ),
 }

@@ -202,7 +202,7 @@ CODE = {
         ),
         reference=_by_sums,
         hidden=_more_tiles,
-        seen=_three,
+        normalise=_three,
     ),
     "one_tile_2": Code(
         solution=one_tile_2,

@@ -428,7 +428,7 @@ CODE = {
         ),
         reference=_by_library,
         hidden=_more_merge_two,
-        seen=_side_by_side,
+        normalise=_side_by_side,
     ),
     "one_pass": Code(
         solution=one_pass,
