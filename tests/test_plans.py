@@ -102,8 +102,8 @@ def unprepared(plan: Plan, known: dict[str, list[str]], files: dict) -> Iterator
 def _asks(name: str, known: dict[str, list[str]]) -> tuple[str, str] | None:
     """The part and section in which a prediction is asked."""
     for number, found in sections().items():
-        for heading, cells in found.items() if number in known else ():
-            if any(re.search(rf"""predict\(["']{name}["']""", cell.source) for cell in cells):
+        for heading, under in found.items() if number in known else ():
+            if any(re.search(rf"""predict\(["']{name}["']""", cell.source) for cell in under):
                 return number, heading
     return None
 
