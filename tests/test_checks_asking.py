@@ -1,5 +1,6 @@
 """predict, warm_up, review, second and judge: what is asked, what is kept, what shows without a kernel."""
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -132,6 +133,38 @@ def test_a_field_takes_a_number_or_a_word(name, wrong, right, words):
     field.value = right
     field._handle_custom_msg({"event": "submit"}, [])  # Enter
     assert "✓ Right" in said(card)
+
+
+def test_enter_waits_for_what_the_browser_held_back(home):
+    card = predict("how_much")
+    field, _ = card.asking.children[0].children
+    there, back = card._typed.there, card._typed.back
+
+    async def enter():
+        field.value = "7"
+        field._handle_custom_msg({"event": "submit"}, [])  # overtakes the rest
+        await asyncio.sleep(0)
+        assert card.result is None and there.value == 1
+        field.value = "e**2"
+        back.value = there.value  # comes behind it
+        assert card.result.passed
+
+    asyncio.run(enter())
+    assert store.read()[0]["how_much"]["attempts"] == 1
+
+
+def test_enter_is_heard_where_nothing_comes_back(home, monkeypatch):
+    monkeypatch.setattr("lesson_lib.checks.card.RoundTrip.PATIENCE_S", 0.0)
+    card = predict("called")
+    field, button = card.asking.children[0].children
+    field.value = "softmax"
+
+    async def press():
+        button.value = True
+        await asyncio.sleep(0.05)
+
+    asyncio.run(press())
+    assert card.result is not None
 
 
 @pytest.mark.parametrize("name, typed", [("how_much", "about seven"), ("how_much", ""), ("called", "  ")])

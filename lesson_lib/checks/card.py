@@ -163,8 +163,10 @@ class Card(_Shown):
         field = ipywidgets.Text(placeholder="your answer", layout=ipywidgets.Layout(width="16em"))
         field.tooltip = _plain(self.exercise.asked)
 
+        self._typed = RoundTrip()
+
         def commit(*_: Any) -> None:
-            soon(lambda: self.commit(field.value))
+            self._typed.before(lambda: self.commit(field.value))
 
         # Enter; leaving the field commits nothing
         field.on_msg(lambda _, content, __: content.get("event") == "submit" and commit())
@@ -306,12 +308,36 @@ class Stack(_Shown):
         return self.title + "".join(card.page() for card in self.cards)
 
 
-def soon(do: Callable[[], Any]) -> None:
-    """Do it when what was typed last has come from the browser, which may send Enter before it."""
-    try:
-        asyncio.get_running_loop().call_later(0.3, do)
-    except RuntimeError:  # no kernel: nothing is on its way
-        do()
+class RoundTrip:
+    """Do something when all has come that the browser had to send.
+
+    While the kernel is busy the browser holds back what is typed, and Enter overtakes it. So a number goes to
+    the browser, which links it to another one that comes back: behind what was held back.
+    """
+
+    PATIENCE_S = 10.0  # for a browser that links nothing
+
+    def __init__(self) -> None:
+        self.there, self.back = ipywidgets.IntText(), ipywidgets.IntText()
+        self._link = ipywidgets.jsdlink((self.there, "value"), (self.back, "value"))
+        self._waiting: dict[int, Callable[[], Any]] = {}
+        self.back.observe(lambda change: self._came(change["new"]), names="value")
+
+    def before(self, do: Callable[[], Any]) -> None:
+        """Make the trip, then do it, once."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no kernel: nothing is on its way
+            do()
+            return
+        number = self.there.value + 1
+        self._waiting[number] = do
+        loop.call_later(self.PATIENCE_S, self._came, number)
+        self.there.value = number
+
+    def _came(self, number: int) -> None:
+        for one in sorted(n for n in self._waiting if n <= number):
+            self._waiting.pop(one)()
 
 
 def question_text(exercise: Exercise, head: str) -> str:

@@ -32,6 +32,12 @@ def cards(bench, scratch):
     return bench.take("predictions.ipynb")
 
 
+def compute(cards) -> None:
+    """Run the cell that sleeps, and return when the page knows that the kernel is busy."""
+    cards.start_here(5)
+    cards.page.locator(".jp-Notebook-ExecutionIndicator[data-status=busy]").first.wait_for(state="attached")
+
+
 def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     assert cards.ran and cards.troubles() == []
     choice, number, written = (cards.output(i) for i in (1, 2, 3))
@@ -49,8 +55,10 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     cards.page.keyboard.type("7,5")
     cards.page.keyboard.press("Enter")
     number.get_by_text("thousands or decimals").filter(visible=True).wait_for()
-    field.fill("exp(-2)")
-    cards.page.keyboard.press("Tab")
+    compute(cards)  # the browser holds back what is typed meanwhile, and Enter does not wait
+    field.fill("")
+    field.focus()
+    cards.page.keyboard.type("exp(-2)", delay=50)
     cards.page.keyboard.press("Enter")
     number.get_by_text("✗ Not so").filter(visible=True).wait_for()
     number.get_by_text("upside down").filter(visible=True).wait_for()
@@ -71,12 +79,6 @@ def test_predictions_are_committed_by_keyboard_and_an_answer_is_judged(cards):
     prediction.get_by_text("✓ Right").filter(visible=True).wait_for()
     assert sure.count() == 0 and prediction.locator("button").count() == 0
     assert cards.troubles() == []
-
-
-def compute(cards) -> None:
-    """Run the cell that sleeps, and return when the page knows that the kernel is busy."""
-    cards.start_here(5)
-    cards.page.locator(".jp-Notebook-ExecutionIndicator[data-status=busy]").first.wait_for(state="attached")
 
 
 def test_a_click_is_noted_while_the_kernel_computes(cards):
