@@ -1,17 +1,26 @@
-"""Experiments: their data are right, their stored results belong to the recipe in the code."""
+"""Experiments: their data are right, their stored results belong to the recipe in the code, and each runs."""
 
 import json
 import os
+from collections import Counter
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
 import torch
 
-from lesson_lib import experiments
+from lesson_lib import experiments, measure, training
+from lesson_lib.chapters.c01_history.experiments import glimpse
 from lesson_lib.chapters.c02_scoring.experiments import look_up
 from lesson_lib.chapters.c04_multi_head.experiments import two_relations
 from lesson_lib.chapters.c05_positional_encoding.experiments import order
+from lesson_lib.chapters.c06_transformer.experiments import translation
+from lesson_lib.chapters.c09_truncated_attention import speech
+from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
+from lesson_lib.chapters.c11_efficient_attention.experiments import laws
+from lesson_lib.data import topics
 from lesson_lib.device import device, on
-from lesson_lib.experiments import costs, lengths
+from lesson_lib.experiments import costs, lengths, recall
 from lesson_lib.positions import Learned
 
 WITHOUT_GPU = [name for name in experiments.names() if not experiments.needs_gpu(name)]
@@ -31,10 +40,147 @@ FEWER = {"devices": 2}
 @pytest.mark.parametrize("name", STORED)
 def test_stored_results_belong_to_the_recipe_and_hold_every_seed(name):
     stored = experiments.results(name)
-    assert {row["seed"] for row in stored["rows"]} == set(stored["recipe"]["seeds"])
+    counts, seeds = Counter(row["seed"] for row in stored["rows"]), stored["recipe"]["seeds"]
+    assert set(counts) == set(seeds)
+    assert counts[seeds[0]] >= counts[seeds[-2]] == counts[seeds[-1]], "the first seed chooses rates"
     assert len(stored["recipe"]["seeds"]) >= FEWER.get(name, 3) and stored["date"] and stored["machine"]
     assert stored.get("gpu", "") in stored["machine"]
     assert "gpu" in stored or name in WITHOUT_GPU
+
+
+# What is shortened beside the steps of a training: keys of an experiment's recipe, or of another one's
+SHORT = {
+    "arena": {"rates": [1e-3], "validation": 7, "test": 11, "cost": {"sizes": [17], "batch": 1, "steps": 1}},
+    "bert": {"sentences": {"training": 300, "validation": 70, "test": 110}, "rates": [1e-2]},
+    "beyond": {
+        "radii": [2], "layers": [1, 2], "distances": [2, 3, 5], "rates": [1e-3], "pilot": 2,
+        "validation": 7, "test": 11,
+    },
+    "bottleneck": {"counts": [4], "rates": [1e-3], "validation": 7, "test": 11},
+    "camps": {"systems": ["GCN"], "rates": [1e-3], "pilot": 1},
+    "carried": {"bert.sentences": {"training": 300, "validation": 70, "test": 110}},
+    "chinese_dates": {"days": 2},
+    "club": {"rates": [1e-2], "pilot": {"club": 1, "blocks": 1, "opposites": 3}, "within": {"2": [0.3]}},
+    "codes": {"n": [5], "vit.validation": 7, "vit.test": 11},
+    "copying": {"lengths": [6, 12]},
+    "costs": {
+        "over": {"n": {"sizes": [8, 16, 32, 64], "d": 4}, "d": {"sizes": [4, 8, 16], "n": 8}}, "rounds": 1,
+        "generation": {"n": 8, "d": 4, "rounds": 1, "near": 2},
+        "chunks": {"sizes": [64], "heads": [1], "d": 4, "rounds": 1},
+        "threads": {"kinds": ["RNN"], "n": 8, "d": 4, "batches": [1], "counts": [1, 2], "rounds": 1},
+    },
+    "dates": {
+        "settings": [["additive", 2, [1, 2], 2]], "rates": [1e-2], "texts": 5,
+        "map": {"system": "additive", "dates": 1, "steps": 2, "seed": 0, "text": "3. märz 2021"},
+    },
+    "detr": {"scenes": {"validation": 7, "test": 11}, "kept": 5},
+    "found": {"scenes": 3, "detr.scenes": {"validation": 7, "test": 11}},
+    "glimpse": {
+        "batch": 7, "rates": [2e-3], "departures": {"no baseline": {"baseline": False}},
+        "other_n_glimpses": [1], "noise": {"paths": 3, "canvases": 5, "every": 1},
+        "validation": 7, "test": 11, "pictures": 2,
+    },
+    "gpt": {
+        "tried": [[4e-3, "learned"]], "n": [1, 2], "discounts": [0.5, 0.9], "lengths": [5],
+        "samples": {"text": "The ", "length": 5, "settings": [[0, None], [1.0, 5]]},
+    },
+    "joined": {"distances": [5, 6], "rates": [1e-3], "pilot": [5], "validation": 7, "test": 11},
+    "laws": {"shortest": 8, "longest": dict.fromkeys(laws.KINDS, 32), "rounds": 1},
+    "lengths": {"speech_s": [1], "rounds": 1},
+    "look_up": {"widths": [4], "rates": [1e-2]},
+    "loud_starts": {"loud": [4]},
+    "nearness": {
+        "convolutions": [["depthwise", 5], ["dense", 5]], "rates": [1e-3], "radii": [None], "hide": [5],
+        "kept": 1,
+    },
+    "norms": {
+        "sentences": {"training": 300, "validation": 70, "test": 110},
+        "batch": {"norms": ["layer", "batch"], "sizes": [4], "layers": 1, "steps": 2, "rates": [1e-2]},
+        "depth": {"layers": [2], "size": 4, "steps": 2, "rates": [1e-2]},
+    },
+    "order": {"rates": [1e-2], "steps": [2], "sequences": 3},
+    "phonemes": {"rates": [1e-2, 3e-2], "radii": [0, 5, None]},
+    "paths": {"lengths": [4, 8]},
+    "real_graph": {"rates": [1e-2], "shares": [0.5], "kinds": ["GCN", "GAT"], "by_lot": ["GCN"]},
+    "recall": {
+        "distances": [3, 4], "middle": [3], "aided_middle": [3], "rates": [1e-3], "validation": 7, "test": 11,
+        "judged": 2, "aided": {"start": [3]}, "pilot": {aid: [3] for aid in recall.AIDS},
+    },
+    "remembering": {"distances": [3], "rates": [1e-2], "pilot": [3]},
+    "residual": {"layers": [2], "rates": [1e-2]},
+    "sagan": {
+        "systems": {"own": ["nothing"], "shared": ["attention"]}, "judged": 20, "shown": 2, "reports": 2,
+        "classifier": {"steps": 2, "lr": 3e-3, "batch": 8, "seed": 0},
+        "long": {"steps": 2, "noises": "own", "middles": ["nothing", "attention"]},
+    },
+    "schedules": {"dates.texts": 5},
+    "shared_keys": {"rates": [4e-3, 8e-3]},
+    "silent_heads": {"texts": 5, "translation.model": translation.RECIPE["model"] | {"n_layers": 1}},
+    "small_batches": {"glimpse.validation": 7, "glimpse.test": 11},
+    "stretch": {"sequences": 3, "lengths": [8, 16], "length": 8, "tuning_steps": 2},
+    "tagger": {
+        "systems": ["one word", "attention"], "rates": [1e-2],
+        "sentences": {"training": 300, "validation": 70, "test": 110},
+    },
+    "translation": {
+        "runs": [[[1], 2, [1]], [[1, 2], 2, [1]]], "other_rates": [1e-3], "timed": [3], "timed_batch": 2,
+        "days": 1, "dates.texts": 5, "model": translation.RECIPE["model"] | {"n_layers": 1},
+    },
+    "unmasked": {"places": [1], "dates.texts": 5},
+    "vit": {
+        "n": {"digit": [50], "pair": [50, None]}, "rates": [1e-3], "pilot_n": 50, "validation": 7, "test": 11,
+        "looked_at": 3,
+    },
+    "writer": {
+        "kinds": {"manual": {"copies_first": 0, "copies": 0, "share": 0.0}}, "lengths": [12], "judged_at": 12,
+    },
+}  # fmt: skip
+NOT_SHORT = {
+    "devices": "needs a GPU: tests/test_experiments_devices.py",
+    "ring": "starts processes, and has a small run of its own: test_ring_experiment.py",
+}
+MODULES = {name: experiments._module(name) for name in experiments.names()}
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Two steps, few data, and no measuring of memory; what was kept from full recipes is forgotten, and so
+    is, afterwards, what was made from short ones."""
+
+    def forget():
+        for module in MODULES.values():
+            for made in vars(module).values():
+                if getattr(made, "__module__", "") == module.__name__ and hasattr(made, "cache_clear"):
+                    made.cache_clear()
+
+    load, stream, arena = speech.load, topics.stream, MODULES["arena"]
+    monkeypatch.setenv("LESSON_STEPS", "quick")
+    for training_loop in (training, MODULES["sagan"]):
+        monkeypatch.setattr(training_loop, "QUICK_STEPS", 2)
+    monkeypatch.setattr(speech, "load", lambda split: load(split)[::20])
+    monkeypatch.setattr(topics, "stream", lambda split: stream(split)[:700])
+    monkeypatch.setattr(measure, "peak_mib", lambda call: bool(call()) + 0.5)
+    monkeypatch.setattr(glimpse, "gradient_noise", partial(glimpse.gradient_noise, paths=2))
+    monkeypatch.setattr(phonemes, "RADII", (0, None))
+    monkeypatch.setattr(arena, "TASKS", {task: arena.TASKS[task] for task in ("pairs", "connected")})
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in NOT_SHORT])
+def test_a_short_run_makes_rows_with_the_columns_of_the_stored_ones(name, short, monkeypatch):
+    module, stored = MODULES[name], experiments.results(name)
+    torch.set_default_device(None)  # as where experiments are run
+    for key, value in SHORT.get(name, {}).items():
+        of, _, key = key.rpartition(".")
+        assert key in MODULES[of or name].RECIPE
+        monkeypatch.setitem(MODULES[of or name].RECIPE, key, value)
+    seed = module.RECIPE["seeds"][0]
+    with on("cpu") if getattr(module, "DEVICE", "") == "cpu" else nullcontext():
+        rows = json.loads(json.dumps(module.run(seed)))
+    assert {row["seed"] for row in rows} == {seed}
+    assert {frozenset(row) for row in rows} == {frozenset(r) for r in stored["rows"] if r["seed"] == seed}
 
 
 def test_a_changed_recipe_is_refused(monkeypatch):
@@ -240,23 +386,10 @@ def test_position_parameters_are_counted_by_hand():
         assert order.position_parameters(order.Order(kind)) == spent.get(kind, 0)
 
 
-@pytest.mark.parametrize("kind", ["Shaw", "rope", "none, windowed", "rotary, "])
+@pytest.mark.parametrize("kind", ["Shaw", "none, windowed"])
 def test_an_unknown_system_of_positions_gets_a_sentence(kind):
     with pytest.raises(ValueError, match="kind must be one of none, learned, sinusoidal, shaw"):
         order.Order(kind)
-
-
-def test_rates_are_chosen_on_one_seeds_validation_and_serve_the_others(monkeypatch):
-    tuned = [order_row("none", 1, 0.3, (0.1, 0.1)), order_row("none", 2, 0.2), order_row("none", 3, 0.2)]
-    tuned.append(order_row("none", 5, 0.1, steps=1200))
-    assert [row["lr"] for row in order.best_rows(tuned)] == [2, 5]
-    monkeypatch.setattr(order, "_grid", lambda: tuned)
-    monkeypatch.setattr(order, "_row", lambda kind, **chosen: {"kind": kind} | chosen)
-    assert order.run(0) == tuned
-    assert order.run(2) == [
-        {"kind": "none", "lr": 2, "seed": 2, "steps": 400},
-        {"kind": "none", "lr": 5, "seed": 2, "steps": 1200},
-    ]
 
 
 def test_the_stored_rates_lie_inside_the_grid():

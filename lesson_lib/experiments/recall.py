@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lesson_lib import require
 from lesson_lib.data.recall import SYMBOLS, Recall, draw
@@ -130,14 +130,16 @@ def batches(distance: int, before: int, lengthening: int = 0) -> Callable[[torch
     return some
 
 
-def accuracy(model: Recaller, distance: int, *, seed: int = 0, split: str = "test", before: int = 0) -> float:
+def accuracy(
+    model: nn.Module, distance: int, *, seed: int = 0, split: str = "test", before: int = 0
+) -> float:
     """The share of right answers on a split's sequences, which are always the same for a seed. Raises
     ValueError for another split."""
     predicted, answer = _asked(model, distance, seed, split, before)
     return (predicted == answer).double().mean().item()
 
 
-def renamed_accuracy(model: Recaller, distance: int, *, seed: int = 0, before: int = 0) -> float:
+def renamed_accuracy(model: nn.Module, distance: int, *, seed: int = 0, before: int = 0) -> float:
     """Accuracy on test sequences after each predicted symbol is replaced by the right symbol that most often
     went with it on validation sequences.
 
@@ -154,7 +156,7 @@ def renamed_accuracy(model: Recaller, distance: int, *, seed: int = 0, before: i
 
 
 @torch.no_grad()
-def _asked(model: Recaller, distance: int, seed: int, split: str, before: int) -> tuple[Tensor, Tensor]:
+def _asked(model: nn.Module, distance: int, seed: int, split: str, before: int) -> tuple[Tensor, Tensor]:
     require.one_of(SPLIT_SEEDS, split=split)
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS[split] + seed)
     tokens, answer = to_device(draw(generator, RECIPE[split], distance, before=before))
@@ -162,7 +164,7 @@ def _asked(model: Recaller, distance: int, seed: int, split: str, before: int) -
     return torch.cat([model(some).argmax(-1) for some in tokens.split(100)]), answer
 
 
-def gradients(model: Recaller, distance: int, *, before: int = 0) -> list[float]:
+def gradients(model: nn.Module, distance: int, *, before: int = 0) -> list[float]:
     """For each token, how strongly it moves the right answer's logit (`models.recaller.gradients`), in
     float64, on validation sequences."""
     generator = torch.Generator("cpu").manual_seed(SPLIT_SEEDS["validation"])

@@ -127,12 +127,12 @@ def start_to_keep(model: Recaller, tokens: int) -> None:
     layer.bias_ih_l0[:d] = -forget
 
 
-def loss(model: Recaller, batch: Recall) -> Float[Tensor, ""]:
+def loss(model: nn.Module, batch: Recall) -> Float[Tensor, ""]:
     """Mean cross-entropy of the right answers; log 8 = 2.08 where all symbols are held for equally likely."""
     return F.cross_entropy(model(batch.tokens), batch.answer)
 
 
-def gradients(model: Recaller, batch: Recall) -> Float[Tensor, " n"]:
+def gradients(model: nn.Module, batch: Recall) -> Float[Tensor, " n"]:
     """What moves the answer: for each token the norm of the gradient of the right answer's logit with respect
     to its embedding, averaged.
 
