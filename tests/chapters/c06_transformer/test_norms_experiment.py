@@ -7,7 +7,6 @@ from lesson_lib.blocks import BatchNorm, LayerNorm
 from lesson_lib.chapters.c06_transformer.experiments import norms
 from lesson_lib.data.tagging import PADDING
 from lesson_lib.device import to_device
-from lesson_lib.experiments import results
 from lesson_lib.models import tagger
 
 
@@ -66,11 +65,6 @@ def test_a_training_that_breaks_is_a_row_without_seconds(monkeypatch):
     assert history is None and not model.training
 
 
-def test_an_unknown_norm_gets_a_sentence():
-    with pytest.raises(ValueError, match="norm must be one of layer, batch, got 'group'"):
-        norms.train(1, size=2, steps=1, lr=1e-3, norm="group")
-
-
 def test_the_rate_is_chosen_by_validation_seed_by_seed():
     def row(seed, lr, validation, accuracy):
         return {
@@ -85,10 +79,3 @@ def test_the_rate_is_chosen_by_validation_seed_by_seed():
 
     rows = [row(0, 1e-3, 0.8, 0.1), row(0, 1e-2, 0.7, 0.9), row(1, 1e-2, 0.6, 0.05), {"kind": "depth"}]
     assert norms.best(rows, "batch", ("norm", "size")) == {("layer", 2): [0.05, 0.1]}
-
-
-def test_every_setting_was_run_on_every_seed():
-    recipe, rows = norms.RECIPE, results("norms")["rows"]
-    b, d = recipe["batch"], recipe["depth"]
-    assert sum(row["kind"] == "batch" for row in rows) == 3 * len(b["rates"]) * 2 * len(b["sizes"])
-    assert sum(row["kind"] == "depth" for row in rows) == 3 * len(d["rates"]) * 4 * len(d["layers"])
