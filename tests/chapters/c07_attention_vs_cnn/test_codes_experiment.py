@@ -44,12 +44,6 @@ def test_a_cnn_has_no_codes_to_take_away(few):
         vit.train("cnn", "pair", 5, codes=False)
 
 
-def test_a_run_has_a_row_for_each(few):
-    rows = codes.run(2)
-    assert [(row["n"], row["codes"]) for row in rows] == [(5, True), (5, False)]
-    assert all(0 <= row["accuracy"] <= 1 and 0 <= row["known"] <= 1 for row in rows)
-
-
 def test_stored_runs_with_codes_are_those_of_the_experiment_vit():
     stored = {
         (row["n"], row["seed"]): row["accuracy"]

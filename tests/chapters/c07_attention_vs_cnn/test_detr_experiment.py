@@ -1,7 +1,4 @@
-"""The DETR experiment: its scenes are split, its rows count what they say, and what is stored keeps its
-promises."""
-
-from functools import partial
+"""The DETR experiment: its scenes are split, and its rows count what they say."""
 
 import pytest
 import torch
@@ -107,43 +104,11 @@ def test_queries_keep_their_places_in_pixels(monkeypatch):
     assert rows[0]["x"] == pytest.approx(middle) and rows[3]["y"] == [6.0] * 7
 
 
-def test_a_run_has_a_row_per_system(monkeypatch):
-    monkeypatch.setattr(detr, "train", partial(detr.train, steps=1))
-    monkeypatch.setitem(detr.RECIPE, "kept", 7)
-    rows = detr.run(0)
-    assert [row["system"] for row in rows] == detr.RECIPE["systems"]
-    assert ["queries" in row for row in rows] == [True, True, False]
-    assert all(len(row["by_layer"]) == 2 and row["by_layer"][1] == row["test"] for row in rows)
-
-
-def test_stored_rows_hold_what_the_lesson_says(monkeypatch):
-    monkeypatch.undo()
-    rows = experiments.results("detr")["rows"]
-    by = {(row["system"], row["seed"]): row for row in rows}
-    assert len(by) == len(rows) == 9
-    for seed in (0, 1, 2):
-        full, blind = by["DETR", seed], by["no matching", seed]
-        assert full["test"]["recall"] > 0.89 and full["test"]["precision"] > 0.82
-        alone, _, three = (row["recall"] for row in blind["by_objects"])
-        assert alone > 0.8 and three < 0.2, "a list of one has an order"
-        assert sum(row["scenes"] for row in full["by_objects"]) == 1000
-        assert full["history"][-1]["step"] == experiments.results("detr")["recipe"]["steps"]
-    assert len(by["DETR", 0]["queries"]) == 5
-
-
-def test_what_the_lesson_tells_of_the_stored_runs(monkeypatch):
+def test_one_query_found_nothing_and_a_list_of_one_has_an_order(monkeypatch):
+    """As parts 07c and the evidence say of what their figures show."""
     monkeypatch.undo()  # the recipe as it stands
     rows = experiments.results("detr")["rows"]
-
-    def column(system, name):
-        return [row["test"][name] for row in rows if row["system"] == system]
-
-    assert min(column("DETR", "recall")) > 0.93 and min(column("DETR", "precision")) > 0.94
-    assert 0.18 < min(column("no matching", "recall")) <= max(column("no matching", "recall")) < 0.21
-    assert 0.937 < min(column("no encoder", "recall")) <= max(column("no encoder", "recall")) < 0.944
-    alone, two, three = (
-        r["recall"] for r in next(r for r in rows if r["system"] == "no matching")["by_objects"]
-    )
-    assert alone > 0.97 and two < 0.04 and three < 0.04
     queries = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
     assert [row["query"] for row in queries if not row["found"]] == [2]
+    shares = next(row["by_objects"] for row in rows if row["system"] == "no matching")
+    assert shares[0]["recall"] > 0.97 and max(row["recall"] for row in shares[1:]) < 0.04

@@ -1,5 +1,4 @@
-"""Heads that learn where to look: the hidden convolution by hand, the measure, and the stored runs that the
-lesson tells."""
+"""Heads that learn where to look: the hidden convolution by hand, and the measure."""
 
 import pytest
 import torch
@@ -9,8 +8,6 @@ from torch.testing import assert_close
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import fields
 from lesson_lib.convolution import as_attention
 from lesson_lib.device import to_device
-from lesson_lib.experiments import results
-from lesson_lib.training import fit
 
 
 def test_the_hidden_convolution_looks_at_four_far_pixels():
@@ -52,28 +49,7 @@ def test_untrained_heads_know_nothing():
     assert fields.judged(to_device(model), 0) > 0.8 and fields.found(model) == 0
 
 
-def test_a_few_steps_move_the_centres():
-    model = fields.heads(4, torch.Generator("cpu").manual_seed(0))
-    before, target = model.logits.centres.detach().clone(), to_device(fields.hidden())
-    fit(model, fields.pictures, lambda m, x: fields.unexplained(m, target, x), steps=3, lr=0.1)
-    assert (model.logits.centres.detach().cpu() - before).abs().max() > 0.01
-
-
 @pytest.mark.parametrize("options", [{}, {"n_heads": 4, "kernel": 3}])
 def test_one_of_heads_and_kernel(options):
     with pytest.raises(ValueError, match="give n_heads or kernel, one of the two"):
         fields.train(0, **options)
-
-
-def test_what_the_lesson_tells_of_the_stored_runs():
-    rows = results("fields")["rows"]
-
-    def column(name, **system):
-        ((key, value),) = system.items()
-        return [row[name] for row in rows if row.get(key) == value]
-
-    assert max(column("unexplained", kernel=7)) < 0.001
-    assert all(0.99 < share < 1.01 for share in column("unexplained", kernel=3))
-    assert sorted(column("found", n_heads=8)) == [3, 4, 4, 4, 4]
-    assert sorted(column("found", n_heads=4)) == [2, 3, 3, 3, 3]
-    assert {*column("parameters", n_heads=8)} == {96} and {*column("parameters", kernel=7)} == {441}

@@ -1,5 +1,4 @@
-"""Canvases of twins, agreement and Frechet distance against references, a few steps of training, and the
-stored rows."""
+"""Canvases of twins, agreement and Frechet distance against references, and a few steps of training."""
 
 import math
 
@@ -7,7 +6,6 @@ import pytest
 import scipy.linalg
 import torch
 
-from lesson_lib import experiments
 from lesson_lib.chapters.c07_attention_vs_cnn.experiments import sagan as experiment
 from lesson_lib.data import digits
 from lesson_lib.device import device, to_device
@@ -129,22 +127,6 @@ def test_quick_does_20_steps_at_most(few, monkeypatch):
     assert history.rows[-1]["step"] == 20
 
 
-def test_rows_of_a_seed_hold_systems_pictures_and_maps(few, monkeypatch):
-    monkeypatch.setitem(experiment.RECIPE, "systems", {"own": ["nothing", "attention"], "shared": []})
-    monkeypatch.setitem(experiment.RECIPE, "steps", 2)
-    train = experiment.train
-    monkeypatch.setattr(
-        experiment, "train", lambda *names, **options: train(*names, **options | {"steps": 2})
-    )
-    rows = experiment.run(0)
-    assert [row["kind"] for row in rows] == ["real", "system", "system", *["long", "shown"] * 3]
-    without, shown = rows[4], rows[6]
-    assert torch.tensor(shown["canvases"]).shape == (16, 8, 24)
-    assert torch.tensor(shown["read"]).shape == (16, 2)
-    assert torch.tensor(shown["maps"]).shape == (2, 2, 4, 12) and "maps" not in without
-    assert [row["kind"] for row in experiment.run(1)] == ["system", "system", "long", "long", "long"]
-
-
 def system(middle, seed, reports):
     return {"kind": "system", "noises": "own", "middle": middle, "seed": seed,
             "reports": [{"step": k, "kappa": v, "cpu_s": t} for k, v, t in reports]}  # fmt: skip
@@ -159,38 +141,3 @@ def test_equal_steps_and_equal_time_are_read_from_the_reports():
     assert experiment.at_the_end(rows, "kappa") == {("own", "nothing"): [0.2], ("own", "attention"): [0.9]}
     assert experiment.at_equal_time(rows, "kappa") == {("own", "nothing"): [0.2], ("own", "attention"): [0.5]}
     assert experiment.curves(rows, "kappa", "own", "nothing") == [[(0, 0.0), (5, 0.1), (10, 0.2)]]
-
-
-def test_stored_rows_are_complete():
-    stored = experiments.results("sagan")
-    rows, recipe = stored["rows"], stored["recipe"]
-    wanted = [(noises, middle) for noises, middles in recipe["systems"].items() for middle in middles]
-    ended = experiment.at_the_end(rows, "kappa")
-    assert list(ended) == wanted and all(len(values) == 3 for values in ended.values())
-    long = experiment.at_the_end(rows, "kappa", "long")
-    assert list(long) == [("own", middle) for middle in recipe["long"]["middles"]]
-    assert all(len(values) == 3 for values in long.values())
-    assert [row["middle"] for row in rows if "maps" in row] == ["attention"]
-    assert all(row["cpu_s"] <= 90 for row in rows if row["kind"] == "system")
-
-
-def test_what_the_lesson_tells_of_the_stored_runs():
-    rows = experiments.results("sagan")["rows"]
-
-    def told(column, middle, kind):
-        return [round(value, 2) for value in experiment.at_the_end(rows, column, kind)["own", middle]]
-
-    assert told("kappa", "attention", "system") == [0.17, 0.03, 0.09]
-    assert told("kappa", "attention", "long") == [0.94, 0.94, 0.90]
-    assert max(told("kappa", "nothing", "long")) <= 0.02
-    wide = told("kappa", "wide convolution", "long")
-    assert (min(wide), max(wide)) == (0.87, 0.91), "what reaches far enough does nearly as well"
-    timely = experiment.at_equal_time(rows, "kappa", "long")["own", "attention"]
-    assert (round(min(timely), 2), round(max(timely), 2)) == (0.69, 0.91)
-    distances = {
-        middle: told("distance", middle, "long") for middle in ("attention", "nothing", "wide convolution")
-    }
-    assert (
-        max(distances["wide convolution"]) < min(distances["attention"]) < max(distances["attention"]) < 180
-    )
-    assert min(distances["nothing"]) > 450
