@@ -1,4 +1,4 @@
-"""Recall beyond the radius: what is trained and judged, and the stored runs that lesson 09 tells."""
+"""Recall beyond the radius: what is trained and judged, and how its rates were chosen."""
 
 import pytest
 import torch
@@ -15,11 +15,6 @@ def small(monkeypatch):
         monkeypatch.setitem(beyond.RECIPE, name, value)
     for name, value in {"batch": 5, "test": 11, "validation": 7, "judged": 2}.items():
         monkeypatch.setitem(recall.RECIPE, name, value)
-
-
-def test_the_recipe_is_that_of_recall_where_it_is_judged_as_there():
-    for name in ("d_model", "n_heads", "batch", "validation", "test", "judged"):
-        assert beyond.RECIPE[name] == recall.RECIPE[name]
 
 
 def test_the_reach():
@@ -86,19 +81,6 @@ def test_each_number_of_layers_has_its_rate(small, monkeypatch, no_shape_hook):
     assert rates == [1.0, 2.0, 2.0, 4.0, 4.0, 6.0, 0.5]
 
 
-@pytest.mark.parametrize(
-    "radius, layers, distance, words",
-    [
-        (-1, 1, 4, "radius must be a whole number >= 0"),
-        (2, 0, 4, "n_layers must be a whole number >= 1, got 0"),
-        (2, 1, 0, "distance must be a whole number >= 1, got 0"),
-    ],
-)
-def test_what_cannot_be_gets_a_sentence(small, radius, layers, distance, words):
-    with pytest.raises(ValueError, match=words):
-        beyond.train(radius, layers, distance, curriculum=False)
-
-
 def test_what_is_trained():
     settings = [tuple(setting.values()) for setting in beyond.points()]
     assert len(set(settings)) == len(settings)
@@ -113,27 +95,6 @@ def test_what_is_trained():
     assert [s for s in settings if s[0] == "full"] == [("full", None, 1, 60)]
 
 
-def test_rows(small):
-    row = beyond.point("point", 2, 3, 11, 1)
-    assert (row["seed"], row["radius"], row["layers"], row["steps"], row["curriculum"]) == (1, 2, 3, 3, True)
-    assert row["gradient"] == row["gradient_after"] == 0
-    assert row["parameters"] == sum(p.numel() for p in beyond.start(2, 3).parameters())
-    inside = beyond.point("plain", 2, 3, 5, 1)
-    assert not inside["curriculum"] and 0 <= inside["accuracy"] <= 1
-    assert inside["gradient"] > 0 and inside["gradient"] != inside["gradient_after"]
-    rated = beyond.pilot(False, 1, 4, 0.5)
-    assert (rated["kind"], rated["radius"], rated["lr"], rated["steps"]) == ("rate", 8, 0.5, 3)
-
-
-def test_all_rows_of_a_seed(monkeypatch):
-    for name in ("point", "pilot"):
-        monkeypatch.setattr(beyond, name, lambda **setting: setting)
-    first, second = beyond.run(0), beyond.run(1)
-    assert first == beyond.rates() + [row | {"seed": 0} for row in beyond.points()]
-    assert second == [row | {"seed": 1} for row in beyond.points()]
-    assert {row["distance"] for row in beyond.rates() if row["layers"] == 4} == {16, 32}
-
-
 def stored(name="accuracy", *, kind="point", **wanted):
     """A column of the stored rows of that kind."""
     wanted = {"kind": kind} | wanted
@@ -142,25 +103,6 @@ def stored(name="accuracy", *, kind="point", **wanted):
     ]
     assert rows
     return [row[name] for row in rows]
-
-
-def sides():
-    """The stored points inside the reach, and those beyond."""
-    rows = [row for row in results("beyond")["rows"] if row["kind"] == "point"]
-    far = [row["distance"] > beyond.reach(row["radius"], row["layers"]) for row in rows]
-    return [
-        [row for row, is_beyond in zip(rows, far, strict=True) if is_beyond is side] for side in (False, True)
-    ]
-
-
-def test_every_row_is_there():
-    rows, names = results("beyond")["rows"], ("kind", "radius", "layers", "distance")
-    for seed in beyond.RECIPE["seeds"]:
-        found = [
-            tuple(row[key] for key in names) for row in rows if row["kind"] != "rate" and row["seed"] == seed
-        ]
-        assert found == [tuple(setting.values()) for setting in beyond.points()]
-    assert sum(row["kind"] == "rate" for row in rows) == len(beyond.rates())
 
 
 def test_the_rates_are_the_best_on_validation_and_of_equals_the_middle_one():
@@ -174,29 +116,3 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_middle_one():
             ]
             best = [rate for rate, score in zip(rates, scores, strict=True) if score > max(scores) - 1e-9]
             assert lr == (rates[1] if rates[1] in best else best[0]), (training, layers)
-
-
-def test_beyond_the_reach_nothing_is_ever_learnt():
-    beyond_it = sides()[1]
-    assert all(row["gradient"] == row["gradient_after"] == 0 for row in beyond_it)
-    assert max(row["accuracy"] for row in beyond_it) < 0.16
-    assert {row["steps"] for row in beyond_it} == {beyond.RECIPE["steps"]}
-
-
-def test_inside_the_reach_it_is_learnt():
-    inside = sides()[0]
-    assert all(row["gradient"] > 0 < row["gradient_after"] for row in inside)
-    assert min(row["accuracy"] for row in inside) > 0.9
-    assert min(stored(kind="full")) > 0.99
-
-
-def test_what_may_be_learnt_need_not_be():
-    """At the reach of four layers the gradient is not 0, and so small that nobody learns without the
-    curriculum; with two all do."""
-    for radius in beyond.RECIPE["radii"]:
-        for layers in (1, 2):
-            assert min(stored(kind="plain", radius=radius, layers=layers)) > 0.99
-        assert max(stored(kind="plain", radius=radius, layers=4)) < 0.16
-        assert 0 < max(stored("gradient", kind="plain", radius=radius, layers=4)) < 1e-3
-        at_the_reach = min(4 * radius, 60)
-        assert min(stored(radius=radius, layers=4, distance=at_the_reach)) > 0.98

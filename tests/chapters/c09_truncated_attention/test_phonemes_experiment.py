@@ -1,4 +1,4 @@
-"""Phonemes over radii: what is drawn, how it is judged, and the stored runs that lesson 09 tells."""
+"""Phonemes over radii: what is drawn, how it is judged, and how its rates were chosen."""
 
 import pytest
 import torch
@@ -61,12 +61,6 @@ def test_batches_are_whole_utterances_each_once(tiny):
         assert sorted(mask.sum(-1).flatten().tolist()) == [5, 6]
 
 
-def test_batches_of_a_seed_are_the_same_and_of_others_not():
-    some = phonemes.batches(speech.load("training"))
-    a, b, c = (some(torch.Generator("cpu").manual_seed(seed)) for seed in (0, 0, 1))
-    assert torch.equal(a.labels, b.labels) and a.labels.tolist() != c.labels.tolist()
-
-
 def test_accuracy_counts_frames_with_and_without_silence(tiny):
     class Silent(Reads):
         """Says silence of every s, and is right elsewhere."""
@@ -93,24 +87,15 @@ def test_accuracy_of_each_kind(tiny):
     [
         ("_", "silence"),
         ("aɪɚ", "vowel"),
-        ("ᵻ", "vowel"),
         ("əl", "vowel"),
         ("tʃ", "stop"),
-        ("ʔ", "stop"),
         ("ð", "fricative"),
-        ("h", "fricative"),
         ("n̩", "nasal"),
-        ("ŋ", "nasal"),
         ("ɾ", "approximant"),
-        ("j", "approximant"),
     ],
 )
 def test_the_kind_of_a_sound(name, kind):
     assert phonemes.kind_of(name) == kind
-
-
-def test_every_kind_occurs_in_the_data():
-    assert {phonemes.kind_of(name) for name in speech.LABELS} == set(phonemes.KINDS)
 
 
 def test_loss_is_the_mean_over_frames_not_over_batches(tiny):
@@ -144,7 +129,7 @@ def test_near_is_the_share_of_weights_in_reach():
     assert phonemes.near(truncated, 3, count=2) == pytest.approx([1, 1])
 
 
-@pytest.mark.parametrize("radius", phonemes.RADII)
+@pytest.mark.parametrize("radius", [0, None])
 def test_train_makes_the_network_it_is_asked_for(tiny, radius):
     model, history = phonemes.train(radius, steps=3)
     assert model.radius == radius and len(model.encoder.layers) == phonemes.RECIPE["n_layers"]
@@ -169,16 +154,10 @@ def test_training_is_the_same_twice_and_leaves_the_test_alone(tiny, monkeypatch)
     assert rates == [phonemes.RECIPE["lr"]["5"]] * 2 + [7e-3]
 
 
-@pytest.mark.parametrize("radius", [1, -1, True, False, 2.5, "full", "5", [5]])
+@pytest.mark.parametrize("radius", [1, True, "full"])
 def test_another_radius_gets_a_sentence(no_shape_hook, radius):
     with pytest.raises(ValueError, match="radius must be one of 0, 2, 5, 15, 50, None, got"):
         phonemes.train(radius)
-
-
-@pytest.mark.parametrize("split", ["train", None, 3])
-def test_another_split_gets_a_sentence(no_shape_hook, split):
-    with pytest.raises(ValueError, match="split must be one of training, validation, test, got"):
-        phonemes.accuracy(Reads(), split)
 
 
 def test_a_row_holds_what_was_measured(tiny):
@@ -191,27 +170,6 @@ def test_a_row_holds_what_was_measured(tiny):
     assert [step for step, _, _ in row["curve"]] == [2, 4, 5]
     assert [at for step, _, at in row["curve"] if step == row["best_step"]] == [row["accuracy_validation"]]
     assert row["parameters"] == sum(p.numel() for p in model.parameters()) and len(row["near"]) == 1
-
-
-def test_the_first_seed_tries_all_rates(monkeypatch):
-    monkeypatch.setattr(phonemes, "point", lambda **setting: setting)
-    monkeypatch.setattr(phonemes, "guess", lambda: ("_", phonemes.Accuracy(0.1, 0.2)))
-    first, second = phonemes.run(0), phonemes.run(1)
-    n = len(phonemes.RADII)
-    assert [row["kind"] for row in first].count("rate") == (len(phonemes.RECIPE["rates"]) - 1) * n
-    for rows in (first, second):
-        kinds = [row["kind"] for row in rows]
-        assert kinds.count("point") == kinds.count("layer") == kinds.count("shorter") == n
-        assert kinds.count("live") == len(phonemes.RECIPE["live"]["radii"])
-        assert len({row["radius"] for row in rows if row["kind"] == "point"}) == n
-        for row in rows:
-            if row["kind"] == "guess":
-                continue
-            chosen = phonemes.RECIPE["lr"][phonemes._name(row["radius"])]
-            assert (row["lr"] == chosen) == (row["kind"] != "rate")
-            assert row["n_layers"] == (1 if row["kind"] == "layer" else 2)
-            assert row["steps"] == {"point": 1800, "layer": 1800, "live": 300}.get(row["kind"], 600)
-    assert {row["seed"] for row in second} == {1} and "guess" not in {row["kind"] for row in second}
 
 
 def test_where_accuracy_saturates():
@@ -254,21 +212,6 @@ def mean(numbers):
     return sum(numbers) / len(numbers)
 
 
-def test_every_row_is_there():
-    rows = results("phonemes")["rows"]
-    for seed in phonemes.RECIPE["seeds"]:
-        found = [
-            {key: row[key] for key in setting}
-            for row, setting in zip(
-                [row for row in rows if row["seed"] == seed and row["kind"] != "guess"],
-                phonemes.points(seed),
-                strict=True,
-            )
-        ]
-        assert found == phonemes.points(seed)
-    assert sum(row["kind"] == "guess" for row in rows) == 1
-
-
 def test_the_rates_are_the_best_on_validation_and_none_is_the_last_of_its_row():
     rates = phonemes.RECIPE["rates"]
     for radius in phonemes.RADII:
@@ -279,72 +222,6 @@ def test_the_rates_are_the_best_on_validation_and_none_is_the_last_of_its_row():
         assert sorted(scores) == rates
         best = max(scores, key=scores.get)
         assert phonemes.RECIPE["lr"][phonemes._name(radius)] == best and best in rates[1:-1]
-
-
-def test_the_guess_that_is_stored_is_the_datas():
-    label, (frames, spoken) = phonemes.guess()
-    assert stored("label", kind="guess") == [label] == ["_"]
-    assert stored(kind="guess") == [round(frames, 4)] and stored("accuracy_speech", kind="guess") == [
-        round(spoken, 4)
-    ]
-
-
-def test_accuracy_rises_up_to_15_frames_and_falls_for_the_whole_utterance():
-    """The figure of lesson 09: in every seed a neighbour helps; 15 frames are enough; everything is worse
-    than 15, though it could do the same."""
-    means = {radius: mean(stored(radius=radius)) for radius in phonemes.RADII}
-    for fewer, more in ((0, 2), (2, 5)):
-        assert max(stored(radius=fewer)) < min(stored(radius=more))
-    assert means[5] < means[15] and max(stored(radius=None)) < min(stored(radius=15))
-    assert abs(means[50] - means[15]) < 0.04
-    assert phonemes.saturates(results("phonemes")["rows"]) == 15
-
-
-def test_stopping_early_moves_the_answer():
-    rows = results("phonemes")["rows"]
-    assert phonemes.saturates(rows, kind="shorter") == 5
-    for radius in (2, 5, 15, 50, None):
-        assert mean(stored(radius=radius)) > mean(stored(kind="shorter", radius=radius)) + 0.015
-
-
-def test_the_fall_is_no_lack_of_training():
-    """At the same loss on training sentences, and at the same steps, the whole utterance is behind 15 frames;
-    it fits its sentences well."""
-    found = phonemes.matched(results("phonemes")["rows"], 0.3)
-    assert len(found[15]) == len(found[None]) == 3
-    assert max(found[None]) < min(found[15])
-    assert max(stored("loss_train", radius=None)) < 0.2
-    assert all(
-        test > 5 * train
-        for train, test in zip(
-            stored("loss_train", radius=None), stored("loss_test", radius=None), strict=True
-        )
-    )
-
-
-def test_the_training_was_long_enough():
-    """In the last sixth of the steps, accuracy on validation hardly rises."""
-    for curve in stored("curve"):
-        before = max(score for step, _, score in curve if step <= 1500)
-        assert max(score for _, _, score in curve) < before + 0.02
-    assert phonemes.RECIPE["steps"] * phonemes.RECIPE["batch"] // len(speech.load("training")) == 33
-
-
-def test_the_short_training_of_the_lesson_shows_the_order():
-    for radius, least, most in ((0, 0.51, 0.55), (5, 0.64, 0.67), (None, 0.55, 0.58)):
-        assert (
-            least < min(stored(kind="live", radius=radius)) <= max(stored(kind="live", radius=radius)) < most
-        )
-    assert stored(kind="guess")[0] < 0.15
-
-
-def test_depth_is_worth_more_than_width():
-    """Two layers reach twice as far, but that is not all: they beat one layer that reaches further at
-    once."""
-    for two, one in ((2, 5), (5, 15)):
-        assert mean(stored(radius=two)) > mean(stored(kind="layer", radius=one)) + 0.01
-    assert phonemes.saturates(results("phonemes")["rows"], kind="layer") == 15
-    assert max(stored(kind="layer", radius=None)) < min(stored(kind="layer", radius=15))
 
 
 def test_vowels_are_the_hardest_and_gain_the_most():
