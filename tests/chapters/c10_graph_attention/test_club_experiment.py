@@ -1,5 +1,4 @@
-"""Classes of nodes: what is known stays apart from what is asked, weights are read as they are called, and
-the stored runs that the lesson tells."""
+"""Classes of nodes: what is known stays apart from what is asked, weights are read as they are called."""
 
 import math
 
@@ -10,7 +9,7 @@ from torch.testing import assert_close
 
 from lesson_lib.chapters.c10_graph_attention import graphs
 from lesson_lib.chapters.c10_graph_attention.experiments import club
-from lesson_lib.chapters.c10_graph_attention.nodes import KINDS, NodeClassifier, NodeOutput
+from lesson_lib.chapters.c10_graph_attention.nodes import NodeClassifier, NodeOutput
 from lesson_lib.device import device, to_device
 from lesson_lib.experiments import results
 
@@ -148,7 +147,7 @@ def alike(one, other, task):
     return torch.allclose(*logits, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["GAT", "MLP"])
 def test_a_few_steps(small, kind):
     task = graphs.karate()
     model, history = club.train(kind, task, 1)
@@ -186,7 +185,7 @@ def test_even_weights_stay_even(small):
     assert club.evenness(other, task) < 0.9999
 
 
-@pytest.mark.parametrize("kind", ["GATv2", "GCN", "dot products"])
+@pytest.mark.parametrize("kind", ["GATv2", "GCN"])
 def test_only_a_gat_can_be_held_even(small, kind):
     with pytest.raises(ValueError, match=f"only the scores of a GAT can be held at 0, got kind '{kind}'"):
         club.train(kind, graphs.karate(), even=True)
@@ -215,38 +214,12 @@ def test_rows(small):
     assert 0 <= club.pilot("opposites", "MLP", 1e-2)["accuracy_validation"] <= 1
 
 
-def test_all_rows_of_a_seed(small, monkeypatch):
-    monkeypatch.setattr(club, "pilot", lambda *args: {"part": "rate"})
-    monkeypatch.setattr(
-        club,
-        "point",
-        lambda task, kind, seed, even=False: {
-            "part": "even" if even else "point",
-            "task": task.name,
-            "kind": kind,
-        },
-    )
-    monkeypatch.setattr(club, "within", lambda *args: {"part": "within"})
-    first, second = ([row["part"] for row in club.run(seed)] for seed in (0, 1))
-    assert first.count("rate") == 3 * len(KINDS) and "rate" not in second
-    assert first.count("point") == second.count("point") == 4 * len(KINDS)
-    assert first.count("even") == 4 and second.count("within") == 3 and "within" not in first
-    asked = {(row["task"], row["kind"]) for row in club.run(1) if row["part"] == "point"}
-    assert asked == {(name, kind) for name in club.TASKS for kind in KINDS}
-    assert [make(3).name for make in club.TASKS.values()] == list(club.TASKS) == list(club.RECIPE["lr"])
-
-
 def stored(name="accuracy", *, part="point", **wanted):
     """A column of the stored rows of that part, seed by seed."""
     wanted = {"part": part} | wanted
     rows = [row for row in results("club")["rows"] if all(row[key] == value for key, value in wanted.items())]
     assert rows
     return [row[name] for row in rows]
-
-
-def mean(*args, **wanted):
-    found = stored(*args, **wanted)
-    return sum(found) / len(found)
 
 
 def test_the_rates_are_the_best_on_validation_and_of_equals_the_nearest_to_1e_2():
@@ -260,96 +233,3 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_nearest_to_1e_2(
             ]
             best = [i for i, score in enumerate(scores) if score > max(scores) - 1e-9]
             assert lr == rates[min(best, key=lambda i: abs(i - rates.index(1e-2)))], (name, kind)
-
-
-def test_every_row_is_there():
-    rows = results("club")["rows"]
-    seeds = club.RECIPE["seeds"]
-    for name in club.TASKS:
-        for kind in KINDS:
-            assert stored("seed", task=name, kind=kind) == seeds
-        assert stored("seed", part="even", task=name) == seeds
-    for n_classes, shares in club.RECIPE["within"].items():
-        for kind in club.RECIPE["within_kinds"]:
-            found = [
-                (row["within"], row["seed"])
-                for row in rows
-                if row["part"] == "within" and row["kind"] == kind and row["n_classes"] == int(n_classes)
-            ]
-            assert sorted(found) == [
-                (share, seed) for share in shares for seed in club.RECIPE["within_seeds"]
-            ]
-    assert sum(row["part"] == "rate" for row in rows) == 3 * len(KINDS) * len(club.RECIPE["rates"])
-
-
-def test_with_two_members_known_the_edges_tell_the_rest():
-    for kind in GRAPH_KINDS:
-        assert min(stored(task="club", kind=kind)) >= 0.875 and mean(task="club", kind=kind) > 0.93
-    assert set(stored(task="club", kind="full attention")) == {0.5}
-    assert max(stored(task="club", kind="MLP")) < 0.6
-
-
-def test_gat_is_no_better_than_fixed_weights():
-    """Nor than a GAT whose weights are all equal; and its learnt weights are nearly equal."""
-    for name in ("club", "club, others known", "blocks"):
-        gat = mean(task=name, kind="GAT")
-        assert abs(gat - mean(task=name, kind="GCN")) < 0.02
-        assert -0.025 < gat - mean(task=name, part="even") < 0.01
-        assert min(stored("evenness", task=name, kind="GAT")) > 0.98
-    scores = [
-        stored("accuracy_validation", part="rate", task="blocks", kind="GAT", lr=lr)[0]
-        for lr in (1e-3, 1e-2, 1e-1)
-    ]
-    assert scores[0] > 0.85 and scores[1] < 0.7 and scores[2] < 0.6  # the more it learns, the worse
-
-
-def test_scores_of_0_give_strangers_most_of_the_weight_until_training_pulls_it_away():
-    """On the club it partly can; among 240 nodes it cannot."""
-    for name, share in (("club", 0.836), ("blocks", 0.962)):
-        for start in stored("strangers_start", task=name, kind="scores set to 0"):
-            assert abs(start - share) < 0.003
-    zeroed = {"task": "club", "kind": "scores set to 0"}
-    assert 0.35 < min(stored("strangers", **zeroed)) and max(stored("strangers", **zeroed)) < 0.68
-    assert 0.85 < mean(**zeroed) < 0.9 < mean(task="club", kind="dot products")
-    assert [round(found, 2) for found in (min(stored(**zeroed)), max(stored(**zeroed)))] == [0.78, 0.97]
-    zeroed["task"] = "blocks"
-    assert set(stored(**zeroed)) == {0.25} and min(stored("strangers", **zeroed)) > 0.95
-
-
-def test_it_matters_more_who_is_known_than_how_it_is_weighed():
-    for kind in GRAPH_KINDS:
-        found = stored(task="club, others known", kind=kind)
-        assert min(found) < 0.7 and max(found) > 0.95
-
-
-def test_blocks():
-    for kind in GRAPH_KINDS:
-        assert min(stored(task="blocks", kind=kind)) > 0.8
-    for kind in ("full attention", "MLP"):
-        assert max(stored(task="blocks", kind=kind)) < 0.3
-
-
-def test_neighbours_of_the_other_class_are_no_harm_where_there_are_two_classes():
-    assert min(stored(task="opposites", kind="GAT")) > max(stored(task="opposites", kind="MLP"))
-    two = {"part": "within", "n_classes": 2}
-    assert min(stored(**two, kind="GAT", within=0.1)) > max(stored(**two, kind="MLP", within=0.1)) + 0.1
-    assert mean(**two, kind="GAT", within=0.5) < mean(**two, kind="MLP", within=0.5) - 0.05
-    assert min(stored(**two, kind="GAT", within=0.9)) > 0.95
-    found = [mean(**two, kind="GAT", within=share) for share in club.RECIPE["within"]["2"]]
-    assert found.index(min(found)) == 4  # share .5
-
-
-def test_with_four_classes_they_are():
-    four = {"part": "within", "n_classes": 4}
-    for share in (0.1, 0.3):
-        assert mean(**four, kind="GAT", within=share) < mean(**four, kind="MLP", within=share) - 0.1
-        assert mean(**four, kind="GCN", within=share) < mean(**four, kind="MLP", within=share) - 0.05
-    assert min(stored(**four, kind="GAT", within=0.9)) > 0.9
-
-
-def test_scores_that_read_features_help_where_features_say_something():
-    """On `opposites`; GAT's own score does not, dot products and GATv2's do, against equal weights in
-    a GAT."""
-    even = mean(task="opposites", part="even")
-    assert mean(task="opposites", kind="dot products") > even + 0.04
-    assert mean(task="opposites", kind="GATv2") > even + 0.02 > mean(task="opposites", kind="GAT")

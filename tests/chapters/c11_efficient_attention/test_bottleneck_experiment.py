@@ -1,4 +1,4 @@
-"""What fits through one token: what is trained, and the stored runs that part 11a tells."""
+"""What fits through one token: what is trained, and how its rates were chosen."""
 
 import pytest
 import torch
@@ -47,15 +47,6 @@ def test_training_makes_the_network_of_the_recipe_and_is_the_same_twice(small):
     assert len(bottleneck.train(4, n_layers=3)[0].layers) == 3
 
 
-def test_a_kind_and_a_count_that_are_none_get_a_sentence(no_shape_hook):
-    with pytest.raises(ValueError, match="kind must be one of full, window and global, got 'linear'"):
-        bottleneck.train(4, "linear")
-    with pytest.raises(ValueError, match="count must be"):
-        bottleneck.train(0)
-    with pytest.raises(ValueError, match="split must be one of validation, test"):
-        bottleneck.accuracy(nn.Identity(), 4, split="training")
-
-
 def test_each_number_of_pairs_has_its_rate(small, monkeypatch, no_shape_hook):
     asked = []
     monkeypatch.setattr(bottleneck, "fit", lambda *args, lr, **options: asked.append(lr))
@@ -91,35 +82,6 @@ def test_all_that_the_question_hears_comes_through_the_first_token(small):
     x = torch.randn(6, 3, dtype=torch.double)
     one = sensitivity(lambda x: inner(x, x, x).output, x)[-1]
     assert (one > 0).tolist() == [True, False, False, False, False, True]
-
-
-def test_what_is_run_for_each_seed(monkeypatch):
-    first, second = (bottleneck.settings(seed) for seed in (0, 1))
-    assert [s for s in first if s["kind"] != "rate"] == [s | {"seed": 0} for s in second]
-    assert sum(s["kind"] == "rate" for s in first) == 9 and len(second) == 7
-    monkeypatch.setattr(bottleneck, "make", lambda **setting: setting)
-    assert bottleneck.run(1) == second
-
-
-def test_rows(small):
-    deep = bottleneck.make("deep", THROUGH, 16, 1)
-    assert (deep["kind"], deep["lr"]) == ("deep", bottleneck.RECIPE["lr"][THROUGH]["16"])
-    model, _ = bottleneck.train(16, seed=1, n_layers=3)
-    assert deep["accuracy"] == pytest.approx(bottleneck.accuracy(model, 16, 1), abs=1e-4)
-    rated = bottleneck.make("rate", THROUGH, 8, 0, 0.5)
-    model, _ = bottleneck.train(8, lr=0.5)
-    wanted = bottleneck.accuracy(model, 8, split="validation")
-    assert rated["lr"] == 0.5 and rated["accuracy"] == pytest.approx(wanted, abs=1e-4)
-
-
-def test_every_row_is_there_and_follows_the_recipe():
-    stored = results("bottleneck")["rows"]
-    wanted = [setting for seed in bottleneck.RECIPE["seeds"] for setting in bottleneck.settings(seed)]
-    assert len(stored) == len(wanted)
-    assert all(row.items() >= setting.items() for row, setting in zip(stored, wanted, strict=True))
-    for row in stored:
-        if row["kind"] != "rate":
-            assert row["lr"] == bottleneck.RECIPE["lr"][row["attention"]][str(row["count"])]
 
 
 def test_the_rates_are_the_best_on_validation():

@@ -1,4 +1,4 @@
-"""The ring's experiment: rows and tokens by hand, the stored table, and a small live run of it and of the
+"""The ring's experiment: rows and tokens by hand, and a small live run of it and of the
 command."""
 
 import itertools
@@ -17,27 +17,6 @@ from lesson_lib.chapters.c11_efficient_attention.experiments.ring import (
     torchrun,
 )
 from lesson_lib.cli import ring as command
-from lesson_lib.experiments import results
-
-
-def held_mib(
-    tokens: int, processes: int, *, heads: int, width: int, backward: bool = False, size: int = 4
-) -> float:
-    """MiB that the busiest process must hold at the peak, by counting its tensors; what is measured comes to
-    that, and a few tiles of scores.
-
-    One unit is a tensor (heads, its tokens, width), `size` bytes a number. Query, key, value and output are
-    4; the block of keys and values that it computes with 2, the one that comes 2: together 8. Backward 14:
-    the gradients of the output and of the queries 2 more, those of the block 2, and 2 of the block that
-    comes. A single process gets no block from elsewhere: 6 and 10. And one number for each query and head:
-    its log_sum. Causal with backward, up to 2 more were measured from two processes on; which ones is not
-    known.
-    """
-    rows = -(-tokens // processes)
-    alone = processes == 1
-    units = (10 if alone else 14) if backward else (6 if alone else 8)
-    return heads * rows * (units * width + 1) * size / 2**20
-
 
 PARTS = ("processes", "tokens", "causal", "backward")
 
@@ -49,14 +28,9 @@ def test_every_token_is_in_one_process(tokens, processes):
     assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
-def test_what_is_held_and_sent_by_hand():
+def test_what_is_sent_by_hand():
     mib = 2**20 / 4  # numbers of 4 bytes in a MiB
-    # 2 heads, 6 tokens, width 5: a tensor of all has 60 numbers, a log_sum 12
-    assert held_mib(6, 1, heads=2, width=5) * mib == pytest.approx(6 * 60 + 12)
-    assert held_mib(6, 3, heads=2, width=5) * mib == pytest.approx(8 * 20 + 4)
-    assert held_mib(7, 3, heads=2, width=5) * mib == pytest.approx(8 * 30 + 6)  # one has 3 tokens
-    assert held_mib(6, 1, heads=2, width=5, backward=True) * mib == pytest.approx(10 * 60 + 12)
-    assert held_mib(6, 2, heads=2, width=5, backward=True, size=8) * mib == pytest.approx(2 * (14 * 30 + 6))
+    # 2 heads, 6 tokens, width 5: a tensor of all has 60 numbers
     assert sent_mib(6, 1, heads=2, width=5, backward=True) == 0
     assert sent_mib(6, 3, heads=2, width=5) * mib == pytest.approx(2 * 40)  # 2 times 2 tensors of 20
     assert sent_mib(6, 3, heads=2, width=5, backward=True) * mib == pytest.approx((2 + 2 + 3) * 40)
@@ -69,46 +43,6 @@ def test_memory_takes_the_largest_of_the_repeats():
     ]
     assert memory(rows) == {(8, False): {1: 4.0, 2: 2.5}}
     assert memory(rows, causal=True) == {(8, False): {2: 9.0}}
-
-
-@pytest.fixture(scope="module")
-def stored():
-    return results("ring")["rows"]
-
-
-def test_the_stored_table_is_whole(stored):
-    recipe = ring.RECIPE
-    wanted = itertools.product(recipe["seeds"], *(recipe[name] for name in PARTS))
-    assert sorted((row["seed"], *(row[name] for name in PARTS)) for row in stored) == sorted(wanted)
-    assert all(row["seconds"] > 0 and row["cpu_s"] > 0 for row in stored)
-
-
-def test_stored_outputs_and_gradients_are_those_of_one_process(stored):
-    compared = [row for row in stored if row["seed"] == ring.RECIPE["seeds"][0]]
-    assert all(0 < row["error"] < 1e-5 and row["compared"] == row["tokens"] for row in compared)
-    assert all(row["error"] is None for row in stored if row not in compared)
-
-
-def test_stored_memory_is_what_is_counted(stored):
-    """And a few tiles: four heads' tables of 256 x 256 scores are 1 MiB each. Causal with backward, two
-    tensors more."""
-    sizes = {"heads": ring.RECIPE["heads"], "width": ring.RECIPE["width"]}
-    for row in stored:
-        held = held_mib(row["tokens"], row["processes"], backward=row["backward"], **sizes)
-        unit = row["tokens"] / row["processes"] * sizes["heads"] * sizes["width"] * 4 / 2**20
-        more = 2 * unit if row["causal"] and row["backward"] else 0
-        assert held - 1e-3 < row["mib"] < held + 6 + more  # stored with three decimals
-        sent = sent_mib(row["tokens"], row["processes"], backward=row["backward"], **sizes)
-        assert row["sent_mib"] == pytest.approx(sent, abs=1e-3)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_stored_memory_falls_with_the_number_of_processes(stored, causal):
-    for (tokens, _), by in memory(stored, causal=causal).items():
-        assert by[1] > by[2] > by[3] > by[4]
-        assert all(by[1] < p * by[p] < 2 * by[1] for p in (2, 3, 4))
-        if tokens == max(ring.RECIPE["tokens"]):
-            assert by[4] < 0.45 * by[1]
 
 
 def test_a_small_run_gives_the_same_kind_of_rows(monkeypatch):
