@@ -1,4 +1,4 @@
-"""Recall over a distance: what is drawn, how it is judged, and what the figures of lesson 08 are said to show."""
+"""Recall over a distance: what is drawn, how it is judged, and what the figures of lesson 08 show."""
 
 import pytest
 import torch

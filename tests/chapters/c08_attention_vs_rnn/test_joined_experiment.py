@@ -26,12 +26,6 @@ def test_one_symbol_is_the_recall_of_the_part():
     assert tokens.shape == (11, 8) and torch.equal(tokens[:, 0], answer)
 
 
-@pytest.mark.parametrize("task, distance", [("second", 7), ("first", 4)])
-def test_what_cannot_be_drawn_is_refused(task, distance):
-    with pytest.raises(ValueError, match=r"task|distance"):
-        some(task, distance)
-
-
 def test_a_system_has_only_its_parts():
     with pytest.raises(ValueError, match="system"):
         joined.Joined("RNN")

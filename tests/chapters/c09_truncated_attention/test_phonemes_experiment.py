@@ -129,15 +129,6 @@ def test_near_is_the_share_of_weights_in_reach():
     assert phonemes.near(truncated, 3, count=2) == pytest.approx([1, 1])
 
 
-@pytest.mark.parametrize("radius", [0, None])
-def test_train_makes_the_network_it_is_asked_for(tiny, radius):
-    model, history = phonemes.train(radius, steps=3)
-    assert model.radius == radius and len(model.encoder.layers) == phonemes.RECIPE["n_layers"]
-    assert model(torch.randn(1, 4, N_MELS)).shape == (1, 4, len(NAMES))
-    assert [row["step"] for row in history.rows] == [2, 3]
-    assert max(history.column("score")) == phonemes.accuracy(model, "validation").frames
-
-
 def test_training_is_the_same_twice_and_leaves_the_test_alone(tiny, monkeypatch):
     rates = []
     fit = phonemes.fit
