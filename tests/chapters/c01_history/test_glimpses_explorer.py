@@ -98,37 +98,3 @@ def test_buttons_and_play_move_the_glimpse_and_stop_at_the_ends():
     assert w.step.value == 2 and "Glimpse 2 of 4" in w.drawing.value
     w.step.value = 3
     assert w.play.value == 3, "play goes on from where the learner is"
-
-
-def test_other_retinas_and_models_with_gradients():
-    canvases, places, probabilities, labels = given()
-    w = GlimpseExplorer(canvases, places, probabilities.requires_grad_(), labels.int(), patch=6, n_scales=3)
-    assert w.drawing.value.count("<rect") == 3 and w.drawing.value.count("href=") == 4
-    assert "24 by 24, averaged to 6 by 6" in w.drawing.value and w.still().png()
-
-
-def test_two_widgets_have_different_names():
-    assert GlimpseExplorer(*given()).name != GlimpseExplorer(*given()).name
-
-
-def broken(**changes):
-    names = ("canvases", "places", "probabilities", "labels")
-    return list((dict(zip(names, given(), strict=True)) | changes).values())
-
-
-@pytest.mark.parametrize(
-    "changes, said",
-    [
-        ({"canvases": None}, "canvases must be a tensor with 3 axes.*got NoneType"),
-        ({"canvases": torch.rand(SIDE, SIDE)}, r"got \(24, 24\)"),
-        ({"labels": torch.tensor(3)}, r"labels must be a tensor with 1 axes.*got \(\)"),
-        ({"places": torch.zeros(PICTURES, GLIMPSES, 3)}, r"places be \(x, y\); got .*places \(3, 4, 3\)"),
-        ({"places": torch.zeros(PICTURES, 5, 2)}, r"as many everywhere.*places \(3, 5, 2\)"),
-        ({"canvases": torch.rand(2, SIDE, SIDE)}, "as many everywhere"),
-        ({"probabilities": torch.randn(PICTURES, GLIMPSES, CLASSES)}, r"pass looked.probabilities\(\)"),
-        ({"labels": torch.tensor([1, 2, 10])}, r"labels must be 0 \.\.\. 9, got 1 \.\.\. 10"),
-    ],
-)
-def test_what_cannot_be_shown_gets_a_sentence(no_shape_hook, changes, said):
-    with pytest.raises(ValueError, match=said):
-        GlimpseExplorer(*broken(**changes))

@@ -115,16 +115,3 @@ def test_odd_input_gets_a_sentence_and_the_next_one_is_drawn(text, words):
 def test_blanks_and_newlines_have_names():
     w = ContinuationExplorer(untrained(), "ab")
     assert "␣ (blank)" in w.drawing.value and "⏎ (newline)" in w.drawing.value
-
-
-@pytest.mark.parametrize("model", [None, "model"])
-def test_what_is_no_gpt_is_named(model, no_shape_hook):
-    with pytest.raises(TypeError, match=r"model must be a trained models\.gpt\.GPT, got"):
-        ContinuationExplorer(model)
-
-
-def test_odd_starts_are_named(no_shape_hook):
-    with pytest.raises(TypeError, match="start must be a text to continue, got NoneType"):
-        ContinuationExplorer(untrained(), None)
-    with pytest.raises(ValueError, match="start cannot be continued: text holds 'T', 'h'"):
-        ContinuationExplorer(untrained(), "Th")

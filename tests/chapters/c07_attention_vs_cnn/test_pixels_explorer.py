@@ -103,11 +103,6 @@ def test_a_blur_becomes_one_pixel():
     assert w.words().endswith(("with weight 1.0000.", "with weight more than 0.9999."))
 
 
-def test_a_weight_below_one_is_not_called_one():
-    w = explorer(sharpness=11.3)
-    assert w.weights().max() < 1 and w.words().endswith("with weight more than 0.9999.")
-
-
 def test_the_maps_hold_a_pixel_for_each_place_and_frames_lie_on_them():
     w = explorer(sharpness=32.0)
     w.row.value, w.column.value, w.head.value = 1, 4, 2  # "up right": row 0, column 5
@@ -124,15 +119,6 @@ def test_the_maps_hold_a_pixel_for_each_place_and_frames_lie_on_them():
     )
     frames = {(int(x), int(y)) for x, y, stroke in found if stroke != "#fff"}
     assert frames == {(5 * unit, 2 * unit), (6 * unit, 1 * unit)}
-
-
-def test_in_the_corner_a_head_looks_at_the_border():
-    w = explorer(sharpness=8.0)
-    w.row.value = w.column.value = 0
-    assert "looks most at a pixel of the border of zeros" in w.words()
-    w.row.value, w.column.value, w.head.value = H - 1, W - 1, 8
-    assert "looks most at a pixel of the border of zeros" in w.words()
-    assert max(map(abs, written(w.drawing.value, "this head brings"))) < 0.01
 
 
 def test_all_heads_together_show_the_kernels_square():
@@ -156,8 +142,7 @@ def test_each_control_alone_moves_the_drawing():
         assert w.drawing.value != before
 
 
-@pytest.mark.parametrize("kernel", [1, 3, 5])
-@pytest.mark.parametrize("c_in", [1, 3])
+@pytest.mark.parametrize("kernel, c_in", [(1, 3), (5, 1)])
 def test_other_kernels_and_grey_pictures(kernel, c_in):
     w = explorer(kernel, sharpness=32.0, c_in=c_in, bias=False)
     assert len(w.head.options) == kernel**2 + 1
@@ -165,24 +150,6 @@ def test_other_kernels_and_grey_pictures(kernel, c_in):
     assert max(map(abs, written(w.drawing.value, "difference"))) < 1e-5
     w.head.value = kernel**2 // 2
     assert "the head the pixel itself (0, 0) looks most at row 2, column 3" in w.words()
-
-
-@pytest.mark.parametrize("picture", [-torch.rand(1, H, W), torch.zeros(1, H, W), torch.ones(1, 1, 1)])
-def test_pictures_without_a_positive_number_and_tiny_ones(picture):
-    w = PixelExplorer(layer(c_in=1), picture)
-    assert len(images(w.drawing.value)) == 2 and w.still().figure.axes
-
-
-def test_it_begins_at_a_pixel_or_in_the_middle():
-    w = PixelExplorer(layer(), torch.rand(C_IN, H, W), start=(1, 3))
-    assert (w.row.value, w.column.value) == (1, 3) and "From row 1, column 3" in w.drawing.value
-    assert (explorer().row.value, explorer().column.value) == (H // 2, W // 2)
-
-
-def test_float64_and_pictures_with_gradients():
-    w = PixelExplorer(layer().double(), torch.rand(C_IN, H, W, dtype=torch.float64, requires_grad=True))
-    w.sharpness.value = 32.0
-    assert max(map(abs, written(w.drawing.value, "difference"))) < 1e-12
 
 
 def test_a_difference_is_never_rounded_to_zero_and_zero_has_no_sign():
@@ -193,35 +160,3 @@ def test_a_difference_is_never_rounded_to_zero_and_zero_has_no_sign():
 def test_numbers_are_told_again_on_focus():
     assert "attention layer - convolution = " in explorer().drawing.value
     assert explorer().drawing.value.count('tabindex="0"') == 4 * C_OUT
-
-
-@pytest.mark.parametrize(
-    "conv, picture, error, said",
-    [
-        (lambda: nn.Linear(3, 2), torch.rand(C_IN, H, W), TypeError, "must be a torch.nn.Conv2d, got Linear"),
-        (lambda: layer(stride=2), torch.rand(C_IN, H, W), ValueError, r"stride=\(1, 1\)"),
-        (lambda: None, torch.rand(C_IN, H, W), TypeError, "got NoneType"),
-        (layer, None, TypeError, "picture must be a tensor.*got NoneType"),
-        (layer, "house", TypeError, "got str"),
-        (layer, torch.rand(1, C_IN, H, W), ValueError, r"got \(1, 3, 5, 7\); of a batch take x\[0\]"),
-        (layer, torch.rand(H, W), ValueError, r"add a channel with x\[None\]"),
-        (layer, torch.rand(C_IN, H, 13), ValueError, "at most 12 x 12 pixels"),
-        (layer, torch.rand(C_IN, 0, W), ValueError, r"got \(3, 0, 7\)"),
-        (lambda: layer(c_in=2), torch.rand(2, H, W), ValueError, "1 or 3 channels"),
-        (layer, torch.rand(1, H, W), ValueError, "conv takes 3 channels, the picture has 1"),
-        (layer, torch.rand(C_IN, H, W).double(), ValueError, r"picture.to\(conv.weight\)"),
-        (layer, torch.full((C_IN, H, W), torch.nan), ValueError, "finite numbers only"),
-        (lambda: layer(7), torch.rand(C_IN, H, W), ValueError, "at most 5 x 5 taps.*got a kernel of 7 x 7"),
-        (lambda: layer(c_out=7), torch.rand(C_IN, H, W), ValueError, "6 output channels.*and 7 channels"),
-    ],
-)
-def test_what_cannot_be_shown_gets_a_sentence(no_shape_hook, conv, picture, error, said):
-    with pytest.raises(error, match=said):
-        PixelExplorer(
-            conv(),
-            (
-                picture
-                if picture is None or isinstance(picture, str)
-                else picture.to(torch.get_default_device())
-            ),
-        )
