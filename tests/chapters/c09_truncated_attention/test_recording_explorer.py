@@ -68,7 +68,7 @@ def test_a_still_picture_stands_for_it_and_nothing_is_loaded(which, model):
     assert stands_alone(window if which == "window" else lambda: RecordingExplorer(model, speech.LABELS))
 
 
-@pytest.mark.parametrize("radius", [0, 1, 15, 40, 60, None])
+@pytest.mark.parametrize("radius", [0, 15, None])
 def test_the_cost_is_what_torch_counts_for_a_head(radius):
     n, d = 211, 7
     q = torch.randn(1, n, d, device="cpu")
@@ -100,7 +100,7 @@ def test_the_chosen_radius_is_told_with_its_time_its_saving_and_its_accuracy():
 
 @pytest.mark.parametrize(
     "value, nearest",
-    [("0", [0]), ("1", [0, 2]), ("15", [15]), ("16", [15, None]), ("60", [15, None]), ("full", [None])],
+    [("1", [0, 2]), ("15", [15]), ("60", [15, None])],
 )
 def test_the_nearest_measured_radii_are_marked(value, nearest):
     w = window()
@@ -115,7 +115,7 @@ def test_the_nearest_measured_radii_are_marked(value, nearest):
     assert [float(mean) for *_, mean in dots] == pytest.approx([0.51, 0.61, 0.71, 0.81, 0.91])
 
 
-@pytest.mark.parametrize("value, reach", [("0", 0), ("7", 7), ("60", 60), ("full", 60)])
+@pytest.mark.parametrize("value, reach", [("7", 7), ("full", 60)])
 def test_the_mask_has_a_bar_for_each_query_over_the_keys_that_it_sees(value, reach):
     w = window()
     w.slider.value = value
@@ -130,32 +130,7 @@ def test_the_mask_has_a_bar_for_each_query_over_the_keys_that_it_sees(value, rea
         assert (round(x), round(y), round(width)) == (first, i, last - first + 1)
 
 
-def test_where_accuracy_saturates_is_marked_on_both_curves():
-    for saturates in (5, None):
-        x = windows._across(saturates)
-        dashed = re.findall(r'<path d="M([\d.]+) 0v\d+" stroke="#111"', window(saturates).drawing.value)
-        assert [float(found) for found in dashed] == pytest.approx([x, x], abs=0.06)
-
-
-def test_the_axis_of_the_radius_rises_and_ends_with_full():
-    xs = [windows._across(radius) for radius in (*range(windows.FARTHEST + 1), None)]
-    assert xs == sorted(xs) and len(set(xs)) == len(xs)
-    assert xs[0] > 0 and xs[-1] < windows.WIDTH
-
-
-def test_the_table_holds_window_and_full_attention():
-    w = window()
-    found = re.search("<tbody>(.*?)</tbody>", w.drawing.value)[1]
-    mine, full = windows.cost(5), windows.cost(None)
-    assert (
-        f"<td>{mine.counted:,}</td><td>{mine.computed:,}</td><td>{mine.operations / 1e6:,.0f}</td>" in found
-    )
-    assert f"<td>{full.computed:,}</td>" in found and found.count("<tr>") == 2
-    w.slider.value = "full"
-    assert re.search("<tbody>(.*?)</tbody>", w.drawing.value)[1].count("<tr>") == 1
-
-
-@pytest.mark.parametrize("value", ["7", "full"])
+@pytest.mark.parametrize("value", ["7"])
 def test_the_still_picture_is_the_mask(value):
     w = window()
     w.slider.value = value
@@ -164,23 +139,6 @@ def test_the_still_picture_is_the_mask(value):
     expected = [[abs(i - j) <= reach for j in range(60)] for i in range(60)]
     assert axes.images[0].get_array().tolist() == expected
     assert w.still().caption == w.words()
-
-
-@pytest.mark.parametrize(
-    "given, saturates, error, message",
-    [
-        (None, 5, TypeError, "rows must be a list of rows of experiments.phonemes, got NoneType"),
-        ({"rows": []}, 5, TypeError, r"got dict; take results\['rows'\]"),
-        ("rows", 5, TypeError, "got str"),
-        ([1, 2], 5, TypeError, "got list"),
-        ([], 5, ValueError, "some of kind 'point', got 0 rows without"),
-        ([{"kind": "rate"}], 5, ValueError, "got 1 rows without"),
-        (rows(), 7, ValueError, r"saturates must be one of the measured radii \[0, 2, 5, 15, None\], got 7"),
-    ],
-)
-def test_rows_that_do_not_fit_get_a_sentence(no_shape_hook, given, saturates, error, message):
-    with pytest.raises(error, match=message):
-        WindowExplorer(given, saturates=saturates)
 
 
 def test_what_is_heard_is_what_the_model_says(model):
@@ -207,20 +165,6 @@ def test_half_of_the_weight_is_counted_from_the_frame_outwards():
     assert recordings._half(torch.ones(1), 0) == 0
 
 
-def test_each_layers_weights_are_drawn_as_steps_of_their_height(model):
-    w = RecordingExplorer(model, speech.LABELS)
-    put_in(w, wav(0.5))
-    w.frame.value = 17
-    paths = re.findall(r'class="ll-weights" d="M0 ([\d.]+)(.*?)Z"', w.drawing.value)
-    assert len(paths) == 2
-    for (foot, path), table in zip(paths, w.heard.weights, strict=True):
-        ups = [float(y) for y in re.findall(r"V([\d.]+)H", path)]
-        row = table[17]
-        expected = [float(foot) - recordings.BARS * share for share in (row / row.max()).tolist()]
-        assert ups == pytest.approx(expected, abs=0.06)
-        assert path.endswith(f"V{foot}") and len(ups) == len(table) == 51
-
-
 def test_the_reach_of_a_window_is_marked_and_full_attention_has_none(model):
     w = RecordingExplorer(model, speech.LABELS)
     n = len(w.heard.frames)
@@ -231,18 +175,6 @@ def test_the_reach_of_a_window_is_marked_and_full_attention_has_none(model):
         full = PhonemeRecogniser(len(speech.LABELS), radius=None, d_model=16, n_heads=2).to(device())
     drawing = RecordingExplorer(full, speech.LABELS).drawing.value
     assert "dasharray" not in drawing and "radius times layers" not in drawing
-
-
-def test_guesses_are_written_where_they_are_heard_and_silence_is_not(model):
-    w = RecordingExplorer(model, speech.LABELS)
-    labels = torch.zeros(len(w.heard.frames), dtype=torch.long, device="cpu")
-    labels[50:60] = 6
-    stretches = recordings.segments(labels, len(labels), speech.LABELS)
-    ((x, line, name, times),) = re.findall(
-        r'x="([\d.]+)" y="(\d+)"[^>]*>([^<]+)<title>([^<]+)</title>', w._written(stretches)
-    )
-    assert float(x) == pytest.approx(640 * 55 / len(labels), abs=0.06) and line == "12"
-    assert (name, times) == (speech.LABELS[6], f"{speech.LABELS[6]}, 0.50 to 0.60 s")
 
 
 def test_a_recording_of_ones_own_is_listened_to(model):
@@ -262,7 +194,6 @@ def test_a_recording_of_ones_own_is_listened_to(model):
     "content, words",
     [
         (b"", "is no WAV file that can be read here"),
-        (b"ID3 no wave at all", "is no WAV file"),
         (wav(0), "holds 0 samples, less than one frame"),
         (wav(0.5, rate=44_100), "44100 samples per second, and 16000 are needed"),
         (wav(13), "the recording is 13.0 s long, at most 12 s can be shown; cut out a sentence"),
@@ -304,21 +235,46 @@ def test_the_still_picture_shows_the_frame_that_is_chosen(model):
         assert [bar.get_height() for bar in axes.patches] == pytest.approx(table[42].tolist())
 
 
-@pytest.mark.parametrize(
-    "given, names, error, message",
-    [
-        (None, speech.LABELS, TypeError, "a trained phonemes.PhonemeRecogniser, got NoneType"),
-        (torch.nn.Linear(2, 3), speech.LABELS, TypeError, "got Linear; take the one"),
-        ("mine", None, TypeError, "names must be a list of phonemes, got None; take speech.LABELS"),
-        ("mine", "abc", TypeError, "got 'abc'"),
-        (
-            "mine",
-            ["a", "b"],
-            ValueError,
-            "names must hold a phoneme for each of the model's [0-9]+ labels, got 2",
-        ),
-    ],
-)
-def test_what_cannot_be_walked_through_gets_a_sentence(no_shape_hook, model, given, names, error, message):
-    with pytest.raises(error, match=message):
-        RecordingExplorer(model if given == "mine" else given, names)
+def test_where_accuracy_saturates_is_marked_on_both_curves():
+    for saturates in (5, None):
+        x = windows._across(saturates)
+        dashed = re.findall(r'<path d="M([\d.]+) 0v\d+" stroke="#111"', window(saturates).drawing.value)
+        assert [float(found) for found in dashed] == pytest.approx([x, x], abs=0.06)
+
+
+def test_the_table_holds_window_and_full_attention():
+    w = window()
+    found = re.search("<tbody>(.*?)</tbody>", w.drawing.value)[1]
+    mine, full = windows.cost(5), windows.cost(None)
+    assert (
+        f"<td>{mine.counted:,}</td><td>{mine.computed:,}</td><td>{mine.operations / 1e6:,.0f}</td>" in found
+    )
+    assert f"<td>{full.computed:,}</td>" in found and found.count("<tr>") == 2
+    w.slider.value = "full"
+    assert re.search("<tbody>(.*?)</tbody>", w.drawing.value)[1].count("<tr>") == 1
+
+
+def test_each_layers_weights_are_drawn_as_steps_of_their_height(model):
+    w = RecordingExplorer(model, speech.LABELS)
+    put_in(w, wav(0.5))
+    w.frame.value = 17
+    paths = re.findall(r'class="ll-weights" d="M0 ([\d.]+)(.*?)Z"', w.drawing.value)
+    assert len(paths) == 2
+    for (foot, path), table in zip(paths, w.heard.weights, strict=True):
+        ups = [float(y) for y in re.findall(r"V([\d.]+)H", path)]
+        row = table[17]
+        expected = [float(foot) - recordings.BARS * share for share in (row / row.max()).tolist()]
+        assert ups == pytest.approx(expected, abs=0.06)
+        assert path.endswith(f"V{foot}") and len(ups) == len(table) == 51
+
+
+def test_guesses_are_written_where_they_are_heard_and_silence_is_not(model):
+    w = RecordingExplorer(model, speech.LABELS)
+    labels = torch.zeros(len(w.heard.frames), dtype=torch.long, device="cpu")
+    labels[50:60] = 6
+    stretches = recordings.segments(labels, len(labels), speech.LABELS)
+    ((x, line, name, times),) = re.findall(
+        r'x="([\d.]+)" y="(\d+)"[^>]*>([^<]+)<title>([^<]+)</title>', w._written(stretches)
+    )
+    assert float(x) == pytest.approx(640 * 55 / len(labels), abs=0.06) and line == "12"
+    assert (name, times) == (speech.LABELS[6], f"{speech.LABELS[6]}, 0.50 to 0.60 s")

@@ -15,7 +15,6 @@ from lesson_lib.chapters.c11_efficient_attention.cost_explorer import (
     POWERS,
     PRESETS,
     ROTARY,
-    TOKENS,
     WINDOWS,
     CostExplorer,
     Setting,
@@ -153,20 +152,6 @@ def test_the_formula_behind_a_number_is_reached_by_keyboard():
     assert "role='status'" in drawing
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_the_bar_ends_where_the_cache_does(preset):
-    w = CostExplorer(preset)
-    bar = float(re.search(r'class="ll-bar" width="([\d.]+)"', w.drawing.value)[1])
-    line = float(re.search(r'd="M([\d.]+) 0v', w.drawing.value)[1])
-    mib = cache_bytes(w.setting, 32768) / 2**20
-    assert bar == pytest.approx(costs._across(mib), abs=0.06) and (bar <= line) == (mib <= 1024)
-
-
-def test_bars_grow_and_stay_inside():
-    ends = [costs._across(mib) for mib in (0.01, 1, 1024, 2.0**22, 1e12)]
-    assert ends == sorted(ends) and ends[0] == 0 and ends[-1] == costs.WIDTH
-
-
 @pytest.mark.parametrize("name", ["layers", "heads", "key_heads", "latent", "window", "tokens"])
 def test_each_slider_alone_moves_the_drawing_to_both_of_its_ends(name):
     w = CostExplorer("Mistral 7B v0.1")
@@ -186,20 +171,10 @@ def test_the_still_picture_has_a_bar_for_each_model():
     assert [text.get_text() for text in axes.texts] == ["16 GiB", "4.0 GiB", "512 MiB", "2.1 GiB"]
 
 
-@pytest.mark.parametrize(
-    "given, message",
-    [
-        ({"preset": "GPT"}, "preset must be one of Llama 2 7B, .*, got 'GPT'"),
-        ({"tokens": 1000}, "tokens must be one of 1024, .*, got 1000"),
-    ],
-)
-def test_what_does_not_fit_gets_a_sentence(given, message):
-    with pytest.raises(ValueError, match=message):
-        CostExplorer(**given)
-
-
-def test_a_length_is_a_whole_number():
-    with pytest.raises(ValueError, match="tokens must be a whole number >= 1, got 0"):
-        cache_bytes(PRESETS["Llama 2 7B"], 0)
-    with pytest.raises(ValueError, match="bytes_each must be a whole number >= 1, got -2"):
-        cache_bytes(PRESETS["Llama 2 7B"], TOKENS[0], bytes_each=-2)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_bar_ends_where_the_cache_does(preset):
+    w = CostExplorer(preset)
+    bar = float(re.search(r'class="ll-bar" width="([\d.]+)"', w.drawing.value)[1])
+    line = float(re.search(r'd="M([\d.]+) 0v', w.drawing.value)[1])
+    mib = cache_bytes(w.setting, 32768) / 2**20
+    assert bar == pytest.approx(costs._across(mib), abs=0.06) and (bar <= line) == (mib <= 1024)

@@ -9,7 +9,6 @@ from itertools import product
 import pytest
 import torch
 
-from lesson_lib.chapters.c11_efficient_attention import stream_explorer as streams
 from lesson_lib.chapters.c11_efficient_attention.stream_explorer import ADDED, PLAIN, RELATIVE, StreamExplorer
 from tests.explorers import stands_alone
 
@@ -102,25 +101,3 @@ def test_the_still_picture_hides_what_is_to_come():
     (page,) = explorer(2).still().figure.axes
     said = [text.get_text() for text in page.texts]
     assert said == ["score ln 1\nvalue 10", "score ln 3\nvalue 20", "?", "kept: sum 4\noutput 17.50"]
-
-
-def test_one_score_alone():
-    w = StreamExplorer([2], [7])
-    assert w.kept() == [pytest.approx((0.0, 2.0, 14.0, 7.0))]
-
-
-@pytest.mark.parametrize(
-    "exponentials, values, message",
-    [
-        ([1, 3], [10], "must be as many, at least one, got 2 and 1; give each score its value"),
-        ([], [], "got 0 and 0"),
-        ([1, 0], [10, 20], "exponentials must be above 0, got 0; give exp of the score"),
-    ],
-)
-def test_what_does_not_fit_gets_a_sentence(exponentials, values, message):
-    with pytest.raises(ValueError, match=message):
-        StreamExplorer(exponentials, values)
-
-
-def test_whole_numbers_are_bare():
-    assert [streams._said(x) for x in (0.0, 12.0, -1.5, math.inf)] == ["0", "12", "-1.50", "inf"]

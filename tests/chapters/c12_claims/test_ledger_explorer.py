@@ -1,7 +1,5 @@
 """The ledger to search: every control narrows the rows, and says how many are left."""
 
-import pytest
-
 from lesson_lib.chapters.c12_claims.ledger_explorer import LedgerExplorer
 from lesson_lib.claims import VERDICTS, ledger, page, sources
 
@@ -45,16 +43,3 @@ def test_its_still_picture_counts_each_source():
     assert sum(piece.get_width() for c in axes.containers for piece in c.patches) == sum(
         len(row.sources) for row in ledger().values()
     )
-
-
-@pytest.mark.parametrize(
-    "arguments, error, words",
-    [
-        ({"page": None}, TypeError, "page must be a function"),
-        ({"verdicts": ()}, ValueError, "at least one to choose"),
-        ({"sources": {}}, ValueError, "at least one to choose"),
-    ],
-)
-def test_bad_input_gets_a_sentence(no_shape_hook, arguments, error, words):
-    with pytest.raises(error, match=words):
-        LedgerExplorer(**{"page": page, "verdicts": VERDICTS[:3], "sources": sources()} | arguments)
