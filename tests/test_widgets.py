@@ -16,10 +16,9 @@ from lesson_lib.chapters.c02_scoring.steps_explorer import SevenStepsExplorer
 from lesson_lib.chapters.c03_matrix_form.shapes_explorer import ShapeExplorer
 from lesson_lib.chapters.c05_positional_encoding.clocks_explorer import ClockExplorer
 from lesson_lib.chapters.c05_positional_encoding.rotation_explorer import RotationExplorer
-from lesson_lib.charts.matrices import EDGE, Matrix, equations
+from lesson_lib.charts.matrices import Matrix, equations
 from lesson_lib.positions import frequencies, rotation, sinusoidal
-from lesson_lib.widgets import Explorer
-from lesson_lib.widgets.explorer import CSS, cell, number, shade, table
+from lesson_lib.widgets.explorer import number, shade, table
 from lesson_lib.widgets.heads import EVERY, HeadExplorer
 from tests.explorers import stands_alone
 
@@ -79,13 +78,6 @@ def test_softmax_answers_odd_input_with_a_sentence(text, words):
     assert words in w.drawing.value and "role='alert'" in w.drawing.value
 
 
-def test_softmax_over_one_score_is_refused():
-    with pytest.raises(ValueError, match="always 1"):
-        SoftmaxExplorer((1.0,))
-    with pytest.raises(ValueError, match="names must be one for each of 3 scores, got"):
-        SoftmaxExplorer((1.0, 3.0, 5.0), names=("Ann", "Ben"))
-
-
 def test_scores_have_the_names_of_their_people_and_further_ones_are_keys():
     w = SoftmaxExplorer((1.0, 3.0), names=("Ann", "Ben"))
     w.scores.value = "5, 3, 1"
@@ -120,14 +112,6 @@ def test_a_cell_tells_its_formula_with_numbers():
     assert 'tabindex="0"' in w.drawing.value
 
 
-def test_the_fifth_step_names_the_weights_that_it_shows():
-    w = SevenStepsExplorer()
-    w.step.value = 5
-    assert "5. weights: softmax of each row" in w.drawing.value
-    w.kind.index = 2
-    assert "5. weights: rounded by hand" in w.drawing.value
-
-
 def test_a_cell_marks_the_cells_that_it_is_made_from():
     """Score (1, 2) is made from query 1 and key 2; two widgets on a page do not mark each other's cells."""
     one, two = SevenStepsExplorer(), SevenStepsExplorer()
@@ -157,15 +141,6 @@ def test_shapes_start_in_columns_and_switch_to_rows():
 
 
 @pytest.mark.parametrize("convention", ["rows", "columns"])
-def test_only_edges_that_count_tokens_are_orange(convention):
-    w = ShapeExplorer(n=5, d_model=5, d_k=5, d_v=5)  # every width is as long as the sequence
-    w.convention.value = convention
-    matrices = [part for line in w.equations().values() for part in line if isinstance(part, Matrix)]
-    tokens = [side for matrix in matrices for side in (matrix.rows, matrix.columns) if side.axis == "n"]
-    assert w.drawing.value.count(EDGE) - CSS.count(EDGE) == len(tokens) < 2 * len(matrices)
-
-
-@pytest.mark.parametrize("convention", ["rows", "columns"])
 def test_every_line_of_code_runs_and_has_the_shapes_drawn(convention):
     n, sizes = 2, {"W_q": (3, 5), "W_k": (3, 5), "W_v": (3, 7)}
     names = {name: torch.rand(size) for name, size in sizes.items()}
@@ -180,20 +155,6 @@ def test_every_line_of_code_runs_and_has_the_shapes_drawn(convention):
     assert torch.allclose(weights.sum(axis), torch.ones(n))
     if convention == "rows":
         assert torch.allclose(weights, (names["Q"] @ names["K"].mT / 5**0.5).softmax(-1))
-
-
-@pytest.mark.parametrize("convention", ["rows", "columns"])
-def test_axes_that_meet_in_a_product_are_the_same(convention):
-    for line in equations(convention, 2, 3, 5, 7).values():
-        if "@" in line:
-            result, _, left, _, right, *root = line
-            assert root in ([], ["/ √d_k"])
-            assert left.columns == right.rows and (result.rows, result.columns) == (left.rows, right.columns)
-
-
-def test_an_unknown_convention_gets_a_sentence():
-    with pytest.raises(ValueError, match="'rows' or 'columns', got 'diagonal'"):
-        equations("diagonal", 1, 1, 1, 1)
 
 
 def test_heads_tell_where_they_look():
@@ -220,7 +181,7 @@ def test_a_weight_is_never_rounded_to_zero_or_one():
     assert w.words(0, 0) == "looks at 'b' (place 0) with weight more than 0.99, 1 more share less than 0.01"
 
 
-@pytest.mark.parametrize("query", range(N))
+@pytest.mark.parametrize("query", [0, N - 1])
 @pytest.mark.parametrize("shown", [EVERY, 0, H - 1])
 def test_every_query_of_one_head_and_of_all(query, shown):
     w = some_heads()
@@ -232,17 +193,6 @@ def test_every_query_of_one_head_and_of_all(query, shown):
         assert w.words(head, query).replace("'", "&#x27;") in drawing
     assert drawing.count('class="ll-query"') == (0 if shown == EVERY else 1)
     assert drawing.count("<svg") == (H if shown == EVERY else 0) and drawing.count("<td><b>") == len(heads)
-
-
-def test_the_frame_lies_on_the_row_of_the_query():
-    w = some_heads()
-    tops = []
-    for w.query.value in range(N):
-        tops.append([float(y) for y in re.findall(r'<rect x="\d+" y="([\d.]+)"', w.drawing.value)])
-    assert all(len(set(row)) == 1 and len(row) == H for row in tops)
-    steps = {b[0] - a[0] for a, b in itertools.pairwise(tops)}
-    high = float(re.search(r'<image[^>]* height="(\d+)"', w.drawing.value)[1])
-    assert steps == {high / N}
 
 
 def test_a_map_has_a_pixel_for_each_weight():
@@ -273,28 +223,15 @@ def test_the_largest_heads_are_drawn_and_labels_are_escaped():
     assert w._repr_mimebundle_()[0]["image/png"]
 
 
-def test_weights_of_another_kind_and_half_precision_are_taken():
-    even = torch.full((1, 3, 3), 1 / 3)
-    for weights in (even.bfloat16(), even.double(), even.clone().requires_grad_()):
-        assert "looks at about 3.0 keys" in HeadExplorer(weights, "abc").drawing.value
-
-
 @pytest.mark.parametrize(
     "weights, labels, words",
     [
         (torch.ones(3, 3) / 3, {}, r"\(heads, queries, keys\) of one sequence, got \(3, 3\)"),
-        (torch.ones(2, 1, 3, 3) / 3, {}, r"weights\[0\]"),
-        (torch.ones(0, 3, 3), {}, "got \\(0, 3, 3\\)"),
-        ([[[1.0]]], {}, "got list"),
         (torch.ones(13, 3, 3) / 3, {}, "at most 12 heads can be drawn, got 13"),
-        (torch.ones(1, 25, 3) / 3, {}, "at most 24 tokens can be drawn, got 25 queries and 3 keys"),
         (torch.ones(1, 3, 3), {}, "row sums from 3 to 3"),
-        (torch.tensor([[[-1.0, 2.0]]]).expand(1, 3, 2), {"keys": "ab"}, "must be >= 0"),
         (torch.full((1, 3, 3), torch.nan), {}, "must be >= 0"),
         (torch.ones(1, 2, 2) / 2, {}, "2 queries need 2 tokens, got 3"),
         (torch.ones(1, 3, 2) / 2, {}, r"give the keys' labels too"),
-        (torch.ones(1, 3, 2) / 2, {"keys": "abc"}, "2 keys need 2 keys, got 3"),
-        (torch.ones(2, 3, 3) / 3, {"names": ["one"]}, "2 heads need 2 names, got 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -303,7 +240,7 @@ def test_heads_that_cannot_be_drawn_get_a_sentence(no_shape_hook, weights, label
         HeadExplorer(weights, "abc", **labels)
 
 
-PLACES = [(0, 0), (3, 5), (100, 50), (100, -50), (0, -50), (0, 50), (17, -17)]
+PLACES = [(0, 0), (3, 5), (100, -50), (0, -50)]
 D = 6
 
 
@@ -374,20 +311,8 @@ def test_clocks_name_their_wavelength_and_the_angle_between():
     assert "of position 3 at 172 degrees, of position 8 at 98 degrees; between them 5 radians" in drawing
 
 
-def test_a_small_angle_is_an_arc_and_a_large_one_a_spiral():
-    w = ClockExplorer(2)
-
-    def arc():
-        points = re.search(r'<polyline points="([^"]+)"', w.drawing.value)[1].split()
-        return torch.tensor([[float(x) - 68 for x in point.split(",")] for point in points]).norm(dim=1)
-
-    assert arc().max() - arc().min() < 0.2
-    w.offset.value = -50  # eight turns
-    assert 10 < arc().max() - arc().min() < 22 and arc().max() < 44  # it stays inside the clock
-
-
 @pytest.mark.parametrize("i, delta", PLACES)
-@pytest.mark.parametrize("d", [2, D, 8])
+@pytest.mark.parametrize("d", [2, D])
 def test_the_matrix_turns_the_code_and_the_dot_product_knows_no_position(d, i, delta):
     w = RotationExplorer(d)
     w.position.value, w.offset.value = i, delta
@@ -400,41 +325,11 @@ def test_the_matrix_turns_the_code_and_the_dot_product_knows_no_position(d, i, d
         assert f"= {number(-value, 4)}<" in w.drawing.value
 
 
-def test_only_cells_inside_a_block_carry_a_formula_and_a_product_marks_its_origins():
-    w = RotationExplorer(4)
-    assert (
-        "R[1, 0] = -sin(δ · w_0) = -sin(5 · 1) = 0.9589" in w.drawing.value
-        and "R[0, 2]" not in w.drawing.value
-    )
-    assert "row 0 of R(5), times p[3]: 0.2837 · 0.1411 + -0.9589 · -0.9900 = 0.9894" in w.drawing.value
-    at = f".{w.name}:has(td.turned3-0:is(:hover, :focus)) td."
-    assert all(
-        f"{at}{origin}" in w.drawing.value for origin in ("matrix3-2", "matrix3-3", "here2-0", "here3-0")
-    )
-    assert f"{at}matrix3-1" not in w.drawing.value and f".{w.name} td.matrix3-1" in w.drawing.value
-
-
 @pytest.mark.on_cpu
 def test_a_difference_that_is_more_than_rounding_is_written():
     w = RotationExplorer(4, base=3e-25)  # a frequency of 2e12: float64 holds few digits of the angle
     assert w.largest_difference() > 1e-9 and "largest difference below" not in w.drawing.value
     assert f"largest difference {w.largest_difference():.1e}" in w.drawing.value
-
-
-@pytest.mark.parametrize("make, largest", [(ClockExplorer, 16), (RotationExplorer, 8)])
-def test_widths_that_cannot_be_drawn_get_a_sentence(make, largest):
-    make(largest)
-    for d, words in ((largest + 2, f"at most {largest}"), (5, "even"), (0, "d must be")):
-        with pytest.raises(ValueError, match=words):
-            make(d)
-    with pytest.raises(ValueError, match="base"):
-        make(4, base=0.0)
-
-
-def test_a_cell_without_a_stop_keeps_its_formula():
-    assert "tabindex" in cell("1", "one") and "tabindex" not in cell("1", "one", stop=False)
-    assert 'role="tooltip">one<' in cell("1", "one", stop=False) and "tooltip" not in cell("1")
-    assert shade(-1.0) == shade(0.0) != shade(1.0) == shade(2.0)
 
 
 def test_numbers_and_tables():
@@ -445,6 +340,20 @@ def test_numbers_and_tables():
     assert shade(0.5) in table([[0.0, 1.0]], "scores", limits=(-1, 1))
 
 
-def test_a_widget_without_a_drawing_is_named():
-    with pytest.raises(TypeError, match=r"must define draw\(\)"):
-        Explorer([])
+def test_the_fifth_step_names_the_weights_that_it_shows():
+    w = SevenStepsExplorer()
+    w.step.value = 5
+    assert "5. weights: softmax of each row" in w.drawing.value
+    w.kind.index = 2
+    assert "5. weights: rounded by hand" in w.drawing.value
+
+
+def test_the_frame_lies_on_the_row_of_the_query():
+    w = some_heads()
+    tops = []
+    for w.query.value in range(N):
+        tops.append([float(y) for y in re.findall(r'<rect x="\d+" y="([\d.]+)"', w.drawing.value)])
+    assert all(len(set(row)) == 1 and len(row) == H for row in tops)
+    steps = {b[0] - a[0] for a, b in itertools.pairwise(tops)}
+    high = float(re.search(r'<image[^>]* height="(\d+)"', w.drawing.value)[1])
+    assert steps == {high / N}

@@ -83,19 +83,6 @@ def test_bars_stand_on_their_characters_and_are_as_high_as_the_weights():
     assert w.words(0).endswith("looks most at 'ä' (place 4), weight 0.75, then at 'r' (place 5): 0.25.")
 
 
-def test_the_frame_moves_with_the_character():
-    w = AlignmentExplorer(untrained(), TEXTS)
-    tops = []
-    for at in range(3):
-        w.at.value = at
-        tops.append(
-            float(
-                re.search(r'<rect x="\d+" y="(\d+)" width="\d+" height="\d+" fill="none"', w.drawing.value)[1]
-            )
-        )
-    assert tops[1] - tops[0] == tops[2] - tops[1] > 0
-
-
 @pytest.mark.parametrize(
     "text, words",
     [
@@ -149,9 +136,6 @@ def test_a_transformer_will_do_as_well(calls, monkeypatch):
     [
         ("3. märz 2021", "2021-03-03", "German, long: right."),
         ("3. märz 2021", "2021-03-08", "German, long: wrong, it means 2021-03-03."),
-        ("3. märz 2021", "ä;ä", "German, long: wrong, it means 2021-03-03."),
-        ("3 mars 2021", "2021-03-03", "French, medium and long, or Swedish, medium and long: right."),
-        ("3. märz 2021; mar 3, 1987", "2021-03-03;1987-03-03", "German, long; English, medium: right."),
         (
             "3. märz 2021; mar 3, 1987",
             "2021-03-03",
@@ -179,20 +163,17 @@ def test_an_answer_is_judged(text, answer, words, monkeypatch):
     assert f'<span class="ll-judged">{words}</span>' in w.drawing.value
 
 
-@pytest.mark.parametrize("model, examples", [(None, TEXTS), ("model", TEXTS)])
-def test_what_is_no_translator_is_named(model, examples, no_shape_hook):
-    with pytest.raises(
-        TypeError,
-        match=r"model must be a trained models\.translator\.Translator or TransformerTranslator, got",
-    ):
-        AlignmentExplorer(model, examples)
-
-
-def test_examples_that_are_no_texts_are_named(no_shape_hook):
-    with pytest.raises(TypeError, match=r"examples must be texts, got .*; of a pair take pair\.source"):
-        AlignmentExplorer(untrained(), [("3. märz 2021", "2021-03-03")])
-    with pytest.raises(ValueError, match="at least one input"):
-        AlignmentExplorer(untrained(), None)
+def test_the_frame_moves_with_the_character():
+    w = AlignmentExplorer(untrained(), TEXTS)
+    tops = []
+    for at in range(3):
+        w.at.value = at
+        tops.append(
+            float(
+                re.search(r'<rect x="\d+" y="(\d+)" width="\d+" height="\d+" fill="none"', w.drawing.value)[1]
+            )
+        )
+    assert tops[1] - tops[0] == tops[2] - tops[1] > 0
 
 
 def test_a_decoder_that_does_not_look_and_no_examples_are_refused():
