@@ -437,3 +437,16 @@ def test_two_heads_learn_two_names_and_the_rate_is_chosen_on_validation():
         {"system": "1 head", "seed": 0, "validation": v, "one back": t} for v, t in ((0.5, 1.0), (0.6, 0.1))
     ]
     assert two_relations.best_rows(rows) == [rows[1]]
+
+
+def test_rates_are_chosen_on_one_seeds_validation_and_serve_the_others(monkeypatch):
+    tuned = [order_row("none", 1, 0.3, (0.1, 0.1)), order_row("none", 2, 0.2), order_row("none", 3, 0.2)]
+    tuned.append(order_row("none", 5, 0.1, steps=1200))
+    assert [row["lr"] for row in order.best_rows(tuned)] == [2, 5]
+    monkeypatch.setattr(order, "_grid", lambda: tuned)
+    monkeypatch.setattr(order, "_row", lambda kind, **chosen: {"kind": kind} | chosen)
+    assert order.run(0) == tuned
+    assert order.run(2) == [
+        {"kind": "none", "lr": 2, "seed": 2, "steps": 400},
+        {"kind": "none", "lr": 5, "seed": 2, "steps": 1200},
+    ]

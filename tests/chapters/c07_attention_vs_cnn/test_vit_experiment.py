@@ -216,3 +216,8 @@ def test_what_there_is_not_gets_a_sentence(no_shape_hook):
         experiment.train("vit", "pair", 0)
     with pytest.raises(ValueError, match="split must be one of validation, test"):
         experiment.held_out("pair", "training")
+
+
+def test_a_row_of_fresh_canvases_counts_those_that_were_drawn(few):
+    row = experiment.point("cnn", "pair", None, "short", 0)[0]  # two steps of seven
+    assert (row["n"], row["fresh"], row["training_accuracy"]) == (14, True, None)

@@ -116,3 +116,8 @@ def test_the_rates_are_the_best_on_validation_and_of_equals_the_middle_one():
             ]
             best = [rate for rate, score in zip(rates, scores, strict=True) if score > max(scores) - 1e-9]
             assert lr == (rates[1] if rates[1] in best else best[0]), (training, layers)
+
+
+@pytest.mark.parametrize("kind", ["point", "plain"])
+def test_plain_rows_alone_are_trained_without_the_curriculum(small, kind):
+    assert beyond.point(kind, 2, 1, 5, 1)["curriculum"] == (kind == "point")
