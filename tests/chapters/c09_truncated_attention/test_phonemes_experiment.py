@@ -225,3 +225,12 @@ def test_vowels_are_the_hardest_and_gain_the_most():
     assert min(gained, key=gained.get) == "silence"
     for rows in shares.values():
         assert all(min(row, key=row.get) == "vowel" for row in rows)
+
+
+@pytest.mark.parametrize("radius", [2, None])
+def test_train_makes_the_network_it_is_asked_for(tiny, radius):
+    model, history = phonemes.train(radius, steps=3)
+    assert model.radius == radius and len(model.encoder.layers) == phonemes.RECIPE["n_layers"]
+    assert model(torch.randn(1, 4, N_MELS)).shape == (1, 4, len(NAMES))
+    assert [row["step"] for row in history.rows] == [2, 3]
+    assert max(history.column("score")) == phonemes.accuracy(model, "validation").frames
