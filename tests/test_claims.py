@@ -78,7 +78,7 @@ def test_every_claim_of_the_sources_is_in_the_ledger():
         )
 
 
-@pytest.mark.parametrize("row", DECIDED, ids=lambda c: c.id)
+@pytest.mark.parametrize("row", [*DECIDED, *after_the_sources().values()], ids=lambda c: c.id)
 def test_a_decided_claim_has_a_reason_and_a_cell(row):
     assert row.because.endswith((".", ".)"))
     cells = claim_cells(row.lesson)
