@@ -100,14 +100,14 @@ d = offsets(5, 10, 1, dtype=torch.float64)  # (50, 84, 2)
 lines, columns = (sinusoidal(size, 64, dtype=torch.float64) for size in (7, 12))
 
 
-def turned(codes, c):
+def along(codes, c):
     """Scores along one direction, the rotation R(c) between query and key; no query on the border."""
     return (codes @ rotation(c, 64, dtype=torch.float64).T @ codes.T)[1:-1]
 
 
 lost = []
 for c in torch.cartesian_prod(torch.arange(-1, 2), torch.arange(-1, 2)):
-    down, right = turned(lines, c[0].item()), turned(columns, c[1].item())
+    down, right = along(lines, c[0].item()), along(columns, c[1].item())
     scores = 30 * (down[:, None, :, None] + right[:, None]).view(50, 84)
     there = (d == c).all(-1)
     lost.append(1 - scores.softmax(-1)[there].min().item())
