@@ -5,12 +5,13 @@ from html import escape
 from statistics import median
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib import experiments
 from lesson_lib.charts import alignment
 from lesson_lib.charts.basic import heatmap
-from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, figure, styled
 from lesson_lib.experiments import dates
 from lesson_lib.models.translator import Translation
 
@@ -58,12 +59,20 @@ def stored_taggers() -> Picture:
     return taggers(rows, ("saw", "cut"), caption)
 
 
-@styled
-def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]) -> Picture:
+@figure(
+    "Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1"
+    " on, for cut it climbs slowly and is still below 1 at the largest radius; the trained networks"
+    " lie close to the lines.",
+    "Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
+    width=6.6,
+    height=3.2,
+    title="right tags",
+)
+def sweep(
+    axes: Axes, radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Sequence[Mapping]
+) -> None:
     """Limits over the radius of the window, a curve for each ambiguous class, and what was trained as
     points."""
-    figure, grid = canvas(width=6.6, height=3.2)
-    axes = grid[0][0]
     for i, (group, shares) in enumerate(limits.items()):
         axes.plot(radii, shares, color=color(i), linestyle=("-", "--", "-.")[i % 3], label=f"{group}: limit")
         windows = {0: "one word"} | {r: f"window {r}" for r in radii if r}
@@ -73,17 +82,7 @@ def sweep(radii: Sequence[int], limits: Mapping[str, Sequence[float]], rows: Seq
         style = {"color": color(i), "marker": MARKERS[i], "s": 16, "zorder": 3, "alpha": 0.7}
         axes.scatter(*zip(*points, strict=True), label=f"{group}: trained", **style)
     axes.set(xlabel="radius of the window (words on either side)", ylim=(0, 1.04), xticks=radii)
-    axes.set_title("right tags", loc="left")
-    figure.legend(loc="outside right center", frameon=False)
-    return Picture(
-        figure,
-        alt=(
-            "Right tags over the radius of the window: for saw and watch the limit is 1 from a radius of 1"
-            " on, for cut it climbs slowly and is still below 1 at the largest radius; the trained networks"
-            " lie close to the lines."
-        ),
-        caption="Lines: the limit, computed from the grammar. Points: trained networks, three seeds each.",
-    )
+    axes.figure.legend(loc="outside right center", frameon=False)
 
 
 def masks(tables: Mapping[str, Tensor]) -> Picture:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 from torch import Tensor
@@ -19,7 +20,7 @@ from lesson_lib import experiments, summary
 from lesson_lib.chapters.c01_history.experiments import glimpse
 from lesson_lib.chapters.c01_history.glimpse import first_pixel, retina
 from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.data import digits
 
@@ -53,7 +54,11 @@ def stored_paths(
     return canvases, places, probabilities, labels[picture]
 
 
-@styled
+@figure(
+    "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last"
+    " glimpse, and a bar for the probability of each digit.",
+    "Square: the sharp patch of the glimpse. Dashed: the wide patch. The orange bar is the right digit.",
+)
 def glance(
     canvas: Float[Tensor, "size size"],
     places: Float[Tensor, "t 2"],
@@ -63,7 +68,7 @@ def glance(
     upto: int,
     patch: int = 8,
     n_scales: int = 2,
-) -> Picture:
+) -> Figure:
     """One canvas after `upto` glimpses: the path, the patches of the last glimpse, and the probabilities
     after it.
 
@@ -86,12 +91,7 @@ def glance(
     bars.set(xlim=(0, 1), xticks=[0, 0.5, 1], yticks=range(len(values)))
     bars.invert_yaxis()
     bars.set_title(f"probability (it is a {label})")
-    return Picture(
-        figure,
-        "A canvas with a digit and the path of the glimpses so far, beside it the patches of the last"
-        " glimpse, and a bar for the probability of each digit.",
-        "Square: the sharp patch of the glimpse. Dashed: the wide patch. The orange bar is the right digit.",
-    )
+    return figure
 
 
 @styled

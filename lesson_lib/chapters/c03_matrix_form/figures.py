@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.charts.basic import bars, draw_table, heatmap
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import Picture, canvas, styled
+from lesson_lib.charts.picture import Picture, canvas, figure
 
 
 def loop_and_product(
@@ -49,25 +51,21 @@ def mirrored(rows: Tensor, columns: Tensor) -> Picture:
     )
 
 
-@styled
-def tokens(party: Tensor) -> Picture:
+@figure(
+    "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
+    " guest, and one of the right eight, for the card.",
+    width=5.6,
+    height=2.9,
+    y="place in the list",
+)
+def tokens(axes: Axes, party: Tensor) -> None:
     """The tokens of one party (8, 16): each row's two ones, and the line between name and card."""
-    figure, grid = canvas(1, 1, width=5.6, height=2.9)
-    axes = grid[0][0]
     draw_table(axes, party, low=0, high=1, decimals=None)
     half = party.shape[1] // 2
     axes.axvline(half - 0.5, color="white", linewidth=2)
     axes.set_xticks(range(2 * half), [*range(half), *range(half)])
     axes.set_yticks(range(len(party)))
     axes.set_xlabel(f"which guest{' ' * 39}which card")
-    axes.set_ylabel("place in the list")
-    return Picture(
-        figure,
-        alt=(
-            "Eight rows of sixteen cells. In each row two cells are bright: one of the left eight, for the"
-            " guest, and one of the right eight, for the card."
-        ),
-    )
 
 
 def with_and_without(shares: Mapping[str, float], marks: Mapping[str, float] | None = None) -> Picture:
@@ -105,8 +103,13 @@ def found_partners(before: Tensor, after: Tensor, place: Tensor) -> Picture:
     )
 
 
-@styled
-def learned_relation(table: Tensor, partner: Tensor) -> Picture:
+@figure(
+    "Left the learned table of 16 by 16 in four blocks: only the block guest by guest, top left, has"
+    " bright cells, one per row. Right the secret partners of eight guests: the same places are"
+    " bright.",
+    "Left, the product of two trained matrices. Right, the secret, never shown in training.",
+)
+def learned_relation(table: Tensor, partner: Tensor) -> Figure:
     """The whole learned table M = W_q W_kᵀ (16, 16) with its four blocks, beside the secret (8,)."""
     figure, grid = canvas(1, 2, width=7.6, height=4.2, width_ratios=[3, 2])
     left, right = grid[0]
@@ -125,15 +128,7 @@ def learned_relation(table: Tensor, partner: Tensor) -> Picture:
     right.set(title="the secret", xticks=range(n), yticks=range(n))
     right.set_xlabel("partner")
     right.set_ylabel("guest")
-    return Picture(
-        figure,
-        alt=(
-            "Left the learned table of 16 by 16 in four blocks: only the block guest by guest, top left, has"
-            " bright cells, one per row. Right the secret partners of eight guests: the same places are"
-            " bright."
-        ),
-        caption="Left, the product of two trained matrices. Right, the secret, never shown in training.",
-    )
+    return figure
 
 
 def who_may_look(masks: Mapping[str, Tensor]) -> Picture:

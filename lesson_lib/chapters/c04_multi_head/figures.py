@@ -4,20 +4,24 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib.chapters.c04_multi_head.experiments import two_questions
 from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled
+from lesson_lib.charts.picture import CURVES, Picture, bare, figure
 from lesson_lib.experiments import results
 
 
-@styled
-def pieces(acted: float, it: float) -> Picture:
+@figure(
+    "A line from street to animal, cut in two places. Left of both cuts both answers are street,"
+    " right of both they are animal; between the cuts they differ, in one way only.",
+    width=7.2,
+    height=1.9,
+)
+def pieces(axes: Axes, acted: float, it: float) -> None:
     """The line of mixtures from street (p = 0) to animal (p = 1), cut by two read-outs: what each piece
     says."""
-    figure, grid = canvas(width=7.2, height=1.9)
-    axes = grid[0][0]
     ends = [0.0, *sorted((acted, it)), 1.0]
     for left, right in pairwise(ends):
         middle = (left + right) / 2
@@ -33,13 +37,6 @@ def pieces(acted: float, it: float) -> Picture:
         axes.text(place, -0.28, noun, ha="center", va="top", fontsize=9)
     axes.set(xlim=(-0.22, 1.1), ylim=(-0.85, 1.6))
     bare(axes)
-    return Picture(
-        figure,
-        alt=(
-            "A line from street to animal, cut in two places. Left of both cuts both answers are street,"
-            " right of both they are animal; between the cuts they differ, in one way only."
-        ),
-    )
 
 
 def both_right(shares: Mapping[str, float], bound: float) -> Picture:
@@ -177,25 +174,21 @@ def right_names(shares: Mapping[str, float], chance: float, caption: str) -> Pic
     )
 
 
-@styled
-def code(by_kind: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
+@figure(
+    "Mean weights of one head, a row for each kind of last word: besides the two nouns each row has"
+    " small words of its own that are bright.",
+    "One head, all words may answer; 1 and 2 are the nouns. A row for what the last word fits.",
+    width=7.6,
+    height=2.3,
+)
+def code(axes: Axes, by_kind: Mapping[str, Tensor], words: Sequence[str]) -> None:
     """Mean weights (n,) of one head that may look at all words, a row for each kind of last word; 1 and 2
     stand for the nouns."""
-    figure, grid = canvas(width=7.6, height=2.3)
-    axes = grid[0][0]
     draw_table(axes, torch.stack(list(by_kind.values())), low=0, high=0.6, decimals=2)
     axes.set_aspect("auto")
     axes.set_xticks(range(len(words)), words)
     axes.set_yticks(range(len(by_kind)), [f"fits {kind}" for kind in by_kind])
     axes.tick_params(length=0)
-    return Picture(
-        figure,
-        alt=(
-            "Mean weights of one head, a row for each kind of last word: besides the two nouns each row has"
-            " small words of its own that are bright."
-        ),
-        caption="One head, all words may answer; 1 and 2 are the nouns. A row for what the last word fits.",
-    )
 
 
 def silenced(right: Mapping[str, Sequence[float]]) -> Picture:

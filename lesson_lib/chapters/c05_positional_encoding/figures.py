@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c05_positional_encoding.experiments import order, stretch
 from lesson_lib.charts.basic import bars, draw_table, heatmap, lines
-from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, styled, trim
+from lesson_lib.charts.picture import HEAT, Picture, bare, canvas, figure, trim
 from lesson_lib.experiments import results
 from lesson_lib.positions import sinusoidal
 
@@ -72,8 +73,12 @@ def by_position(shares: Tensor, *, trained: int = 32, first: int = 3) -> Picture
     )
 
 
-@styled
-def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Picture:
+@figure(
+    "Two tables of three rows. The first row of one is the last row of the other, and the rows in"
+    " the middle are the same.",
+    "A row is the output of one word.",
+)
+def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Figure:
     """Outputs of a sentence and of the same words the other way round, (n, d) each."""
     figure, grid = canvas(1, 2, width=7.6, height=1.6)
     low, high = first.min().item(), first.max().item()
@@ -83,18 +88,15 @@ def two_sentences(first: Tensor, second: Tensor, words: Sequence[str]) -> Pictur
         axes.set(title=" ".join(names), xticks=[], xlabel="the numbers of an output")
     figure.colorbar(image, ax=grid, label="value", shrink=0.9)
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Two tables of three rows. The first row of one is the last row of the other, and the rows in"
-            " the middle are the same."
-        ),
-        caption="A row is the output of one word.",
-    )
+    return figure
 
 
-@styled
-def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
+@figure(
+    "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
+    " of a list: once row by row, once criss-cross.",
+    "Both lists hold the same points; the grey line follows the order.",
+)
+def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Figure:
     """A digit (8, 8), and its points (n, 3) in two orders; the colour of a point is its place in the list."""
     figure, grid = canvas(1, 3, width=7.4, height=2.6)
     left, *others = grid[0]
@@ -110,14 +112,7 @@ def as_lists(picture: Tensor, in_order: Tensor, shuffled: Tensor) -> Picture:
         axes.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(1.15, -1.15), title=title)
         axes.set(xticks=[], yticks=[])
     figure.colorbar(dots, ax=others, label="place in the list", shrink=0.8)
-    return Picture(
-        figure,
-        alt=(
-            "A handwritten digit of 8 by 8 pixels, and twice its dark pixels as points joined in the order"
-            " of a list: once row by row, once criss-cross."
-        ),
-        caption="Both lists hold the same points; the grey line follows the order.",
-    )
+    return figure
 
 
 def point_accuracy(shares: Mapping[str, Sequence[float]]) -> Picture:
@@ -183,8 +178,11 @@ def nearness_by_base(bases: Sequence[float], n: int = 1001, d: int = 512) -> Pic
     )
 
 
-@styled
-def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
+@figure(
+    "Four tables of three rows and three columns, side by side: the scores of word with word, word"
+    " with place, place with word, and place with place."
+)
+def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
     """The four parts of a table of scores, (n, n) each, called "one with another" of word and place."""
     figure, grid = canvas(1, len(tables), width=7.8, height=2.2)
     low = min(table.min().item() for table in tables.values())
@@ -197,13 +195,7 @@ def four_terms(tables: Mapping[str, Tensor], words: Sequence[str]) -> Picture:
         axes.set_yticks(range(len(words)), names[query])
         axes.set_xticks(range(len(words)), names[key])
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Four tables of three rows and three columns, side by side: the scores of word with word, word"
-            " with place, place with word, and place with place."
-        ),
-    )
+    return figure
 
 
 def table(codes: Tensor) -> Picture:
@@ -288,8 +280,13 @@ def products(by_pair: Tensor) -> Picture:
     )
 
 
-@styled
-def in_between(tables: Mapping[str, Tensor]) -> Picture:
+@figure(
+    "Four tables of places against places. Three have the same value along each diagonal: brightest"
+    " on the main diagonal; dark on one side of it and bright on the other; brightest beside it."
+    " The fourth has no such stripes.",
+    "Bright is large. Only the last table has no stripes along its diagonals.",
+)
+def in_between(tables: Mapping[str, Tensor]) -> Figure:
     """Scores p M pᵀ (n, n) of places alone, a panel for each M."""
     figure, grid = canvas(1, len(tables), width=7.8, height=2.3)
     for axes, (name, table) in zip(grid[0], tables.items(), strict=True):
@@ -299,15 +296,7 @@ def in_between(tables: Mapping[str, Tensor]) -> Picture:
         axes.set_yticks([0, 10, len(table) - 1])
     grid[0][0].set_ylabel("place i")
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Four tables of places against places. Three have the same value along each diagonal: brightest"
-            " on the main diagonal; dark on one side of it and bright on the other; brightest beside it."
-            " The fourth has no such stripes."
-        ),
-        caption="Bright is large. Only the last table has no stripes along its diagonals.",
-    )
+    return figure
 
 
 def equal_words(tables: Mapping[str, Tensor]) -> Picture:
@@ -325,8 +314,13 @@ def equal_words(tables: Mapping[str, Tensor]) -> Picture:
     )
 
 
-@styled
-def score_tables(tables: Mapping[str, Tensor]) -> Picture:
+@figure(
+    "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
+    " patches and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the"
+    " diagonals: Shaw's narrow near the main diagonal, ALiBi's a ridge, rotary waves.",
+    "Equal words, random weights; bright is large.",
+)
+def score_tables(tables: Mapping[str, Tensor]) -> Figure:
     """Scores of equal words (n, n), one table for each way to tell the places, three in a row."""
     figure, grid = canvas(2, 3, width=7.0, height=5.0)
     for axes, (name, table) in zip(grid.flat, tables.items(), strict=True):
@@ -338,15 +332,7 @@ def score_tables(tables: Mapping[str, Tensor]) -> Picture:
     for axes in grid[-1]:
         axes.set_xlabel("key at place j")
     trim(figure)
-    return Picture(
-        figure,
-        alt=(
-            "Six tables of scores. Without positions it has one colour. Sinusoidal and learned codes give"
-            " patches and stripes along rows and columns. Shaw, ALiBi and rotary give stripes along the"
-            " diagonals: Shaw's narrow near the main diagonal, ALiBi's a ridge, rotary waves."
-        ),
-        caption="Equal words, random weights; bright is large.",
-    )
+    return figure
 
 
 def stored_lengths() -> Picture:

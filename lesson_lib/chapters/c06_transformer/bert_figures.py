@@ -2,34 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib.charts.basic import bars, draw_table, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled, trim
+from lesson_lib.charts.picture import Picture, canvas, color, figure, styled, trim
 from lesson_lib.experiments import results
 
 
-@styled
-def gap(words: Sequence[str], weights: Tensor) -> Picture:
+@figure(
+    "A heat map, a row for each of four heads: in that of layer 1, head 1 the word keys is bright, in"
+    " the others dark.",
+    "Each row sums to 1.",
+    width=7.2,
+    height=3.6,
+    x="the words that [mask] looks at",
+)
+def gap(axes: Axes, words: Sequence[str], weights: Tensor) -> None:
     """The row of [mask] in every head, from a sentence's weights (layers, heads, n, n)."""
     n_layers, n_heads = weights.shape[:2]
     rows = weights[:, :, list(words).index("[mask]")].flatten(0, 1)
     heads = [f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)]
-    figure, grid = canvas(width=7.2, height=3.6)
-    axes = grid[0][0]
     draw_table(axes, rows, low=0.0, high=1.0, decimals=2)
     axes.set_yticks(range(len(heads)), heads)
     axes.set_xticks(range(len(words)), words)
-    axes.set_xlabel("the words that [mask] looks at")
-    trim(figure)
-    return Picture(
-        figure,
-        (
-            "A heat map, a row for each of four heads: in that of layer 1, head 1 the word keys is bright, in"
-            " the others dark."
-        ),
-        "Each row sums to 1.",
-    )
+    trim(axes.figure)
 
 
 def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Picture:
@@ -131,8 +128,16 @@ def stored_blinded(seed: int) -> Picture:
     )
 
 
-@styled
-def stored_unread() -> Picture:
+@figure(
+    "Three bars each, for three seeds. Both hidden: all low. The control hidden: all high.",
+    "Stored runs.",
+    width=7.0,
+    height=3.2,
+    x="hidden from the gap in layer 1, head 1",
+    y="verbs in the right number",
+    legend=4,
+)
+def stored_unread(axes: Axes) -> None:
     """Verbs in the right number in the stored runs where the gap, in layer 1, head 1, may not see the
     subject, the word right behind it, both, or a control."""
     names = {
@@ -143,8 +148,6 @@ def stored_unread() -> Picture:
         "subject and control": "subject and\ncontrol",
     }
     rows = {row["seed"]: row["unread"] for row in results("carried")["rows"] if _at(row) == (1, 1)}
-    figure, grid = canvas(1, 1, width=7.0, height=3.2)
-    axes = grid[0][0]
     for k, (seed, shares) in enumerate(rows.items()):
         drawn = axes.bar(
             [i + 0.28 * (k - 1) for i in range(len(names))],
@@ -158,14 +161,6 @@ def stored_unread() -> Picture:
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
     axes.set_xticks(range(len(names)), names.values())
     axes.set_ylim(0, 1.12)
-    axes.set_xlabel("hidden from the gap in layer 1, head 1")
-    axes.set_ylabel("verbs in the right number")
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return Picture(
-        figure,
-        "Three bars each, for three seeds. Both hidden: all low. The control hidden: all high.",
-        "Stored runs.",
-    )
 
 
 def _at(row: Mapping) -> tuple[int | None, int | None]:

@@ -3,14 +3,20 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.charts.basic import draw_table, heatmap, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib.charts.picture import Picture, canvas, color, figure, styled
 
 
-@styled
-def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> Picture:
+@figure(
+    "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of"
+    " its own, on the right every column has.",
+    "Numbers of one colour share a mean and a variance. LayerNorm: the numbers of one token. BatchNorm:"
+    " one column, over all tokens of all sentences.",
+)
+def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> Figure:
     """Which numbers of a batch are standardized together: a row each in LayerNorm, a column each in
     BatchNorm."""
     rows = torch.arange(sentences * tokens, device="cpu").float()[:, None].expand(-1, d_model)
@@ -23,13 +29,7 @@ def who_shares_a_mean(sentences: int = 3, tokens: int = 3, d_model: int = 6) -> 
         axes.set_yticks(range(len(names)), names)
         axes.set_xticks(range(d_model))
         axes.set_xlabel("the d_model numbers of a token")
-    return Picture(
-        figure,
-        "Two tables of nine tokens by six columns, coloured by group: on the left every row has a colour of"
-        " its own, on the right every column has.",
-        "Numbers of one colour share a mean and a variance. LayerNorm: the numbers of one token. BatchNorm:"
-        " one column, over all tokens of all sentences.",
-    )
+    return figure
 
 
 def company(sizes: Sequence[int], spread: Sequence[float]) -> Picture:
@@ -210,8 +210,14 @@ def agreement(rows: Sequence[Mapping]) -> Picture:
     )
 
 
-@styled
-def probe(rows: Sequence[Mapping]) -> Picture:
+@figure(
+    "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all"
+    " of them, near 1 in the first, about a half and a quarter in the others; the other heads are"
+    " near 0.",
+    "Stored run: test sentences with at least one noun between. Hatched: what the head's favourite"
+    " distance alone would hit.",
+)
+def probe(rows: Sequence[Mapping]) -> Figure:
     """How often each head's largest weight lies on the subject, a panel for each seed, from the rows "probe"
     of `bert`."""
     figure, grid = canvas(1, 3, width=7.4, height=3.0)
@@ -237,18 +243,16 @@ def probe(rows: Sequence[Mapping]) -> Picture:
     grid[0][0].set_ylabel("share of sentences")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Bars for each layer and head, a panel for each of three seeds: layer 2, head 1 is the tallest in all"
-        " of them, near 1 in the first, about a half and a quarter in the others; the other heads are"
-        " near 0.",
-        "Stored run: test sentences with at least one noun between. Hatched: what the head's favourite"
-        " distance alone would hit.",
-    )
+    return figure
 
 
-@styled
-def interference(rows: Sequence[Mapping]) -> Picture:
+@figure(
+    "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs"
+    " are still right when the subject is hidden there, from the gap or from every word.",
+    "Stored run: sentences whose nouns between all mislead. Dashed: nothing hidden. Everything but that"
+    " one look is as it was.",
+)
+def interference(rows: Sequence[Mapping]) -> Figure:
     """Verbs in the right number after the subject is hidden from one head, one layer, or all, from the rows
     "interference" of `bert`."""
     figure, grid = canvas(1, 3, width=7.4, height=3.2)
@@ -269,13 +273,7 @@ def interference(rows: Sequence[Mapping]) -> Picture:
     grid[0][0].set_ylabel("verbs in the right number")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Bars for each head, each layer and the whole model, a panel for each of three seeds: how many verbs"
-        " are still right when the subject is hidden there, from the gap or from every word.",
-        "Stored run: sentences whose nouns between all mislead. Dashed: nothing hidden. Everything but that"
-        " one look is as it was.",
-    )
+    return figure
 
 
 def _place(row: Mapping) -> str:

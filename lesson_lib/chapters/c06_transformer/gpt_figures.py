@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.charts.basic import bars, lines
-from lesson_lib.charts.picture import Picture, canvas, color, styled
+from lesson_lib.charts.picture import Picture, canvas, color, figure
 from lesson_lib.experiments import results
 
 
@@ -40,8 +41,12 @@ def stored_bits() -> Picture:
     )
 
 
-@styled
-def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most: int = 8) -> Picture:
+@figure(
+    "Bars of the likeliest characters under three temperatures: the same order in each, steep at the low"
+    " temperature, nearly even at the high one.",
+    "The same logits three times.",
+)
+def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most: int = 8) -> Figure:
     """The likeliest characters at each temperature, in the first one's order; titles give the entropy."""
     figure, grid = canvas(1, len(shares), width=7.4, height=2.8, sharey=True)
     first = next(iter(shares.values()))
@@ -51,12 +56,7 @@ def temperatures(characters: Sequence[str], shares: Mapping[float, Tensor], most
         axes.set_xticks(range(most), [characters[i].replace("\n", "⏎").replace(" ", "␣") for i in best])
         axes.set_title(f"temperature {temperature:g}: {entropy(p):.1f} bits", loc="left", fontsize=9.5)
     grid[0][0].set_ylabel("probability")
-    return Picture(
-        figure,
-        "Bars of the likeliest characters under three temperatures: the same order in each, steep at the low"
-        " temperature, nearly even at the high one.",
-        "The same logits three times.",
-    )
+    return figure
 
 
 def entropy(p: Tensor) -> float:

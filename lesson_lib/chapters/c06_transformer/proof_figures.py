@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import torch
+from matplotlib.figure import Figure
 
 from lesson_lib.chapters.c06_transformer.experiments import silent_heads
 from lesson_lib.charts import lines
 from lesson_lib.charts.basic import draw_table
-from lesson_lib.charts.picture import Picture, canvas, styled
+from lesson_lib.charts.picture import Picture, canvas, figure
 from lesson_lib.experiments import results
 
 
@@ -31,8 +32,12 @@ def at_the_start(curves: Mapping[str, Sequence[Sequence[float]]], *, title: str,
     )
 
 
-@styled
-def silenced_heads() -> Picture:
+@figure(
+    "Three tables of six attentions by four heads: most cells are bright; the darkest cell of each table"
+    " stands in the row of the decoder's own attention in layer 1.",
+    "Each cell: right texts of 500 test dates with that one head silent. Bright: hardly a text is lost.",
+)
+def silenced_heads() -> Figure:
     """Stored: right texts with one head silent, a table for each seed; a row for each attention, a column
     for each head."""
     rows = [row for row in results("silent_heads")["rows"] if row["head"] is not None]
@@ -45,9 +50,4 @@ def silenced_heads() -> Picture:
         draw_table(axes, table, low=0.0, high=1.0, decimals=2)
         axes.set(title=f"seed {seed}", xlabel="silent head", xticks=range(len(heads)), aspect="auto")
         axes.set_yticks(range(len(parts)), parts if seed == seeds[0] else [""] * len(parts))
-    return Picture(
-        figure,
-        "Three tables of six attentions by four heads: most cells are bright; the darkest cell of each table"
-        " stands in the row of the decoder's own attention in layer 1.",
-        "Each cell: right texts of 500 test dates with that one head silent. Bright: hardly a text is lost.",
-    )
+    return figure

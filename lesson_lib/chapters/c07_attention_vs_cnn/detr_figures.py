@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Num
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
@@ -17,18 +18,22 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
 )
 from lesson_lib.chapters.c07_attention_vs_cnn.scenes import KINDS, Objects
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, figure, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
 
-@styled
+@figure(
+    "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
+    " found one.",
+    "White, dashed: the true boxes. Orange: what was found.",
+)
 def detections(
     canvases: Float[Tensor, "b h w"],
     true: Sequence[Num[Tensor, "_ 4"]],
     found: Sequence[Num[Tensor, "_ 4"]],
     labels: Sequence[Sequence[str]],
-) -> Picture:
+) -> Figure:
     """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no
     width are left out.
 
@@ -42,12 +47,7 @@ def detections(
         for box, name in zip(boxes.tolist(), names, strict=True):
             _box(axes, box, QUERY, name, linewidth=2)
     trim(figure)
-    return Picture(
-        figure,
-        "Canvases with shapes: dashed boxes where the shapes are, solid boxes with a name where the model"
-        " found one.",
-        "White, dashed: the true boxes. Orange: what was found.",
-    )
+    return figure
 
 
 def found_in(scenes: Objects, *, seed: int = 0) -> Picture:
@@ -91,10 +91,15 @@ def by_objects() -> Picture:
     )
 
 
-@styled
+@figure(
+    "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
+    " map for each head.",
+    "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
+    " has its own scale. Blue: the box.",
+)
 def query_maps(
     canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
-) -> Picture:
+) -> Figure:
     """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its
     weight; `box` is what it found."""
     h, w = canvas.shape
@@ -109,17 +114,14 @@ def query_maps(
         _box(axes, box.tolist(), CURVES[5], linewidth=2)
         axes.set_title(name, fontsize=9.5)
     trim(figure)
-    return Picture(
-        figure,
-        "A canvas with the box that an object query found, and the same canvas under the query's weights, a"
-        " map for each head.",
-        "Orange: where the query looks, a cell of the feature map over the pixels it stands for; every map"
-        " has its own scale. Blue: the box.",
-    )
+    return figure
 
 
-@styled
-def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
+@figure(
+    "A canvas for each object query with a dot wherever it found an object.",
+    "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
+)
+def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Figure:
     """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored
     rows of the experiment "detr"."""
     kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
@@ -133,21 +135,21 @@ def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Picture:
         axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
         axes.set_title(f"query {query['query']}", fontsize=9.5)
     trim(figure)
-    return Picture(
-        figure,
-        "A canvas for each object query with a dot wherever it found an object.",
-        "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
+    " first to where they look after training; rings mark the taps of the kernel that they imitate.",
+    "An arrow for each head. A head that ends in a ring does the work of that tap.",
+    width=4.6,
+    height=4.4,
+)
 def centres(
-    before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
-) -> Picture:
+    axes: Axes, before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
+) -> None:
     """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate
     a kernel; rings are its taps."""
-    figure, grid = sheet(width=4.6, height=4.4)
-    axes = grid[0][0]
     down, right = taps.detach().cpu().T.tolist()
     ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
     axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
@@ -160,14 +162,8 @@ def centres(
     axes.margins(0.12)
     axes.invert_yaxis()
     axes.set(aspect="equal", xlabel="pixels to the right", ylabel="pixels down")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
-    trim(figure)
-    return Picture(
-        figure,
-        "The places at which heads look, relative to their own pixel: arrows lead from where they looked at"
-        " first to where they look after training; rings mark the taps of the kernel that they imitate.",
-        "An arrow for each head. A head that ends in a ring does the work of that tap.",
-    )
+    axes.figure.legend(loc="outside lower center", ncols=3, frameon=False, markerscale=0.6)
+    trim(axes.figure)
 
 
 def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -> None:

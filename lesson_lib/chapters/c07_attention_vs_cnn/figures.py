@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F401
@@ -51,7 +52,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.vit_figures import (  # noqa: F401
     uncovered,
 )
 from lesson_lib.charts.basic import heatmap, lines
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, color, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
@@ -67,10 +68,15 @@ def example_picture() -> Float[Tensor, "3 5 10"]:
     return torch.tensor([[COLORS[letter] for letter in row] for row in HOUSE], device="cpu").permute(2, 0, 1)
 
 
-@styled
+@figure(
+    "A small coloured picture whose pixels are numbered row by row, and below it a list with three"
+    " numbers for each of them; some pixels are framed in both.",
+    "Pixels are numbered row by row. The numbers on the left of the vectors only name them: a set has no"
+    " order.",
+)
 def picture_as_set(
     picture: Float[Tensor, "3 h w"], marked: Sequence[Pixel] = ((0, 7), (2, 2), (4, 4))
-) -> Picture:
+) -> Figure:
     """A picture with its pixels numbered row by row, and the same pixels as vectors of 3 numbers; `marked`
     ones are framed in both."""
     picture = picture.detach().cpu()
@@ -92,13 +98,7 @@ def picture_as_set(
         draw_frame(image, (j - 0.5, i - 0.5), 1, 1, _mark(k))
         draw_frame(table, (i + 0.03, j), 0.94, 1, _mark(k))
     trim(figure)
-    return Picture(
-        figure,
-        "A small coloured picture whose pixels are numbered row by row, and below it a list with three"
-        " numbers for each of them; some pixels are framed in both.",
-        "Pixels are numbered row by row. The numbers on the left of the vectors only name them: a set has no"
-        " order.",
-    )
+    return figure
 
 
 def _mark(k: int) -> str:
@@ -166,8 +166,15 @@ def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float
     )
 
 
-@styled
-def searched() -> Picture:
+@figure(
+    "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
+    " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
+    "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
+    width=6.4,
+    height=2.9,
+    y="missed",
+)
+def searched(axes: Axes) -> None:
     """What is missed of the hidden convolution: a dot for each seed of each system, from the stored runs of
     "fields"."""
     names = {
@@ -176,21 +183,12 @@ def searched() -> Picture:
         "8 heads": ("n_heads", 8),
         "7 x 7 kernel": ("kernel", 7),
     }
-    figure, grid = sheet(width=6.4, height=2.9)
-    axes = grid[0][0]
     for k, (key, value) in enumerate(names.values()):
         missed = sorted(row["unexplained"] for row in results("fields")["rows"] if row.get(key) == value)
         xs = [k + 0.09 * (i - (len(missed) - 1) / 2) for i in range(len(missed))]
         axes.plot(xs, missed, MARKERS[k], color=color(k), markersize=6, linestyle="none")
     axes.set_yscale("log")
     axes.set_xticks(range(len(names)), list(names))
-    axes.set_ylabel("missed")
-    return Picture(
-        figure,
-        "Share that is missed, five seeds for each system, axis logarithmic: the small kernel misses all,"
-        " four heads a part, eight heads hardly anything but in one seed, the large kernel the least.",
-        "Share of the hidden convolution's output that is missed, a dot for each of five seeds.",
-    )
 
 
 def offset_name(down: int, right: int) -> str:
@@ -213,8 +211,13 @@ def kernel_offsets(kernel: int) -> list[Pixel]:
     return [(down, right) for down in reach for right in reach]
 
 
-@styled
-def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Picture:
+@figure(
+    "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas,"
+    " bright one place further in the direction of the head's name.",
+    "Orange: the pixel that asks. White line: the edge of the picture; outside lies the border of zeros."
+    " The heads' names: how far down, how far right.",
+)
+def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Figure:
     """Where each head of `as_attention` looks from one pixel: a map over the canvas for each, arranged as the
     kernel's taps.
 
@@ -238,19 +241,17 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
         axes.set_title(offset_name(down, right), fontsize=9)
     figure.colorbar(image, ax=grid, label="weight", fraction=0.04, shrink=0.6)
     trim(figure)
-    return Picture(
-        figure,
-        "A map for each head, arranged as the taps of a kernel: the weights of one pixel over the canvas,"
-        " bright one place further in the direction of the head's name.",
-        "Orange: the pixel that asks. White line: the edge of the picture; outside lies the border of zeros."
-        " The heads' names: how far down, how far right.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its"
+    " border of zeros.",
+    "Orange: the pixel that asks. White line: the edge of the picture.",
+)
 def gaze(
     picture: Float[Tensor, "c h w"], weights: Float[Tensor, "rows columns"], pixel: Pixel, title: str
-) -> Picture:
+) -> Figure:
     """A picture with the pixel that asks in a frame, and beside it its weights over the picture and its
     border of zeros."""
     border = (weights.shape[0] - picture.shape[1]) // 2
@@ -266,12 +267,7 @@ def gaze(
         draw_outline(axes, border, picture.shape[1:])
     figure.colorbar(image, ax=grid[0][1], label="weight", fraction=0.04, shrink=0.8)
     trim(figure)
-    return Picture(
-        figure,
-        "A picture with one pixel framed, and beside it the weights of that pixel over the picture and its"
-        " border of zeros.",
-        "Orange: the pixel that asks. White line: the edge of the picture.",
-    )
+    return figure
 
 
 def error_by_sharpness(
@@ -295,8 +291,13 @@ def error_by_sharpness(
     )
 
 
-@styled
-def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
+@figure(
+    "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all"
+    " others are white.",
+    "Orange: the place whose output is asked for. Colour: how strongly it moves with each input pixel."
+    " White: not at all, exactly 0.",
+)
+def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Figure:
     """Receptive fields of one pixel side by side, each divided by its own maximum; where a field is exactly 0
     it is white."""
     figure, grid = sheet(
@@ -310,17 +311,11 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Picture:
         axes.set_title(name, fontsize=9.5)
     figure.colorbar(image, ax=grid, label="gradient / its maximum", fraction=0.04, shrink=0.8)
     trim(figure)
-    return Picture(
-        figure,
-        "Receptive fields of one pixel side by side: the pixels that its output depends on are coloured, all"
-        " others are white.",
-        "Orange: the place whose output is asked for. Colour: how strongly it moves with each input pixel."
-        " White: not at all, exactly 0.",
-    )
+    return figure
 
 
-@styled
-def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
+@figure("Canvases side by side, with what each of them shows as its title.")
+def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Figure:
     """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many
     titles."""
     figure, grid = row_of_panels(len(canvases), ACROSS)
@@ -328,4 +323,4 @@ def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Picture:
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
         axes.set_title(title, fontsize=9.5)
     trim(figure)
-    return Picture(figure, "Canvases side by side, with what each of them shows as its title.")
+    return figure

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
@@ -15,7 +16,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     draw_picture,
 )
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import Picture, styled, trim
+from lesson_lib.charts.picture import Picture, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
@@ -74,8 +75,8 @@ def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
     return generated({"real": real, **{f"with {name}": stored[name] for name in middles}})
 
 
-@styled
-def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
+@figure("Sheets of small pictures side by side: real ones and those that generators have drawn.")
+def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Figure:
     """A sheet of pictures for each name, such as the real ones, those of one generator and of another; wide
     pictures stand in fewer columns."""
     figure, grid = sheet(1, len(sheets), width=min(7.6, 2.5 * len(sheets)), height=4.0)
@@ -87,13 +88,15 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Picture:
         draw_picture(axes, tiles.flatten(2).flatten(0, 1)[:-1, :-1])
         axes.set_title(name)
     trim(figure)
-    return Picture(
-        figure, "Sheets of small pictures side by side: real ones and those that generators have drawn."
-    )
+    return figure
 
 
-@styled
-def places() -> Picture:
+@figure(
+    "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
+    " each row both look most at one and the same place, in the second at another one than in the first.",
+    "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
+)
+def places() -> Figure:
     """Where two places of the trained generator looked in two of its pictures, a row each, from the stored
     run of seed 0; the largest weight of each map has a ring."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
@@ -107,16 +110,16 @@ def places() -> Picture:
             map.plot(right, down, "o", markersize=7, markerfacecolor="none", markeredgecolor="black")
             map.set_title(f"{map.get_title()}, most at ({down}, {right})", fontsize=9.5)
     trim(figure)
-    return Picture(
-        figure,
-        "Two generated pictures, a row each, with two places framed, and for each place its attention map: in"
-        " each row both look most at one and the same place, in the second at another one than in the first.",
-        "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
-    )
+    return figure
 
 
-@styled
-def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]) -> Picture:
+@figure(
+    "A generated picture with some places framed, and beside it an attention map for each place, its own"
+    " place framed.",
+    "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
+    " (row, column).",
+)
+def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]) -> Figure:
     """Attention maps of a generator, {place that asks: weights over the grid}, beside the picture that it
     made of them.
 
@@ -126,13 +129,7 @@ def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, 
     figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
     _map_row([*grid[0]], picture, attention)
     trim(figure)
-    return Picture(
-        figure,
-        "A generated picture with some places framed, and beside it an attention map for each place, its own"
-        " place framed.",
-        "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
-        " (row, column).",
-    )
+    return figure
 
 
 def _map_row(

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib import require
@@ -13,7 +15,7 @@ from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     row_of_panels,
 )
 from lesson_lib.charts.basic import bars, lines
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, styled, trim
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, color, figure, styled, trim
 from lesson_lib.charts.picture import canvas as sheet
 from lesson_lib.experiments import results
 
@@ -122,12 +124,16 @@ def uncovered() -> Picture:
     )
 
 
-@styled
-def class_token_path(canvas: Float[Tensor, "h w"], patch: int) -> Picture:
+@figure(
+    "A picture in patches; a column of tokens with the class token on top; two layers, with lines"
+    " from all tokens to the class token; an arrow from its last row to the answer.",
+    "Lines: what the class token reads in each layer. The patches read each other, too (not drawn).",
+    width=7.8,
+    height=3.0,
+)
+def class_token_path(axes: Axes, canvas: Float[Tensor, "h w"], patch: int) -> None:
     """How a picture becomes an answer: patches, tokens with the class token in front, layers, and the row
     that is read."""
-    figure, grid = sheet(width=7.8, height=3.0)
-    axes = grid[0][0]
     canvas = canvas.detach().cpu()
     side = canvas.shape[0]
     rows = side // patch
@@ -159,19 +165,13 @@ def class_token_path(canvas: Float[Tensor, "h w"], patch: int) -> Picture:
     axes.text(15.4, 4 - 0.6 * high, "answer", ha="left", va="center", fontsize=10)
     axes.set(xlim=(-0.1, 17), ylim=(-0.8, 4.7), aspect="equal")
     bare(axes)
-    trim(figure)
-    return Picture(
-        figure,
-        "A picture in patches; a column of tokens with the class token on top; two layers, with lines"
-        " from all tokens to the class token; an arrow from its last row to the answer.",
-        "Lines: what the class token reads in each layer. The patches read each other, too (not drawn).",
-    )
+    trim(axes.figure)
 
 
-@styled
+@figure("Canvases with two shapes, what each shows above it, and what two models say of it below.")
 def judged(
     canvases: Float[Tensor, "b h w"], labels: Sequence[str], said: Mapping[str, Sequence[str]]
-) -> Picture:
+) -> Figure:
     """Canvases with what they show, and below what each model says; what is wrong stands in orange."""
     figure, grid = row_of_panels(len(canvases), ACROSS)
     for k, (axes, pixels, label) in enumerate(zip(grid.flat, canvases, labels, strict=False)):
@@ -185,13 +185,16 @@ def judged(
                 va="top", fontsize=9, color=shade, fontweight=weight,
             )  # fmt: skip
     trim(figure)
-    return Picture(
-        figure, "Canvases with two shapes, what each shows above it, and what two models say of it below."
-    )
+    return figure
 
 
-@styled
-def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequence[float]]) -> Picture:
+@figure(
+    "A dot for each head of each layer, as high as the mean distance at which it looks, before training"
+    " on the left and after it on the right.",
+    "Mean distance between a patch and the patches it looks at, weighted by attention, averaged over test"
+    " images.",
+)
+def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequence[float]]) -> Figure:
     """How far each head looks, {layer: a distance in pixels for each head}, without training and with it."""
     figure, grid = sheet(1, 2, width=7.0, height=3.0, sharey=True)
     for axes, title, layers in zip(
@@ -210,10 +213,4 @@ def distances(before: Mapping[int, Sequence[float]], after: Mapping[int, Sequenc
     grid[0][0].set_ylabel("attention distance, in pixels")
     handles, labels = grid[0][1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
-    return Picture(
-        figure,
-        "A dot for each head of each layer, as high as the mean distance at which it looks, before training"
-        " on the left and after it on the right.",
-        "Mean distance between a patch and the patches it looks at, weighted by attention, averaged over test"
-        " images.",
-    )
+    return figure

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
@@ -26,7 +27,18 @@ from lesson_lib.chapters.c08_attention_vs_rnn.recall_figures import (  # noqa: F
 )
 from lesson_lib.charts.basic import lines
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, bare, canvas, color, styled, trim
+from lesson_lib.charts.picture import (
+    CURVES,
+    HEAT,
+    MARKERS,
+    Picture,
+    bare,
+    canvas,
+    color,
+    figure,
+    styled,
+    trim,
+)
 
 QUANTITIES = {"operations": "multiplications", "seconds": "seconds", "mib": "MiB at the peak"}
 WIDE = 0.58  # width of a letter, as a share of the size of the type
@@ -74,8 +86,12 @@ def grow(
     return picture
 
 
-@styled
-def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
+@figure(
+    "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what"
+    " was measured.",
+    "Two numbers: the lowest and the highest of the repeats.",
+)
+def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:
     """Tables side by side with a row for each layer, {title: {layer: {column: cell}}}: what theory says
     first, then what was measured.
 
@@ -108,12 +124,7 @@ def table(blocks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Picture:
             axes.text(x - width / 2, -0.8, column[0], va="baseline", color="0.3", **place)
             for y, text in enumerate(column[1:]):
                 axes.text(x - width / 2, y, text, va="center", **place)
-    return Picture(
-        figure,
-        "Tables side by side with a row for each layer: what theory says of its costs and its paths, and what"
-        " was measured.",
-        "Two numbers: the lowest and the highest of the repeats.",
-    )
+    return figure
 
 
 @styled
@@ -144,8 +155,13 @@ def generation(rows: Sequence[Row]) -> Picture:
     return picture
 
 
-@styled
-def threads(rows: Sequence[Row]) -> Picture:
+@figure(
+    "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a"
+    " logarithmic axis; behind it how many times as fast two threads are.",
+    "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can"
+    " give.",
+)
+def threads(rows: Sequence[Row]) -> Figure:
     """Seconds by the clock with one thread and with two, a line for each layer and batch, and how many times
     as fast two are.
 
@@ -172,19 +188,18 @@ def threads(rows: Sequence[Row]) -> Picture:
     axes.set_xscale("log")
     axes.set_xlabel("seconds by the clock, forward and backward")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "A line for each layer and batch size, from its seconds with one thread to its seconds with two, on a"
-        " logarithmic axis; behind it how many times as fast two threads are.",
-        "A mark for each repeat. On the right: how many times as fast two threads are; 2 is all that two can"
-        " give.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where"
+    " the unit's state is large.",
+    "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM"
+    " carries its cell as well.",
+)
 def states(
     hidden: Mapping[str, Float[Tensor, "n d"]], tokens: Sequence[str] | None = None, *, limit: float = 1.0
-) -> Picture:
+) -> Figure:
     """Hidden states while a sequence is read, a map for each network, one above the other: a column for each
     token, a row for each unit.
 
@@ -211,13 +226,7 @@ def states(
         axes.set_xticks(range(n), tokens)
     axes.set_xlabel("token, in the order of reading")
     figure.colorbar(image, ax=grid, label="state", fraction=0.03, pad=0.01)
-    return Picture(
-        figure,
-        "Hidden states while a sequence is read: a column for each token, a row for each unit, bright where"
-        " the unit's state is large.",
-        "A column is the network's output at a token. An RNN carries nothing else on to the next; an LSTM"
-        " carries its cell as well.",
-    )
+    return figure
 
 
 @styled
@@ -254,8 +263,15 @@ def rank(tables: Mapping[str, Float[Tensor, "n n"]], d_k: int) -> Picture:
     return picture
 
 
-@styled
-def chunks(n: int = 16, chunk: int = 4) -> Picture:
+@figure(
+    "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the"
+    " left of each one hatched box that stands for all earlier keys; above the diagonal nothing.",
+    "Each query reads its own chunk from a table and everything before it from a state of fixed size. No"
+    " cell of the hatched boxes is ever computed.",
+    width=6.0,
+    height=5.0,
+)
+def chunks(axes: Axes, n: int = 16, chunk: int = 4) -> None:
     """How causal linear attention is cut for training: a small table in each chunk for its near keys, one
     state for all keys before it.
 
@@ -266,8 +282,6 @@ def chunks(n: int = 16, chunk: int = 4) -> Picture:
             f"chunk must cut n into 2 to 6 chunks of 2 to 8 tokens, got n={n!r} and chunk={chunk!r}; take"
             " n=16, chunk=4"
         )
-    figure, grid = canvas(width=6.0, height=5.0)
-    axes = grid[0][0]
     near = {"facecolor": CURVES[4], "edgecolor": "white", "label": "near: a table of weights in each chunk"}
     far = {"facecolor": "#D6ECFA", "edgecolor": CURVES[0], "hatch": "//", "linewidth": 1.2}
     for start in range(0, n, chunk):
@@ -287,15 +301,8 @@ def chunks(n: int = 16, chunk: int = 4) -> Picture:
     axes.set(xlabel="key", ylabel="query")
     handles, labels = axes.get_legend_handles_labels()
     kinds = dict(zip(labels, handles, strict=True))
-    figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
-    trim(figure)
-    return Picture(
-        figure,
-        "A table of queries by keys, cut into chunks: small triangles of cells along the diagonal, and to the"
-        " left of each one hatched box that stands for all earlier keys; above the diagonal nothing.",
-        "Each query reads its own chunk from a table and everything before it from a state of fixed size. No"
-        " cell of the hatched boxes is ever computed.",
-    )
+    axes.figure.legend(kinds.values(), kinds.keys(), loc="outside lower center", frameon=False)
+    trim(axes.figure)
 
 
 def gap(apart: Mapping[str, Sequence[float]]) -> Picture:

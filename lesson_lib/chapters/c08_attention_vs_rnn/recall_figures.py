@@ -8,13 +8,14 @@ from jaxtyping import Float
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib import require, summary
 from lesson_lib.chapters.c08_attention_vs_rnn.drawing import Row, logarithmic_axis
 from lesson_lib.charts.basic import heatmap
-from lesson_lib.charts.picture import HEAT, MARKERS, Picture, canvas, color, styled, trim
+from lesson_lib.charts.picture import HEAT, MARKERS, Picture, canvas, color, figure, styled, trim
 from lesson_lib.data.recall import SYMBOLS
 
 DASHES = ["-", "--", "-.", ":"]
@@ -69,8 +70,12 @@ def recall(rows: Sequence[Row], kind: str = "point", gradient: str = "gradient")
     )
 
 
-@styled
-def aids(rows: Sequence[Row]) -> Picture:
+@figure(
+    "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve"
+    " for each aid that its training was given, with a line at chance.",
+    SEEDS,
+)
+def aids(rows: Sequence[Row]) -> Figure:
     """Accuracy over distance with each aid to recurrent networks and with none, a panel for each system; a
     dot for each seed.
 
@@ -91,12 +96,7 @@ def aids(rows: Sequence[Row]) -> Picture:
     handles = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in grid[0]]
     known = {name: next(found[name] for found in handles if name in found) for name in names}
     figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=5, frameon=False)
-    return Picture(
-        figure,
-        "Accuracy over the distance between symbol and question, a panel for each recurrent network, a curve"
-        " for each aid that its training was given, with a line at chance.",
-        SEEDS,
-    )
+    return figure
 
 
 def asked(
@@ -137,10 +137,12 @@ def asked(
     )
 
 
-@styled
-def sensitivities(
-    maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None
-) -> Picture:
+@figure(
+    "Maps side by side, a row for each output and a column for each input: colour says how strongly the"
+    " output depends on the input, hatching that it does not depend on it at all.",
+    "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own maximum.",
+)
+def sensitivities(maps: Mapping[str, Float[Tensor, "m n"]], *, tokens: Sequence[str] | None = None) -> Figure:
     """How strongly each output depends on each input, a map for each layer; colours are logarithmic, and
     exactly 0 is white with hatching.
 
@@ -172,13 +174,7 @@ def sensitivities(
     bar = figure.colorbar(image, ax=grid, label="gradient / its maximum", extend=below, **place)
     bar.minorticks_off()
     trim(figure)
-    return Picture(
-        figure,
-        "Maps side by side, a row for each output and a column for each input: colour says how strongly the"
-        " output depends on the input, hatching that it does not depend on it at all.",
-        "Hatched: exactly 0, no way leads there. Colours are logarithmic, each map divided by its own"
-        " maximum.",
-    )
+    return figure
 
 
 @styled

@@ -9,19 +9,23 @@ from torch import Tensor
 from lesson_lib import summary
 from lesson_lib.chapters.c08_attention_vs_rnn import figures
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, Picture, bare, canvas, styled, trim
+from lesson_lib.charts.picture import CURVES, Picture, bare, figure, styled, trim
 from lesson_lib.data.recall import SYMBOLS
 from lesson_lib.experiments import results
 
 BOX = {"boxstyle": "round,pad=0.35", "linewidth": 1.4}
 
 
-@styled
-def cell() -> Picture:
+@figure(
+    "A thick line from the old cell to the new one, times the forget gate, plus the input gate times what"
+    " is written; below it the gates; a branch through tanh and the output gate gives the new state.",
+    "Thick, the cell: times f, plus i g, and no tanh on its way.",
+    width=7.4,
+    height=3.5,
+)
+def cell(axes: Axes) -> None:
     """An LSTM's step: the cell goes along the top, times f, plus i g; below the four gates read token and
     state; the state leaves at the right."""
-    figure, grid = canvas(width=7.4, height=3.5)
-    axes = grid[0][0]
     bare(axes)
     axes.set(xlim=(0, 10), ylim=(-0.2, 4.6))
     for x, y, text in ((2.2, 3.6, "×"), (5.0, 3.6, "+"), (5.0, 2.4, "×"), (8.2, 2.4, "×")):
@@ -49,13 +53,7 @@ def cell() -> Picture:
     axes.text(9.6, 1.75, "new\nstate $h_t$", **text, ha="right")
     axes.text(8.35, 3.1, "tanh", va="center", fontsize=9.5, color="0.25")
     axes.text(0.4, 1.15, "token $x_t$ and\nold state $h_{t-1}$\nenter all four", va="center", fontsize=9.5)
-    trim(figure)
-    return Picture(
-        figure,
-        "A thick line from the old cell to the new one, times the forget gate, plus the input gate times what"
-        " is written; below it the gates; a branch through tanh and the output gate gives the new state.",
-        "Thick, the cell: times f, plus i g, and no tanh on its way.",
-    )
+    trim(axes.figure)
 
 
 def states(hidden: Mapping[str, Float[Tensor, "n d"]], text: str) -> Picture:

@@ -26,7 +26,7 @@ from lesson_lib.chapters.c09_truncated_attention.speech_figures import (  # noqa
 from lesson_lib.chapters.c09_truncated_attention.window_figures import Piece, band, blocks, pieces  # noqa: F401
 from lesson_lib.charts.basic import ink
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import CURVES, HEAT, MARKERS, Picture, canvas, color, figure, styled
 
 Row = Mapping[str, Any]
 DASHES = ["-", "--", "-.", ":"]
@@ -45,8 +45,18 @@ SEEDS = (
 )
 
 
-@styled
-def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> Picture:
+@figure(
+    "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way"
+    " to compute it, with a line at a laptop's memory.",
+    "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop"
+    " is full.",
+    width=7.4,
+    height=4.2,
+    title="memory at the peak",
+    x="speech",
+    legend=4,
+)
+def gib(axes: Axes, rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> None:
     """Memory of one attention over minutes of speech, both axes logarithmic, with a line at a laptop's
     memory.
 
@@ -55,8 +65,7 @@ def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> 
     reach `laptop` GiB.
     """
     curves = _curves(_forward(rows, False), "speech_s", "mib")
-    figure, grid = canvas(width=7.4, height=4.2)
-    axes, end = grid[0][0], 60.0 * minutes
+    end = 60.0 * minutes
     for name, (xs, _, medians, _) in curves.items():
         k, power = _kind(name), POWERS.get(name, 1)
         heights = [mib / 1024 for mib in medians]
@@ -77,16 +86,6 @@ def gib(rows: Sequence[Row], *, laptop: float = 16.0, minutes: float = 60.0) -> 
     )  # fmt: skip
     axes.set_yticks(*_sizes(*axes.get_ylim()))
     axes.yaxis.minorticks_off()
-    axes.set_xlabel("speech")
-    axes.set_title("memory at the peak", loc="left")
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return Picture(
-        figure,
-        "Memory of one attention over the length of the speech, both axes logarithmic, a curve for each way"
-        " to compute it, with a line at a laptop's memory.",
-        "Marks were measured. Dashed: gone on as n² for tables, as n for the others. A cross: where a laptop"
-        " is full.",
-    )
 
 
 @styled
@@ -148,8 +147,13 @@ def live_seconds(
     )
 
 
-@styled
-def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Picture:
+@figure(
+    "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention"
+    " on the right, with a dot for each seed and a line at the smallest radius that is within one point"
+    " of the best.",
+    SEEDS,
+)
+def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accuracy") -> Figure:
     """Accuracy on test frames over the radius, a dot for each seed, a curve for each number of layers; full
     attention stands on the right.
 
@@ -175,17 +179,15 @@ def accuracy(rows: Sequence[Row], *, saturates: int | None, column: str = "accur
         beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
         axes.annotate("guessing", (1.0, row[column]), **beside, fontsize=9, color="0.35", ha="right")
     axes.set_title(f"share of {COLUMNS[column]} guessed rightly", loc="left")
-    return Picture(
-        figure,
-        "The share of frames whose phoneme is guessed rightly, over the radius of the window, full attention"
-        " on the right, with a dot for each seed and a line at the smallest radius that is within one point"
-        " of the best.",
-        SEEDS,
-    )
+    return figure
 
 
-@styled
-def by_kind(rows: Sequence[Row]) -> Picture:
+@figure(
+    "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound,"
+    " with a dot for each seed.",
+    SEEDS,
+)
+def by_kind(rows: Sequence[Row]) -> Figure:
     """Accuracy over the radius for each kind of sound, a dot for each seed: who needs a neighbourhood, and
     who does not.
 
@@ -197,16 +199,15 @@ def by_kind(rows: Sequence[Row]) -> Picture:
             curves.setdefault(name, {}).setdefault(row["radius"], []).append(share)
     figure, axes, _ = over_radius(curves)
     axes.set_title("share of frames guessed rightly", loc="left")
-    return Picture(
-        figure,
-        "The share of frames guessed rightly over the radius of the window, a curve for each kind of sound,"
-        " with a dot for each seed.",
-        SEEDS,
-    )
+    return figure
 
 
-@styled
-def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Picture:
+@figure(
+    "The share of frames of the validation voice guessed rightly over the radius of the window, each"
+    " training stopped where its loss had fallen to the same level, a curve for each level.",
+    SEEDS + " Each network is asked at the first look at which its loss on training sentences was that low.",
+)
+def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Figure:
     """Accuracy over the radius where all have learnt their sentences equally well: {name of the level:
     {radius: the seeds' accuracies}}.
 
@@ -216,17 +217,16 @@ def matched(found: Mapping[str, Mapping[int | None, Sequence[float]]]) -> Pictur
     axes.set_title(
         "share of frames of the validation voice guessed rightly, at the same training loss", loc="left"
     )
-    return Picture(
-        figure,
-        "The share of frames of the validation voice guessed rightly over the radius of the window, each"
-        " training stopped where its loss had fallen to the same level, a curve for each level.",
-        SEEDS
-        + " Each network is asked at the first look at which its loss on training sentences was that low.",
-    )
+    return figure
 
 
-@styled
-def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Picture:
+@figure(
+    "A row for each number of layers, a cell for each input: the cells on which one output depends are"
+    " coloured, and the more layers, the wider they reach; the others are hatched.",
+    "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the"
+    " farthest inputs that still move it.",
+)
+def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) -> Figure:
     """Receptive field over depth: how strongly the output at `centre` depends on each input, a row for each
     number of layers.
 
@@ -259,17 +259,16 @@ def fields(moved: Mapping[int, Float[Tensor, " n"]], centre: int | None = None) 
     grid[-1, 0].set_xlabel("input token")
     place = {"fraction": 0.03, "pad": 0.14, "shrink": 0.9}
     figure.colorbar(image, ax=grid, label="gradient / largest", **place).minorticks_off()
-    return Picture(
-        figure,
-        "A row for each number of layers, a cell for each input: the cells on which one output depends are"
-        " coloured, and the more layers, the wider they reach; the others are hatched.",
-        "Orange: the output that is asked. Hatched: exactly 0, no way leads there. Beside each row: the"
-        " farthest inputs that still move it.",
-    )
+    return figure
 
 
-@styled
-def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
+@figure(
+    "A table of accuracies, a row for each number of layers and radius, a column for each distance of the"
+    " symbol; in each row a line stands where the reach ends.",
+    "The middle of the seeds; guessing gives 0.12, grey was not trained. Orange: the reach ends. A star:"
+    " the gradient at the symbol is exactly 0, before training and after, for all seeds.",
+)
+def beyond(rows: Sequence[Row], kind: str = "point") -> Figure:
     """Recall with a window: a table of accuracies, a row for each radius and number of layers, a column for
     each distance of the symbol.
 
@@ -303,13 +302,7 @@ def beyond(rows: Sequence[Row], kind: str = "point") -> Picture:
     axes.set_yticks([i + 0.5 for i in range(len(found))], labels)
     axes.set_xlabel("distance of the symbol, in tokens")
     axes.set_ylabel("layers × radius = reach")
-    return Picture(
-        figure,
-        "A table of accuracies, a row for each number of layers and radius, a column for each distance of the"
-        " symbol; in each row a line stands where the reach ends.",
-        "The middle of the seeds; guessing gives 0.12, grey was not trained. Orange: the reach ends. A star:"
-        " the gradient at the symbol is exactly 0, before training and after, for all seeds.",
-    )
+    return figure
 
 
 def _points(rows: Sequence[Row], kind: str) -> list[Row]:

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
+from matplotlib.axes import Axes
+
 from lesson_lib.chapters.c09_truncated_attention import figures, speech
 from lesson_lib.chapters.c09_truncated_attention.experiments import phonemes
 from lesson_lib.chapters.c09_truncated_attention.nearness import even
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, color, figure, styled
 from lesson_lib.experiments import results
 
 LAYERS = ("first layer", "second layer")
@@ -50,15 +52,21 @@ def same_loss(level: float = 0.3) -> Picture:
     return picture
 
 
-@styled
-def near() -> Picture:
+@figure(
+    "Untrained, both layers lie at the line of even weights; trained, they lie above it, in each seed one"
+    " layer far above.",
+    "A mark for each seed.",
+    width=6.0,
+    height=3.2,
+    title="share of the weights within 15 frames",
+    legend=2,
+)
+def near(axes: Axes) -> None:
     """The share of the weights within 15 frames in full attention: untrained, trained, and even weights."""
     systems = {
         "untrained": rows("nearness", "untrained"),
         "trained": [row for row in rows("phonemes", "point") if row["radius"] is None],
     }
-    figure, grid = canvas(width=6.0, height=3.2)
-    axes = grid[0][0]
     for layer, name in enumerate(LAYERS):
         found = [
             (x + 0.12 * (layer - 0.5), row["near"][layer])
@@ -73,40 +81,30 @@ def near() -> Picture:
     beside = {"xycoords": ("axes fraction", "data"), "xytext": (-2, 3), "textcoords": "offset points"}
     axes.annotate(f"even weights: {alike:.2f}", (1.0, alike), **beside, fontsize=9, color="0.35", ha="right")
     axes.set(xticks=[0, 1], xticklabels=list(systems), xlim=(-0.5, 1.5), ylim=(0, 1))
-    axes.set_title("share of the weights within 15 frames", loc="left")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Untrained, both layers lie at the line of even weights; trained, they lie above it, in each seed one"
-        " layer far above.",
-        "A mark for each seed.",
-    )
 
 
-@styled
-def voices() -> Picture:
+@figure(
+    "For each of fourteen voices two marks, for a window of 15 frames and for the whole sentence.",
+    "For each mark 600 steps on the other thirteen voices.",
+    width=7.0,
+    height=3.4,
+    title="share of its frames named rightly",
+    x="the voice that was never heard",
+    legend=2,
+)
+def voices(axes: Axes) -> None:
     """Each of the fourteen voices, left out of the training in its turn: a window of 15 and the whole
     sentence."""
     found: dict[str, dict[int | None, float]] = {}
     for row in rows("nearness", "voice"):
         found.setdefault(row["voice"], {})[row["radius"]] = row["accuracy"]
     ordered = sorted(found, key=lambda voice: found[voice][15])
-    figure, grid = canvas(width=7.0, height=3.4)
-    axes = grid[0][0]
     for x, voice in enumerate(ordered):
         axes.plot([x, x], list(found[voice].values()), color="0.7", linewidth=1.5, zorder=0)
     for k, (radius, name) in enumerate({15: "radius 15", None: "the whole sentence"}.items()):
         style = {"linestyle": "none", "color": color(k), "marker": MARKERS[k], "markersize": 7}
         axes.plot([found[voice][radius] for voice in ordered], **style, label=name)
     axes.set_xticks(range(len(ordered)), ordered)
-    axes.set_xlabel("the voice that was never heard")
-    axes.set_title("share of its frames named rightly", loc="left")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "For each of fourteen voices two marks, for a window of 15 frames and for the whole sentence.",
-        "For each mark 600 steps on the other thirteen voices.",
-    )
 
 
 def recalled() -> Picture:

@@ -10,17 +10,21 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.charts.picture import CURVES, HEAT, Picture, canvas, styled
+from lesson_lib.charts.picture import CURVES, HEAT, canvas, figure
 
 Weights = Float[Tensor, " n"] | Mapping[str, Float[Tensor, " n"]]
 
 HOP_S = 0.01  # seconds from frame to frame
 
 
-@styled
+@figure(
+    "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
+    " the phonemes that are spoken.",
+    "Where no sound is written, silence.",
+)
 def utterance(
     frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], names: Sequence[str], *, title: str = ""
-) -> Picture:
+) -> Figure:
     """The frames of an utterance as a spectrogram, its phonemes written above, over time in seconds.
 
     `names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not fit.
@@ -30,21 +34,20 @@ def utterance(
     _phonemes(above, segments(labels, len(frames), names))
     _spectrogram(below, frames)
     above.set_title(title, loc="left")
-    return Picture(
-        figure,
-        "A spectrogram, time from left to right and pitch upwards, bright where the voice is strong; above it"
-        " the phonemes that are spoken.",
-        "Where no sound is written, silence.",
-    )
+    return figure
 
 
-@styled
+@figure(
+    "A spectrogram with the spoken phonemes above it; below it each model's guesses, with a strip that"
+    " marks the frames whose guess is wrong.",
+    "Orange: wrong frames.",
+)
 def spoken(
     frames: Float[Tensor, "n bands"],
     labels: Int[Tensor, " n"],
     guesses: Mapping[str, Int[Tensor, " n"]],
     names: Sequence[str],
-) -> Picture:
+) -> Figure:
     """A spectrogram with the true phonemes above it and each model's guesses below; frames with a wrong guess
     are marked.
 
@@ -68,16 +71,15 @@ def spoken(
         wrong.set_ylabel("wrong", rotation=0, ha="right", va="center", color=CURVES[1])
     below[-1].set_xlabel("seconds")
     below[-1].tick_params(axis="x", bottom=True, labelbottom=True)
-    return Picture(
-        figure,
-        "A spectrogram with the spoken phonemes above it; below it each model's guesses, with a strip that"
-        " marks the frames whose guess is wrong.",
-        "Orange: wrong frames.",
-    )
+    return figure
 
 
-@styled
-def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Picture:
+@figure(
+    "A spectrogram with one frame marked, and below it the weights with which that frame looks at all"
+    " frames, as bars over time.",
+    "Orange: the frame that looks. Each row of bars sums to 1.",
+)
+def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Figure:
     """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of
     `weights`, such as a layer.
 
@@ -108,12 +110,7 @@ def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *
     below[-1].set_xlabel("seconds")
     for axes in (above, *below):
         axes.axvline(places[centre], color=CURVES[1], linewidth=1.4)
-    return Picture(
-        figure,
-        "A spectrogram with one frame marked, and below it the weights with which that frame looks at all"
-        " frames, as bars over time.",
-        "Orange: the frame that looks. Each row of bars sums to 1.",
-    )
+    return figure
 
 
 def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tuple[int, int, str]]:

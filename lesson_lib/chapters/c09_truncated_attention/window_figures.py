@@ -7,11 +7,12 @@ import torch
 from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from lesson_lib import require
-from lesson_lib.charts.picture import CURVES, Picture, canvas, styled, trim
+from lesson_lib.charts.picture import CURVES, Picture, canvas, figure, styled, trim
 from lesson_lib.truncated import BLOCK
 
 PALE, SEEN, END = "#D6ECFA", CURVES[0], "#FBE3C0"
@@ -32,8 +33,11 @@ class Piece(NamedTuple):
         return (self.stop - self.start) * (self.keys[1] - self.keys[0])
 
 
-@styled
-def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Picture:
+@figure(
+    "Tables of queries by keys: coloured cells say that the query may look at the key.",
+    "Blue: the query may look at the key.",
+)
+def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Figure:
     """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column
     for each key.
 
@@ -57,11 +61,7 @@ def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Pict
         axes.set(xticks=range(0, keys, every), yticks=range(0, queries, every))
     grid[0][0].set_ylabel("query")
     trim(figure)
-    return Picture(
-        figure,
-        "Tables of queries by keys: coloured cells say that the query may look at the key.",
-        "Blue: the query may look at the key.",
-    )
+    return figure
 
 
 def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:

@@ -10,13 +10,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 from torch import Tensor
 
 from lesson_lib import summary
 from lesson_lib.charts.basic import draw_table
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, bare, canvas, color, figure, styled, trim
 from lesson_lib.masks import check_edges
 
 Row = Mapping[str, Any]
@@ -32,7 +33,12 @@ PARTS = {"point": "", "even": ", weights held even"}  # of experiments.club, as 
 SMALL_NODES, SMALL_EDGES = 8, 16  # that `writings` has room for
 
 
-@styled
+@figure(
+    "How a node is computed: a line for each node that it might look at, with score, weight, value and"
+    " message, and arrows that add the messages up in the node.",
+    "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no"
+    " message comes.",
+)
 def messages(
     scores: Sequence[float],
     weights: Sequence[float],
@@ -40,7 +46,7 @@ def messages(
     *,
     names: Sequence[str],
     node: str,
-) -> Picture:
+) -> Figure:
     """How one node is computed: a line for each node that it might look at, with score, weight, value and
     message; the messages add up to the output.
 
@@ -77,17 +83,15 @@ def messages(
     axes.text(11.5, middle + 0.85, f"{_number(sum(sums))}", ha="center", va="center", fontweight="bold")
     axes.text(11.5, -1.35, "output", ha="center", fontsize=10, fontweight="bold")
     axes.text(11.5, -0.85, "sum of messages", ha="center", fontsize=9, color="0.35", style="italic")
-    return Picture(
-        figure,
-        "How a node is computed: a line for each node that it might look at, with score, weight, value and"
-        " message, and arrows that add the messages up in the node.",
-        "An arrow is as thick as its weight. Without an edge the score is −∞, so the weight is 0 and no"
-        " message comes.",
-    )
+    return figure
 
 
-@styled
-def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
+@figure(
+    "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the"
+    " column.",
+    "Dark: i may look at j. A self-loop is a cell on the diagonal.",
+)
+def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Figure:
     """Masks beside each other, a dark cell where the row's node may look at the column's. Raises ValueError
     for what is no boolean table."""
     for name, table in tables.items():
@@ -115,16 +119,15 @@ def masks(tables: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
         axes.set_yticks(ticks)
     grid[0][0].set_ylabel("node i")
     trim(figure)
-    return Picture(
-        figure,
-        "Masks of graphs beside each other: a dark cell where the node of the row may look at the node of the"
-        " column.",
-        "Dark: i may look at j. A self-loop is a cell on the diagonal.",
-    )
+    return figure
 
 
-@styled
-def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
+@figure(
+    "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for"
+    " each kind, with a dashed line at the accuracy of guessing.",
+    "A mark for each seed; the upright bar is their mean. Counted are nodes whose class was not given.",
+)
+def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Figure:
     """Accuracy of each kind of model, a panel for each task: a mark for each seed, a bar at their mean, and a
     dashed line at chance.
 
@@ -154,16 +157,15 @@ def kinds(rows: Sequence[Row], chance: Mapping[str, float]) -> Picture:
         axes.grid(axis="y", color="0.92")
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
-    return Picture(
-        figure,
-        "Accuracy of kinds of models on nodes whose class was not given, a panel for each task, a line for"
-        " each kind, with a dashed line at the accuracy of guessing.",
-        "A mark for each seed; the upright bar is their mean. Counted are nodes whose class was not given.",
-    )
+    return figure
 
 
-@styled
-def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
+@figure(
+    "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to"
+    " itself, and how much to nodes to which it has no edge.",
+    "A bar for each node; its weights sum to 1. The number is the mean over the nodes.",
+)
+def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"]) -> Figure:
     """Where the weight goes: for each table a panel with a bar for each node, its weight on nodes it may look
     at and, hatched, on strangers.
 
@@ -189,16 +191,16 @@ def shares(weights: Mapping[str, Float[Tensor, "n n"]], mask: Bool[Tensor, "n n"
         axes.set_xticks([])
     grid[0][0].set_ylabel("weight, summed")
     figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "A panel for each rule, a bar for each node: how much of its weight goes to its neighbours and to"
-        " itself, and how much to nodes to which it has no edge.",
-        "A bar for each node; its weights sum to 1. The number is the mean over the nodes.",
-    )
+    return figure
 
 
-@styled
-def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Picture:
+@figure(
+    "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for"
+    " each node and head; a dashed line where all of them get the same weight.",
+    "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are"
+    " equal.",
+)
+def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "n n"]) -> Figure:
     """Over how many nodes a node's weights are spread, exp(entropy), against how many it may look at; on the
     diagonal all of them count alike.
 
@@ -226,17 +228,20 @@ def evenness(weights: Mapping[str, Float[Tensor, "h n n"]], mask: Bool[Tensor, "
         label: mark for axes in grid[0] for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=6, frameon=False)
-    return Picture(
-        figure,
-        "Over how many nodes the weights of each node are spread, against how many it may look at, a mark for"
-        " each node and head; a dashed line where all of them get the same weight.",
-        "Spread over: e to the power of the weights' entropy. On the dashed line all weights of a node are"
-        " equal.",
-    )
+    return figure
 
 
-@styled
-def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
+@figure(
+    "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of"
+    " model, with a dashed line at the accuracy of guessing.",
+    "A mark for each seed, a line through their means; marks of one share stand side by side. On the left"
+    " most neighbours are of another class.",
+    width=6.8,
+    height=4.0,
+    x="share of edges within a class",
+    y="accuracy",
+)
+def over_homophily(axes: Axes, rows: Sequence[Row], chance: float) -> None:
     """Accuracy over the share of edges that stay within a class, a curve for each kind of model, a mark for
     each seed; a line at chance.
 
@@ -244,8 +249,6 @@ def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
     """
     rows = [row for row in rows if row.get("part") == "within"]
     curves = summary.gathered(rows, "kind", "within", "accuracy")
-    figure, grid = canvas(width=6.8, height=4.0)
-    axes = grid[0][0]
     for k, (name, cases) in enumerate(curves.items()):
         aside = 0.006 * (k - (len(curves) - 1) / 2)
         style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "markersize": 4.5}
@@ -258,17 +261,8 @@ def over_homophily(rows: Sequence[Row], chance: float) -> Picture:
     beside = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
     axes.annotate("guessing", (1.0, chance), **beside, va="center", fontsize=9, color="0.35")
     axes.set_xticks(sorted({row["within"] for row in rows}))
-    axes.set_xlabel("share of edges within a class")
-    axes.set_ylabel("accuracy")
     axes.set_ylim(top=1.02)
-    figure.legend(loc="outside lower center", ncols=min(4, len(curves)), frameon=False)
-    return Picture(
-        figure,
-        "Accuracy over the share of edges that lead to a node of the same class, a curve for each kind of"
-        " model, with a dashed line at the accuracy of guessing.",
-        "A mark for each seed, a line through their means; marks of one share stand side by side. On the left"
-        " most neighbours are of another class.",
-    )
+    axes.figure.legend(loc="outside lower center", ncols=min(4, len(curves)), frameon=False)
 
 
 @styled
@@ -300,8 +294,13 @@ def sparse_dense(rows: Sequence[Row], gpu: Gpu | None = None) -> Picture:
     return picture
 
 
-@styled
-def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
+@figure(
+    "Maps of scores, a row for each query and a column for each key; in each row the highest score is"
+    " framed.",
+    "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like"
+    " the same key best.",
+)
+def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Figure:
     """Scores of all queries (rows) and keys (columns), a map for each kind; in each row the highest score is
     framed.
 
@@ -334,17 +333,15 @@ def static(tables: Mapping[str, Float[Tensor, "n m"]]) -> Picture:
             figure.colorbar(image, ax=axes, label="score", fraction=0.05)
     grid[0][0].set_ylabel("queries i")
     trim(figure)
-    return Picture(
-        figure,
-        "Maps of scores, a row for each query and a column for each key; in each row the highest score is"
-        " framed.",
-        "Framed: the key that a query scores highest. Where all frames stand in one column, all queries like"
-        " the same key best.",
-    )
+    return figure
 
 
-@styled
-def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
+@figure(
+    "A small graph three times: as circles with arrows, as a list of sources above targets, and as a"
+    " table with a dark cell for each edge.",
+    "An edge from j to i lets i look at j: it is a dark cell in row i and column j.",
+)
+def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Figure:
     """A small graph in three ways: drawn with arrows, as a list of edges, as a mask. Raises ValueError for
     more than 8 nodes or 16 edges."""
     check_edges(edge_index, n)
@@ -369,12 +366,7 @@ def writings(edge_index: Int[Tensor, "2 edges"], n: int) -> Picture:
     for axes, title in zip(grid[0], ("arrows", "edge_index", "mask"), strict=True):
         axes.set_title(title)
         axes.set_anchor("N")  # so that the titles stand on one line
-    return Picture(
-        figure,
-        "A small graph three times: as circles with arrows, as a list of sources above targets, and as a"
-        " table with a dark cell for each edge.",
-        "An edge from j to i lets i look at j: it is a dark cell in row i and column j.",
-    )
+    return figure
 
 
 def _arrows(axes: Axes, pairs: Sequence[Sequence[int]], n: int) -> None:

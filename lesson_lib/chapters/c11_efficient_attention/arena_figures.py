@@ -2,9 +2,11 @@
 
 from statistics import fmean
 
+from matplotlib.axes import Axes
+
 from lesson_lib.chapters.c11_efficient_attention import figures
 from lesson_lib.chapters.c11_efficient_attention.experiments import arena, bottleneck
-from lesson_lib.charts.picture import MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, color, figure
 from lesson_lib.experiments import results
 
 TASKS = tuple(task for task in arena.TASKS if task not in arena.RECIPE["dropped"])
@@ -45,12 +47,18 @@ def without(left_out: str | None = None) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
-@styled
-def through_one_token() -> Picture:
+@figure(
+    "Accuracy over the number of pairs: full attention stays at the top; through one global token it"
+    " falls as pairs become more.",
+    "A mark for each of three seeds. Dotted: a guess.",
+    width=6.0,
+    height=3.2,
+    title="share of questions answered rightly",
+    legend=2,
+)
+def through_one_token(axes: Axes) -> None:
     """The share of questions answered rightly, over the number of pairs: full attention, and all through one
     global token."""
-    figure, grid = canvas(width=6.0, height=3.2)
-    axes = grid[0][0]
     counts = bottleneck.RECIPE["counts"]
     names = {"full": "full attention", "window and global": "all through one global token"}
     for k, (kind, name) in enumerate(names.items()):
@@ -68,11 +76,3 @@ def through_one_token() -> Picture:
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
     axes.set(ylim=(0, 1.05), xlabel="pairs")
-    axes.set_title("share of questions answered rightly", loc="left")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return Picture(
-        figure,
-        "Accuracy over the number of pairs: full attention stays at the top; through one global token it"
-        " falls as pairs become more.",
-        "A mark for each of three seeds. Dotted: a guess.",
-    )

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lesson_lib.chapters.c11_efficient_attention.drawing import (
@@ -34,7 +35,7 @@ from lesson_lib.chapters.c11_efficient_attention.machines_figures import (  # no
     tile_order,
     tiles,
 )
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, styled, trim
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, figure, styled, trim
 
 Draws = Sequence[tuple[float, Sequence[float]]]
 Box = Sequence[float] | numpy.ndarray
@@ -56,8 +57,12 @@ class Spot(NamedTuple):
     text: str
 
 
-@styled
-def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
+@figure(
+    "Small tables of queries by keys, one for each pattern: dark cells are the pairs that may look;"
+    " over each table stands its share of all pairs.",
+    "Dark: the query of the row may look at the key of the column.",
+)
+def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Figure:
     """Masks as small tables, four in a row, a dark cell where the query may look at the key, and over each
     its share of all pairs.
 
@@ -100,24 +105,26 @@ def seen_patterns(masks: Mapping[str, Bool[Tensor, "n n"]]) -> Picture:
     for axes in grid[-1]:
         axes.set_xlabel("key")
     trim(figure)
-    return Picture(
-        figure,
-        "Small tables of queries by keys, one for each pattern: dark cells are the pairs that may look;"
-        " over each table stands its share of all pairs.",
-        "Dark: the query of the row may look at the key of the column.",
-    )
+    return figure
 
 
-@styled
-def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
+@figure(
+    "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic"
+    " axis, a curve for each table with a mark where nine tenths of the energy are reached.",
+    "A mark: up to here the squares sum to 90 % of all. The earlier it stands, the fewer mixtures of keys"
+    " can write the table.",
+    width=7.0,
+    height=3.9,
+    title="singular value / the largest one",
+    x="number of the singular value",
+)
+def spectra(axes: Axes, curves: Mapping[str, Float[Tensor, " n"]]) -> None:
     """Singular values of tables of weights, each divided by its largest, over their number; a mark where 90 %
     of the energy is reached.
 
     Energy is the sum of squares. Raises ValueError for what are no singular values.
     """
     shares = {name: _falling(values, name) for name, values in all_of(curves, "curves", "values").items()}
-    figure, grid = canvas(width=7.0, height=3.9)
-    axes = grid[0][0]
     for k, (name, values) in enumerate(shares.items()):
         energy = values.square().cumsum(0)
         count = int((energy < ENERGY * energy[-1]).sum()) + 1
@@ -128,16 +135,7 @@ def spectra(curves: Mapping[str, Float[Tensor, " n"]]) -> Picture:
         axes.plot([], [], **style, **mark, label=f"{name}: 90 % in the first {count}")
     axes.set_yscale("log")
     axes.set_xlim(0, max(map(len, shares.values())) + 1)
-    axes.set_title("singular value / the largest one", loc="left")
-    axes.set_xlabel("number of the singular value")
-    legend_below(figure, axes, least=1)
-    return Picture(
-        figure,
-        "Singular values of tables of weights in falling order, each divided by its largest, on a logarithmic"
-        " axis, a curve for each table with a mark where nine tenths of the energy are reached.",
-        "A mark: up to here the squares sum to 90 % of all. The earlier it stands, the fewer mixtures of keys"
-        " can write the table.",
-    )
+    legend_below(axes.figure, axes, least=1)
 
 
 @styled
@@ -194,8 +192,19 @@ def errors(
     )
 
 
-@styled
-def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mapping[str, float]) -> Picture:
+@figure(
+    "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis;"
+    " upwards, mean accuracy over the tasks; the area of a circle is the peak memory.",
+    "To the right is faster, upwards is better, smaller is leaner. Upright bars: from the worst seed to"
+    " the best, each a mean over the tasks. Area: memory.",
+    width=7.6,
+    height=4.8,
+    title="mean accuracy over the tasks",
+    x="training steps per second",
+)
+def arena_plane(
+    axes: Axes, table: Accuracies, steps_per_s: Mapping[str, float], mib: Mapping[str, float]
+) -> None:
     """The survey's plane: a circle for each kind, across its training steps per second, upwards its mean
     accuracy over the tasks, its area the peak memory.
 
@@ -203,8 +212,6 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
     to the best one's.
     """
     tasks = list(next(iter(table.values())))
-    figure, grid = canvas(width=7.6, height=4.8)
-    axes = grid[0][0]
     biggest = max(mib[kind] for kind in table)
     spots = []
     for kind, found in table.items():
@@ -225,20 +232,15 @@ def arena_plane(table: Accuracies, steps_per_s: Mapping[str, float], mib: Mappin
     axes.set_xlim(min(xs) / 1.6, max(xs) * 1.6)
     plain_axis(axes, min(xs) / 1.6, max(xs) * 1.6)
     axes.margins(y=0.25)
-    axes.set_title("mean accuracy over the tasks", loc="left")
-    axes.set_xlabel("training steps per second")
     _label(axes, spots)
-    return Picture(
-        figure,
-        "Kinds of attention as circles in a plane: across, training steps per second on a logarithmic axis;"
-        " upwards, mean accuracy over the tasks; the area of a circle is the peak memory.",
-        "To the right is faster, upwards is better, smaller is leaner. Upright bars: from the worst seed to"
-        " the best, each a mean over the tasks. Area: memory.",
-    )
 
 
-@styled
-def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
+@figure(
+    "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at"
+    " their mean, and a dotted line at the accuracy of guessing.",
+    "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
+)
+def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Figure:
     """Accuracies on each task, a panel each: a mark for each seed, a bar at their mean, and a dotted line
     where guessing ends.
 
@@ -279,12 +281,7 @@ def arena_bars(table: Accuracies, guess: Mapping[str, float]) -> Picture:
         axes.tick_params(axis="y", length=0)
         axes.set_title(task, loc="left")
         axes.set_xlabel("accuracy")
-    return Picture(
-        figure,
-        "A panel for each task with the accuracies of each kind of attention, a mark for each seed, a bar at"
-        " their mean, and a dotted line at the accuracy of guessing.",
-        "A mark for each seed, an upright bar at their mean. Dotted: guessing.",
-    )
+    return figure
 
 
 def _label(axes: Axes, spots: Sequence[Spot]) -> None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lesson_lib import require
@@ -14,7 +15,7 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
     power_ticks,
 )
 from lesson_lib.charts.devices import Gpu, seconds_beside
-from lesson_lib.charts.picture import MARKERS, Picture, bare, canvas, color, styled
+from lesson_lib.charts.picture import MARKERS, Picture, bare, canvas, color, figure, styled
 from lesson_lib.experiments import results
 
 GIB = 2**30
@@ -92,14 +93,20 @@ def cache_growth(
     )
 
 
-@styled
-def shared_bits() -> Picture:
+@figure(
+    "Bits per character over the size of the cache: the full cache has the fewest bits, half and a"
+    " quarter of it a little more, with all seeds of the shared ones above those of the full one.",
+    "A mark for each seed, the line through the means. Widened: as many parameters as with all heads of"
+    " keys.",
+    width=6.4,
+    height=3.4,
+    title="bits per character, test text",
+)
+def shared_bits(axes: Axes) -> None:
     """Bits per character of the stored GPTs over the KiB of their caches: a mark for each seed, a line
     through the means; the one that was given its parameters back beside it."""
     rows = [row for row in results("shared_keys")["rows"] if row["kind"] == "trained"]
     plain = min(row["d_inner"] for row in rows)
-    figure, grid = canvas(width=6.4, height=3.4)
-    axes = grid[0][0]
     groups = {"same layers": True, "feed-forward layers widened": False}
     for k, (name, same) in enumerate(groups.items()):
         found: dict[float, list[float]] = {}
@@ -119,19 +126,16 @@ def shared_bits() -> Picture:
     axes.set_xticks(list(heads), ticks)
     axes.minorticks_off()
     axes.set_xlim(min(heads) / 1.3, max(heads) * 1.3)
-    axes.set_title("bits per character, test text", loc="left")
-    legend_below(figure, axes)
-    return Picture(
-        figure,
-        "Bits per character over the size of the cache: the full cache has the fewest bits, half and a"
-        " quarter of it a little more, with all seeds of the shared ones above those of the full one.",
-        "A mark for each seed, the line through the means. Widened: as many parameters as with all heads of"
-        " keys.",
-    )
+    legend_below(axes.figure, axes)
 
 
-@styled
-def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
+@figure(
+    "Heads of queries in a row, below them the heads of keys and values, with a line from each query head"
+    " to the keys and values that it uses; groups of query heads share one.",
+    "A colour for each group. Below: what must be kept for each token at generation, keys above, values"
+    " (dotted) beneath.",
+)
+def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Figure:
     """Query heads above, key heads below, and lines from each head to the keys and values that it uses; a
     panel for each number of key heads.
 
@@ -169,13 +173,7 @@ def shared_heads(n_heads: int, n_key_heads: int | Sequence[int]) -> Picture:
     first = grid[0][0]
     first.set_yticks([2.4, 0.59, 0.09], ["queries", "keys", "values"])
     first.tick_params(axis="y", length=0)
-    return Picture(
-        figure,
-        "Heads of queries in a row, below them the heads of keys and values, with a line from each query head"
-        " to the keys and values that it uses; groups of query heads share one.",
-        "A colour for each group. Below: what must be kept for each token at generation, keys above, values"
-        " (dotted) beneath.",
-    )
+    return figure
 
 
 def _head(axes: Axes, place: tuple[float, float], height: float, shared: int, hatch: str = "") -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from lesson_lib import require, summary
@@ -18,7 +19,7 @@ from lesson_lib.chapters.c11_efficient_attention.drawing import (
     plain_axis,
     rounded_box,
 )
-from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, styled
+from lesson_lib.charts.picture import CURVES, MARKERS, Picture, canvas, color, figure, styled
 
 Row = Mapping[str, Any]
 
@@ -111,8 +112,15 @@ def tile_order(n: int, tile: int, *, causal: bool = False, step: int | None = No
     )
 
 
-@styled
-def ring_rounds(processes: int) -> Picture:
+@figure(
+    "Ring attention round by round: a row for each round with the keys that each process has, arrows to"
+    " the next process, and a small table of queries by keys in which the blocks computed in this round"
+    " are coloured.",
+    "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their"
+    " keys; grey: done before. After the last round every block is done. Besides its own tokens no"
+    " process has held more than two blocks of keys at a time.",
+)
+def ring_rounds(processes: int) -> Figure:
     """Ring attention round by round: which keys each process has, to whom it hands them, and which blocks of
     the table that computes.
 
@@ -151,15 +159,7 @@ def ring_rounds(processes: int) -> Picture:
             if turn < p - 1:
                 _hand_on(page, rank, p, middle, apart, box)
         _blocks(page, (7.32 - table / 2, y), table / p, p, turn)
-    return Picture(
-        figure,
-        "Ring attention round by round: a row for each round with the keys that each process has, arrows to"
-        " the next process, and a small table of queries by keys in which the blocks computed in this round"
-        " are coloured.",
-        "Queries stay, keys and values go round. Coloured: the blocks of this round, in the colour of their"
-        " keys; grey: done before. After the last round every block is done. Besides its own tokens no"
-        " process has held more than two blocks of keys at a time.",
-    )
+    return figure
 
 
 @styled

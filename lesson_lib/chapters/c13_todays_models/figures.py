@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from lesson_lib.chapters.c13_todays_models import published
 from lesson_lib.charts.basic import lines
-from lesson_lib.charts.picture import CURVES, Picture, canvas, color, styled
+from lesson_lib.charts.picture import CURVES, Picture, canvas, color, figure, styled
 from lesson_lib.experiments import results
 from lesson_lib.models.pretrained import Options
 
@@ -15,12 +15,17 @@ TEXT = "kfwacmkfw"
 FIRST, BEHIND, LAST = 2, 3, 8  # of TEXT: w, what comes after it, and the w that asks
 
 
-@styled
-def two_heads() -> Picture:
+@figure(
+    "The text k f w a c m k f w in boxes. In layer 0 each token looks at the one before it, so that"
+    " the a after the first w now holds 'a after w'. In layer 1 the last w asks who is after w, and"
+    " finds that a.",
+    "Layer 0 writes into each token who stood before it. Layer 1 asks for that.",
+    width=7.4,
+    height=3.3,
+)
+def two_heads(axes: Axes) -> None:
     """The two looks on one text: what each token holds after layer 0, and whom the last one finds in
     layer 1."""
-    figure, grid = canvas(width=7.4, height=3.3)
-    axes = grid[0, 0]
     axes.set_axis_off()
     axes.set_xlim(-2.0, len(TEXT) + 0.9)
     axes.set_ylim(-0.8, 3.3)
@@ -37,15 +42,6 @@ def two_heads() -> Picture:
     _arrow(axes, (LAST - 0.5, 0.0), (BEHIND, 0.9), color(1), curve=-0.25)
     axes.text(
         (LAST + BEHIND) / 2 - 0.2, -0.55, f"found: place {BEHIND}, its sign is a", fontsize=9, ha="center"
-    )
-    return Picture(
-        figure,
-        alt=(
-            "The text k f w a c m k f w in boxes. In layer 0 each token looks at the one before it, so that"
-            " the a after the first w now holds 'a after w'. In layer 1 the last w asks who is after w, and"
-            " finds that a."
-        ),
-        caption="Layer 0 writes into each token who stood before it. Layer 1 asks for that.",
     )
 
 
