@@ -30,7 +30,7 @@ def rows() -> list[tuple[int, list[list]]]:
     height=8.4,
 )
 def timeline(axes: Axes) -> None:
-    """All milestones, named, in the row of their year and the column of their thread."""
+    """All of `MILESTONES`."""
     bare(axes)
     y, before = 0.0, None
     for x, thread in enumerate(THREADS):

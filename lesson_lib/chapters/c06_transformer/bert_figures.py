@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from lesson_lib.chapters.c06_transformer.figures import by_attractors
 from lesson_lib.charts.basic import bars, draw_table, lines
 from lesson_lib.charts.picture import Picture, canvas, color, figure, styled, trim
 from lesson_lib.experiments import results
@@ -19,7 +20,7 @@ from lesson_lib.experiments import results
     x="the words that [mask] looks at",
 )
 def gap(axes: Axes, words: Sequence[str], weights: Tensor) -> None:
-    """The row of [mask] in every head, from a sentence's weights (layers, heads, n, n)."""
+    """Weights (layers, heads, n, n) of one sentence; `words` hold "[mask]"."""
     n_layers, n_heads = weights.shape[:2]
     rows = weights[:, :, list(words).index("[mask]")].flatten(0, 1)
     heads = [f"layer {layer}, head {head}" for layer in range(n_layers) for head in range(n_heads)]
@@ -30,7 +31,7 @@ def gap(axes: Axes, words: Sequence[str], weights: Tensor) -> None:
 
 
 def looks(shares: Tensor, by_distance: float, *, stored: bool = False) -> Picture:
-    """How often each head's largest weight lies on the subject, from shares (layers, heads)."""
+    """Shares (layers, heads), and the share that the best fixed distance hits."""
     n_layers, n_heads = shares.shape
     return bars(
         {
@@ -59,19 +60,15 @@ def stored_looks(seed: int) -> Picture:
 
 
 def by_nouns_between() -> Picture:
-    """Verbs in the right number over the number of nouns between, all of which mislead: the stored models and
-    the count of both neighbours."""
+    """Of the stored experiment "bert"."""
     rows = [row for row in results("bert")["rows"] if row["kind"] == "trained"]
-    curves = {}
-    for who, name in {"model": "BERT", "both": "count of both neighbours"}.items():
-        found = [row["agreement"][who]["misleading_by_attractors"] for row in rows]
-        ranked = [sorted(shares[i][2] for shares in found) for i in range(len(found[0]))]
-        curves[name] = (
-            [kind for kind, _, _ in found[0]],
-            *([values[k] for values in ranked] for k in (0, 1, 2)),
-        )
+    names = {"model": "BERT", "both": "count of both neighbours"}
     return lines(
-        {"verbs in the right number": curves},
+        {
+            "verbs in the right number": {
+                name: by_attractors(rows, who, "misleading_by_attractors") for who, name in names.items()
+            }
+        },
         alt=(
             "BERT stays near 1 behind up to three misleading nouns, the count of neighbours far below a half."
         ),
@@ -83,7 +80,7 @@ def by_nouns_between() -> Picture:
 
 
 def blinded(shares: Mapping[str, float]) -> Picture:
-    """Verbs in the right number after each change, beside a coin."""
+    """{change: share}."""
     return bars(
         shares,
         kinds=1,
@@ -97,8 +94,8 @@ def blinded(shares: Mapping[str, float]) -> Picture:
 
 @styled
 def stored_blinded(seed: int) -> Picture:
-    """Verbs in the right number in the stored run with this seed after the subject is hidden from the gap,
-    and from the word right behind the subject: in each head, and in all four."""
+    """The subject is hidden from the gap, or from the word right behind the subject: in each head, and in all
+    four."""
     rows = [row for row in results("carried")["rows"] if row["seed"] == seed]
     names = [
         "all four\nheads" if row["layer"] is None else f"layer {row['layer']},\nhead {row['head']}"
@@ -138,8 +135,7 @@ def stored_blinded(seed: int) -> Picture:
     legend=4,
 )
 def stored_unread(axes: Axes) -> None:
-    """Verbs in the right number in the stored runs where the gap, in layer 1, head 1, may not see the
-    subject, the word right behind it, both, or a control."""
+    """Hidden from the gap are the subject, the word right behind it, both, or a control."""
     names = {
         "subject": "subject",
         "behind": "word behind",

@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     QUERY,
     draw_picture,
@@ -31,16 +32,12 @@ from lesson_lib.experiments import results
 def detections(
     canvases: Float[Tensor, "b h w"],
     true: Sequence[Num[Tensor, "_ 4"]],
-    found: Sequence[Num[Tensor, "_ 4"]],
+    found_boxes: Sequence[Num[Tensor, "_ 4"]],
     labels: Sequence[Sequence[str]],
 ) -> Figure:
-    """Canvases with their true boxes (dashed) and the boxes that were found, each with its label; boxes of no
-    width are left out.
-
-    `true`, `found` and `labels` have an entry for each canvas.
-    """
+    """True boxes, found ones and their labels for each canvas; boxes of no width are left out."""
     figure, grid = row_of_panels(len(canvases), 4)
-    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found, labels, strict=False):
+    for axes, pixels, real, boxes, names in zip(grid.flat, canvases, true, found_boxes, labels, strict=False):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())
         for box in real.tolist():
             _box(axes, box, "white", linestyle="--", linewidth=1.2)
@@ -51,19 +48,19 @@ def detections(
 
 
 def found_in(scenes: Objects, *, seed: int = 0) -> Picture:
-    """What the stored DETR of that seed found in the first test scenes."""
+    """In the first test scenes, by the stored run of that seed."""
     row = next(row for row in results("found")["rows"] if row["seed"] == seed)
-    told = row["scenes"]
+    scene_boxes = row["scenes"]
     return detections(
-        scenes.canvas[: len(told)],
-        list(scenes.box[: len(told)]),
-        [torch.tensor([one["box"] for one in each], device="cpu").reshape(-1, 4) for each in told],
-        [[f"{KINDS[one['kind']]} {one['confidence']:.2f}" for one in each] for each in told],
+        scenes.canvas[: len(scene_boxes)],
+        list(scenes.box[: len(scene_boxes)]),
+        [torch.tensor([one["box"] for one in each], device="cpu").reshape(-1, 4) for each in scene_boxes],
+        [[f"{KINDS[one['kind']]} {one['confidence']:.2f}" for one in each] for each in scene_boxes],
     )
 
 
 def looked_from(scenes: Objects, *, seed: int = 0) -> Picture:
-    """Where the surest query of the stored DETR looked in a scene with three objects, a map for each head."""
+    """`query_maps` of the surest query of the stored run, in a scene with three objects."""
     looked = next(row for row in results("found")["rows"] if row["seed"] == seed)["looked"]
     tables = torch.tensor(looked["weights"], device="cpu")
     heads = {f"head {k}, up to {table.max():.2f}": table for k, table in enumerate(tables)}
@@ -71,15 +68,13 @@ def looked_from(scenes: Objects, *, seed: int = 0) -> Picture:
 
 
 def by_objects() -> Picture:
-    """Recall over the number of objects in a scene, for DETR and both ablations, from the stored runs."""
-    found = {}
-    for system in ("DETR", "no encoder", "no matching"):
-        rows = [row for row in results("detr")["rows"] if row["system"] == system]
-        counts = [part["objects"] for part in rows[0]["by_objects"]]
-        seeds = zip(*([part["recall"] for part in row["by_objects"]] for row in rows), strict=True)
-        found[system] = (counts, *zip(*(sorted(now) for now in seeds), strict=True))
+    """Of the stored experiment "detr"."""
+    parts = [
+        {"system": row["system"], **part} for row in results("detr")["rows"] for part in row["by_objects"]
+    ]
+    bands = summary.bands(parts, "system", "objects", "recall")
     return lines(
-        {"recall": found},
+        {"recall": {system: bands[system] for system in ("DETR", "no encoder", "no matching")}},
         alt=(
             "Recall over the number of objects in a scene: DETR with and without its encoder stay near one;"
             " without the matching only scenes with one object are solved."
@@ -100,8 +95,7 @@ def by_objects() -> Picture:
 def query_maps(
     canvas: Float[Tensor, "h w"], box: Num[Tensor, "4"], weights: Mapping[str, Float[Tensor, "rows columns"]]
 ) -> Figure:
-    """Cross-attention of an object query, laid over the canvas: the more orange a cell, the larger its
-    weight; `box` is what it found."""
+    """Weights (rows, columns) over the feature map; `box` is what the query found."""
     h, w = canvas.shape
     figure, grid = sheet(1, 1 + len(weights), width=min(7.8, 1.9 * (1 + len(weights))), height=2.4)
     for axes, (name, table) in zip(grid[0], {"what it found": None, **weights}.items(), strict=True):
@@ -122,12 +116,11 @@ def query_maps(
     "Stored run, seed 0: the middle of every box that a query was sure of, in 400 test scenes.",
 )
 def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Figure:
-    """Where each object query finds its objects: the middles of its boxes in many scenes, from the stored
-    rows of the experiment "detr"."""
+    """Rows of the experiment "detr"; `size` is the canvas' side in pixels."""
     kept = next(row["queries"] for row in rows if row["system"] == "DETR" and "queries" in row)
     figure, grid = sheet(1, len(kept), width=7.8, height=2.1)
     for k, (axes, query) in enumerate(zip(grid[0], kept, strict=True)):
-        sure = [(x, y) for x, y, found in zip(query["x"], query["y"], query["sure"], strict=True) if found]
+        sure = [(x, y) for x, y, hit in zip(query["x"], query["y"], query["sure"], strict=True) if hit]
         if sure:
             axes.plot(*zip(*sure, strict=True), color=color(k), marker=".", markersize=3.5, linestyle="none")
         bare(axes)
@@ -148,16 +141,15 @@ def queries(rows: Sequence[Mapping[str, Any]], size: int = 24) -> Figure:
 def centres(
     axes: Axes, before: Float[Tensor, "heads 2"], after: Float[Tensor, "heads 2"], taps: Float[Tensor, "k 2"]
 ) -> None:
-    """Where heads look, in pixels down and right of the asking one, before and after they learned to imitate
-    a kernel; rings are its taps."""
+    """(down, right) of each head and of each tap, in pixels."""
     down, right = taps.detach().cpu().T.tolist()
     ring = {"markersize": 20, "markerfacecolor": "none", "markeredgecolor": "0.5", "linestyle": "none"}
     axes.plot(right, down, marker="o", label="the kernel's taps", **ring)
     arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
     for start, end in zip(before.tolist(), after.tolist(), strict=True):
         axes.annotate("", end[::-1], start[::-1], arrowprops=arrow)
-    for k, (name, places) in enumerate({"before": before, "after": after}.items()):
-        down, right = places.detach().cpu().T.tolist()
+    for k, (name, spots) in enumerate({"before": before, "after": after}.items()):
+        down, right = spots.detach().cpu().T.tolist()
         axes.plot(right, down, MARKERS[k], color=color(k), markersize=6, label=name, linestyle="none")
     axes.margins(0.12)
     axes.invert_yaxis()
@@ -176,6 +168,6 @@ def _box(axes: Axes, box: Sequence[float], edge: str, name: str = "", **style) -
     if name:
         above, near = top >= 4, left + right < sum(axes.get_xlim())  # room above, and to the right
         ground = {"facecolor": edge, "edgecolor": "none", "pad": 1}
-        place = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
+        style = {"ha": "left" if near else "right", "va": "bottom" if above else "top"}
         corner = ((left if near else right) - 0.5, (top if above else bottom) - 0.5)
-        axes.text(*corner, name, fontsize=9, color="white", bbox=ground, **place)
+        axes.text(*corner, name, fontsize=9, color="white", bbox=ground, **style)

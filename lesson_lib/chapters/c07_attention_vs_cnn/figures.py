@@ -26,7 +26,6 @@ from lesson_lib.chapters.c07_attention_vs_cnn.detr_figures import (  # noqa: F40
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     QUERY,
     Pixel,
-    check_inside,
     draw_frame,
     draw_outline,
     draw_picture,
@@ -38,7 +37,6 @@ from lesson_lib.chapters.c07_attention_vs_cnn.sagan_figures import (  # noqa: F4
     drawn,
     gamma,
     generated,
-    maps,
     places,
 )
 from lesson_lib.chapters.c07_attention_vs_cnn.vit_figures import (  # noqa: F401
@@ -77,8 +75,7 @@ def example_picture() -> Float[Tensor, "3 5 10"]:
 def picture_as_set(
     picture: Float[Tensor, "3 h w"], marked: Sequence[Pixel] = ((0, 7), (2, 2), (4, 4))
 ) -> Figure:
-    """A picture with its pixels numbered row by row, and the same pixels as vectors of 3 numbers; `marked`
-    ones are framed in both."""
+    """`marked` are the pixels to frame."""
     picture = picture.detach().cpu()
     _, h, w = picture.shape
     ratios = [0.3 * h, 0.21 * (w + 1.5)]
@@ -117,28 +114,27 @@ def _vector(axes: Axes, column: int, line: int, number: int, vector: Tensor) -> 
     shade = tuple(vector.clamp(0, 1).tolist())
     draw_rectangle(axes, (column + 0.24, line + 0.15), 0.12, 0.7, fill=True, color=shade)
     text = "  ".join(f"{value:.1f}" for value in vector.tolist())
-    place = {"va": "center", "fontsize": 8.5}
-    axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **place)
-    axes.text(column + 0.42, line + 0.5, text, ha="left", **place)
+    style = {"va": "center", "fontsize": 8.5}
+    axes.text(column + 0.2, line + 0.5, str(number), ha="right", color="0.35", **style)
+    axes.text(column + 0.42, line + 0.5, text, ha="left", **style)
 
 
 @styled
 def edges(
     picture: Float[Tensor, "3 h w"],
-    found: Mapping[str, Float[Tensor, "h w"]],
+    maps: Mapping[str, Float[Tensor, "h w"]],
     marked: Mapping[str, Pixel] | None = None,
 ) -> Picture:
-    """A picture, and what edge finders make of it: orange where the left is brighter, violet where the right
-    is; `marked` pixels have a letter in every panel."""
-    across = 1 + len(found)
+    """{edge finder: left minus right (h, w)}; `marked` pixels have a letter in every panel."""
+    across = 1 + len(maps)
     figure, grid = sheet(1, across, width=7.6, height=2.2)
-    most = max(map.abs().max().item() for map in found.values())
-    panels = {"the picture": None, **found}
-    for axes, (name, map) in zip(grid.flat, panels.items(), strict=False):
-        if map is None:
+    most = max(table.abs().max().item() for table in maps.values())
+    panels = {"the picture": None, **maps}
+    for axes, (name, table) in zip(grid.flat, panels.items(), strict=False):
+        if table is None:
             draw_picture(axes, picture)
         else:
-            image = draw_picture(axes, map, low=-most, high=most, shades="PuOr_r")
+            image = draw_picture(axes, table, low=-most, high=most, shades="PuOr_r")
             axes.spines[:].set(visible=True, color="0.6")
         axes.set_title(name, fontsize=9.5)
         for letter, (row, column) in (marked or {}).items():
@@ -148,13 +144,13 @@ def edges(
     return Picture(
         figure,
         "A small picture of a house, and beside it where its brightness changes from left to right, as"
-        f" found by {' and by '.join(found)}. In {list(found)[-1]} the sides of roof, wall and tree stand"
+        f" found by {' and by '.join(maps)}. In {list(maps)[-1]} the sides of roof, wall and tree stand"
         " out, and both margins; sky and ground inside do not.",
     )
 
 
 def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float[Tensor, "3 3"]) -> Picture:
-    """How two heads make an edge finder: their shares over the nine pixels, and 27 times the difference."""
+    """Shares of two heads over the nine pixels."""
     return heatmap(
         {"head 0": head, "head 1": even, "27 (head 0 - head 1)": kernel},
         alt="The shares of two heads over nine pixels, and a kernel that is their scaled difference.",
@@ -175,8 +171,7 @@ def shares(head: Float[Tensor, "3 3"], even: Float[Tensor, "3 3"], kernel: Float
     y="missed",
 )
 def searched(axes: Axes) -> None:
-    """What is missed of the hidden convolution: a dot for each seed of each system, from the stored runs of
-    "fields"."""
+    """Of the stored experiment "fields"."""
     names = {
         "3 x 3 kernel": ("kernel", 3),
         "4 heads": ("n_heads", 4),
@@ -218,20 +213,9 @@ def kernel_offsets(kernel: int) -> list[Pixel]:
     " The heads' names: how far down, how far right.",
 )
 def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int], border: int) -> Figure:
-    """Where each head of `as_attention` looks from one pixel: a map over the canvas for each, arranged as the
-    kernel's taps.
-
-    `shape` is the picture's height and width. Raises ValueError where weights, shape and border do not fit
-    together.
-    """
-    h, w = shape
-    kernel, size = math.isqrt(len(weights)), (h + 2 * border, w + 2 * border)
-    if kernel**2 != len(weights) or weights.shape[1:] != (h * w, math.prod(size)):
-        raise ValueError(
-            f"weights of {h} x {w} pixels with a border of {border} must have shape (K * K, {h * w},"
-            f" {math.prod(size)}), got {tuple(weights.shape)}; take layer.heads(x, weights=True).weights[0]"
-        )
-    check_inside(pixel, shape)
+    """Weights of the heads of `as_attention`, arranged as the taps; `shape` is the picture's (h, w), without
+    its border."""
+    w, kernel, size = shape[1], math.isqrt(len(weights)), [side + 2 * border for side in shape]
     rows = weights[:, pixel[0] * w + pixel[1]].detach().cpu().reshape(-1, *size)
     wide = min(7.0, 6.0 * size[1] / size[0])
     figure, grid = sheet(kernel, kernel, width=wide, height=1.03 * wide * size[0] / size[1])
@@ -252,8 +236,8 @@ def taps(weights: Float[Tensor, "taps n m"], pixel: Pixel, shape: tuple[int, int
 def gaze(
     picture: Float[Tensor, "c h w"], weights: Float[Tensor, "rows columns"], pixel: Pixel, title: str
 ) -> Figure:
-    """A picture with the pixel that asks in a frame, and beside it its weights over the picture and its
-    border of zeros."""
+    """Weights over the picture and its border of zeros, which is as wide as they are larger than the
+    picture."""
     border = (weights.shape[0] - picture.shape[1]) // 2
     there = (pixel[0] + border, pixel[1] + border)
     ratio = weights.shape[0] / weights.shape[1]
@@ -273,8 +257,7 @@ def gaze(
 def error_by_sharpness(
     sharpness: Sequence[float], errors32: Sequence[float], errors64: Sequence[float]
 ) -> Picture:
-    """The largest difference between a convolution and its attention over the sharpness, in both number
-    formats."""
+    """The largest difference between a convolution and its attention, in both number formats."""
     return lines(
         {"largest error": {"float32": (sharpness, errors32), "float64": (sharpness, errors64)}},
         alt=(
@@ -297,14 +280,15 @@ def error_by_sharpness(
     "Orange: the place whose output is asked for. Colour: how strongly it moves with each input pixel."
     " White: not at all, exactly 0.",
 )
-def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Figure:
-    """Receptive fields of one pixel side by side, each divided by its own maximum; where a field is exactly 0
-    it is white."""
+def fields(maps: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Figure:
+    """{name: gradients (h, w)}, each divided by its own maximum."""
     figure, grid = sheet(
-        1, len(found), width=min(7.6, 2.4 * len(found) + 0.8), height=2.9 if len(found) < 4 else 2.4
+        1,
+        len(maps),
+        width=min(7.6, 2.4 * len(maps) + 0.8),
+        height=2.9 if len(maps) < 4 else 2.4,
     )
-    for axes, (name, field) in zip(grid[0], found.items(), strict=True):
-        check_inside(pixel, field.shape)
+    for axes, (name, field) in zip(grid[0], maps.items(), strict=True):
         shares = field.detach().cpu() / field.max().clamp(min=torch.finfo(field.dtype).tiny).cpu()
         image = draw_picture(axes, shares.masked_fill(shares == 0, torch.nan), pixel, high=1.0)
         axes.spines[:].set(visible=True, color="0.6")
@@ -316,8 +300,7 @@ def fields(found: Mapping[str, Float[Tensor, "h w"]], pixel: Pixel) -> Figure:
 
 @figure("Canvases side by side, with what each of them shows as its title.")
 def scenes(canvases: Float[Tensor, "b h w"], titles: Sequence[str]) -> Figure:
-    """Canvases with a title each, up to six in a row. Raises ValueError where there are not as many
-    titles."""
+    """Up to six canvases in a row."""
     figure, grid = row_of_panels(len(canvases), ACROSS)
     for axes, pixels, title in zip(grid.flat, canvases, titles, strict=False):
         draw_picture(axes, pixels, low=canvases.min().item(), high=canvases.max().item())

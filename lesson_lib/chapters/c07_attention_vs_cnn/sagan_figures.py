@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from lesson_lib import summary
 from lesson_lib.chapters.c07_attention_vs_cnn.drawing import (
     Pixel,
-    check_inside,
     draw_frame,
     draw_picture,
 )
@@ -23,8 +23,7 @@ from lesson_lib.experiments import results
 
 @styled
 def gamma(values: Mapping[str, Sequence]) -> Picture:
-    """SAGAN's gamma over the steps of the training, {network: (steps, values)} or (steps, lowest, median,
-    highest)."""
+    """{network: (steps, values) or (steps, lowest, median, highest)}."""
     picture = lines(
         {"gamma": dict(values)},
         alt=(
@@ -42,20 +41,20 @@ def gamma(values: Mapping[str, Sequence]) -> Picture:
 
 
 def agreement() -> Picture:
-    """kappa over the steps of the long GAN trainings, from the stored runs: attention, a wide convolution,
-    or nothing in the middle."""
-    found = {}
-    for middle in ("attention", "wide convolution", "nothing"):
-        rows = [
-            row
-            for row in results("sagan")["rows"]
-            if (row["kind"], row.get("middle"), row.get("noises")) == ("long", middle, "own")
-        ]
-        steps = [report["step"] for report in rows[0]["reports"]]
-        seeds = zip(*([report["kappa"] for report in row["reports"]] for row in rows), strict=True)
-        found[middle] = (steps, *zip(*(sorted(now) for now in seeds), strict=True))
+    """Of the long trainings of the stored experiment "sagan"."""
+    kappa: dict[str, dict[int, list[float]]] = {}
+    for row in results("sagan")["rows"]:
+        if (row["kind"], row.get("noises")) == ("long", "own"):
+            for report in row["reports"]:
+                of_middle = kappa.setdefault(row["middle"], {})
+                of_middle.setdefault(report["step"], []).append(report["kappa"])
+    middles = ("attention", "wide convolution", "nothing")
     return lines(
-        {"kappa: how much the halves agree beyond chance": found},
+        {
+            "kappa: how much the halves agree beyond chance": {
+                middle: summary.band(kappa[middle]) for middle in middles
+            }
+        },
         alt=(
             "Agreement of the two halves beyond chance over the steps of the training: with attention and"
             " with a wide convolution it rises towards one, with nothing it stays near zero."
@@ -69,7 +68,7 @@ def agreement() -> Picture:
 
 
 def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
-    """Real pictures, and what generators have drawn with that in the middle: the stored ones of seed 0."""
+    """`real` pictures beside the stored ones of seed 0 with each of `middles`."""
     rows = [row for row in results("sagan")["rows"] if row["kind"] == "shown"]
     stored = {row["middle"]: torch.tensor(row["canvases"], device="cpu") for row in rows}
     return generated({"real": real, **{f"with {name}": stored[name] for name in middles}})
@@ -77,8 +76,7 @@ def drawn(real: Float[Tensor, "count h w"], *middles: str) -> Picture:
 
 @figure("Sheets of small pictures side by side: real ones and those that generators have drawn.")
 def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Figure:
-    """A sheet of pictures for each name, such as the real ones, those of one generator and of another; wide
-    pictures stand in fewer columns."""
+    """{name: pictures}; wide pictures stand in fewer columns."""
     figure, grid = sheet(1, len(sheets), width=min(7.6, 2.5 * len(sheets)), height=4.0)
     for axes, (name, pictures) in zip(grid[0], sheets.items(), strict=True):
         count, h, w = pictures.shape
@@ -97,8 +95,7 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Figure:
     "Frame: the place that asks. Ring: its largest weight. Each map has its own scale.",
 )
 def places() -> Figure:
-    """Where two places of the trained generator looked in two of its pictures, a row each, from the stored
-    run of seed 0; the largest weight of each map has a ring."""
+    """Of the stored experiment "sagan", seed 0."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
     asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
     pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
@@ -113,25 +110,6 @@ def places() -> Figure:
     return figure
 
 
-@figure(
-    "A generated picture with some places framed, and beside it an attention map for each place, its own"
-    " place framed.",
-    "Bright is a large weight; every map has its own scale, from 0 to its largest weight. Places are"
-    " (row, column).",
-)
-def maps(picture: Float[Tensor, "h w"], attention: Mapping[Pixel, Float[Tensor, "rows columns"]]) -> Figure:
-    """Attention maps of a generator, {place that asks: weights over the grid}, beside the picture that it
-    made of them.
-
-    A place is (row, column) of the maps' grid, which may be coarser than the picture; the picture shows all
-    places that ask.
-    """
-    figure, grid = sheet(1, 1 + len(attention), width=min(7.8, 1.9 * (1 + len(attention))), height=2.4)
-    _map_row([*grid[0]], picture, attention)
-    trim(figure)
-    return figure
-
-
 def _map_row(
     panels: Sequence[Axes],
     picture: Float[Tensor, "h w"],
@@ -141,7 +119,6 @@ def _map_row(
     draw_picture(panels[0], picture)
     panels[0].set_title("the picture", fontsize=9.5)
     for axes, ((row, column), table) in zip(panels[1:], attention.items(), strict=True):
-        check_inside((row, column), table.shape)
         down, right = (a / b for a, b in zip(picture.shape, table.shape, strict=True))
         draw_frame(panels[0], (column * right - 0.5, row * down - 0.5), right, down)
         draw_picture(axes, table, (row, column))

@@ -103,9 +103,9 @@ def shortest(graph: networkx.DiGraph, start: int, end: int) -> list[Node]:
     given, wanted = (names[0], start), (names[-1], end)
     for node, what in ((given, "input"), (wanted, "output")):
         if node not in graph:
-            places = sorted(position for row, position in graph if row == node[0])
+            known = sorted(position for row, position in graph if row == node[0])
             raise ValueError(
-                f"the {what} must have one of the positions {places[0]} to {places[-1]}, got {node[1]!r}"
+                f"the {what} must have one of the positions {known[0]} to {known[-1]}, got {node[1]!r}"
             )
     try:  # the second part never adds up to a unit
         return networkx.shortest_path(graph, given, wanted, lambda a, b, _: 1 + 1e-6 * (a[1] - b[1]) ** 2)
@@ -188,36 +188,8 @@ def draw(
     return Drawing(names, sorted(lines, key=lambda line: line.width), boxes)  # bright lines lie above
 
 
-def network(
-    graph: networkx.DiGraph, *, path: Sequence[Node] | None = None, wave: int | None = None, title: str = ""
-) -> Picture:
-    """A graph on its own, bare, with a path lit, or as far as it is computed at step `wave`.
-
-    Raises as `draw` does.
-    """
-    figure = _sheet([(title, draw(graph, path=path, wave=wave))])
-    if wave is not None:
-        alt = (
-            "A network as boxes in columns, a column for each token: some boxes are computed already, some in"
-            " this step, others not yet."
-        )
-        return Picture(figure, alt, CAPTION)
-    if path:
-        alt = (
-            "A network as boxes in columns, a column for each token, with a path from box to box drawn bold"
-            " and its boxes numbered."
-        )
-        return Picture(figure, alt, "Numbers count the units along the path. Grey circles: the inputs.")
-    alt = (
-        "A network as boxes in columns, a column for each token, with a line from each box to those that are"
-        " computed from it."
-    )
-    return Picture(figure, alt, "Signals run upwards, and along the arrows. Grey circles: the inputs.")
-
-
 def waves(networks: Mapping[str, networkx.DiGraph], wave: int) -> Picture:
-    """Networks beside each other, as far as they are computed at the same step; above each, how many steps it
-    needs."""
+    """{name: graph}, all at step `wave`."""
     _step(wave)
     parts = [
         (f"{name}\n{progress(graph, wave)}", draw(graph, wave=wave))
@@ -232,8 +204,7 @@ def waves(networks: Mapping[str, networkx.DiGraph], wave: int) -> Picture:
 
 
 def routes(networks: Mapping[str, networkx.DiGraph], start: int, end: int) -> Picture:
-    """Networks beside each other, each with the shortest path from the same input to the same output, and how
-    many units long it is."""
+    """{name: graph}, from input `start` to output `end`."""
     parts = []
     for name, graph in checked(networks).items():
         path = shortest(graph, start, end)
@@ -313,19 +284,19 @@ def _path(graph: networkx.DiGraph, path: Sequence[Node] | None) -> list[Node]:
     return lit
 
 
-def _box(node: Node, place: Point, due: int, lit: list[Node], wave: int | None, *, dashed: bool) -> Box:
+def _box(node: Node, center: Point, due: int, lit: list[Node], wave: int | None, *, dashed: bool) -> Box:
     """A node with its colours at a step, or on a path, or bare."""
     if node in lit:
-        return Box(node, place, NOW, "black", str(lit.index(node)), 0.07, due == 0)
+        return Box(node, center, NOW, "black", str(lit.index(node)), 0.07, due == 0)
     if due == 0:
-        return Box(node, place, GIVEN, "black", "", 0.08 if dashed else 0.03, True, dashed)
+        return Box(node, center, GIVEN, "black", "", 0.08 if dashed else 0.03, True, dashed)
     if wave is None:
-        return Box(node, place, "white", "black", "", 0.08 if dashed else 0.03, False, dashed)
+        return Box(node, center, "white", "black", "", 0.08 if dashed else 0.03, False, dashed)
     if due == wave:
-        return Box(node, place, NOW, "black", str(due), 0.09)
+        return Box(node, center, NOW, "black", str(due), 0.09)
     if due < wave:
-        return Box(node, place, DONE, "white", str(due))
-    return Box(node, place, "white", "#666666", str(due))
+        return Box(node, center, DONE, "white", str(due))
+    return Box(node, center, "white", "#666666", str(due))
 
 
 def _way(a: Node, b: Node, places: Mapping[Node, Point]) -> list[Point]:
@@ -339,7 +310,7 @@ def _way(a: Node, b: Node, places: Mapping[Node, Point]) -> list[Point]:
         return [(x, y + half), ((x + u) / 2, y + RISE - half), (u, v + half)]
     up = math.copysign(half, v - y)
     start, end, gap = (x, y + up), (u, v - up), math.copysign(RISE, v - y) - up
-    between = [place for place in places.values() if min(y, v) < place[1] < max(y, v)]
+    between = [center for center in places.values() if min(y, v) < center[1] < max(y, v)]
     if all(abs(x + (u - x) * (r - y) / (v - y) - i) > half + 0.04 for i, r in between):
         return [start, end]
     beside = x + (0.5 if u >= x else -0.5)
@@ -397,12 +368,12 @@ def _paint(axes: Axes, drawing: Drawing, title: str, corner: Point, unit: float)
         square = Rectangle((x - half, y - half), SIDE, SIDE, **style)
         axes.add_patch(Circle((x, y), half, **style) if box.round else square)
         if box.text:
-            place = {"ha": "center", "va": "center_baseline", "zorder": 5}
-            axes.text(x, y, box.text, color=box.ink, fontsize=size, **place)
+            centred = {"ha": "center", "va": "center_baseline", "zorder": 5}
+            axes.text(x, y, box.text, color=box.ink, fontsize=size, **centred)
     beside = {"va": "center", "fontsize": min(10.0, max(7.5, size)), "color": "0.25", "linespacing": 0.95}
     columns = sorted({box.place[0] for box in drawing.boxes})
-    for name, place in {name: (-0.6, RISE * y) for y, name in enumerate(drawing.rows)}.items():
-        axes.text(*moved(place)[0], textwrap.fill(name, 9), ha="right", **beside)
+    for y, name in enumerate(drawing.rows):
+        axes.text(*moved((-0.6, RISE * y))[0], textwrap.fill(name, 9), ha="right", **beside)
     axes.text(*moved((-0.6, -0.75))[0], "position", ha="right", **beside)
     for x in columns:
         axes.text(*moved((x, -0.75))[0], str(x), ha="center", **beside)

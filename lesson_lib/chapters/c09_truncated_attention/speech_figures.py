@@ -25,10 +25,8 @@ HOP_S = 0.01  # seconds from frame to frame
 def utterance(
     frames: Float[Tensor, "n bands"], labels: Int[Tensor, " n"], names: Sequence[str], *, title: str = ""
 ) -> Figure:
-    """The frames of an utterance as a spectrogram, its phonemes written above, over time in seconds.
-
-    `names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not fit.
-    """
+    """`names[label]` is the phoneme. Raises TypeError or ValueError where frames, labels and names do not
+    fit."""
     frames = checked_frames(frames)
     figure, (above, below) = _sheet([0.5, 2.2], width=8.0)
     _phonemes(above, segments(labels, len(frames), names))
@@ -48,11 +46,7 @@ def spoken(
     guesses: Mapping[str, Int[Tensor, " n"]],
     names: Sequence[str],
 ) -> Figure:
-    """A spectrogram with the true phonemes above it and each model's guesses below; frames with a wrong guess
-    are marked.
-
-    `guesses` are {model: its label for each frame}. Raises as `utterance` does.
-    """
+    """{model: its label for each frame}. Raises as `utterance` does."""
     frames = checked_frames(frames)
     truth = segments(labels, len(frames), names)
     heights = [0.5, 1.9, *[0.5, 0.12] * len(guesses)]
@@ -61,8 +55,8 @@ def spoken(
     _spectrogram(picture, frames)
     picture.set_xlabel("")
     picture.tick_params(labelbottom=False)
-    for (name, guess), said, wrong in zip(guesses.items(), below[::2], below[1::2], strict=True):
-        _phonemes(said, segments(guess, len(frames), names), name)
+    for (name, guess), strip, wrong in zip(guesses.items(), below[::2], below[1::2], strict=True):
+        _phonemes(strip, segments(guess, len(frames), names), name)
         bad = (labels != guess).nonzero().flatten().tolist()
         wrong.broken_barh([(HOP_S * i, HOP_S) for i in bad], (0, 1), color=CURVES[1])
         wrong.spines[:].set_visible(False)
@@ -80,12 +74,7 @@ def spoken(
     "Orange: the frame that looks. Each row of bars sums to 1.",
 )
 def attention(frames: Float[Tensor, "n bands"], weights: Weights, centre: int, *, title: str = "") -> Figure:
-    """Where one frame looks: its weights on all frames, under the spectrogram; a row for each name of
-    `weights`, such as a layer.
-
-    `weights` are a row of a table of weights, or {name: row}. Raises ValueError where a row has not as many
-    weights as there are frames, and for a centre that is none of them.
-    """
+    """A row of a table of weights, or {name: row}; `centre` is the frame that looks."""
     frames = checked_frames(frames)
     rows = {"weight": weights} if isinstance(weights, Tensor) else dict(weights)
     n = len(frames)
@@ -130,14 +119,14 @@ def segments(labels: Int[Tensor, " n"], n: int, names: Sequence[str]) -> list[tu
         )
     if tuple(labels.shape) != (n,):
         raise ValueError(f"labels must be one for each of the {n} frames, got shape {tuple(labels.shape)}")
-    found = labels.tolist()
-    if min(found) < 0 or max(found) >= len(names):
+    numbers = labels.tolist()
+    if min(numbers) < 0 or max(numbers) >= len(names):
         raise ValueError(
-            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(found)} to"
-            f" {max(found)}"
+            f"labels must be 0 to {len(names) - 1}, as there are {len(names)} names, got {min(numbers)} to"
+            f" {max(numbers)}"
         )
-    starts = [i for i in range(n) if i == 0 or found[i] != found[i - 1]]
-    return [(i, j, names[found[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
+    starts = [i for i in range(n) if i == 0 or numbers[i] != numbers[i - 1]]
+    return [(i, j, names[numbers[i]]) for i, j in zip(starts, [*starts[1:], n], strict=True)]
 
 
 def checked_frames(frames: Float[Tensor, "n bands"]) -> Float[Tensor, "n bands"]:
@@ -164,13 +153,13 @@ def _spectrogram(axes: Axes, frames: Tensor) -> None:
     low, high = torch.quantile(
         frames.flatten()[:1_000_000], torch.tensor([0.02, 0.995], device="cpu")
     ).tolist()
-    place = {
+    style = {
         "origin": "lower",
         "aspect": "auto",
         "extent": (0, HOP_S * n, 0, bands),
         "interpolation": "nearest",
     }
-    axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **place)
+    axes.imshow(frames.T.cpu().numpy(), cmap=HEAT, vmin=low, vmax=max(high, low + 1e-6), **style)
     axes.set_ylabel("band of pitch")
     axes.set_xlabel("seconds")
     axes.set_yticks(range(0, bands + 1, 20))
@@ -189,8 +178,8 @@ def _phonemes(axes: Axes, stretches: Sequence[tuple[int, int, str]], name: str =
         middle, half = (start + stop) / 2, (0.012 + 0.011 * len(text)) / 2 * total
         level = next((k for k in (1, 2, 0) if free[k] <= middle - half), None)
         if text != "_" and level is not None:
-            place = {"ha": "center", "va": "center", "fontsize": 9}
-            axes.text(HOP_S * middle, level + 0.5, text, **place)
+            style = {"ha": "center", "va": "center", "fontsize": 9}
+            axes.text(HOP_S * middle, level + 0.5, text, **style)
             free[level] = middle + half
     if name:
         axes.set_ylabel(name, rotation=0, ha="right", va="center")

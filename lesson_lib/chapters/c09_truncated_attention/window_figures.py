@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Bool
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
@@ -38,19 +37,8 @@ class Piece(NamedTuple):
     "Blue: the query may look at the key.",
 )
 def band(masks: Bool[Tensor, "n m"] | Mapping[str, Bool[Tensor, "n m"]]) -> Figure:
-    """Who may look at whom: a mask, or several side by side under their names; a row for each query, a column
-    for each key.
-
-    Raises ValueError for what is no boolean table.
-    """
+    """A mask, or {name: mask}."""
     masks = {"": masks} if isinstance(masks, Tensor) else dict(masks)
-    for name, mask in masks.items():
-        if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.dtype != torch.bool or not mask.numel():
-            got = f"{mask.dtype} {tuple(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-            raise ValueError(
-                f"mask {name!r} must be a boolean table (queries, keys), got {got}; masks.window(n, radius)"
-                " makes one"
-            )
     figure, grid = canvas(1, len(masks), width=min(8.0, 0.8 + 2.9 * len(masks)), height=3.6)
     for axes, (name, mask) in zip(grid[0], masks.items(), strict=True):
         queries, keys = mask.shape
@@ -93,15 +81,9 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
 
 @styled
 def blocks(n: int = 36, radius: int = 4, block: int = 8) -> Picture:
-    """How `attend_window` cuts the table: the band, the blocks that are computed at once, the ends, and what
-    is never computed.
-
-    Real blocks have at least `truncated.BLOCK` queries. Raises ValueError as `pieces` does, and for n above
-    80.
-    """
+    """Pieces of at most 80 tokens, so that cells can be seen; real blocks have at least `truncated.BLOCK`
+    queries."""
     cut = pieces(n, radius, block)
-    if n > 80:
-        raise ValueError(f"n must be at most 80 tokens, so that cells can be seen, got {n}; take n=36")
     figure, grid = canvas(width=6.6, height=5.2)
     axes = grid[0][0]
     for piece in cut:

@@ -11,7 +11,7 @@ from lesson_lib.experiments import results
 
 
 def puzzle(task: NodeTask) -> Picture:
-    """The graph with the classes of its known nodes only; all others are white."""
+    """`task` with the classes of its known nodes only."""
     seen = torch.full_like(task.y, -1)
     seen[task.known] = task.y[task.known]
     picture = graphs_figures.network(task, guesses=seen)
@@ -25,8 +25,7 @@ def puzzle(task: NodeTask) -> Picture:
     "A mark for each of three seeds. Dashed: a guess, 0.5 and ln 2 = 0.69.",
 )
 def compared() -> Figure:
-    """The stored runs of `experiments.camps`, a line for each system, a mark for each seed: on the left the
-    share of the others that it finds, on the right its loss on the two labels it was given."""
+    """Of the stored experiment "camps"."""
     rows = [row for row in results("camps")["rows"] if row["kind"] == "point"]
     systems = camps.RECIPE["systems"]
     figure, grid = canvas(1, 2, width=7.4, height=2.8, sharey=True)

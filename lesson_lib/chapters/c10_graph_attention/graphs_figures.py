@@ -142,14 +142,14 @@ def draw(
         )
         lines += more
     known, truth = set(task.known.tolist()), task.y.tolist()
-    said = truth if guesses is None else guesses.tolist()
+    guessed = truth if guesses is None else guesses.tolist()
     marks = [
         _mark(
             k,
             places[k],
             radius,
             truth[k],
-            said[k],
+            guessed[k],
             numbered=len(truth) <= NUMBERED,
             known=k in known,
             ring=k == node,
@@ -179,22 +179,22 @@ def paint(axes: Axes, drawing: Drawing, unit: float) -> None:
         shape = Polygon(mark.corners, **style) if mark.corners else Circle(mark.place, mark.radius, **style)
         axes.add_patch(shape)
         if mark.text:
-            place = {
+            text_style = {
                 "ha": "center",
                 "va": "center_baseline",
                 "fontsize": 0.95 * mark.radius * unit,
                 "zorder": 5,
             }
-            axes.text(*mark.place, mark.text, **place)
+            axes.text(*mark.place, mark.text, **text_style)
 
 
-def corners(shape: int, place: Point, radius: float) -> tuple[Point, ...]:
+def corners(shape: int, center: Point, radius: float) -> tuple[Point, ...]:
     """The corners of the shape of class number `shape`, of nearly the same area for all; none for class 0, a
     circle."""
     count, turned, size = ((0, 0, 0), (4, 45, 1.25), (3, 90, 1.55), (4, 0, 1.3), (5, 90, 1.2), (6, 0, 1.12))[
         shape
     ]
-    x, y = place
+    x, y = center
     angles = [math.radians(turned + 360 * k / count) for k in range(count)]
     return tuple((x + radius * size * math.cos(a), y + radius * size * math.sin(a)) for a in angles)
 
@@ -359,13 +359,21 @@ def _loop(node: int, edges: set[Pair], places: list[Point], radius: float) -> tu
 
 
 def _mark(
-    node: int, place: Point, radius: float, truth: int, said: int, *, numbered: bool, known: bool, ring: bool
+    node: int,
+    center: Point,
+    radius: float,
+    truth: int,
+    guess: int,
+    *,
+    numbered: bool,
+    known: bool,
+    ring: bool,
 ) -> Mark:
-    shape = () if said < 0 else corners(truth, place, radius)
-    ground = "white" if said < 0 else COLORS[said]
-    wrong, thin = 0 <= said != truth, min(0.025, radius / 8)
+    shape = () if guess < 0 else corners(truth, center, radius)
+    ground = "white" if guess < 0 else COLORS[guess]
+    wrong, thin = 0 <= guess != truth, min(0.025, radius / 8)
     frame = 2.8 * thin if known else 2.2 * thin if wrong else thin
-    return Mark(node, place, radius, shape, ground, str(node) if numbered else "", frame, wrong, ring)
+    return Mark(node, center, radius, shape, ground, str(node) if numbered else "", frame, wrong, ring)
 
 
 def _toward(start: Point, end: Point, far: float) -> Point:
@@ -410,21 +418,21 @@ def _alt(weights: Tensor | None, node: int | None, guesses: Tensor | None) -> st
 
 
 def _caption(drawing: Drawing, weights: Tensor | None, node: int | None, guesses: Tensor | None) -> str:
-    told = []
+    sentences = []
     if guesses is not None and (guesses >= 0).any():
-        told.append("Shape: the true class. Colour: the guess. Dashed frame: the two differ.")
+        sentences.append("Shape: the true class. Colour: the guess. Dashed frame: the two differ.")
     if guesses is not None and (guesses < 0).any():
-        told.append("White: no class is given.")
+        sentences.append("White: no class is given.")
     if weights is not None and node is None:
-        told.append(
+        sentences.append(
             "The half of a line next to a node is as thick as the weight that this node gives to the one at"
             " the other end."
         )
     if weights is not None and node is not None:
-        told.append(
+        sentences.append(
             "Arrows are as thick as the ringed node's weights; the small circle beside it is its weight on"
             " itself."
         )
         if any(line.color == STRANGER for line in drawing.lines):
-            told.append("Dashed: weight on a node to which no edge leads.")
-    return " ".join(told)
+            sentences.append("Dashed: weight on a node to which no edge leads.")
+    return " ".join(sentences)

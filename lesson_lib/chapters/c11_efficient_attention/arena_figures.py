@@ -31,7 +31,7 @@ def guessed() -> dict[str, float]:
 
 
 def bars() -> Picture:
-    """The stored arena: a panel for each task with the accuracies of each kind of attention."""
+    """`arena_bars` of the stored experiment "arena"."""
     picture = figures.arena_bars(reached(), guessed())
     picture.alt = (
         "Accuracies on four tasks. Pairs: full attention is far ahead. Digits: low rank is. Text and"
@@ -43,8 +43,8 @@ def bars() -> Picture:
 def without(left_out: str | None = None) -> dict[str, float]:
     """Each kind's mean accuracy over the tasks of the stored arena but `left_out`, the best first."""
     kept = [task for task in TASKS if task != left_out]
-    found = {kind: fmean(fmean(of[task]) for task in kept) for kind, of in reached().items()}
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+    means = {kind: fmean(fmean(of[task]) for task in kept) for kind, of in reached().items()}
+    return dict(sorted(means.items(), key=lambda pair: -pair[1]))
 
 
 @figure(
@@ -57,19 +57,18 @@ def without(left_out: str | None = None) -> dict[str, float]:
     legend=2,
 )
 def through_one_token(axes: Axes) -> None:
-    """The share of questions answered rightly, over the number of pairs: full attention, and all through one
-    global token."""
+    """Of the stored experiment "bottleneck"; the line is the mean of the seeds."""
     counts = bottleneck.RECIPE["counts"]
     names = {"full": "full attention", "window and global": "all through one global token"}
     for k, (kind, name) in enumerate(names.items()):
-        found = [
+        shares = [
             [row["accuracy"] for row in results("bottleneck")["rows"]
              if (row["kind"], row["attention"], row["count"]) == ("point", kind, count)]
             for count in counts
         ]  # fmt: skip
         style = {"color": color(k), "marker": MARKERS[k], "markersize": 7}
-        axes.plot(counts, [fmean(seeds) for seeds in found], color=color(k), linewidth=1.5)
-        marks = [(count, share) for count, seeds in zip(counts, found, strict=True) for share in seeds]
+        axes.plot(counts, [fmean(seeds) for seeds in shares], color=color(k), linewidth=1.5)
+        marks = [(count, share) for count, seeds in zip(counts, shares, strict=True) for share in seeds]
         axes.plot(*zip(*marks, strict=True), **style, linestyle="none", alpha=0.8, label=name)
     axes.axhline(1 / 8, color="0.35", linestyle=":", linewidth=1.3, zorder=1)
     axes.set_xscale("log", base=2)

@@ -12,7 +12,7 @@ SHOWN = {" ": "␣", "\n": "⏎"}
 
 
 def without_heads(table: Tensor) -> Picture:
-    """The share that the answer keeps without each head (layers, heads): what `without_each` gives."""
+    """Shares (layers, heads), as `without_each` gives them."""
     layers, n_heads = table.shape
     return heatmap(
         table,
@@ -33,7 +33,7 @@ def without_heads(table: Tensor) -> Picture:
     "Bright: with this one row of the other text the model gives the other answer.",
 )
 def rows_exchanged(table: Tensor, pieces: Sequence[str]) -> Figure:
-    """The share of the other text's answer, row by row carried over (layers, n): what `exchanged` gives."""
+    """Shares (layers, n), as `exchanged` gives them; `pieces` are the n tokens."""
     names = [SHOWN.get(piece, piece if len(piece) < 8 else f"{piece[:6]}…") for piece in pieces]
     layers, n = table.shape
     figure, ((axes,),) = canvas(width=7.4, height=1.2 + min(0.3 * layers, 6))
