@@ -84,8 +84,8 @@ def figures(gpu):
 
 
 def test_what_is_read_aloud_is_the_same_with_and_without_a_gpu():
-    made = rows(("one", "two"))
-    cases = [figures(gpu) for gpu in (None, ([], "No GPU has been measured yet."), (made, STORED))]
+    measured = rows(("one", "two"))
+    cases = [figures(gpu) for gpu in (None, ([], "No GPU has been measured yet."), (measured, STORED))]
     for alone, none, beside in zip(*cases, strict=True):
         assert alone.alt == none.alt == beside.alt and alone.caption == none.caption == beside.caption
         assert "GPU" in alone.alt and not any(c.isdigit() for c in alone.alt)

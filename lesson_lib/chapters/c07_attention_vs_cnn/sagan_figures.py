@@ -97,7 +97,7 @@ def generated(sheets: Mapping[str, Float[Tensor, "count h w"]]) -> Figure:
 def places() -> Figure:
     """Of the stored experiment "sagan", seed 0."""
     row = next(row for row in results("sagan")["rows"] if row["kind"] == "shown" and "maps" in row)
-    asked = [tuple(place) for place in results("sagan")["recipe"]["places"]]
+    asked = [tuple(pixel) for pixel in results("sagan")["recipe"]["places"]]
     pictures, tables = (torch.tensor(row[name], device="cpu") for name in ("mapped", "maps"))
     figure, grid = sheet(len(pictures), 1 + len(asked), width=7.0, height=1.3 * len(pictures) + 0.4)
     for axes, picture, looked in zip(grid, pictures, tables, strict=True):

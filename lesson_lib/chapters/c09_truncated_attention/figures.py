@@ -16,7 +16,6 @@ from torch import Tensor
 from lesson_lib import summary
 from lesson_lib.chapters.c09_truncated_attention.speech_figures import (  # noqa: F401
     attention,
-    checked_frames,
     segments,
     spoken,
     utterance,

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from lesson_lib import require
 from lesson_lib.charts.picture import CURVES, Picture, canvas, figure, styled, trim
 from lesson_lib.truncated import BLOCK
 
@@ -56,14 +55,11 @@ def pieces(n: int, radius: int, block: int = BLOCK) -> list[Piece]:
     """How `attend_window` cuts n queries: blocks whose keys are all there, computed at once, and ends that go
     by themselves.
 
-    `block` is the least number of queries in a block. Raises ValueError for n below 1, a radius below 0, a
-    block below 1.
+    `block` is the least number of queries in a block.
 
     >>> [(piece.start, piece.stop, piece.keys) for piece in pieces(8, radius=1, block=3)]
     [(0, 1, (0, 2)), (1, 4, (0, 5)), (4, 7, (3, 8)), (7, 8, (6, 8))]
     """
-    require.whole(n=n, block=block)
-    require.whole(at_least=0, radius=radius)
     block = max(radius, block)
     count = (n - 2 * radius) // block
     if count < 2:

@@ -85,8 +85,8 @@ def test_curves_of_stored_runs_end_where_the_runs_do():
             "n": 25_000,
             "fresh": False,
         }
-        found = [row for row in results("vit")["rows"] if wanted.items() <= row.items()]
-        return sorted(row["accuracy"] for row in found)[1]
+        seeds = [row for row in results("vit")["rows"] if wanted.items() <= row.items()]
+        return sorted(row["accuracy"] for row in seeds)[1]
 
     cnn = [accuracy("cnn", budget) for budget in ("tiny", "short", "long")]
     vit = [accuracy("vit", budget) for budget in ("short", "long")]
@@ -128,18 +128,18 @@ def test_boxes_of_no_width_are_left_out():
 
 
 @pytest.mark.parametrize(
-    "box, place",
+    "box, corner",
     [
         ([2.0, 6.0, 8.0, 12.0], (1.5, 5.5, "left", "bottom")),
         ([2.0, 1.0, 8.0, 7.0], (1.5, 6.5, "left", "top")),  # no room above
         ([16.0, 6.0, 24.0, 12.0], (23.5, 5.5, "right", "bottom")),  # none to the right
     ],
 )
-def test_a_label_stays_in_the_canvas(box, place):
+def test_a_label_stays_in_the_canvas(box, corner):
     box = torch.tensor([box])
     (axes,) = panels(figures.detections(torch.rand(1, 24, 24), [box], [box], [["cross"]]))
     (text,) = axes.texts
-    assert (*text.get_position(), text.get_ha(), text.get_va()) == place
+    assert (*text.get_position(), text.get_ha(), text.get_va()) == corner
 
 
 def test_a_coloured_picture_is_clipped_and_a_grey_one_starts_at_zero():

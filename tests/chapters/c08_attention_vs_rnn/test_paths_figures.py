@@ -133,20 +133,20 @@ def test_in_two_ways_both_directions_go_at_once_and_meet_in_the_outputs():
     assert paths_figures.steps(graph)["output", 0] == N + 1
 
 
-def inside(point, place, margin):
-    return max(abs(p - q) for p, q in zip(point, place, strict=True)) < margin
+def inside(point, center, margin):
+    return max(abs(p - q) for p, q in zip(point, center, strict=True)) < margin
 
 
 def through(drawing):
     """Edges whose line passes through a box that is neither of its ends."""
-    found = []
+    crossed = []
     for line in drawing.lines:
         for (x, y), (u, v) in pairwise(line.points):
             places = [(x + (u - x) * t / 50, y + (v - y) * t / 50) for t in range(51)]
             others = [box.place for box in drawing.boxes if box.node not in line.edge]
-            if any(inside(place, other, SIDE / 2 - 1e-9) for place in places for other in others):
-                found.append(line.edge)
-    return found
+            if any(inside(spot, other, SIDE / 2 - 1e-9) for spot in places for other in others):
+                crossed.append(line.edge)
+    return crossed
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -156,8 +156,8 @@ def test_no_line_passes_through_a_box_that_it_does_not_belong_to(name, n):
     assert through(drawing) == []
     for line in drawing.lines:
         for point, node in ((line.points[0], line.edge[0]), (line.points[-1], line.edge[1])):
-            place = boxes(drawing)[node].place
-            reach = max(abs(p - q) for p, q in zip(point, place, strict=True))
+            center = boxes(drawing)[node].place
+            reach = max(abs(p - q) for p, q in zip(point, center, strict=True))
             assert reach == pytest.approx(SIDE / 2)  # it starts and ends at the box's border
 
 
@@ -232,9 +232,18 @@ def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words
 
 def test_the_lengths_of_shortest_paths_are_told():
     shortest = {name: paths_figures.shortest(graph_of(name, 8), 5, 2) for name in NETWORKS}
-    told = {name: paths_figures.length(path) for name, path in shortest.items()}
-    assert told["RNN"] == told["causal self-attention"] == told["linear attention, by doubling"] == "no path"
-    assert (told["self-attention"], told["convolutions"], told["BiRNN"]) == ("1 unit", "7 units", "5 units")
+    lengths = {name: paths_figures.length(path) for name, path in shortest.items()}
+    assert (
+        lengths["RNN"]
+        == lengths["causal self-attention"]
+        == lengths["linear attention, by doubling"]
+        == "no path"
+    )
+    assert (lengths["self-attention"], lengths["convolutions"], lengths["BiRNN"]) == (
+        "1 unit",
+        "7 units",
+        "5 units",
+    )
 
 
 def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_every_time():

@@ -98,8 +98,8 @@ def test_the_half_at_a_node_is_as_thick_as_the_weight_that_it_gives():
     drawing = draw(task(), weights=table(w_10=0.8, w_01=0.2, w_12=0.4, w_11=1.0, w_40=0.9))
     # neither the weight on itself nor one without an edge has a half
     assert drawing.largest == pytest.approx(0.8)
-    found = weighted(drawing)
-    assert found == pytest.approx({(0, 1): THICK, (1, 0): THICK / 4, (2, 1): THICK / 2})
+    widths = weighted(drawing)
+    assert widths == pytest.approx({(0, 1): THICK, (1, 0): THICK / 4, (2, 1): THICK / 2})
     places = [mark.place for mark in drawing.marks]
     half = next(line for line in drawing.lines if line.edge == (0, 1) and line.color == GIVEN)
     assert half.points[1] == places[1]  # node 1 gives it
@@ -119,14 +119,14 @@ def test_a_chosen_node_is_ringed_and_shows_its_own_weights_alone_as_arrows_to_it
     lines = {line.edge: line for line in drawing.lines if line.color in (GIVEN, STRANGER)}
     assert [edge for edge, line in lines.items() if line.color == STRANGER] == [(4, 1)]
     assert lines[4, 1].dashed and not lines[0, 1].dashed
-    place, radius = drawing.marks[1].place, drawing.marks[1].radius
+    center, radius = drawing.marks[1].place, drawing.marks[1].radius
     for source in (0, 2, 4):
         tip = lines[source, 1].head[0]
         assert lines[source, 1].points[0] == drawing.marks[source].place
-        assert math.dist(tip, place) == pytest.approx(1.6 * radius)
+        assert math.dist(tip, center) == pytest.approx(1.6 * radius)
     loop = lines[1, 1].points
     assert loop[1] == pytest.approx(loop[-1]) and not lines[1, 1].head
-    assert all(radius < math.dist(point, place) < 4 * radius for point in loop)
+    assert all(radius < math.dist(point, center) < 4 * radius for point in loop)
 
 
 def test_a_cut_edge_is_dashed_and_a_pointed_one_is_marked():
@@ -165,9 +165,9 @@ def test_numbers_are_written_where_they_can_be_read_and_do_not_lie_on_one_anothe
 
 def test_shapes_of_all_classes_lie_round_their_place():
     for shape in range(len(COLORS)):
-        found = graphs_figures.corners(shape, (3.0, 2.0), 0.5)
-        assert len(found) == (0, 4, 3, 4, 5, 6)[shape]
-        for corner in found:
+        corners = graphs_figures.corners(shape, (3.0, 2.0), 0.5)
+        assert len(corners) == (0, 4, 3, 4, 5, 6)[shape]
+        for corner in corners:
             assert 0.5 < math.dist(corner, (3.0, 2.0)) < 0.8
 
 
@@ -184,58 +184,6 @@ def test_shapes_of_all_classes_lie_round_their_place():
 )
 def test_the_caption_tells_what_is_there(given, words):
     assert words in network(task(), **given).caption
-
-
-@pytest.mark.parametrize(
-    "given, error, words",
-    [
-        (
-            {"task": None},
-            TypeError,
-            "task must be a graphs.NodeTask, got NoneType; take graphs.karate",
-        ),
-        (
-            {"weights": [[1.0]]},
-            ValueError,
-            r"weights must be a tensor \(5, 5\), got list; of several heads take one",
-        ),
-        (
-            {"weights": torch.ones(2, N, N)},
-            ValueError,
-            r"got \(2, 5, 5\); of several heads take one, or weights.mean\(0\)",
-        ),
-        (
-            {"weights": torch.full((N, N), -1.0)},
-            ValueError,
-            "finite and not negative; pass weights, not scores",
-        ),
-        ({"weights": torch.full((N, N), math.nan)}, ValueError, "weights must be finite"),
-        ({"node": 5}, ValueError, "node must be a whole number from 0 to 4, got 5"),
-        ({"node": -1}, ValueError, "from 0 to 4, got -1"),
-        ({"node": "1"}, ValueError, "from 0 to 4, got '1'"),
-        ({"node": True}, ValueError, "from 0 to 4, got True"),
-        (
-            {"guesses": [0] * N},
-            ValueError,
-            "guesses must be a tensor of 5 whole numbers, got list; take logits",
-        ),
-        ({"guesses": torch.zeros(N)}, ValueError, "guesses must be a tensor of 5 whole numbers"),
-        ({"guesses": torch.zeros(N + 1).long()}, ValueError, r"5 whole numbers, got \(6,\)"),
-        ({"guesses": torch.full((N,), 3)}, ValueError, r"classes 0 to 2, or -1 for none, got \[3\]"),
-        ({"guesses": torch.full((N,), -2)}, ValueError, r"or -1 for none, got \[-2\]"),
-        ({"cut": [(0, 2)]}, ValueError, "none joins 0 and 2"),
-        ({"cut": (0, 1)}, ValueError, r"cut must hold pairs of nodes, such as \[\(0, 1\)\], got 0"),
-        ({"cut": 7}, ValueError, "cut must hold pairs of nodes, .* got 7"),
-        (
-            {"task": task()._replace(classes=tuple("ABCDEFG"))},
-            ValueError,
-            "at most 6 classes to be drawn, got 7",
-        ),
-    ],
-)
-def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, given, error, words):
-    with pytest.raises(error, match=words):
-        network(**{"task": task()} | given)
 
 
 # --- lesson 10 ---

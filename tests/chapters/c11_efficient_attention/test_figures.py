@@ -58,16 +58,16 @@ def test_nothing_on_the_drawn_pages_leaves_the_page_or_covers_other_text():
         with rc_context(STYLE):
             picture.figure.draw_without_rendering()
         page = picture.figure.bbox
-        found = [text for axes in picture.figure.axes for text in axes.texts if text.get_text()]
-        ends = [Text.get_window_extent(text) for text in found]
-        for text, end in zip(found, ends, strict=True):
+        shown = [text for axes in picture.figure.axes for text in axes.texts if text.get_text()]
+        ends = [Text.get_window_extent(text) for text in shown]
+        for text, end in zip(shown, ends, strict=True):
             assert page.x0 <= end.x0 and end.x1 <= page.x1, (name, text.get_text())
             assert page.y0 <= end.y0 and end.y1 <= page.y1, (name, text.get_text())
         for i, one in enumerate(ends):
             for j, other in enumerate(ends[:i]):
                 across = min(one.x1, other.x1) - max(one.x0, other.x0)
                 up = min(one.y1, other.y1) - max(one.y0, other.y0)
-                assert min(across, up) < 3, (name, found[i].get_text(), found[j].get_text())
+                assert min(across, up) < 3, (name, shown[i].get_text(), shown[j].get_text())
 
 
 def test_nine_tenths_of_the_squares_are_marked():
@@ -147,10 +147,10 @@ def test_names_in_the_plane_cover_neither_each_other_nor_another_circle(spread):
 def test_a_kind_has_the_same_colour_whatever_else_is_drawn():
     some = {"low rank": accuracies()["low rank"], "mine": accuracies()["full"]}
     (axes,) = figures.arena_plane(some, dict.fromkeys(some, 2.0), dict.fromkeys(some, 5.0)).figure.axes
-    found = {
+    colours = {
         c.get_label(): to_rgb(c.get_facecolor()[0][:3]) for c in axes.collections if c.get_label() in some
     }
-    assert found == {"low rank": pytest.approx(to_rgb(CURVES[3])), "mine": pytest.approx(to_rgb(CURVES[5]))}
+    assert colours == {"low rank": pytest.approx(to_rgb(CURVES[3])), "mine": pytest.approx(to_rgb(CURVES[5]))}
 
 
 def test_what_part_11b_says_of_shared_keys():

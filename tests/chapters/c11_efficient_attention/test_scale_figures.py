@@ -33,10 +33,10 @@ def test_points_are_medians_and_know_whether_they_were_held_out():
 
 def test_names_that_meet_stand_round_their_mean_and_others_stay():
     room = scale_figures.ROOM
-    found = scale_figures._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
-    assert found["far"] == 0.9 and found["low"] == 0.1
-    assert sorted((found["a"], found["b"])) == pytest.approx([0.5 + room / 6 - room, 0.5 + room / 6])
-    assert found["c"] == pytest.approx(0.5 + room / 6 + room)
+    places = scale_figures._apart({"b": 0.5, "far": 0.9, "a": 0.5, "low": 0.1, "c": 0.5 + room / 2})
+    assert places["far"] == 0.9 and places["low"] == 0.1
+    assert sorted((places["a"], places["b"])) == pytest.approx([0.5 + room / 6 - room, 0.5 + room / 6])
+    assert places["c"] == pytest.approx(0.5 + room / 6 + room)
     assert scale_figures._apart({}) == {}
 
 
