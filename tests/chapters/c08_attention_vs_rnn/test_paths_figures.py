@@ -185,21 +185,6 @@ def test_a_leap_along_a_row_goes_over_the_boxes_and_a_line_may_lead_down():
     assert (x, u) == (0, 1) and y == pytest.approx(RISE - SIDE / 2) and v == pytest.approx(SIDE / 2)
 
 
-def test_a_path_must_follow_edges_that_are_there():
-    with pytest.raises(ValueError, match=r"none leads from \('input', 0\) to \('state', 2\)"):
-        paths_figures.draw(chain(), path=[("input", 0), ("state", 2)])
-    with pytest.raises(
-        ValueError, match=r"path must hold nodes of the graph, such as \('input', 0\), got \('cell', 0\)"
-    ):
-        paths_figures.draw(chain(), path=[("cell", 0)])
-
-
-@pytest.mark.parametrize("wave", [-1, 1.0, "2", True])
-def test_a_wave_is_a_whole_number(no_shape_hook, wave):
-    with pytest.raises(ValueError, match="wave must be a whole number >= 0"):
-        paths_figures.waves({"it": chain()}, wave)
-
-
 @pytest.mark.parametrize(
     "graph, error, words",
     [
@@ -225,9 +210,8 @@ def test_a_wave_is_a_whole_number(no_shape_hook, wave):
     ],
 )
 def test_what_cannot_be_drawn_gets_a_sentence(no_shape_hook, graph, error, words):
-    for draw in (paths_figures.draw, lambda g: paths_figures.waves({"it": g}, 0)):
-        with pytest.raises(error, match=words):
-            draw(graph)
+    with pytest.raises(error, match=words):
+        paths_figures.check(graph)
 
 
 def test_the_lengths_of_shortest_paths_are_told():
@@ -257,18 +241,3 @@ def test_the_film_has_a_frame_for_each_step_pauses_at_the_end_and_is_the_same_ev
         gif.seek(frame)
         times.append(gif.info["duration"])
     assert times == [paths_figures.FRAME_MS] * 3 + [paths_figures.LAST_MS]
-
-
-@pytest.mark.parametrize(
-    "networks, error, words",
-    [
-        (None, TypeError, "networks must be a mapping {name: graph}, got NoneType"),
-        ("RNN", TypeError, "got str; make one with"),
-        ([chain()], TypeError, "got list"),
-        ({}, ValueError, "networks must hold at least one graph, got none"),
-        ({"RNN": "graph"}, TypeError, "network 'RNN' must be a networkx.DiGraph, got str"),
-    ],
-)
-def test_what_is_no_mapping_of_networks_gets_a_sentence(no_shape_hook, networks, error, words):
-    with pytest.raises(error, match=words):
-        paths_figures.routes(networks, 0, 0)
