@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from lesson_lib.chapters.c06_transformer.figures import by_attractors
-from lesson_lib.charts.basic import bars, draw_table, lines
-from lesson_lib.charts.picture import Picture, canvas, color, figure, styled, trim
+from lesson_lib.charts.basic import bars, draw_groups, draw_table, lines
+from lesson_lib.charts.picture import Picture, canvas, figure, styled, trim
 from lesson_lib.experiments import results
 
 
@@ -103,15 +103,9 @@ def stored_blinded(seed: int) -> Picture:
     ]
     figure, grid = canvas(1, 1, width=7.0, height=3.2)
     axes = grid[0][0]
-    for k, (who, label) in enumerate({"gap": "the gap", "behind": "the word behind"}.items()):
-        drawn = axes.bar(
-            [i + 0.4 * k - 0.2 for i in range(len(rows))],
-            [row[who] for row in rows],
-            width=0.36,
-            color=color(k),
-            hatch="//" * k,
-            label=f"subject hidden from {label}",
-        )
+    hidden = {"gap": "the gap", "behind": "the word behind"}
+    groups = {f"subject hidden from {label}": [row[who] for row in rows] for who, label in hidden.items()}
+    for drawn in draw_groups(axes, groups):
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
     axes.set_xticks(range(len(names)), names)
@@ -144,15 +138,8 @@ def stored_unread(axes: Axes) -> None:
         "subject and control": "subject and\ncontrol",
     }
     rows = {row["seed"]: row["unread"] for row in results("carried")["rows"] if _at(row) == (1, 1)}
-    for k, (seed, shares) in enumerate(rows.items()):
-        drawn = axes.bar(
-            [i + 0.28 * (k - 1) for i in range(len(names))],
-            [shares[name] for name in names],
-            width=0.26,
-            color=color(k),
-            hatch=("", "//", "..")[k],
-            label=f"seed {seed}",
-        )
+    groups = {f"seed {seed}": [shares[name] for name in names] for seed, shares in rows.items()}
+    for drawn in draw_groups(axes, groups, apart=0.28, width=0.26):
         axes.bar_label(drawn, fmt="%.2f", padding=2, fontsize=9)
     axes.axhline(0.5, color="black", linestyle="--", linewidth=1, label="a coin")
     axes.set_xticks(range(len(names)), names.values())

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from lesson_lib import summary
-from lesson_lib.charts.basic import draw_table, lines
+from lesson_lib.charts.basic import draw_groups, draw_table, lines
 from lesson_lib.charts.picture import Picture, canvas, color, figure, styled
 
 
@@ -197,19 +197,13 @@ def probe(rows: Sequence[Mapping]) -> Figure:
     for seed, axes in enumerate(grid[0]):
         heads = [row for row in rows if row["seed"] == seed]
         names = [f"layer {row['layer'] + 1}\nhead {row['head']}" for row in heads]
-        for k, key, label in (
-            (0, "largest", "its largest weight is on the subject"),
-            (1, "offset", "by distance alone"),
-        ):
-            at = [i + 0.4 * k - 0.2 for i in range(len(heads))]
-            axes.bar(
-                at,
-                [row[key] for row in heads],
-                width=0.36,
-                color=color(k),
-                hatch="//" * k,
-                label=label,
-            )
+        draw_groups(
+            axes,
+            {
+                "its largest weight is on the subject": [row["largest"] for row in heads],
+                "by distance alone": [row["offset"] for row in heads],
+            },
+        )
         axes.set_xticks(range(len(names)), names, fontsize=9)
         axes.set_ylim(0, 1.05)
         axes.set_title(f"seed {seed}", loc="left")
@@ -232,13 +226,13 @@ def interference(rows: Sequence[Mapping]) -> Figure:
     for seed, axes in enumerate(grid[0]):
         looks = [row for row in rows if row["seed"] == seed]
         names = [_place(row) for row in looks]
-        for k, key, label in (
-            (0, "verb", "the gap may not see the subject there"),
-            (1, "all", "no word may see the subject there"),
-        ):
-            at = [i + 0.4 * k - 0.2 for i in range(len(names))]
-            shares = [row[key][1] for row in looks]
-            axes.bar(at, shares, width=0.36, color=color(k), hatch="//" * k, label=label)
+        draw_groups(
+            axes,
+            {
+                "the gap may not see the subject there": [row["verb"][1] for row in looks],
+                "no word may see the subject there": [row["all"][1] for row in looks],
+            },
+        )
         axes.axhline(looks[0]["before"][1], color="black", linestyle="--", linewidth=1)
         axes.set_xticks(range(len(names)), names, rotation=90, fontsize=9)
         axes.set_ylim(0, 1.05)
