@@ -1,5 +1,7 @@
 """`make test`, part by part: what is run, what is told, the budget, and what every run of pytest shares."""
 
+import base64
+import io
 import json
 import os
 import re
@@ -11,7 +13,9 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
+import nbformat
 import pytest
+from PIL import Image
 
 from tests import parts
 
@@ -164,6 +168,26 @@ def test_a_kernel_that_does_not_answer_is_started_once_more(tmp_path, failures, 
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
     assert ("1 passed" in done.stdout, done.returncode == 0) == (passes, passes), done.stdout
     assert "a notebook's kernel was started again: Kernel didn't respond" in done.stdout
+
+
+@pytest.mark.parametrize("tags, new, code", [([], 0, 0), ([], 1, 1), (["measured"], 1, 0)])
+def test_a_picture_that_changed_fails_its_cell(tmp_path, tags, new, code):
+    shades = []
+    for shade in ("white", "black"):
+        file = io.BytesIO()
+        Image.new("RGB", (64, 64), shade).save(file, format="PNG")
+        shades.append(base64.b64encode(file.getvalue()).decode())
+    show = "from IPython.display import display; display({{'image/png': {!r}, 'text/plain': 'A.'}}, raw=True)"
+    data = {"image/png": shades[0], "text/plain": "A."}
+    cell = nbformat.v4.new_code_cell(show.format(shades[new]), execution_count=1, metadata={"tags": tags})
+    cell.outputs = [nbformat.v4.new_output("display_data", data)]
+    project(tmp_path)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    words = ["-o", "addopts=", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env", "a.ipynb"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, "its picture has changed" in done.stdout) == (code, bool(code)), done.stdout
 
 
 def test_notebooks_of_every_kind_are_collected_and_no_sources(tmp_path):
