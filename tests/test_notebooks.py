@@ -1,4 +1,4 @@
-"""Every built notebook: its source's twin, executed, readable without a kernel, clean of the machine it was
+"""Every built notebook: in step with its source, executed, readable without a kernel, clean of the machine it was
 built on."""
 
 import ast
