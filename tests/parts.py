@@ -128,6 +128,7 @@ def reference() -> float:
     """The processor's seconds of a fixed loop, half Python, half torch: how slow this machine is now."""
     import torch
 
+    torch.set_num_threads(1)
     x, start = torch.full((256, 256), 1e-3), time.process_time()
     for i in range(1_000):
         x = (x @ x).add_(1e-3)
