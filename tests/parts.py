@@ -34,7 +34,7 @@ def of_two_chapters(root: Path = ROOT) -> list[str]:
 
 ON_SIMULATED = [f"tests/test_{name}.py" for name in CORE] + of_two_chapters()
 PARTS = {
-    "unit": ("unit tests, doctests, rules of imports, notebooks in step with their sources", ["-m", "not browser", "-rs"]),
+    "unit": ("unit tests, doctests, import rules, notebooks and their sources", ["-m", "not browser", "-rs"]),
     "notebooks": (
         "every notebook, every output (nbval)",
         ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=1200", "notebooks"],
